@@ -1,0 +1,13 @@
+"""The statement of the problem, as Pyomo: spaces, embedded models, decisions, rules and costs.
+
+Each formulation is a block that states one thing; a recourse program is a few of them in an ordinary ConcreteModel.
+"""
+
+from ceopt.formulations import predictors
+from ceopt.formulations.constraints import impose
+from ceopt.formulations.costs import l0, l1, l2, l2_squared, linf
+from ceopt.formulations.factual import Factual
+from ceopt.formulations.predictors.embed import embed
+from ceopt.formulations.predictors.outcome import Reaches
+
+__all__ = ["Factual", "Reaches", "embed", "impose", "l0", "l1", "l2", "l2_squared", "linf", "predictors"]

@@ -1,0 +1,147 @@
+"""Costs that add up over the columns: number of changes, weighted l1, l2 and its square."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from ceopt.formulations.coordinates import Price
+from ceopt.formulations.costs.cost import AbstractCost, check_scale, scale_of
+from ceopt.solvers.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["L0", "L1", "L2", "Changes"]
+
+_COUNTS = ("features", "columns")
+
+
+class _Separable(AbstractCost):
+    """A sum of the columns' prices."""
+
+    __slots__ = ()
+
+    def build(self, x: Factual) -> Any:
+        """Return the sum over the columns that may move."""
+        costs = [
+            x.coordinate(name).price(price)
+            for name, prices in self.prices(x.space).items()
+            for price in prices
+            if max(price.down, price.up) > 0.0 and not x.coordinate(name).is_point
+        ]
+        return sum(costs) if costs else 0.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class L0(_Separable):
+    r"""Weighted number of changed columns: :math:`\sum_j \omega_j [x_j \ne x^0_j]`.
+
+    Linear in the level and cut binaries; a numeric coordinate adds a binary and two rows with the bounds as big-M.
+    """
+
+    def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
+        """Return each column's weight for leaving the factual."""
+        return {feature.name: (Price("fixed", *feature.weights),) for feature in space}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Changes(_Separable):
+    """Number of changed features, or of changed encoded columns, in which a category switch counts twice; no weights.
+
+    Parameters
+    ----------
+    count
+        "features" or "columns".
+    """
+
+    count: Literal["features", "columns"] = "features"
+
+    def __post_init__(self) -> None:
+        if self.count not in _COUNTS:
+            raise UnknownNameError.among("Changes", "count", self.count, _COUNTS)
+
+    def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
+        """Return 1 for each column (2 for a category counted by columns)."""
+        double = 2.0 if self.count == "columns" else 1.0
+        ones = {f.name: double if f.kind == "categorical" else 1.0 for f in space}
+        return {name: (Price("fixed", one, one),) for name, one in ones.items()}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class L1(_Separable):
+    r"""Weighted l1 distance: :math:`\sum_j \omega_j |x_j - x^0_j| / s_j`, with a weight per direction.
+
+    A changed category moves 1 at scale 1; an ordinal level moves 1 / (levels - 1). Linear.
+
+    Parameters
+    ----------
+    scale
+        "mad" (median absolute deviation, where zero the standard deviation, then the range), "std", "range", "none",
+        or a mapping column -> scale.
+    """
+
+    scale: str | Mapping[str, float] = "mad"
+
+    def __post_init__(self) -> None:
+        check_scale("L1", self.scale)
+
+    def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
+        """Return weight over scale per column and direction."""
+        return _slopes("L1", "linear", self.scale, space)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class L2(_Separable):
+    r"""Weighted l2 distance :math:`\sqrt{\sum_j (\omega_j |x_j - x^0_j| / s_j)^2}`, or its square.
+
+    The program minimises the square; the root is taken of the result and of its bound. Linear in the cuts and levels
+    where no coordinate is needed; else a convex quadratic objective, which a solver may refuse beside integers.
+
+    Parameters
+    ----------
+    scale
+        As for :class:`L1`.
+    squared
+        Report the square itself.
+    """
+
+    scale: str | Mapping[str, float] = "mad"
+    squared: bool = False
+
+    def __post_init__(self) -> None:
+        check_scale("L2", self.scale)
+
+    def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
+        """Return the squared slopes per column and direction."""
+        return _slopes("L2", "square", self.scale, space)
+
+    def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+        """Return the distance, or its square."""
+        return self.from_objective(sum(self.column_costs(space, factual, point).values()))
+
+    def from_objective(self, objective: float) -> float:
+        """Return the root of the program's objective, unless the square is wanted."""
+        return objective if self.squared else math.sqrt(max(objective, 0.0))
+
+    def to_objective(self, cost: float) -> float:
+        """Return the square that the program minimises."""
+        return cost if self.squared else cost * cost
+
+
+def _slopes(
+    who: str, kind: Literal["linear", "square"], scale: str | Mapping[str, float], space: FeatureSpace
+) -> dict[str, tuple[Price, ...]]:
+    scales = scale_of(who, scale, space)
+    prices = {}
+    for feature in space:
+        (down, up), unit = feature.weights, scales[feature.name]
+        prices[feature.name] = (Price(kind, down / unit, up / unit),)
+    return prices

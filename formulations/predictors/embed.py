@@ -1,0 +1,88 @@
+"""Put a fitted model into a program: the one call behind every formulation of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ceopt.formulations.factual import Factual
+from ceopt.formulations.predictors.affine import EmbeddedAffine
+from ceopt.formulations.predictors.embedded import AbstractEmbedded
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.pruning import Box
+from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.predictors.tree_leaf import LeafTrees
+from ceopt.formulations.predictors.tree_misic import MisicTrees
+from ceopt.formulations.predictors.tree_ordered import OrderedTrees
+from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
+
+__all__ = ["FORMULATIONS", "embed", "formulation_of"]
+
+#: Formulations by representation and name; the first of each is what "auto" means.
+FORMULATIONS: Mapping[str, Mapping[str, Callable[..., AbstractEmbedded]]] = {
+    "linear": {"affine": EmbeddedAffine},
+    "trees": {"ordered": OrderedTrees, "misic": MisicTrees, "leaf": LeafTrees},
+}
+
+
+def formulation_of(predictor: Predictor, name: str) -> str:
+    """Return the formulation that ``name`` means for this model, or refuse it with the choices."""
+    choices = FORMULATIONS["linear" if isinstance(predictor.core, Affine) else "trees"]
+    if name == "auto":
+        return next(iter(choices))
+    if name not in choices:
+        raise UnknownNameError.among("embed", "formulation of this model", name, ["auto", *choices])
+    return name
+
+
+def embed(
+    model: Any, x: Factual, *, formulation: str = "auto", too_far: Callable[[Box], bool] | None = None
+) -> AbstractEmbedded:
+    """Put a fitted model into the program, on the person's coordinates.
+
+    Parameters
+    ----------
+    model
+        A fitted model of a library, a representation from plain arrays, or a :class:`Predictor` that was read before.
+    x
+        The person's block, already part of a ConcreteModel.
+    formulation
+        "auto"; "affine" for linear models; "ordered", "misic" or "leaf" for trees.
+    too_far
+        Drops leaves by their box, where the caller knows that no answer lies there (trees only).
+
+    Returns
+    -------
+    AbstractEmbedded
+        A Pyomo block with ``.score`` and ``.predictor``; several of them may share one ``x``.
+
+    Raises
+    ------
+    UnsupportedModelError
+        The model, or a step of its pipeline, cannot be represented exactly.
+    UnknownNameError
+        The formulation does not exist for this kind of model.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from ceopt.formulations import Factual, Reaches, embed, l1
+    >>> from ceopt.formulations.predictors import Affine
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("income", kind="continuous", lower=0, upper=9)])
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = Factual(space, {"income": 2.0})
+    >>> m.predictor = embed(Affine([1.0], -3.0, labels=("bad", "good")), m.x)
+    >>> m.valid = Reaches(m.predictor, "good", margin=0.5)
+    >>> m.cost = pyo.Objective(expr=l1(m.x, scale="none"))
+    >>> print(m.valid.valid["good"].expr)
+    3.5  <=  x.x[income]
+    """
+    if not isinstance(x, Factual):
+        raise InvalidTypeError("embed", "a Factual block", f"x is {x!r}", "Pass m.x = Factual(space, row).")
+    predictor = model if isinstance(model, Predictor) else read(model, x.space)
+    name = formulation_of(predictor, formulation)
+    if isinstance(predictor.core, Affine):
+        return EmbeddedAffine(predictor, x)
+    return FORMULATIONS["trees"][name](predictor, x, too_far=too_far)

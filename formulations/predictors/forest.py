@@ -1,0 +1,122 @@
+"""What the three tree formulations share: leaf variables, one leaf per tree, and scores that are linear in the leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyomo.environ as pyo
+
+from ceopt.formulations.linear import LinearForm, Rows
+from ceopt.formulations.predictors.embedded import AbstractEmbedded
+from ceopt.formulations.predictors.pruning import Box, Cut, Leaf, LevelCut, NumberCut, PrunedTree, prune
+from ceopt.formulations.predictors.representation import TreeEnsemble
+from ceopt.formulations.predictors.routing import route
+
+if TYPE_CHECKING:
+    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.solvers.manifest import Manifest
+
+__all__ = ["AbstractForest"]
+
+
+class AbstractForest(AbstractEmbedded):
+    r"""A tree ensemble with a variable per leaf that the person can reach.
+
+    .. math:: \sum_\ell z_{t\ell} = 1 \ \forall t, \qquad s_k = \Bigl(b_k + \sum_{t,\ell} v_{t\ell k}\, z_{t\ell}\Bigr) / D.
+    """
+
+    #: Domain of the leaf variables: continuous where the cuts imply integrality.
+    leaf_domain: Any = pyo.NonNegativeReals
+
+    def __init__(
+        self, predictor: Predictor, x: Factual, manifest: Manifest, *, too_far: Callable[[Box], bool] | None = None
+    ) -> None:
+        super().__init__(predictor, x, manifest)
+        self.trees: tuple[PrunedTree, ...] = prune(route(predictor), x.reach, too_far=too_far)
+        self.leaf = pyo.Var(
+            [(tree.position, leaf.node) for tree in self.trees if len(tree.leaves) > 1 for leaf in tree.leaves],
+            domain=self.leaf_domain,
+            bounds=(0, 1),
+        )
+        rows = Rows(self, "one_leaf")
+        self._variables: list[list[tuple[Leaf, Any]]] = []
+        leaf_of = dict(self.leaf.items())
+        for tree in self.trees:
+            pairs = [(leaf, leaf_of.get((tree.position, leaf.node))) for leaf in tree.leaves]
+            self._variables.append(pairs)
+            if len(pairs) != 1:
+                form = LinearForm(0.0, tuple((1.0, variable) for _, variable in pairs))
+                rows.add(tree.position, form, lower=1.0, upper=1.0)
+        self.link()
+        self.publish_scores()
+
+    def link(self) -> None:
+        """Tie the leaves to the coordinates."""
+        raise TypeError(type(self))
+
+    def share_cuts(self) -> None:
+        """Put the cuts of all trees on the person's numeric columns."""
+        keys: dict[str, set[tuple[float, float]]] = {}
+        for tree in self.trees:
+            for cut in tree.cuts:
+                if isinstance(cut, NumberCut):
+                    keys.setdefault(cut.name, set()).add(cut.key)
+        for name, cuts in keys.items():
+            self.x.numeric(name).add_cuts(cuts)
+
+    def level_side(self, cut: LevelCut) -> tuple[LinearForm, str]:
+        """Return 1 where a level goes right of a cut, and the cut's name."""
+        coordinate = self.x.coordinate(cut.name)
+        levels = "_".join(str(coordinate.feature.levels[k]) for k in sorted(cut.ranks))
+        return coordinate.indicator(cut.ranks).complement(), f"{cut.name}_{levels}"
+
+    def goes_right(self, cut: Cut) -> tuple[LinearForm, str]:
+        """Return 1 where the person goes right of a cut, and the cut's name."""
+        if isinstance(cut, LevelCut):
+            return self.level_side(cut)
+        return self.x.numeric(cut.name).right_of(cut.key), f"{cut.name}_{self.x.cut_text(cut.name, cut.key)}"
+
+    def place(self, point: Mapping[str, float]) -> None:
+        """Set the leaves to those that the point reaches."""
+        for pairs in self._variables:
+            for leaf, variable in pairs:
+                if variable is not None:
+                    variable.set_value(1 if _contains(leaf.box, point) else 0, skip_validation=True)
+
+    def combine(self, weights: Sequence[float]) -> LinearForm:
+        """Return the weighted sum of the scores, one term per leaf whose value matters."""
+        core = self.predictor.core
+        assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
+        constant = sum(w * b for w, b in zip(weights, core.base.tolist(), strict=True))
+        terms: list[tuple[float, Any]] = []
+        for pairs in self._variables:
+            values = [sum(w * v for w, v in zip(weights, leaf.value, strict=True)) for leaf, _ in pairs]
+            if not values:
+                continue
+            # Measured from the tree's least leaf: fewer nonzeros, and equal trees cost nothing.
+            floor = min(values)
+            constant += floor
+            terms.extend((value - floor, z) for value, (_, z) in zip(values, pairs, strict=True) if value != floor)
+        return LinearForm(constant, tuple(terms)).scaled(1.0 / core.divisor)
+
+    def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
+        """Return bounds of the combination: the sum of each tree's extreme leaves."""
+        core = self.predictor.core
+        assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
+        low = high = sum(w * b for w, b in zip(weights, core.base.tolist(), strict=True))
+        for pairs in self._variables:
+            values = [sum(w * v for w, v in zip(weights, leaf.value, strict=True)) for leaf, _ in pairs]
+            if values:
+                low, high = low + min(values), high + max(values)
+        return low / core.divisor, high / core.divisor
+
+
+def _contains(box: Box, point: Mapping[str, float]) -> bool:
+    for name, admitted in box.items():
+        value = point[name]
+        inside = value in admitted if isinstance(admitted, frozenset) else admitted[0] <= value <= admitted[1]
+        if not inside:
+            return False
+    return True

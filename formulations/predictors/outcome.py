@@ -1,0 +1,211 @@
+"""The decision as rows: the embedded model's score reaches the target, with a margin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+from pyomo.core.base.block import ScalarBlock
+
+from ceopt.formulations.linear import LinearForm, Rows
+from ceopt.formulations.predictors.embedded import AbstractEmbedded
+from ceopt.formulations.predictors.representation import Affine, Representation
+from ceopt.formulations.targets import Labels, ProbabilityOf, Target, Values, parse_target
+from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
+from ceopt.solvers.manifest import Manifest, describe
+
+__all__ = ["Reaches", "default_margin", "slack"]
+
+#: Ten times the feasibility tolerance that mixed-integer solvers use: a smaller margin is inside their noise.
+_LEAST_MARGIN = 1e-5
+
+_MANIFEST = Manifest(
+    title="the decision reaches the target",
+    formula="score(target) - score(rival) >= margin for every rival; P >= p as score >= log(p / (1 - p)) + margin",
+    reference="spec 8.1, 8.2",
+    rule="target",
+)
+
+
+def default_margin(core: Representation) -> float:
+    """Return the least slack that a solver can be trusted with: 1e-5, times the scores' own size where that exceeds 1."""
+    if isinstance(core, Affine):
+        size = float(np.abs(core.weights).max(initial=0.0))
+    else:
+        spread = [np.ptp(tree.value[tree.feature < 0], axis=0).max() for tree in core.trees]
+        size = float(sum(spread)) / core.divisor
+    return _LEAST_MARGIN * max(1.0, size)
+
+
+def slack(core: Representation, scores: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
+    """Return by how much each row's scores (n,) or (n, K) meet the target, in the model's own score; negative if not.
+
+    ============================= =========================================================
+    target                        slack
+    ============================= =========================================================
+    label, one score              the score, signed
+    label, two classes by share   P(target) - 1/2
+    labels, several classes       best score wanted - best score not wanted
+    probability p, logistic       signed score - log(p / (1 - p))
+    probability p, share          P(target) - p
+    range of values               distance to the nearer end
+    ============================= =========================================================
+    """
+    result: NDArray[np.float64]
+    match target:
+        case Values():
+            result = np.minimum(scores - target.low, target.high - scores)
+        case ProbabilityOf() if core.probability == "logistic":
+            sign = 1.0 if target.position == 1 else -1.0
+            result = sign * scores - math.log(target.at_least / (1.0 - target.at_least))
+        case ProbabilityOf():
+            result = scores[:, target.position] - target.at_least
+        case Labels() if core.n_scores == 1:
+            result = scores if target.wanted == (1,) else -scores
+        case Labels():
+            best = scores[:, list(target.wanted)].max(axis=1)
+            result = (best - scores[:, list(target.others)].max(axis=1)) * _unit(core)
+    return result
+
+
+def _unit(core: Representation) -> float:
+    """P(target) - 1/2 is half the difference of two shares."""
+    return 0.5 if core.probability == "share" and core.n_scores == 2 else 1.0  # noqa: PLR2004
+
+
+@final
+class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
+    r"""The embedded model decides as the target says.
+
+    .. math::
+        s_t - s_k \ge m \ \forall k \notin T \quad (T = \{t\}), \qquad
+        s_t - s_k \ge m - M_{tk}(1 - u_t),\ \sum_{t \in T} u_t = 1 \quad (|T| > 1)
+
+    One score: :math:`\pm s \ge m`. A logistic probability: :math:`\pm s \ge \log\frac{p}{1-p} + m`. Shares of trees:
+    :math:`P_t \ge p + m`, and :math:`P_t - \tfrac12 \ge m` for a label of two. Values: :math:`l + m \le s \le h - m`.
+
+    ======== =============== =================================================================
+    symbol   component       meaning
+    ======== =============== =================================================================
+    u_t      ``wins[t]``     binary, 1 iff label t is the one that beats every label not wanted
+    M_tk                     least big-M: m less the least difference of the scores in reach
+    ======== =============== =================================================================
+
+    Parameters
+    ----------
+    block
+        The embedded model.
+    target
+        A label, a set of labels, ``OtherThan``, ``Probability``, ``AtLeast``, ``AtMost`` or ``Between``.
+    margin
+        Least slack m in the model's own score; None for :func:`default_margin`. With 0 the decision may be a tie.
+
+    Notes
+    -----
+    One row per rival; with several labels wanted one binary per label and a row per pair. Exact at the margin.
+
+    Raises
+    ------
+    UnboundedFeatureError
+        Several labels are wanted of a linear model and a column that it weighs has no bound, so no big-M exists.
+    UnsupportedModelError
+        A probability is asked of a model that has none.
+    """
+
+    def __init__(self, block: AbstractEmbedded, target: Any, *, margin: float | None = None) -> None:
+        super().__init__(concrete=True)
+        core = block.predictor.core
+        self.margin = checked_margin(margin, core)
+        checked = target if isinstance(target, Labels | ProbabilityOf | Values) else parse_target(target, core.labels)
+        describe(self, _MANIFEST)
+        match checked:
+            case Values():
+                self._range(block, checked)
+            case ProbabilityOf():
+                self._probability(block, checked)
+            case Labels():
+                self._labels(block, checked)
+
+    def _range(self, block: AbstractEmbedded, target: Values) -> None:
+        rows, score = Rows(self, "valid"), block.combine((1.0,))
+        if math.isfinite(target.low):
+            rows.add("low", score, lower=target.low + self.margin)
+        if math.isfinite(target.high):
+            rows.add("high", score, upper=target.high - self.margin)
+
+    def _probability(self, block: AbstractEmbedded, target: ProbabilityOf) -> None:
+        core, label = block.predictor.core, target.labels[target.position]
+        require_probability(core)
+        rows = Rows(self, "valid")
+        if core.probability == "logistic":
+            level = math.log(target.at_least / (1.0 - target.at_least))
+            rows.add(label, block.combine((1.0 if target.position else -1.0,)), lower=level + self.margin)
+        else:
+            weights = [1.0 if k == target.position else 0.0 for k in range(core.n_scores)]
+            rows.add(label, block.combine(weights), lower=target.at_least + self.margin)
+
+    def _labels(self, block: AbstractEmbedded, target: Labels) -> None:
+        core, rows = block.predictor.core, Rows(self, "valid")
+        if core.n_scores == 1:
+            sign = 1.0 if target.wanted == (1,) else -1.0
+            rows.add(target.labels[target.wanted[0]], block.combine((sign,)), lower=self.margin)
+            return
+        unit = _unit(core)
+        if len(target.wanted) == 1:
+            (t,) = target.wanted
+            for k in target.others:
+                index = target.labels[t] if len(target.others) == 1 else (target.labels[t], target.labels[k])
+                rows.add(index, block.combine(_difference(core.n_scores, t, k, unit)), lower=self.margin)
+            return
+        self.wins = pyo.Var([target.labels[t] for t in target.wanted], domain=pyo.Binary)
+        for t in target.wanted:
+            wins = LinearForm(0.0, ((1.0, self.wins[target.labels[t]]),))
+            for k in target.others:
+                weights = _difference(core.n_scores, t, k, unit)
+                big_m = self.margin - block.range_of(weights)[0]
+                if not math.isfinite(big_m):
+                    raise UnboundedFeatureError(
+                        "A target of several labels",
+                        "finite bounds",
+                        f"column {_unbounded(block)!r} has none",
+                        "Set them with space.update(name, lower=..., upper=...), or ask for one label.",
+                    )
+                form = block.combine(weights) + wins.scaled(-max(big_m, 0.0))
+                rows.add((target.labels[t], target.labels[k]), form, lower=self.margin - max(big_m, 0.0))
+        form = LinearForm(0.0, tuple((1.0, v) for v in self.wins.values()))
+        Rows(self, "one_wins").add("target", form, lower=1.0, upper=1.0)
+
+
+def checked_margin(margin: float | None, core: Representation) -> float:
+    """Return the margin to use, or refuse one that is negative or not a number."""
+    if margin is None:
+        return default_margin(core)
+    if isinstance(margin, bool) or not isinstance(margin, int | float | np.number) or not 0.0 <= margin < math.inf:
+        raise InvalidValueError("Reaches", "a margin of at least 0", f"margin is {margin!r}", "Give None or a number.")
+    return float(margin)
+
+
+def require_probability(core: Representation) -> None:
+    """Refuse a probability target where the model's scores give none."""
+    if core.probability is None:
+        raise UnsupportedModelError(
+            "Probability",
+            "a model whose probability follows from its score",
+            "this one has decision values only",
+            "Ask for the label, with a margin in its score if you like.",
+        )
+
+
+def _difference(n_scores: int, target: int, rival: int, unit: float) -> Sequence[float]:
+    return [unit if k == target else -unit if k == rival else 0.0 for k in range(n_scores)]
+
+
+def _unbounded(block: AbstractEmbedded) -> str:
+    parts = block.x.reach.items()
+    return next(
+        (name for name, part in parts if not math.isfinite(getattr(part, "upper", 0.0) - getattr(part, "lower", 0.0))), ""
+    )

@@ -1,0 +1,72 @@
+"""A fitted model as ceopt holds it: raw columns, through an encoding, into a representation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ceopt.formulations.predictors.representation import Affine, Representation
+from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.errors import UnsupportedModelError
+
+__all__ = ["Predictor"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Predictor:
+    r"""``s(\phi(x))``: the score of a representation ``s`` on the matrix that an encoding ``phi`` makes of raw rows.
+
+    Parameters
+    ----------
+    core
+        What the estimator computes.
+    encoding
+        What the estimator sees of the raw columns.
+    model
+        The user's own object. Nothing here predicts with it; verification does.
+    space
+        The raw columns.
+
+    Raises
+    ------
+    UnsupportedModelError
+        The encoding makes another number of columns than the representation reads, or clips a column that an affine
+        score reads (the score would not be affine in the raw column).
+    """
+
+    core: Representation
+    encoding: Encoding
+    model: Any
+    space: FeatureSpace
+
+    def __post_init__(self) -> None:
+        columns, needed = self.encoding.columns, self.core.n_inputs
+        exactly = isinstance(self.core, Affine)
+        if len(columns) < needed or (exactly and len(columns) != needed):
+            raise UnsupportedModelError(
+                "The model", f"{needed} columns", f"the space gives {len(columns)}",
+                f"Describe every column that the model was fitted on; the space has: {', '.join(self.space.names)}.",
+            )  # fmt: skip
+        if isinstance(self.core, Affine):
+            read = (self.core.weights != 0.0).any(axis=0).tolist()
+            for column, used in zip(columns, read, strict=True):
+                if used and not column.is_affine:
+                    raise UnsupportedModelError(
+                        "A linear model", "columns that are not clipped",
+                        f"MinMaxScaler or MaxAbsScaler clips {column.feature!r}",
+                        "Fit the scaler with clip=False and bound the column in the space instead.",
+                    )  # fmt: skip
+
+    @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """Class labels in the model's own order; None for a regressor."""
+        return self.core.labels
+
+    def score(self, coordinates: ArrayLike) -> NDArray[np.float64]:
+        """Return the scores of rows given as coordinates (n, d) in the order of the space: (n,) or (n, K)."""
+        return self.core.score(self.encoding.matrix(coordinates))

@@ -1,0 +1,246 @@
+"""From a fitted scikit-learn pipeline to an encoding: each column of the estimator's matrix from one raw column.
+
+Classes are recognised by name and module, so this file imports nothing of scikit-learn. Each step runs its own fitted
+transform on probe rows, and the result is compared with the encoding bit for bit before it is believed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.formulations.predictors.read.encoders import ENCODERS, check_encoder, unseen_levels
+from ceopt.formulations.predictors.read.identities import IDENTITIES
+from ceopt.formulations.predictors.read.scalers import SCALERS
+from ceopt.formulations.predictors.read.trace import Rule, Trace, dense, probe, refuse, settle, width
+from ceopt.formulations.space.encoding import Column, Encoding
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.errors import UnsupportedModelError
+
+__all__ = ["TRANSFORMERS", "encode", "split"]
+
+TRANSFORMERS: Final[Mapping[str, Rule]] = {**SCALERS, **ENCODERS, **IDENTITIES}
+_SEARCHES: Final = ("GridSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV", "RandomizedSearchCV")
+
+
+def split(model: Any) -> tuple[list[Any], Any]:
+    """Return the preparing steps of a fitted model and its estimator, out of searches, pipelines and freezing.
+
+    Raises
+    ------
+    UnsupportedModelError
+        It is a class, is not fitted, or ends in a step that does not predict.
+    """
+    if isinstance(model, type):
+        raise refuse("a fitted model", f"{model.__name__} is a class", "Give an object that was fitted.")
+    steps: list[Any] = []
+    while True:
+        name = _name(model)
+        if name in _SEARCHES:
+            if not hasattr(model, "best_estimator_"):
+                raise refuse(
+                    "a fitted model", f"{name} has no best_estimator_", "Fit it with refit=True, or give one estimator."
+                )
+            model = model.best_estimator_
+        elif name == "FrozenEstimator":
+            model = model.estimator
+        elif name == "Pipeline":
+            steps += _flat(model.steps[:-1])
+            model = model.steps[-1][1]
+        else:
+            break
+    for step in [*steps, model]:
+        _check_fitted(step)
+    if _passes(model) or (_name(model) and hasattr(model, "transform") and not hasattr(model, "predict")):
+        raise refuse(
+            "a pipeline that ends in an estimator", f"it ends in {_title(model)}", "Add a classifier or regressor."
+        )
+    return steps, model
+
+
+def encode(steps: Sequence[Any], estimator: Any, space: FeatureSpace) -> Encoding:
+    """Return what the estimator sees of the raw columns after the steps.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Columns of model and space differ, a step or option is not exact, or the pipeline's own result differs.
+    """
+    coordinates = probe(space)
+    frame = space.frame([dict(zip(space.names, row, strict=True)) for row in coordinates.tolist()])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn", all-missing columns, float width
+        trace = _start([*steps, estimator], frame, space)
+        for step in steps:
+            trace = _follow(step, trace)
+    return _checked(trace, coordinates)
+
+
+def _start(steps: Sequence[Any], frame: pd.DataFrame, space: FeatureSpace) -> Trace:
+    """Give the model its columns: by name if it was fitted on a frame, else in the space's order."""
+    first = next(step for step in steps if not _passes(step))
+    if hasattr(first, "feature_names_in_"):
+        names = list(first.feature_names_in_)
+        for name in names:
+            if name not in space:
+                raise refuse(
+                    "every column of the model in the space", f"column {name!r} is missing",
+                    f"Add it to the space; the model was fitted on: {', '.join(map(str, names))}.",
+                )  # fmt: skip
+        for name in space.names:
+            if name not in names:
+                raise refuse(
+                    "only columns of the model in the space", f"column {name!r} is unknown to it",
+                    f"Remove it from the space; the model was fitted on: {', '.join(map(str, names))}.",
+                )  # fmt: skip
+        data: Any = frame[names]
+    else:
+        names = list(space.names)
+        count = getattr(first, "n_features_in_", len(names))
+        if count != len(names):
+            raise refuse(
+                f"as many columns in the space as the model was fitted on, {count}", f"the space has {len(names)}",
+                "Describe the columns of its array, in order.",
+            )  # fmt: skip
+        plain = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)
+        data = frame.to_numpy(dtype=np.float64 if plain else object)
+    columns = [Column(name, table=() if space[name].is_finite else None) for name in names]
+    return Trace(data, settle(columns, data), space)
+
+
+def _follow(step: Any, trace: Trace) -> Trace:
+    """Run one fitted step on the rows and say what its output's columns are."""
+    if _passes(step):
+        return trace
+    name = _name(step)
+    if name == "FrozenEstimator":
+        return _follow(step.estimator, trace)
+    if name == "Pipeline":
+        for inner in _flat(step.steps):
+            trace = _follow(inner, trace)
+        return trace
+    if name == "ColumnTransformer":
+        columns = _stack(step, trace)
+        output = _run(step, trace)
+    elif name in TRANSFORMERS:
+        if name in ENCODERS:
+            check_encoder(step, trace)
+        output = _run(step, trace)
+        columns = list(TRANSFORMERS[name](step, trace, output))
+    else:
+        known = ", ".join(sorted(["ColumnTransformer", "Pipeline", *TRANSFORMERS]))
+        raise refuse(
+            "steps that it can state exactly", f"the pipeline has {_title(step)}",
+            "Apply it to the data before the model is fitted and describe its outputs in the space. "
+            f"Steps that are read: {known}.",
+        )  # fmt: skip
+    return Trace(output, settle(columns, output), trace.space)
+
+
+def _stack(step: Any, trace: Trace) -> list[Column]:
+    """Return the columns of a ColumnTransformer, each part at its place in the output."""
+    named = hasattr(step, "feature_names_in_") and isinstance(trace.data, pd.DataFrame)
+    order = list(trace.data.columns) if named else []
+    stacked: dict[int, Column] = {}
+    for name, part, _ in step.transformers_:
+        places = [int(place) for place in step._transformer_to_input_indices[name]]  # noqa: SLF001
+        if (isinstance(part, str) and part == "drop") or not places:
+            continue
+        if named:  # the transformer was fitted on a frame, whose columns may since have another order
+            places = [order.index(step.feature_names_in_[place]) for place in places]
+        data = trace.data.iloc[:, places] if isinstance(trace.data, pd.DataFrame) else trace.data[:, places]
+        result = _follow(part, Trace(data, tuple(trace.columns[place] for place in places), trace.space))
+        where = step.output_indices_[name]
+        stacked |= dict(zip(range(where.start, where.stop), result.columns, strict=True))
+    return [stacked[place] for place in sorted(stacked)]
+
+
+def _run(step: Any, trace: Trace) -> Any:
+    """Return the step's own output for the rows."""
+    try:
+        return step.transform(trace.data)
+    except (TypeError, ValueError) as error:
+        if _name(step) in ENCODERS:
+            unseen_levels(step, trace)
+        raise refuse(
+            "a pipeline that transforms rows of the space", f"{_title(step)} fails: {error}",
+            "Make kinds, levels and dtypes of the space those of the data that the model was fitted on.",
+        ) from error  # fmt: skip
+
+
+def _checked(trace: Trace, coordinates: NDArray[np.float64]) -> Encoding:
+    """Read the tables off the last output, and compare the encoding with it."""
+    space, rows = trace.space, dense(trace.data)
+    try:
+        values = rows.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise refuse(
+            "numbers in the estimator's matrix", f"a column is still text ({error})",
+            "Encode it with OneHotEncoder or OrdinalEncoder, or correct its levels in the space.",
+        ) from error  # fmt: skip
+    dtype = str(np.result_type(*width(trace.data))) if trace.columns else "float64"
+    columns = []
+    for place, column in enumerate(trace.columns):
+        if column.feature is None:
+            complete = Column(None, constant=float(values[0, place]), dtype=dtype)
+        elif column.table is not None:
+            levels = space[column.feature].levels
+            table = tuple(values[: len(levels), place].tolist())
+            for level, value in zip(levels, table, strict=True):
+                if not np.isfinite(value):
+                    raise refuse(
+                        "finite codes for levels", f"column {column.feature!r} level {level!r} is encoded as {value}",
+                        "Remove the level from the space, or fit the encoder with it.",
+                    )  # fmt: skip
+            complete = Column(column.feature, table=table, dtype=dtype)
+        else:
+            complete = dataclasses.replace(column, dtype=dtype)
+        columns.append(complete)
+    encoding = Encoding(tuple(columns), tuple(space.names))
+    wrong = (encoding.matrix(coordinates).astype(np.float64) != values).any(axis=0)
+    for place in np.flatnonzero(wrong).tolist():
+        raise UnsupportedModelError(
+            "The model reader", "to repeat the pipeline's own transform bit for bit",
+            f"column {columns[place].feature!r} differs in the estimator's column {place}",
+            "Report this pipeline; until then apply its steps before the model is fitted.",
+        )  # fmt: skip
+    return encoding
+
+
+def _flat(steps: Sequence[tuple[str, Any]]) -> list[Any]:
+    """Return the steps of a pipeline, those of pipelines in it included."""
+    flat: list[Any] = []
+    for _, step in steps:
+        flat += _flat(step.steps) if _name(step) == "Pipeline" else [step]
+    return flat
+
+
+def _check_fitted(step: Any) -> None:
+    if _name(step) and hasattr(step, "__sklearn_tags__"):
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+
+        try:
+            check_is_fitted(step)
+        except NotFittedError:
+            raise refuse("a fitted model", f"{_title(step)} is not fitted", "Call fit first.") from None
+
+
+def _passes(step: Any) -> bool:
+    """Whether a step of a pipeline says that it does nothing."""
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def _name(step: Any) -> str:
+    """Return the class name of an object of scikit-learn itself; "" of any other, subclasses included."""
+    return type(step).__name__ if type(step).__module__.partition(".")[0] == "sklearn" else ""
+
+
+def _title(step: Any) -> str:
+    return repr(step) if step is None or isinstance(step, str) else type(step).__name__

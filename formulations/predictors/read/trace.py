@@ -1,0 +1,115 @@
+"""Rows that are followed through a pipeline, step by step, together with what each column is.
+
+The library's own transforms run on these rows. A level's encoding is read off them, and what the reader says about
+numbers is compared with them bit for bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.formulations.space.encoding import Column
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.step import Step
+from ceopt.solvers.errors import UnsupportedModelError
+
+__all__ = ["Rule", "Trace", "dense", "probe", "refuse", "settle", "width"]
+
+_RANDOM_ROWS: Final = 32  # so that levels of two columns with as many levels do not move together
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What some step sees: rows as the library passes them, and the meaning of their columns so far.
+
+    A column with a table is a category's; the table is empty until the pipeline's end is reached and read.
+    """
+
+    data: Any
+    columns: tuple[Column, ...]
+    space: FeatureSpace
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the step sees a sparse matrix."""
+        return hasattr(self.data, "tocsr")
+
+    def numbers(self) -> list[Column]:
+        """Columns that are functions of a number."""
+        return [column for column in self.columns if column.feature is not None and column.table is None]
+
+    def levels_seen(self, place: int) -> list[Any]:
+        """Return what a category's column holds at each level, lowest rank first."""
+        name = self.columns[place].feature
+        count = len(self.space[name].levels) if name is not None else 1
+        column = self.data.iloc[:count, place] if isinstance(self.data, pd.DataFrame) else self.data[:count, place]
+        return list(column.toarray().ravel() if hasattr(column, "toarray") else column)
+
+
+Rule: TypeAlias = Callable[[Any, Trace, Any], Sequence[Column]]
+"""(fitted step, what it sees, its own output) -> the columns of the output."""
+
+
+def refuse(needs: str, but: str, then: str) -> UnsupportedModelError:
+    """Return the error of a reader."""
+    return UnsupportedModelError("The model reader", needs, but, then)
+
+
+def probe(space: FeatureSpace) -> NDArray[np.float64]:
+    """Return coordinates (n, d) whose row ``r`` holds level ``r`` of each category that has so many, and more rows.
+
+    Numbers take their least, greatest and middle value (around 0 where there is no bound), then random ones between.
+    """
+    rng = np.random.default_rng(0)
+    known = max([3, *(len(feature.levels) for feature in space)])
+    n = known + _RANDOM_ROWS
+    rows = np.empty((n, len(space)))
+    for j, feature in enumerate(space):
+        if feature.is_finite:
+            count = len(feature.levels)
+            rows[:, j] = np.concatenate([np.arange(known) % count, rng.integers(count, size=_RANDOM_ROWS)])
+            continue
+        low, high = feature.lower, feature.upper
+        if not np.isfinite(low):
+            low = 0.0 if high > 0 else high - 100.0
+        if not np.isfinite(high):
+            high = low + 100.0
+        column = np.array([low, high, low + (high - low) / 2, *rng.uniform(low, high, size=n - 3)])
+        if feature.kind == "integer":
+            column = np.clip(np.rint(column), np.ceil(low), np.floor(high))
+        rows[:, j] = column
+    return rows
+
+
+def dense(data: Any) -> NDArray[Any]:
+    """Return rows as a plain array of whatever they hold."""
+    return np.asarray(data.toarray() if hasattr(data, "toarray") else data)
+
+
+def width(data: Any) -> list[str]:
+    """Return the float width of each column: its own if it is a NumPy float, else float64, to which others convert."""
+    dtypes = list(data.dtypes) if isinstance(data, pd.DataFrame) else [data.dtype] * data.shape[1]
+    return [str(dtype) if isinstance(dtype, np.dtype) and dtype.kind == "f" else "float64" for dtype in dtypes]
+
+
+def settle(columns: Sequence[Column], data: Any) -> tuple[Column, ...]:
+    """Note the rounding of numbers that a step passed on in another float width."""
+    if len(columns) != data.shape[1]:
+        raise refuse(
+            f"a step with {len(columns)} columns", f"its own transform returns {data.shape[1]}", "Report this model."
+        )
+    settled = []
+    for column, dtype in zip(columns, width(data), strict=True):
+        before = column.steps[-1].dtype if column.steps else "float64"
+        if column.feature is not None and column.table is None and before != dtype:
+            column = dataclasses.replace(column, steps=(*column.steps, Step("cast", dtype=dtype)))  # noqa: PLW2901
+        settled.append(column)
+    return tuple(settled)

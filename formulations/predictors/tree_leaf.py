@@ -1,0 +1,90 @@
+"""Tree ensembles by one binary per leaf and big-M rows on its box, as OptiCL writes them: selectable, for research."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import pyomo.environ as pyo
+
+from ceopt.formulations.linear import LinearForm, Rows, total
+from ceopt.formulations.predictors.forest import AbstractForest
+from ceopt.solvers.manifest import Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.pruning import Box, Leaf
+
+__all__ = ["LeafTrees"]
+
+_MANIFEST = Manifest(
+    title="trees by leaf binaries and big-M",
+    formula="x <= u_l + (u - u_l)(1 - leaf[t,l]), x >= l_l - (l_l - l)(1 - leaf[t,l])",
+    reference="OptiCL (Maragno et al. 2023), with the least big-M of each row",
+)
+
+
+@final
+class LeafTrees(AbstractForest):
+    r"""A binary per leaf that switches on the rows of its box.
+
+    .. math::
+        x_f \le u_{\ell f} + (u_f - u_{\ell f})(1 - z_{t\ell}), \qquad
+        x_f \ge l_{\ell f} - (l_{\ell f} - l_f)(1 - z_{t\ell}), \qquad
+        z_{t\ell} \le \sum_{c \in C_{\ell f}} u_c
+
+    ======== ==================== ============================================================
+    symbol   component            meaning
+    ======== ==================== ============================================================
+    z        ``leaf[t, node]``    binary, 1 iff tree t ends in that leaf
+    l, u     leaf's box           least and greatest value that the leaf admits
+    C        leaf's box           levels that the leaf admits
+    ======== ==================== ============================================================
+
+    Adds one binary per leaf and at most two rows per leaf and column on its path, and a coordinate per split column.
+    MILP, exact in its integer decisions. Each big-M is the distance to the column's own bound, the least that is valid.
+
+    Raises
+    ------
+    UnboundedFeatureError
+        A split column has an infinite bound.
+
+    References
+    ----------
+    Maragno, Wiberg, Bertsimas, Birbil, den Hertog, Fajemisin, Mixed-integer optimization with constraint learning.
+    """
+
+    leaf_domain: ClassVar[Any] = pyo.Binary
+
+    def __init__(self, predictor: Predictor, x: Factual, *, too_far: Callable[[Box], bool] | None = None) -> None:
+        super().__init__(predictor, x, _MANIFEST, too_far=too_far)
+
+    def link(self) -> None:
+        """Write the rows of each leaf's box."""
+        for tree, pairs in zip(self.trees, self._variables, strict=True):
+            for leaf, variable in pairs:
+                if variable is not None:
+                    self._bound(tree.position, leaf, variable)
+
+    def _bound(self, position: int, leaf: Leaf, variable: Any) -> None:
+        on = LinearForm(0.0, ((1.0, variable),))
+        for name, admitted in leaf.box.items():
+            index = (position, leaf.node, name)
+            if isinstance(admitted, frozenset):
+                indicator = self.x.coordinate(name).indicator(admitted)
+                Rows(self, "admits").add(index, on + indicator.scaled(-1.0), upper=0.0)
+                continue
+            (low, high), coordinate = admitted, self.x.numeric(name)
+            coordinate.require_bounds("The leaf form")
+            least, greatest, value = coordinate.interval.lower, coordinate.interval.upper, coordinate.raw()
+            if high < greatest:
+                Rows(self, "not_above").add(index, value + on.scaled(greatest - high), upper=greatest)
+            if low > least:
+                Rows(self, "not_below").add(index, value + on.scaled(least - low), lower=least)
+            coordinate.claims.append((variable, 1, low, high))
+
+    def differs(self) -> LinearForm:
+        """Return the number of trees that end in another leaf."""
+        return total(LinearForm(1.0, ((-1.0, z),)) for z in self.leaf.values() if round(z.value or 0) == 1)

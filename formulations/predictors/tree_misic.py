@@ -1,0 +1,120 @@
+"""Tree ensembles by Misic's split formulation with a coordinate per column: selectable, for research."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+import pyomo.environ as pyo
+
+from ceopt.formulations.linear import LinearForm, Rows
+from ceopt.formulations.predictors.forest import AbstractForest
+from ceopt.formulations.predictors.pruning import Cut, NumberCut
+from ceopt.solvers.manifest import Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.pruning import Box
+
+__all__ = ["MisicTrees"]
+
+_MANIFEST = Manifest(
+    title="trees by split binaries with coordinates",
+    formula="leaves left of a split <= q, right of it <= 1 - q; x <= l + (u - l)(1 - q), x >= r - (r - l_0) q",
+    reference="Misic 2020, (M)",
+    features={"q": 0, "increasing": 0, "not_above": 0, "not_below": 0},
+)
+
+
+@final
+class MisicTrees(AbstractForest):
+    r"""The split formulation as published, with every split column as a continuous or integer coordinate.
+
+    .. math::
+        q_{fk} \le q_{f,k+1}, \qquad
+        \sum_{\ell \text{ left of } s} z_{t\ell} \le q_{f(s)k(s)}, \quad
+        \sum_{\ell \text{ right of } s} z_{t\ell} \le 1 - q_{f(s)k(s)} \\
+        x_f \le l_{fk} + (u_f - l_{fk})(1 - q_{fk}), \qquad x_f \ge r_{fk} - (r_{fk} - \underline{x}_f)\, q_{fk}
+
+    ======== ==================== ============================================================
+    symbol   component            meaning
+    ======== ==================== ============================================================
+    q        ``q[name, cut]``     binary, 1 iff the column lies left of the cut
+    z        ``leaf[t, node]``    1 iff tree t ends in that leaf; continuous
+    l, r     neighbouring values left and right of the cut, in place of the paper's epsilon
+    ======== ==================== ============================================================
+
+    Adds per cut one binary and three rows, per split node two rows, and a coordinate per split column. MILP, exact in
+    its integer decisions: a coordinate between l and r satisfies a solver's tolerance on either side.
+
+    Raises
+    ------
+    UnboundedFeatureError
+        A split column has an infinite bound.
+
+    References
+    ----------
+    Misic, Optimization of tree ensembles, Operations Research 2020.
+    """
+
+    def __init__(self, predictor: Predictor, x: Factual, *, too_far: Callable[[Box], bool] | None = None) -> None:
+        super().__init__(predictor, x, _MANIFEST, too_far=too_far)
+
+    def link(self) -> None:
+        """Write the splits, their order, and the rows that tie them to coordinates."""
+        self._splits: list[tuple[str, Any, float]] = []
+        self.q = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
+        numbers = sorted({c for tree in self.trees for c in tree.cuts if isinstance(c, NumberCut)}, key=_order)
+        below: dict[Cut, LinearForm] = {}
+        names: dict[Cut, str] = {}
+        previous: NumberCut | None = None
+        for cut in numbers:
+            names[cut] = f"{cut.key[0]!r}"
+            below[cut] = LinearForm(0.0, ((1.0, self.q[cut.name, names[cut]]),))
+            if previous is not None and previous.name == cut.name:
+                form = below[cut] + below[previous].scaled(-1.0)
+                Rows(self, "increasing").add((cut.name, names[cut]), form, lower=0.0)
+            self._tie(cut, names[cut], below[cut])
+            previous = cut
+        left, right = Rows(self, "left"), Rows(self, "right")
+        for tree, pairs in zip(self.trees, self._variables, strict=True):
+            for k, (cut, lefts, rights) in enumerate(tree.nodes):
+                if cut not in below:
+                    side, names[cut] = self.goes_right(cut)
+                    below[cut] = side.complement()
+                index = (tree.position, k, f"{cut.name}_{names[cut]}")
+                left.add(index, _sum(pairs, lefts) + below[cut].scaled(-1.0), upper=0.0)
+                right.add(index, _sum(pairs, rights) + below[cut], upper=1.0)
+
+    def _tie(self, cut: NumberCut, name: str, below: LinearForm) -> None:
+        coordinate, (last, first) = self.x.numeric(cut.name), cut.key
+        coordinate.require_bounds("Misic's form")
+        value, low, high = coordinate.raw(), coordinate.interval.lower, coordinate.interval.upper
+        index = (cut.name, name)
+        Rows(self, "not_above").add(index, value + below.scaled(high - last), upper=high)
+        Rows(self, "not_below").add(index, value + below.scaled(first - low), lower=first)
+        ((_, variable),) = below.terms
+        self._splits.append((cut.name, variable, last))
+        coordinate.claims += [(variable, 1, low, last), (variable, 0, first, high)]
+
+    def place(self, point: Mapping[str, float]) -> None:
+        """Set leaves and splits to those of the point."""
+        super().place(point)
+        for name, variable, last in self._splits:
+            variable.set_value(1 if point[name] <= last else 0, skip_validation=True)
+
+    def differs(self) -> LinearForm:
+        """Return the number of cuts that the column lies on the other side of."""
+        flips = [LinearForm(0.0, ((1.0, v),)) for v in self.q.values()]
+        forms = [f.complement() if round(v.value or 0) else f for f, v in zip(flips, self.q.values(), strict=True)]
+        return LinearForm(sum(f.constant for f in forms), tuple(t for f in forms for t in f.terms))
+
+
+def _order(cut: NumberCut) -> tuple[str, float]:
+    return cut.name, cut.key[0]
+
+
+def _sum(pairs: list[tuple[Any, Any]], positions: tuple[int, ...]) -> LinearForm:
+    return LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in positions))

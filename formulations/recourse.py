@@ -1,0 +1,82 @@
+"""The whole program for one person: coordinates, embedded model, decision, rules and cost in one ConcreteModel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import pyomo.environ as pyo
+
+from ceopt.formulations.constraints import AbstractRule, impose, rule_name
+from ceopt.formulations.factual import Factual
+from ceopt.formulations.predictors.embed import embed
+from ceopt.formulations.predictors.outcome import Reaches
+from ceopt.formulations.space.reach import Reach
+
+if TYPE_CHECKING:
+    from ceopt.formulations.costs import AbstractCost
+    from ceopt.formulations.predictors.embedded import AbstractEmbedded
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.pruning import Box
+    from ceopt.formulations.targets import Target
+
+__all__ = ["RecourseProgram", "recourse_program"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RecourseProgram:
+    """A recourse program and the blocks in it: ``model.x``, ``model.predictor``, ``model.valid``, ``model.rules``."""
+
+    model: Any
+    x: Factual
+    embedded: AbstractEmbedded
+    margin: float
+
+
+def recourse_program(  # noqa: PLR0913 - the parts of the program, one argument each
+    predictor: Predictor,
+    row: Any,
+    *,
+    target: Target | Any,
+    cost: AbstractCost,
+    rules: Sequence[AbstractRule] = (),
+    margin: float | None = None,
+    formulation: str = "auto",
+    reach: Reach | None = None,
+    too_far: Callable[[Box], bool] | None = None,
+) -> RecourseProgram:
+    r"""State "the least change for which the model decides otherwise" for one person.
+
+    .. math::
+        \min_x\ \text{cost}(x, x^0) \quad\text{s.t.}\quad s(x) \text{ reaches the target with margin } m, \quad
+        x \in \text{reach}(x^0), \quad \text{rules}.
+
+    Parameters
+    ----------
+    predictor
+        The fitted model as it was read.
+    row
+        The factual in raw units.
+    target, cost, rules, margin, formulation
+        As for :func:`ceopt.explain`.
+    reach
+        Values that each column may take, where narrower than the space says.
+    too_far
+        Drops leaves of trees by their box, where the caller knows that no answer lies there.
+
+    Returns
+    -------
+    RecourseProgram
+        ``.model`` is an ordinary ConcreteModel: add rows, export it, or hand it to any solver.
+    """
+    model = pyo.ConcreteModel(name="recourse")
+    model.x = x = Factual(predictor.space, row, reach=reach)
+    model.predictor = embedded = embed(predictor, x, formulation=formulation, too_far=too_far)
+    model.valid = valid = Reaches(embedded, target, margin=margin)
+    model.rules = pyo.Block(concrete=True)
+    for position, rule in enumerate(rules):
+        model.rules.add_component(rule_name(rule, position), impose(rule, x))
+    model.cost = pyo.Objective(expr=cost.build(x))
+    return RecourseProgram(model, x, embedded, valid.margin)

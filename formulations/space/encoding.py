@@ -1,0 +1,217 @@
+r"""What an estimator sees of the raw columns: each column of its matrix as a function of one raw column.
+
+A pipeline of scalers and encoders turns a row in raw units into the row of numbers that the estimator reads. Column
+``i`` of that matrix depends on one raw column only, through
+
+.. math:: \phi_i(x) = (o_m \circ \dots \circ o_1)(x)
+
+for a number, where each ``o`` is one rounded elementary operation of the library (``x - mean``, then ``/ scale``), done
+in its order and float width, or through a table with one entry per level for a category. Rounding is monotone, so
+``phi_i`` is non-decreasing in floating point as well, and the raw values that a split ``phi_i(x) <= theta`` sends left
+are exactly those up to :meth:`Column.largest_left`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ceopt.formulations.space.step import Floats, Step
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["Column", "Encoding", "Step"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the estimator's matrix, as a function of one raw column.
+
+    Parameters
+    ----------
+    feature
+        Name of the raw column; None for a column that is always ``constant``.
+    steps
+        A number's way to the estimator, first step first. Empty if the estimator sees it as it is.
+    table
+        A category's way: the value at each level, in the order of the levels. None for numbers.
+    constant
+        The value of a column without feature.
+    dtype
+        Float width of the matrix that the estimator is given.
+    """
+
+    feature: str | None
+    steps: tuple[Step, ...] = ()
+    table: tuple[float, ...] | None = None
+    constant: float = 0.0
+    dtype: str = "float64"
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether the column is an affine function of its raw column in real numbers (nothing clips)."""
+        return not any(step.clips for step in self.steps)
+
+    def evaluate(self, coordinates: ArrayLike) -> Floats:
+        """Return what the library computes at coordinates (numbers, or ranks of levels), in its float width."""
+        x: Floats = np.asarray(coordinates, dtype=np.float64)
+        with np.errstate(over="ignore", under="ignore"):  # beyond the width lies infinity, in the library as well
+            if self.feature is None:
+                x = np.full(x.shape, self.constant)
+            elif self.table is not None:
+                x = np.asarray(self.table, dtype=np.float64)[x.astype(np.intp)]
+            else:
+                for step in self.steps:
+                    x = step.apply(x)
+            return x.astype(self.dtype, copy=False)
+
+    def affine(self) -> tuple[float, float]:
+        """Return ``(slope, offset)`` of the real function behind a number's steps, each rounded once.
+
+        Raises
+        ------
+        InvalidTypeError
+            The column reads levels, is constant or clips, so it has no slope.
+        """
+        if self.feature is None or self.table is not None or not self.is_affine:
+            raise InvalidTypeError(
+                "Column.affine", "a numeric column that is not clipped", f"the column reads {self.feature!r}",
+                "Use .table, .constant or .largest_left.",
+            )  # fmt: skip
+        slope, offset = Fraction(1), Fraction(0)
+        for step in self.steps:
+            slope, offset = step.compose(slope, offset)
+        return float(slope), float(offset)
+
+    def goes_left(
+        self, coordinates: ArrayLike, thresholds: ArrayLike, input_dtype: DTypeLike, *, inclusive: bool = True
+    ) -> NDArray[np.bool_]:
+        """Answer ``phi(x) <= theta`` (``<`` unless inclusive) as the library does, elementwise with broadcasting.
+
+        The value is cast to ``input_dtype``, then compared in float64: NumPy 2 would round a Python threshold to
+        float32 before comparing it with one.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            seen = self.evaluate(coordinates).astype(input_dtype, copy=False).astype(np.float64, copy=False)
+        theta = np.asarray(thresholds, dtype=np.float64)
+        return np.asarray(seen <= theta if inclusive else seen < theta)
+
+    def largest_left(
+        self, thresholds: ArrayLike, input_dtype: DTypeLike, *, inclusive: bool = True
+    ) -> NDArray[np.float64]:
+        """Return, per threshold, the largest float64 raw value that a split sends left.
+
+        Everything up to the answer ``v`` goes left and ``np.nextafter(v, inf)`` upwards goes right, with no number
+        between. The answer is found by bisection over the bit patterns of float64, so it is exact whatever the
+        steps round. It is -inf where no finite number goes left and inf where all do.
+
+        Parameters
+        ----------
+        thresholds
+            Any shape; in the estimator's units.
+        input_dtype
+            Width to which the estimator casts its input (float32 for trees of scikit-learn).
+        inclusive
+            True for ``<=``, False for ``<``.
+
+        Raises
+        ------
+        InvalidTypeError
+            The column reads levels or is constant; use :meth:`goes_left` on the ranks.
+        """
+        if self.feature is None or self.table is not None:
+            raise InvalidTypeError(
+                "Column.largest_left", "a numeric column", f"the column reads {self.feature!r}", "Use goes_left."
+            )
+        given = np.asarray(thresholds, dtype=np.float64)
+        theta, back = np.unique(given, return_inverse=True)
+        low = np.full(theta.shape, -_LAST, dtype=np.int64)
+        high = np.full(theta.shape, _LAST, dtype=np.int64)
+        none = ~self.goes_left(_number(low), theta, input_dtype, inclusive=inclusive)
+        every = self.goes_left(_number(high), theta, input_dtype, inclusive=inclusive)
+        for _ in range(64):  # the ends are 2**64 numbers apart at most; low goes left, high goes right
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)
+            left = self.goes_left(_number(middle), theta, input_dtype, inclusive=inclusive)
+            low, high = np.where(left, middle, low), np.where(left, high, middle)
+        found = np.where(none, -np.inf, np.where(every, np.inf, _number(low)))
+        return np.asarray(found[back].reshape(given.shape))
+
+
+_LAST: Final = np.finfo(np.float64).max.view(np.int64)  # place of the largest finite float64
+
+
+def _number(order: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the float64 whose place among all float64 is ``order``, counted from 0.0 = 0."""
+    bits = np.where(order >= 0, order, np.int64(-(2**63)) - order)
+    return bits.view(np.float64)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """All columns of the estimator's matrix as functions of the raw columns.
+
+    Parameters
+    ----------
+    columns
+        One per column of the matrix, in its order.
+    names
+        Raw columns in the order in which :meth:`matrix` is given coordinates.
+    """
+
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def identity(cls, space: FeatureSpace) -> Self:
+        """Return the encoding of a representation made from plain arrays: raw columns in the space's order.
+
+        Numbers stay as they are. Levels that are numbers stay numbers. Other ordinal levels become ranks, and two
+        levels become 0 and 1 (so do False and True).
+
+        Raises
+        ------
+        InvalidTypeError
+            A categorical column has levels that are not numbers.
+        """
+        columns = []
+        for feature in space:
+            if not feature.is_finite:
+                columns.append(Column(feature.name))
+                continue
+            numeric = all(isinstance(level, int | float) for level in feature.levels)
+            if feature.kind == "categorical" and not numeric:
+                raise InvalidTypeError(
+                    "A representation from plain arrays", "columns that are numbers",
+                    f"{feature.name!r} is categorical with level {feature.levels[0]!r}",
+                    "Code the levels as numbers, or one 0/1 column per level.",
+                )  # fmt: skip
+            table = feature.levels if numeric else range(len(feature.levels))
+            columns.append(Column(feature.name, table=tuple(float(level) for level in table)))
+        return cls(tuple(columns), tuple(space.names))
+
+    @property
+    def dtype(self) -> np.dtype[np.floating[Any]]:
+        """Float width of the matrix."""
+        return np.result_type(np.float32, *(column.dtype for column in self.columns))
+
+    def matrix(self, coordinates: ArrayLike) -> Floats:
+        """Return what the estimator is given, ``(n, m)``, for coordinates ``(n, d)`` in the order of ``names``."""
+        x = np.asarray(coordinates, dtype=np.float64)
+        if x.ndim != 2 or x.shape[1] != len(self.names):
+            raise InvalidValueError(
+                "Encoding.matrix", f"one coordinate for each of {len(self.names)} columns",
+                f"the array has shape {x.shape}", "Give one row per person, columns in the order of .names.",
+            )  # fmt: skip
+        place = {name: j for j, name in enumerate(self.names)}
+        matrix = np.empty((len(x), len(self.columns)), dtype=self.dtype)
+        for i, column in enumerate(self.columns):
+            matrix[:, i] = column.evaluate(x[:, place[column.feature] if column.feature is not None else 0])
+        return matrix

@@ -1,0 +1,191 @@
+"""Guess what each column of a frame is, and say so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype, plain
+from ceopt.formulations.space.feature import Feature, Kind
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+
+__all__ = ["infer_features"]
+
+_WHO = "FeatureSpace.infer"
+
+
+def infer_features(
+    frame: pd.DataFrame,
+    *,
+    categorical: Iterable[str] | None = None,
+    ordinal: Mapping[str, Sequence[Any]] | None = None,
+    binary: Iterable[str] | None = None,
+    integer: Iterable[str] | None = None,
+    continuous: Iterable[str] | None = None,
+) -> list[Feature]:
+    """Describe each column of ``frame``; see :meth:`FeatureSpace.infer`, whose work this is."""
+    _check_frame(frame)
+    if ordinal is not None and not isinstance(ordinal, Mapping):
+        raise InvalidTypeError(
+            _WHO, "ordinal as a mapping of names to levels", f"ordinal is {ordinal!r}", 'Write {"size": ["S", "M"]}.'
+        )
+    named: dict[str, Kind] = {}
+    kinds = {
+        "categorical": categorical,
+        "ordinal": ordinal,
+        "binary": binary,
+        "integer": integer,
+        "continuous": continuous,
+    }
+    for kind, names in kinds.items():
+        for name in [names] if isinstance(names, str) else names or ():
+            if name not in frame.columns:
+                raise UnknownNameError.among(_WHO, "column", name, frame.columns)
+            if name in named:
+                raise InvalidValueError(
+                    _WHO, "one kind per column", f"{name!r} is named {named[name]} and {kind}", "Choose one."
+                )
+            named[name] = cast("Kind", kind)
+    return [_describe(name, frame[name], named.get(name), (ordinal or {}).get(name)) for name in frame.columns.tolist()]
+
+
+def _check_frame(frame: Any) -> None:
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidTypeError(
+            _WHO, "a DataFrame", f"it got {type(frame).__name__}", "Put the columns in a frame with names."
+        )
+    if frame.shape[1] == 0 or len(frame) == 0:
+        raise InvalidValueError(_WHO, "a frame with rows and columns", f"its shape is {frame.shape}", "Give data.")
+    for name in frame.columns:
+        if not isinstance(name, str):
+            raise InvalidTypeError(
+                _WHO, "column names that are text", f"one is {name!r}", "Use frame.columns = frame.columns.astype(str)."
+            )
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise InvalidValueError(_WHO, "each column once", f"{twice!r} is there twice", "Remove or rename one.")
+
+
+def _describe(name: str, column: pd.Series[Any], kind: Kind | None, order: Sequence[Any] | None) -> Feature:
+    who = f"Column {name!r}"
+    text = dtype_text(who, column.dtype)
+    present = column.dropna()
+    if not len(present):
+        raise InvalidValueError(who, "at least one value", "every cell is missing", "Fill it in or leave it out.")
+    values = _values(who, column.dtype, present)
+    is_named = kind is not None
+    if kind is None:
+        kind, guess = _guess(column.dtype, values)
+        guess = f"{text} -> {kind}" + (f" ({guess})" if guess else "")
+    else:
+        guess = f"named {kind}"
+    common: dict[str, Any] = {"dtype": text, "guess": guess}
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        common["categories"] = tuple(plain(level) for level in column.dtype.categories.tolist())
+    if kind in {"continuous", "integer"}:
+        return Feature(name, kind=kind, **common, **_numbers(who, kind, column.dtype, values, present))
+    levels = _ordered(who, values, order) if is_named and kind == "ordinal" else values
+    if kind == "binary" and set(levels) <= {True, False} and all(isinstance(level, bool) for level in levels):
+        levels = [False, True]
+    if kind == "binary" and len(levels) != 2:
+        raise InvalidValueError(
+            who, "exactly two values to be binary", f"it holds {len(levels)}", "Name it categorical or ordinal."
+        )
+    return Feature(name, kind=kind, levels=tuple(levels), **common)
+
+
+def _values(who: str, dtype: Any, present: pd.Series[Any]) -> list[Any]:
+    """Distinct values: categories in their order, all else sorted."""
+    try:
+        values = [plain(value) for value in present.unique().tolist()]
+    except TypeError:  # lists and the like cannot be compared
+        values = [present.iloc[0]]
+    for value in values:
+        if not isinstance(value, str | bool | int | float):
+            raise InvalidTypeError(
+                who,
+                "numbers, text or bool",
+                f"it holds {value!r} ({type(value).__name__})",
+                "Convert the column or leave it out.",
+            )
+        if isinstance(value, float) and math.isinf(value):
+            raise InvalidValueError(who, "finite numbers", f"it holds {value}", "Replace it, or leave the row out.")
+    families = {"text" if isinstance(v, str) else "bool" if isinstance(v, bool) else "number" for v in values}
+    if len(families) > 1:
+        raise InvalidTypeError(
+            who, "values of one type", f"it mixes {' and '.join(sorted(families))}", "Convert them to one."
+        )
+    if isinstance(dtype, pd.CategoricalDtype):
+        held = set(values)
+        return [level for level in map(plain, dtype.categories.tolist()) if level in held]
+    return sorted(values)
+
+
+def _guess(dtype: Any, values: list[Any]) -> tuple[Kind, str]:
+    if isinstance(dtype, pd.CategoricalDtype):
+        return ("ordinal", "in the order of its categories") if dtype.ordered else ("categorical", "")
+    if all(isinstance(value, bool) for value in values):
+        return "binary", ""
+    if all(isinstance(value, str) for value in values):
+        return ("binary", "two values") if len(values) == 2 else ("categorical", "")
+    if is_object_dtype(dtype):
+        return "categorical", "numbers in an object column"
+    if pd.api.types.is_integer_dtype(dtype):
+        return "integer", "0 and 1 only" if values == [0, 1] else ""
+    whole = all(value == math.floor(value) for value in values)
+    return "continuous", "whole numbers only" if whole else ""
+
+
+def _numbers(who: str, kind: Kind, dtype: Any, values: list[Any], present: pd.Series[Any]) -> dict[str, Any]:
+    if isinstance(dtype, pd.CategoricalDtype) or not all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    ):
+        raise InvalidTypeError(
+            who, f"numbers to be {kind}", f"its dtype is {dtype}", "Convert the column in the frame."
+        )
+    if kind == "integer":
+        for value in values:
+            if value != math.floor(value):
+                raise InvalidValueError(
+                    who, "whole numbers to be integer", f"it holds {value}", "Round it, or name it continuous."
+                )
+    for value in (values[0], values[-1]):
+        if isinstance(value, int) and abs(value) > 2**53:
+            raise InvalidValueError(
+                who, "whole numbers up to 2**53", f"it holds {value}", "Leave identifiers out, or make them text."
+            )
+    numbers = np.array(present.tolist(), dtype=np.float64)
+    return {
+        "lower": float(values[0]),
+        "upper": float(values[-1]),
+        "lower_inferred": True,
+        "upper_inferred": True,
+        **scales(numbers),
+    }
+
+
+def scales(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
+    """Median absolute deviation from the median, population standard deviation, and range of a sample."""
+    with np.errstate(over="ignore"):
+        found = {
+            "mad": np.median(np.abs(numbers - np.median(numbers))),
+            "std": np.std(numbers),
+            "range": numbers.max() - numbers.min(),
+        }
+    return {name: float(value) if np.isfinite(value) else 0.0 for name, value in found.items()}
+
+
+def _ordered(who: str, values: list[Any], order: Sequence[Any]) -> list[Any]:
+    if isinstance(order, str) or not isinstance(order, Iterable):
+        raise InvalidTypeError(who, "its levels in a list, lowest first", f"levels is {order!r}", "Correct it.")
+    levels = [plain(level) for level in order]
+    missing = [value for value in values if value not in levels]
+    if missing:
+        raise InvalidValueError(
+            who, "every level that occurs", f"{missing[0]!r} is not in {levels!r}", "Add it in its place."
+        )
+    return levels

@@ -1,0 +1,141 @@
+"""What each column may become, for one factual: bounds, direction, steps and levels as a set of values.
+
+This is where actionability acts. A value that is not in the reach never gets a variable, so an immutable column is a
+number in the program and not a row of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ceopt.solvers.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.feature import Feature
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["Interval", "Levels", "Reach", "reach_of", "removed_by"]
+
+#: A count of steps this close to a whole number is whole: decimal steps are not exact in binary.
+_WHOLE = 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The numbers ``anchor + k * step`` (all numbers where ``step`` is None) between ``lower`` and ``upper``."""
+
+    lower: float
+    upper: float
+    step: float | None = None
+    anchor: float = 0.0
+
+    @property
+    def is_point(self) -> bool:
+        """Whether one value is left."""
+        return self.lower == self.upper
+
+    def floor(self, value: float) -> float:
+        """Return the greatest member at most ``value``, or minus infinity."""
+        value = min(value, self.upper)
+        if self.step is not None and math.isfinite(value):
+            count = math.floor((value - self.anchor) / self.step + _WHOLE)
+            if self.anchor + count * self.step > value:
+                count -= 1
+            value = self.anchor + count * self.step
+        return value if value >= self.lower else -math.inf
+
+    def ceil(self, value: float) -> float:
+        """Return the least member at least ``value``, or infinity."""
+        value = max(value, self.lower)
+        if self.step is not None and math.isfinite(value):
+            count = math.ceil((value - self.anchor) / self.step - _WHOLE)
+            if self.anchor + count * self.step < value:
+                count += 1
+            value = self.anchor + count * self.step
+        return value if value <= self.upper else math.inf
+
+    def clip(self, value: float) -> float:
+        """Return a nearest member; the interval must not be empty."""
+        if value <= self.lower:
+            return self.lower
+        if value >= self.upper:
+            return self.upper
+        if self.step is None:
+            return value
+        below, above = self.floor(value), self.ceil(value)
+        return below if value - below <= above - value else above
+
+    def narrowed(self, lower: float, upper: float) -> Interval:
+        """Return the members between ``lower`` and ``upper``, with bounds that are members themselves."""
+        inner = replace(self, lower=self.ceil(lower), upper=self.floor(upper))
+        if inner.lower > inner.upper:
+            raise InvalidValueError(
+                "Interval", "a member between the bounds", f"there is none from {lower!r} to {upper!r}", "Widen them."
+            )
+        return inner
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The ranks (positions among the column's levels, ascending) that may be reached."""
+
+    ranks: tuple[int, ...]
+
+    @property
+    def is_point(self) -> bool:
+        """Whether one level is left."""
+        return len(self.ranks) == 1
+
+
+Reach = Mapping[str, Interval | Levels]
+
+
+def reach_of(space: FeatureSpace, factual: Mapping[str, float]) -> dict[str, Interval | Levels]:
+    """Return what each column of ``space`` may become for the person at ``factual`` (coordinates by name)."""
+    return {feature.name: _reach(feature, factual[feature.name]) for feature in space}
+
+
+def _reach(feature: Feature, x0: float) -> Interval | Levels:
+    if feature.is_finite:
+        home = int(x0)
+        ranks: tuple[int, ...] = tuple(range(len(feature.levels)))
+        if not feature.mutable:
+            ranks = (home,)
+        elif feature.direction == "increasing":
+            ranks = ranks[home:]
+        elif feature.direction == "decreasing":
+            ranks = ranks[: home + 1]
+        return Levels(ranks)
+    step = 1.0 if feature.step is None and feature.kind == "integer" else feature.step
+    lower = min(feature.lower, x0) if feature.lower_inferred else feature.lower
+    upper = max(feature.upper, x0) if feature.upper_inferred else feature.upper
+    if not feature.mutable or feature.direction == "increasing":
+        lower = x0
+    if not feature.mutable or feature.direction == "decreasing":
+        upper = x0
+    return Interval(lower, upper, step, x0).narrowed(lower, upper) if math.isfinite(x0) else Interval(lower, upper)
+
+
+def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
+    """Report, per column that lost something, what the person cannot do: ``{"age": "fixed at 35"}``."""
+    report: dict[str, str] = {}
+    for feature in space:
+        part = reach[feature.name]
+        if isinstance(part, Levels):
+            if part.is_point:
+                report[feature.name] = f"fixed at {feature.levels[part.ranks[0]]!r}"
+            elif len(part.ranks) < len(feature.levels):
+                lost = [feature.levels[k] for k in range(len(feature.levels)) if k not in part.ranks]
+                report[feature.name] = f"cannot become {', '.join(repr(level) for level in lost)}"
+        elif part.is_point:
+            report[feature.name] = f"fixed at {np.format_float_positional(part.lower, trim='-')}"
+        elif part.lower > feature.lower or part.upper < feature.upper:
+            report[feature.name] = f"stays within {part.lower:g} and {part.upper:g}"
+    return report

@@ -1,0 +1,319 @@
+"""The columns of a person's row together: raw rows and frames to coordinates, and back without loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+import pandas as pd
+
+from ceopt.formulations.space.change import changed
+from ceopt.formulations.space.columns import check_unique, column_coordinates, row_mapping
+from ceopt.formulations.space.feature import Direction, Feature, Kind
+from ceopt.formulations.space.infer import infer_features
+from ceopt.formulations.space.persistence import features_from_json, features_to_json
+from ceopt.formulations.space.table import to_frame, to_text
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+
+__all__ = ["FeatureSpace"]
+
+
+@final
+class FeatureSpace:
+    """What each column of a frame is and how it may move; immutable.
+
+    Iterating gives the :class:`Feature` objects, ``space[name]`` one of them, ``name in space`` whether it is there.
+    Frames and rows are matched by column name, never by position.
+
+    Parameters
+    ----------
+    features
+        One :class:`Feature` per column, in the order in which frames are returned.
+
+    Raises
+    ------
+    InvalidValueError
+        No feature, or a name twice.
+    InvalidTypeError
+        Something else than a :class:`Feature`.
+
+    Examples
+    --------
+    >>> space = FeatureSpace([Feature("age", kind="integer", lower=18, upper=99), Feature("owner", kind="binary",
+    ...     levels=(False, True))])
+    >>> space.row({"owner": True, "age": 30})
+    {'age': 30.0, 'owner': 1.0}
+    """
+
+    __slots__ = ("_by_name", "_features", "_limits")
+    _features: tuple[Feature, ...]
+    _by_name: dict[str, Feature]
+    _limits: tuple[Any, Any, Any]
+
+    def __init__(self, features: Iterable[Feature]) -> None:
+        listed = tuple(features)
+        for feature in listed:
+            if not isinstance(feature, Feature):
+                raise InvalidTypeError(
+                    "FeatureSpace", "Feature objects", f"one is {feature!r}", 'Write Feature("name", kind=...).'
+                )
+        by_name = {feature.name: feature for feature in listed}
+        if not listed:
+            raise InvalidValueError("FeatureSpace", "at least one feature", "there is none", "Add one.")
+        if len(by_name) < len(listed):
+            names = [feature.name for feature in listed]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidValueError("FeatureSpace", "each name once", f"{twice!r} is there twice", "Rename one.")
+        object.__setattr__(self, "_features", listed)
+        object.__setattr__(self, "_by_name", by_name)
+        limits = np.array([(*feature.coordinate_limits, feature.kind != "continuous") for feature in listed])
+        low, high, whole = (limits[:, [place]] for place in range(3))
+        object.__setattr__(self, "_limits", (low, high, whole.astype(bool)))
+
+    @classmethod
+    def infer(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        categorical: Iterable[str] | None = None,
+        ordinal: Mapping[str, Sequence[Any]] | None = None,
+        binary: Iterable[str] | None = None,
+        integer: Iterable[str] | None = None,
+        continuous: Iterable[str] | None = None,
+    ) -> Self:
+        """Describe the columns of a frame; unnamed ones are guessed, and ``print(space)`` shows each guess.
+
+        Bool and two-valued text -> binary; text, object, category -> categorical; ordered category -> ordinal;
+        integers -> integer; floats -> continuous. Bounds are the least and greatest value, levels those that occur,
+        scales the data's own; missing cells are ignored for all three. Bounds found here widen for the row that is
+        asked about, bounds set with :meth:`update` do not.
+
+        Parameters
+        ----------
+        frame
+            Raw columns, label left out, shape (n, d).
+        categorical, binary, integer, continuous
+            Names of columns of that kind.
+        ordinal
+            Name -> levels, lowest first.
+
+        Raises
+        ------
+        InvalidTypeError
+            Not a frame, or a column of datetimes, of complex numbers, of mixed types, or not of the kind named.
+        InvalidValueError
+            No rows, a column without any value or with an infinite one, a column name twice.
+        UnknownNameError
+            A named column that the frame does not have.
+        """
+        return cls(
+            infer_features(
+                frame, categorical=categorical, ordinal=ordinal, binary=binary, integer=integer, continuous=continuous
+            )
+        )
+
+    def update(
+        self,
+        name: str,
+        *,
+        kind: Kind | None = None,
+        mutable: bool | None = None,
+        direction: Direction | None = None,
+        lower: float | None = None,
+        upper: float | None = None,
+        step: float | None = None,
+        levels: Sequence[Any] | None = None,
+        weight: float | tuple[float, float] | None = None,
+        unit: str | None = None,
+    ) -> Self:
+        """Make a space with one column described anew; ``None`` keeps what is there, -inf and inf remove a bound.
+
+        Parameters
+        ----------
+        name
+            The column.
+        kind
+            Another kind. Numbers become levels only with ``levels`` (or, as binary, with bounds one apart); levels
+            become numbers only where they are numbers. A step and bounds are dropped where the new kind has none.
+        mutable, direction, lower, upper, step, levels, weight, unit
+            As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused. ``levels`` replaces
+            what may be held: of an inferred column a choice or new order of its levels, of one made by hand any.
+
+        Raises
+        ------
+        UnknownNameError
+            No such column, kind or direction.
+        InvalidValueError
+            Contradictory bounds, levels that the column does not have, a change of kind that has no meaning.
+        """
+        new = changed(
+            self[name],
+            kind=kind,
+            mutable=mutable,
+            direction=direction,
+            lower=lower,
+            upper=upper,
+            step=step,
+            levels=levels,
+            weight=weight,
+            unit=unit,
+        )
+        return type(self)(new if feature.name == name else feature for feature in self._features)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(self._by_name)
+
+    def __getitem__(self, name: str) -> Feature:
+        try:
+            return self._by_name[name]
+        except (KeyError, TypeError):
+            raise UnknownNameError.among("FeatureSpace", "column", name, self._by_name) from None
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+    def __iter__(self) -> Iterator[Feature]:
+        return iter(self._features)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._by_name
+
+    def __eq__(self, other: object) -> bool:
+        return self._features == other._features if isinstance(other, FeatureSpace) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._features)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"FeatureSpace is immutable, so {name} cannot be set. Use update, which makes a new one.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"FeatureSpace is immutable, so {name} cannot be deleted.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._features,)
+
+    def __str__(self) -> str:
+        return to_text(self._features)
+
+    def __repr__(self) -> str:
+        return to_text(self._features)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per column, indexed by its name: kind, lower, upper, levels, mutable, direction, step, ..., guess."""
+        return to_frame(self._features)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Write the space as JSON of a fixed version (schema.json beside this file); also to ``path`` if given."""
+        text = features_to_json(self._features)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_json(cls, text_or_path: str | Path) -> Self:
+        """Read what :meth:`to_json` wrote, without loss.
+
+        Raises
+        ------
+        UnreadableFileError
+            No such file, or no JSON in it.
+        InvalidValueError
+            JSON of another version or shape; the message says where.
+        """
+        return cls(features_from_json(text_or_path))
+
+    def row(self, raw: pd.Series[Any] | Mapping[str, Any] | pd.DataFrame) -> dict[str, float]:
+        """Coordinates by name of one raw row (Series, dict or one-row frame), after every check of it.
+
+        Raises
+        ------
+        InvalidTypeError
+            ``raw`` is no row, or a value is of the wrong type.
+        InvalidValueError
+            A missing column or value, NaN, an infinite value, an unseen level, a value outside bounds set by the user.
+        UnknownNameError
+            A column that the space does not have.
+        """
+        values = row_mapping(raw)
+        if len(values) != len(self._by_name) or values.keys() != self._by_name.keys():
+            self._check_names("FeatureSpace.row", values)
+        coordinates = {}
+        for name, feature in self._by_name.items():
+            coordinate = feature.to_coordinate(values[name])
+            if (coordinate < feature.lower and not feature.lower_inferred) or (
+                coordinate > feature.upper and not feature.upper_inferred
+            ):
+                raise InvalidValueError(
+                    feature.who,
+                    f"a factual value within its bounds [{feature.lower:g}, {feature.upper:g}]",
+                    f"its value is {coordinate!r}",
+                    "Widen the bounds with space.update, or correct the row.",
+                )
+            coordinates[name] = coordinate
+        return coordinates
+
+    def frame(self, rows: Sequence[Mapping[str, float]], index: Any = None) -> pd.DataFrame:
+        """Raw rows, shape (n, d), of coordinates by name: original units, dtypes and categories, columns in order.
+
+        Exact: a continuous coordinate comes back as the same float64, a rank as its level.
+
+        Raises
+        ------
+        InvalidValueError
+            A row lacks a column, or a coordinate is not finite, not whole where it must be, or no rank.
+        """
+        index = pd.RangeIndex(len(rows)) if index is None else pd.Index(index)
+        try:
+            matrix = np.array([[row[name] for row in rows] for name in self._by_name], dtype=np.float64)
+        except KeyError as error:
+            raise InvalidValueError(
+                "FeatureSpace.frame", "every column in every row", f"{error.args[0]!r} is missing", "Add it."
+            ) from None
+        self._check_coordinates(matrix)
+        data: dict[str, Any] = {}
+        for feature, coordinates in zip(self._features, matrix, strict=True):
+            values = feature.take(coordinates)
+            # pandas 3 would read an object array of text as text
+            data[feature.name] = pd.Series(values, dtype=object, index=index) if values.dtype == object else values
+        return pd.DataFrame(data, index=index)
+
+    def _check_coordinates(self, matrix: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        low, high, whole = self._limits
+        with np.errstate(invalid="ignore"):
+            good = np.isfinite(matrix) & (matrix >= low) & (matrix <= high) & (~whole | (matrix == np.floor(matrix)))
+        for place, column in np.argwhere(~good):
+            self._features[place].from_coordinate(matrix[place, column])
+
+    def coordinates(self, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Coordinates of many raw rows, shape (n, d); checked as :meth:`row`, except for the user's bounds.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError, UnknownNameError
+            As :meth:`row`.
+        """
+        if not isinstance(frame, pd.DataFrame):
+            raise InvalidTypeError(
+                "FeatureSpace.coordinates", "a DataFrame", f"it got {type(frame).__name__}", "Name its columns."
+            )
+        check_unique("FeatureSpace.coordinates", frame.columns)
+        self._check_names("FeatureSpace.coordinates", dict.fromkeys(frame.columns))
+        out = np.empty((len(frame), len(self)), dtype=np.float64)
+        for place, (name, feature) in enumerate(self._by_name.items()):
+            out[:, place] = column_coordinates(feature, frame[name])
+        return out
+
+    def _check_names(self, who: str, values: Mapping[Any, Any]) -> None:
+        missing = [name for name in self._by_name if name not in values]
+        extra = [name for name in values if name not in self._by_name]
+        if missing:
+            listed = ", ".join(map(repr, missing))
+            hint = f"It has {', '.join(map(repr, extra))}, which the space does not know. " if extra else ""
+            raise InvalidValueError(who, "every column of the space", f"{listed} is missing", f"{hint}Add it.")
+        if extra:
+            raise UnknownNameError.among(who, "column", extra[0], self._by_name)

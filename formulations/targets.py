@@ -1,0 +1,202 @@
+"""What the decision should become: a label, a set of labels, any other label, a probability, or a range of values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+
+__all__ = ["AtLeast", "AtMost", "Between", "Labels", "OtherThan", "Probability", "Target", "Values", "parse_target"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OtherThan:
+    """Any label but this one."""
+
+    label: Any
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Probability:
+    """A probability of at least ``at_least`` for ``label``, of a model with two classes."""
+
+    label: Any
+    at_least: float
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.at_least, int | float) and 0.0 < self.at_least < 1.0):
+            raise InvalidValueError(
+                "Probability",
+                "a level strictly between 0 and 1",
+                f"at_least is {self.at_least!r}",
+                "Give for example Probability('good', at_least=0.6).",
+            )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A regressor's value of at least ``value``."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        _require_number("AtLeast", "value", self.value)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """A regressor's value of at most ``value``."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        _require_number("AtMost", "value", self.value)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A regressor's value from ``low`` to ``high``."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _require_number("Between", "low", self.low)
+        _require_number("Between", "high", self.high)
+        if self.low > self.high:
+            raise InvalidValueError(
+                "Between", "low at most high", f"low is {self.low!r} and high is {self.high!r}", "Swap them."
+            )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A target checked against a classifier: the positions of the labels wanted, among all labels."""
+
+    wanted: tuple[int, ...]
+    labels: tuple[Any, ...]
+
+    def text(self) -> str:
+        """Return the labels wanted, as a person would write them."""
+        return " or ".join(str(self.labels[k]) for k in self.wanted)
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """Positions of the labels that are not wanted."""
+        return tuple(k for k in range(len(self.labels)) if k not in self.wanted)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ProbabilityOf:
+    """A probability target checked against a classifier of two classes."""
+
+    position: int
+    at_least: float
+    labels: tuple[Any, ...]
+
+    def text(self) -> str:
+        """Return the target as a person would write it."""
+        return f"P({self.labels[self.position]}) >= {self.at_least:g}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A regressor's target: the value lies from ``low`` to ``high`` (either may be infinite)."""
+
+    low: float
+    high: float
+
+    def text(self) -> str:
+        """Return the target as a person would write it."""
+        if math.isinf(self.high):
+            return f"at least {self.low:g}"
+        return f"at most {self.high:g}" if math.isinf(self.low) else f"from {self.low:g} to {self.high:g}"
+
+
+Target = Labels | ProbabilityOf | Values
+
+
+def _require_number(who: str, name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise InvalidValueError(who, "a finite number", f"{name} is {value!r}", f"Give {name} as a number.")
+
+
+def _position(label: Any, labels: tuple[Any, ...]) -> int:
+    for k, known in enumerate(labels):
+        # 1 == True in Python, but a class called True is not the class called 1.
+        if known == label and isinstance(known, bool | np.bool_) == isinstance(label, bool | np.bool_):
+            return k
+    raise UnknownNameError.among("target", "class of the model", label, labels)
+
+
+def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:
+    """Check a target against the model's labels (None: a regressor) and return it in checked form.
+
+    Raises
+    ------
+    UnknownNameError
+        The label is not a class of the model.
+    InvalidTypeError
+        A class was asked of a regressor, or a value of a classifier.
+    InvalidValueError
+        No class is wanted, or all of them are; a probability is asked of more than two classes.
+    """
+    if isinstance(target, AtLeast | AtMost | Between):
+        if labels is not None:
+            raise InvalidTypeError(
+                "target",
+                "a class of the model",
+                f"the model is a classifier and target is {target!r}",
+                f"Choose from: {', '.join(map(str, labels))}.",
+            )
+        if isinstance(target, Between):
+            return Values(float(target.low), float(target.high))
+        low = float(target.value) if isinstance(target, AtLeast) else -math.inf
+        return Values(low, float(target.value) if isinstance(target, AtMost) else math.inf)
+    if labels is None:
+        raise InvalidTypeError(
+            "target",
+            "a range of values",
+            f"the model is a regressor and target is {target!r}",
+            "Use AtLeast(value), AtMost(value) or Between(low, high).",
+        )
+    if isinstance(target, Probability):
+        if len(labels) != 2:
+            raise InvalidValueError(
+                "Probability",
+                "a model with two classes",
+                f"this one has {len(labels)}: {', '.join(map(str, labels))}",
+                "Ask for a label instead.",
+            )
+        return ProbabilityOf(_position(target.label, labels), float(target.at_least), labels)
+    if isinstance(target, OtherThan):
+        away = _position(target.label, labels)
+        return _checked(tuple(k for k in range(len(labels)) if k != away), labels, target)
+    if isinstance(target, set | frozenset | list):
+        wanted: Iterable[int] = sorted({_position(label, labels) for label in target})
+        return _checked(tuple(wanted), labels, target)
+    return _checked((_position(target, labels),), labels, target)
+
+
+def _checked(wanted: tuple[int, ...], labels: tuple[Any, ...], target: Any) -> Labels:
+    if not wanted or len(wanted) == len(labels):
+        raise InvalidValueError(
+            "target",
+            "some classes wanted and some not",
+            f"target is {target!r} of the classes {', '.join(map(str, labels))}",
+            "Leave at least one class on either side.",
+        )
+    return Labels(wanted, labels)

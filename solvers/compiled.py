@@ -1,0 +1,275 @@
+"""One walk over a ConcreteModel gives the arrays that every solver and check works on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+import pyomo.environ as pyo
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from pyomo.common.collections import ComponentMap
+
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.problem import ProblemClass, Vector
+from ceopt.solvers.walk import Recorder, Row, Walker, refuse_foreign_components
+
+__all__ = ["CompiledModel", "compile_model"]
+
+
+@final
+class CompiledModel:
+    r"""A program in arrays, in the model's own units.
+
+    .. math::
+        \min \text{ or } \max\; c_0 + c^\top x + \tfrac12 x^\top Q x \quad\text{s.t.}\quad
+        b^- \le A x \le b^+,\; l \le x \le u,\; x_k \in \mathbb{Z}\ (k \in I).
+
+    ============== ============ ==================================================================
+    attribute      shape        meaning
+    ============== ============ ==================================================================
+    A              (m, n) csr   rows of the active Constraints
+    row_lb, row_ub (m,)         :math:`b^-, b^+`, infinite where absent; a range is one row
+    c, c0          (n,), ()     linear objective and its constant; zero without an objective
+    Q              (n, n) csc   lower triangle of the Hessian, or None
+    lb, ub         (n,)         bounds; equal for data columns; NaN for data without a value
+    integer        (n,)         mask of the integer columns (data columns are fixed, so not among them)
+    sense          ()           1 to minimise, -1 to maximise
+    columns, rows  lists        the Pyomo VarData and ConstraintData
+    index          mapping      VarData -> column
+    data           (k,)         the columns that :meth:`set_data` moves
+    contradiction  str or None  a component that is false whatever the variables; the program is infeasible
+    ============== ============ ==================================================================
+    """
+
+    __slots__ = ("A", "Q", "c", "c0", "columns", "contradiction", "data", "index", "integer", "lb", "row_lb", "row_ub")
+    __slots__ += ("_idle", "rows", "sense", "ub")
+
+    def __init__(self, model: Any, data: Sequence[Any]) -> None:
+        refuse_foreign_components(model)
+        active = list(model.component_data_objects(pyo.Objective, active=True))
+        if len(active) > 1:
+            raise UnsupportedProblemError(
+                "compile_model",
+                "at most one active objective",
+                f"the model has {len(active)}: {', '.join(repr(o.name) for o in active)}",
+                "Deactivate all but one, or add them up in one expression.",
+            )
+        walker = Walker(Recorder(data))
+        rows = [walker.row(con) for con in model.component_data_objects(pyo.Constraint, active=True)]
+        objective = walker.objective(active[0]) if active else None
+        self.sense = 1 if not active or active[0].sense == pyo.minimize else -1
+        self.contradiction: str | None = None
+        self.columns: list[Any] = []
+        self.rows: list[Any] = []
+        self.index: Any = ComponentMap()
+        self.A = sp.csr_array((0, 0))
+        self.row_lb = self.row_ub = self.lb = self.ub = self.c = np.zeros(0)
+        self.integer = np.zeros(0, dtype=bool)
+        self.data = np.arange(len(data), dtype=np.int32)
+        self._add_columns(list(walker.recorder.var_map.values()), len(data))
+        self._add_rows([row for row in rows if row is not None])
+        n = len(self.columns)
+        self.c0 = objective.constant if objective else 0.0
+        self.Q: Any = None
+        if objective:
+            self.c[list(objective.linear)] = list(objective.linear.values())
+            if objective.quadratic:
+                i, j = np.array(list(objective.quadratic), dtype=np.int32).T
+                values = np.array(list(objective.quadratic.values())) * np.where(i == j, 2.0, 1.0)
+                self.Q = sp.csc_array((values, (i, j)), shape=(n, n))
+        idle = (v for v in model.component_data_objects(pyo.Var, descend_into=True) if not v.fixed and v not in self.index)
+        self._idle = [(v, self._nearest_zero(v)) for v in idle]
+
+    # -- shape ---------------------------------------------------------------------------------------------------------
+    @property
+    def problem_class(self) -> ProblemClass:
+        """What a solver must support."""
+        return ProblemClass.of(integer=bool(self.integer.any()), quadratic=self.Q is not None)
+
+    # -- changing it ---------------------------------------------------------------------------------------------------
+    def set_data(self, var: Any, values: Any) -> None:
+        """Move data columns to other values, without recompiling.
+
+        Parameters
+        ----------
+        var
+            A Var (indexed or not) that was listed in ``data`` of :func:`compile_model`.
+        values
+            A number for a scalar Var; a mapping by index, or numbers in the Var's order, for an indexed one.
+
+        Raises
+        ------
+        InvalidValueError
+            A value is missing, not finite, or the Var is no data.
+        """
+        members = _members(var)
+        if isinstance(values, Mapping):
+            unknown = [key for key in values if var.is_indexed() and key not in var]
+            if unknown:
+                raise UnknownNameError.among("set_data", f"index of {var.name}", unknown[0], var.index_set())
+            numbers = [values.get(v.index(), math.nan) for v in members]
+        else:
+            numbers = np.atleast_1d(np.asarray(values, dtype=float)).tolist()
+        if len(numbers) != len(members):
+            raise InvalidValueError(
+                "set_data", f"{len(members)} values for {var.name!r}", f"{len(numbers)} were given", "Give one per index."
+            )
+        where = [self.index.get(v, len(self.data)) for v in members]
+        for member, k, number in zip(members, where, numbers, strict=True):
+            if k >= len(self.data):
+                raise InvalidValueError(
+                    "set_data",
+                    "a Var that is data",
+                    f"{member.name!r} is a variable of the program",
+                    "List it in compile_model(model, data=[...]).",
+                )
+            if not math.isfinite(number):
+                raise InvalidValueError(
+                    "set_data", "finite values", f"{member.name!r} gets {number}", "Give a number for every index."
+                )
+        self.lb[where] = self.ub[where] = numbers
+
+    def append(self, constraint: Any) -> None:
+        """Add an active linear Constraint (scalar, indexed or one of its data) below the rows; new Vars become columns.
+
+        Raises
+        ------
+        UnsupportedProblemError
+            It is not linear.
+        """
+        walker = Walker(Recorder(self.columns))
+        members = list(constraint.values()) if constraint.is_indexed() else [constraint]
+        rows = [walker.row(con) for con in members if con.active]
+        self._add_columns(list(walker.recorder.var_map.values())[len(self.columns) :], 0)
+        self._idle = [(v, value) for v, value in self._idle if v not in self.index]
+        self._add_rows([row for row in rows if row is not None])
+
+    # -- points --------------------------------------------------------------------------------------------------------
+    def evaluate(self, x: ArrayLike) -> float:
+        """Return the objective at ``x``, shape (n,)."""
+        x = self._point(x)
+        value = self.c0 + float(self.c @ x)
+        if self.Q is not None:
+            value += float(x @ (self.Q @ x)) - 0.5 * float(self.Q.diagonal() @ (x * x))
+        return value
+
+    def violation(self, x: ArrayLike) -> float:
+        """Return the greatest violation of a row, a bound or integrality at ``x``; inf for a NaN or a contradiction."""
+        x = self._point(x)
+        if self.contradiction is not None or not np.isfinite(x).all():
+            return math.inf
+        activity, off = self.A @ x, x[self.integer]
+        parts = (self.row_lb - activity, activity - self.row_ub, self.lb - x, x - self.ub, np.abs(off - np.round(off)))
+        return max([0.0, *(float(part.max()) for part in parts if part.size)])
+
+    def assignment(self, x: ArrayLike) -> list[tuple[Any, float]]:
+        """Return (VarData, value) for every Var: integers exact, fixed columns at their bound, idle Vars near zero."""
+        values = np.where(self.lb == self.ub, self.lb, self._point(x)).tolist()
+        whole = self.integer.tolist()
+        for k in self.data.tolist():
+            whole[k] = self.columns[k].is_integer() and values[k].is_integer()
+        return [(v, round(a) if i else a) for v, a, i in zip(self.columns, values, whole, strict=True)] + self._idle
+
+    def load(self, x: ArrayLike) -> None:
+        """Set the Vars of the model to ``x``; Vars that occur nowhere get the value in their bounds that is nearest 0."""
+        for var, value in self.assignment(x):
+            var.set_value(value, skip_validation=True)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+    def _point(self, x: ArrayLike) -> Vector:
+        point = np.asarray(x, dtype=np.float64)
+        if point.shape != (len(self.columns),):
+            raise InvalidValueError(
+                "A compiled model", f"points of shape ({len(self.columns)},)", f"x has shape {point.shape}", "Give all columns."
+            )
+        return point
+
+    def _add_columns(self, new: list[Any], n_data: int) -> None:
+        lower, upper = np.empty(len(new)), np.empty(len(new))
+        for k, var in enumerate(new):
+            self.index[var] = len(self.columns) + k
+            if k < n_data:
+                lower[k] = upper[k] = math.nan if var.value is None else var.value
+            else:
+                lower[k], upper[k] = self._bounds(var)
+        self.columns += new
+        self.lb, self.ub = np.concatenate([self.lb, lower]), np.concatenate([self.ub, upper])
+        whole = [k >= n_data and var.is_integer() for k, var in enumerate(new)]
+        self.integer = np.concatenate([self.integer, np.array(whole, dtype=bool)])
+        self.c = np.concatenate([self.c, np.zeros(len(new))])
+        n = len(self.columns)
+        self.A = _resized(self.A, (self.A.shape[0], n))
+        if getattr(self, "Q", None) is not None:
+            self.Q = sp.csc_array(_resized(self.Q.tocsr(), (n, n)))
+
+    def _add_rows(self, rows: list[Row]) -> None:
+        for row in rows:
+            if row.is_broken_constant:
+                self.contradiction = f"constraint {row.constraint.name!r}"
+        rows = [row for row in rows if row.columns]
+        indptr = np.cumsum([0, *(len(row.columns) for row in rows)], dtype=np.int32)
+        indices = np.fromiter((k for row in rows for k in row.columns), dtype=np.int32, count=indptr[-1])
+        values = np.fromiter((v for row in rows for v in row.values), dtype=np.float64, count=indptr[-1])
+        block = sp.csr_array((values, indices, indptr), shape=(len(rows), len(self.columns)))
+        self.A = sp.csr_array(sp.vstack([self.A, block])) if self.A.shape[0] else block
+        self.A.sort_indices()
+        self.rows += [row.constraint for row in rows]
+        self.row_lb = np.concatenate([self.row_lb, np.array([row.lower for row in rows], dtype=np.float64)])
+        self.row_ub = np.concatenate([self.row_ub, np.array([row.upper for row in rows], dtype=np.float64)])
+
+    def _bounds(self, var: Any) -> tuple[float, float]:
+        if not (var.is_integer() or var.is_continuous()):
+            raise UnsupportedProblemError(
+                "compile_model",
+                "domains that are intervals of reals or of integers",
+                f"Var {var.name!r} has domain {var.domain}",
+                "State the domain with binaries.",
+            )
+        lower, upper = var.bounds
+        low, high = -math.inf if lower is None else float(lower), math.inf if upper is None else float(upper)
+        if math.isnan(low) or math.isnan(high):
+            raise InvalidValueError("compile_model", "bounds that are numbers", f"Var {var.name!r} has NaN", "Set the bound.")
+        if low > high or (var.is_integer() and math.isfinite(low) and math.ceil(low - 1e-9) > high):
+            self.contradiction = f"the bounds of Var {var.name!r}"
+        return low, high
+
+    def _nearest_zero(self, var: Any) -> float:
+        low, high = self._bounds(var)
+        value = min(max(0.0, low), high)
+        return (math.ceil(value) if value > 0 else math.floor(value)) if var.is_integer() else value
+
+
+def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
+    """Compile a ConcreteModel to arrays in one walk over its expressions.
+
+    Parameters
+    ----------
+    model
+        Active linear Constraints and at most one active Objective, linear or quadratic.
+    data
+        Fixed Vars (indexed or scalar) that hold one instance, such as the factual row. They become columns with equal
+        bounds, so that :meth:`CompiledModel.set_data` moves to another instance without recompiling. A product of data
+        with a variable is therefore not linear. All other fixed Vars are constants.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        Several active objectives, a nonlinear row or objective, or a component that is not linear algebra.
+    InvalidValueError
+        A coefficient or a bound is missing, NaN or infinite.
+    """
+    if not hasattr(model, "component_data_objects"):
+        raise InvalidTypeError("compile_model", "a Pyomo model", f"it got {type(model).__name__}", "Build a ConcreteModel.")
+    return CompiledModel(model, [member for var in data for member in _members(var)])
+
+
+def _members(var: Any) -> list[Any]:
+    return list(var.values()) if var.is_indexed() else [var]
+
+
+def _resized(matrix: sp.csr_array, shape: tuple[int, int]) -> sp.csr_array:
+    indptr: NDArray[np.int32] = np.concatenate([matrix.indptr, np.full(shape[0] - matrix.shape[0], matrix.nnz, np.int32)])
+    return sp.csr_array((matrix.data, matrix.indices, indptr), shape=shape)

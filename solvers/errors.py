@@ -1,0 +1,82 @@
+"""Errors: one sentence that says who needs what, what was given, and what to do.
+
+Every class is a :class:`CeoptError` and also the built-in that fits, so that callers may catch either. The message is
+the only argument kept, which makes every error picklable and so able to cross a process boundary.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Self
+
+__all__ = [
+    "CeoptError",
+    "InvalidTypeError",
+    "InvalidValueError",
+    "MissingLibraryError",
+    "UnboundedFeatureError",
+    "UnknownNameError",
+    "UnreadableFileError",
+    "UnsupportedModelError",
+    "UnsupportedProblemError",
+]
+
+
+class CeoptError(Exception):
+    """Misuse, said before work starts: ``<who> needs <what>, but <name> is <value>. <What to do>.``
+
+    Parameters
+    ----------
+    who
+        The function, class or option that complains; the whole message if ``needs`` is empty.
+    needs
+        What it needs.
+    but
+        What it got instead, naming the culprit (a column, value, option or file).
+    then
+        What to do, as a full sentence with its stop.
+    """
+
+    def __init__(self, who: str, needs: str = "", but: str = "", then: str = "") -> None:
+        super().__init__(f"{who} needs {needs}, but {but}. {then}".rstrip() if needs else who)
+
+
+class InvalidValueError(CeoptError, ValueError):
+    """A value is of the right type, but not one that makes sense here."""
+
+
+class InvalidTypeError(CeoptError, TypeError):
+    """A value is of the wrong type."""
+
+
+class UnknownNameError(CeoptError, ValueError):
+    """A column, option, cost, rule or solver that does not exist."""
+
+    @classmethod
+    def among(cls, who: str, what: str, name: object, choices: Iterable[object]) -> Self:
+        """Name the culprit, the choices and, where one is close, the likely meaning."""
+        known = [str(choice) for choice in choices]
+        close = difflib.get_close_matches(str(name), known, n=1)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        return cls(who, f"a known {what}", f"{what} is {name!r}", f"{hint}Choose from: {', '.join(known)}.")
+
+
+class UnsupportedModelError(CeoptError, TypeError):
+    """A fitted model, or a step or option of it, that cannot be represented exactly."""
+
+
+class UnsupportedProblemError(CeoptError, ValueError):
+    """A program of a class that the chosen solver does not solve."""
+
+
+class UnboundedFeatureError(CeoptError, ValueError):
+    """A formulation needs a finite bound that a column does not have."""
+
+
+class MissingLibraryError(CeoptError, ImportError):
+    """An optional library is not installed."""
+
+
+class UnreadableFileError(CeoptError, ValueError):
+    """A file that is missing, truncated or not what its name says."""

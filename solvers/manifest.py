@@ -1,0 +1,127 @@
+"""Who added what to a model: a note on each block, and a table of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import pandas as pd
+import pyomo.environ as pyo
+
+from ceopt.solvers.errors import InvalidTypeError
+
+__all__ = ["Manifest", "describe", "described_block", "feature_of", "manifest_of", "model_summary"]
+
+_ATTRIBUTE = "_ceopt_manifest"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What one block states.
+
+    Parameters
+    ----------
+    title
+        A few words: "tree ensemble, leaf formulation".
+    formula
+        The program that the block adds, in one line.
+    reference
+        Where it comes from.
+    rule
+        Name of the user's rule that the block enforces, or empty.
+    features
+        Local name of a component -> position of the feature's name in its index; -1 if it is about no single feature.
+    """
+
+    title: str
+    formula: str
+    reference: str = ""
+    rule: str = ""
+    features: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", dict(self.features))
+
+
+def describe(block: Any, manifest: Manifest) -> None:
+    """Attach ``manifest`` to a Pyomo block; it survives ``clone()`` and pickling, and no solver sees it."""
+    if not isinstance(manifest, Manifest):
+        raise InvalidTypeError("describe", "a Manifest", f"it got {type(manifest).__name__}", "Build one.")
+    object.__setattr__(_data(block), _ATTRIBUTE, manifest)
+
+
+def manifest_of(block: Any) -> Manifest | None:
+    """Return the manifest of a block; None if it has none."""
+    found: Manifest | None = getattr(_data(block), "__dict__", {}).get(_ATTRIBUTE)
+    return found
+
+
+def described_block(component: Any) -> Any | None:
+    """Return the innermost block around a component (data) that has a manifest; None if there is none."""
+    block = component.parent_block()
+    while block is not None and manifest_of(block) is None:
+        block = block.parent_block()
+    return block
+
+
+def feature_of(component: Any) -> str:
+    """Return the feature that one component data is about, as its block's manifest says; empty if about none."""
+    block = described_block(component)
+    manifest = None if block is None else manifest_of(block)
+    position = -1 if manifest is None else manifest.features.get(component.parent_component().local_name, -1)
+    index = component.index()
+    parts = index if isinstance(index, tuple) else (index,)
+    return str(parts[position]) if index is not None and 0 <= position < len(parts) else ""
+
+
+def model_summary(model: Any) -> pd.DataFrame:
+    """Return one row per block with a manifest, and one for what stands outside any.
+
+    Columns: block, title, variables, binaries, rows, formula, reference, rule. Counts are of active components of the
+    block that lie in no nested block with a manifest of its own; fixed Vars are data and are not counted.
+    """
+    counts: dict[int, list[int]] = {}
+    described: dict[int, Any] = {}
+    for block in _blocks(model):
+        home = block if manifest_of(block) is not None else described_block(block)
+        key = id(home) if home is not None else 0
+        if home is not None:
+            described[key] = home
+        count = counts.setdefault(key, [0, 0, 0])
+        for var in block.component_data_objects(pyo.Var, descend_into=False):
+            count[0] += not var.fixed
+            count[1] += not var.fixed and var.is_binary()
+        count[2] += sum(1 for _ in block.component_data_objects(pyo.Constraint, active=True, descend_into=False))
+    rows = []
+    for key, (variables, binaries, lines) in counts.items():
+        block = described.get(key)
+        manifest = Manifest(title="outside any described block", formula="") if block is None else manifest_of(block)
+        if manifest is None or (block is None and not variables + lines):
+            continue
+        rows.append(
+            {
+                "block": "" if block is None else block.name,
+                "title": manifest.title,
+                "variables": variables,
+                "binaries": binaries,
+                "rows": lines,
+                "formula": manifest.formula,
+                "reference": manifest.reference,
+                "rule": manifest.rule,
+            }
+        )
+    columns = ["block", "title", "variables", "binaries", "rows", "formula", "reference", "rule"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _blocks(model: Any) -> Iterator[Any]:
+    yield from model.block_data_objects(active=True, descend_into=True)
+
+
+def _data(block: Any) -> Any:
+    """Return the block data itself; an indexed Block stands for no single one."""
+    if not hasattr(block, "component_data_objects"):
+        raise InvalidTypeError("describe", "a Pyomo block", f"it got {type(block).__name__}", "Describe each of its members.")
+    return block

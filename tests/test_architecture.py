@@ -1,0 +1,217 @@
+"""Three rooms, one direction: what may import what, read off the source files themselves."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from sources import ROOT, pyproject, requirement_names, sources
+
+#: What a room may import of the project. Nothing points back.
+MAY_IMPORT = {
+    "ceopt.solvers": ("ceopt.solvers",),
+    "ceopt.formulations": ("ceopt.formulations", "ceopt.solvers"),
+    "ceopt": ("ceopt",),
+}
+
+#: The libraries whose models are read; inside the formulations only the readers know them.
+MODEL_LIBRARIES = {"lightgbm", "onnx", "onnxruntime", "sklearn", "torch", "xgboost"}
+READERS = "ceopt.formulations.predictors.read."
+
+#: Installed by default, but slow to load or not needed by everyone: imported on use like the optional ones.
+ON_USE = {"clarabel", "highspy", "onnx", "torch"}
+
+#: Import names that differ from the names of their distributions.
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement's one name."""
+
+    module: str
+    target: str
+    line: int
+    level: int
+    lazy: bool
+    for_types: bool
+
+    def __str__(self) -> str:
+        return f"{self.module}, line {self.line}: {'.' * self.level}{self.target}"
+
+    @property
+    def top(self) -> str:
+        return self.target.partition(".")[0]
+
+
+def _walk(node: ast.AST, *, lazy: bool = False, for_types: bool = False) -> Iterator[tuple[ast.AST, bool, bool]]:
+    for child in ast.iter_child_nodes(node):
+        inner_lazy = lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        inner_types = for_types or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test))
+        yield child, inner_lazy, inner_types
+        yield from _walk(child, lazy=inner_lazy, for_types=inner_types)
+
+
+def _imports(module: str, tree: ast.AST, known: frozenset[str]) -> Iterator[Import]:
+    for node, lazy, for_types in _walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(module, alias.name, node.lineno, 0, lazy, for_types)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                base = node.module or ""
+                full = f"{base}.{alias.name}"
+                yield Import(module, full if full in known else base, node.lineno, node.level, lazy, for_types)
+
+
+@cache
+def modules() -> dict[str, str]:
+    """Dotted name -> file, for every module of the three rooms."""
+    return {
+        installed.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name
+        for installed, name in sources().items()
+        if installed.endswith(".py")
+    }
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    known = frozenset(modules())
+    return tuple(
+        found
+        for module, name in modules().items()
+        for found in _imports(module, ast.parse((ROOT / name).read_text(encoding="utf-8"), name), known)
+    )
+
+
+def _inside(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def _room(module: str) -> str:
+    return next(room for room in MAY_IMPORT if _inside(module, room))
+
+
+def test_every_room_has_sources():
+    assert {_room(module) for module in modules()} == set(MAY_IMPORT)
+    assert any(_inside(found.target, "ceopt.solvers") for found in imports())
+
+
+def test_imports_are_absolute():
+    assert [str(found) for found in imports() if found.level] == []
+
+
+def test_the_folders_are_imported_under_the_name_they_are_installed_as():
+    assert [str(found) for found in imports() if found.top in {"formulations", "solvers"}] == []
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_imports_point_down_the_rooms(room):
+    wrong = [
+        str(found)
+        for found in imports()
+        if _room(found.module) == room
+        and _inside(found.target, "ceopt")
+        and not any(_inside(found.target, allowed) for allowed in MAY_IMPORT[room])
+    ]
+
+    assert wrong == []
+
+
+def test_no_module_is_reached_from_what_it_imports():
+    graph: dict[str, set[str]] = {module: set() for module in modules()}
+    for found in imports():
+        if found.target in graph and not found.for_types:
+            graph[found.module].add(found.target)
+
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
+
+
+def test_only_readers_know_the_model_libraries():
+    wrong = [
+        str(found)
+        for found in imports()
+        if found.top in MODEL_LIBRARIES
+        and _inside(found.module, "ceopt.formulations")
+        and not found.module.startswith(READERS)
+    ]
+
+    assert wrong == []
+
+
+def _default() -> set[str]:
+    return requirement_names(pyproject()["project"]["dependencies"])
+
+
+def _optional() -> set[str]:
+    """Distributions that only an extra for users brings."""
+    extras = pyproject()["project"]["optional-dependencies"]
+    for_work = {"test", "docs", "bench"}
+    return {name for extra, needed in extras.items() if extra not in for_work for name in requirement_names(needed)}
+
+
+def test_the_extra_all_names_every_extra_for_users():
+    extras = pyproject()["project"]["optional-dependencies"]
+    named = set(extras["all"][0].removeprefix("ceopt[").removesuffix("]").split(","))
+
+    assert named == set(extras) - {"all", "test", "docs", "bench"}
+
+
+def test_optional_libraries_are_imported_on_use():
+    on_use = ON_USE | _optional()
+
+    assert [str(found) for found in imports() if found.top in on_use and not (found.lazy or found.for_types)] == []
+
+
+def test_every_imported_library_is_declared_and_tested():
+    extras = pyproject()["project"]["optional-dependencies"]
+    tested = _default() | requirement_names(extras["test"])
+    foreign = [found for found in imports() if found.top not in {*sys.stdlib_module_names, "ceopt", "__future__"}]
+    named = {str(found): DISTRIBUTIONS.get(found.top, found.top) for found in foreign}
+
+    assert {where: name for where, name in named.items() if name not in _default() | _optional()} == {}
+    assert {where: name for where, name in named.items() if name not in tested} == {}
+
+
+def _python(code: str, folder: Path) -> str:
+    """What a fresh interpreter prints, from a folder without the sources."""
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, cwd=folder, env=os.environ, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+DEFAULTS_LOADED = "import joblib, numpy, pandas, pyomo.environ, rich, scipy, sklearn, tqdm, typer"
+
+
+def test_import_loads_no_library_that_is_used_on_demand(tmp_path):
+    """What the default libraries load by themselves (pandas loads pyarrow where it finds it) is not counted."""
+    names = sorted(ON_USE | _optional())
+    code = (
+        f"import sys\n{DEFAULTS_LOADED}\nbefore = set(sys.modules)\nimport ceopt\n"
+        f"print(*[name for name in {names} if name in set(sys.modules) - before])"
+    )
+
+    assert _python(code, tmp_path).split() == []
+
+
+def test_import_works_where_no_optional_library_is_installed(tmp_path):
+    code = (
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] in {sorted(_optional())}:\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "import ceopt\nprint(ceopt.__name__)"
+    )
+
+    assert _python(code, tmp_path).strip() == "ceopt"

@@ -1,0 +1,125 @@
+"""What is installed is what is written: the wheel, its list of files and its metadata."""
+
+from __future__ import annotations
+
+import email
+import hashlib
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from sources import LINKS, ROOT, checkout, pyproject, sources
+
+import ceopt
+
+
+def _has_build_backend() -> bool:
+    """Whether the wheel can be built here with what is installed, without fetching anything."""
+    try:
+        return int(importlib.metadata.version("setuptools").partition(".")[0]) >= 77
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Source distribution, and the wheel that is built from it, from a copy without left-overs of earlier builds."""
+    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
+    for name in checkout():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, tree / name)
+    for link in LINKS:
+        if (ROOT / link).is_symlink():
+            (tree / link).symlink_to((ROOT / link).readlink())
+    isolation = ["--no-isolation"] if _has_build_backend() else []
+    command = [sys.executable, "-m", "build", *isolation, "--outdir", str(out), str(tree)]
+    done = subprocess.run(command, cwd=out, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    (path,) = built.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+def _outside_metadata(wheel: zipfile.ZipFile) -> list[str]:
+    return [name for name in wheel.namelist() if not name.partition("/")[0].endswith(".dist-info")]
+
+
+def test_the_two_links_lead_to_the_rooms():
+    for link in LINKS:
+        path = ROOT / link
+        if path.is_symlink():  # where a checkout cannot hold links, everything but static checking works without
+            assert path.readlink().as_posix() == f"../{path.name}"
+
+
+def test_wheel_holds_every_source_file_once_and_nothing_else(wheel):
+    assert sorted(_outside_metadata(wheel)) == sorted(sources())
+
+
+def test_wheel_holds_files_as_they_are_in_the_repository(wheel):
+    changed = [name for name, own in sources().items() if wheel.read(name) != (ROOT / own).read_bytes()]
+
+    assert changed == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ceopt/py.typed",
+        "ceopt/formulations/py.typed",
+        "ceopt/solvers/py.typed",
+        "ceopt/formulations/space/schema.json",
+    ],
+)
+def test_wheel_holds_the_files_that_are_not_modules(wheel, name):
+    assert name in wheel.namelist()
+
+
+def test_wheel_tells_licence_version_and_command(wheel):
+    (folder,) = {name.partition("/")[0] for name in wheel.namelist() if name.partition("/")[0].endswith(".dist-info")}
+    metadata = email.message_from_bytes(wheel.read(f"{folder}/METADATA"))
+    project = pyproject()["project"]
+
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Version"] == project["version"]
+    assert wheel.read(f"{folder}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+    assert "ceopt = ceopt.cli:app" in wheel.read(f"{folder}/entry_points.txt").decode()
+    assert set(metadata.get_all("Provides-Extra")) == set(project["optional-dependencies"])
+
+
+def test_source_distribution_holds_every_source_file_once(built):
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = [member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()]
+
+    rooms = ("ceopt/", "formulations/", "solvers/")
+    assert sorted(name for name in names if name.startswith(rooms)) == sorted(sources().values())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.skipif(
+    os.environ.get("CEOPT_TEST_WHEEL") != "1", reason="set CEOPT_TEST_WHEEL=1 where the wheel is tested"
+)
+def test_the_tests_ran_on_the_installed_wheel():
+    folder = Path(ceopt.__file__).resolve().parent
+    assert folder.parent.name == "site-packages"
+
+    installed = {
+        path.relative_to(folder.parent).as_posix(): _digest(path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert installed == {name: _digest((ROOT / own).read_bytes()) for name, own in sources().items()}
