@@ -38,9 +38,7 @@ def within_budget(
     for feature in space:
         part, x0 = reach[feature.name], factual[feature.name]
         if isinstance(part, Levels):
-            near = (
-                k for k in part.ranks if sum(p.of(move_of(feature, x0, k)) for p in prices[feature.name]) <= budget
-            )
+            near = (k for k in part.ranks if sum(p.of(move_of(feature, x0, k)) for p in prices[feature.name]) <= budget)
             narrowed[feature.name] = Levels(tuple(near))
         else:
             down, up = _room(prices[feature.name], budget)

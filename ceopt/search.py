@@ -1,11 +1,12 @@
 """From one person's row to verified answers: start, program, solver, decoded values, check, repair.
 
-The order is fixed. What the solver returns is read as integer decisions, rebuilt as floats, and handed to the user's own
-model and to the rules in plain numbers; only what passes is an answer.
+The order is fixed. What the solver returns is read as integer decisions, rebuilt as floats, and handed to the user's
+own model and to the rules in plain numbers; only what passes is an answer.
 """
 
 from __future__ import annotations
 
+import functools
 import platform
 import time
 from collections.abc import Mapping
@@ -36,7 +37,7 @@ from ceopt.solvers.problem import Status as Stop
 from ceopt.solvers.registry import choose
 from ceopt.start import StartSearch
 from ceopt.status import Status
-from ceopt.verify import check_points
+from ceopt.verify import Check, broken_rules
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -95,7 +96,7 @@ def search(prepared: Prepared, row: Any, *, query_id: Any = None) -> SolutionSet
     Raises
     ------
     CeoptError
-        The row itself is unusable: a missing or unknown column, NaN, an unseen level, a value outside the user's bounds.
+        The row is unusable: a missing or unknown column, NaN, an unseen level, a value outside the user's bounds.
     """
     return _Search(prepared, row, query_id).run()
 
@@ -162,8 +163,8 @@ class _Search:
         return self._result(first.status, reason=reason, bound=first.bound, gap=gap, complete=complete)
 
     def _is_favourable(self) -> bool:
-        ((valid, _, broken),) = self._check([self.factual])
-        return valid and not broken
+        check = self._check(self.factual)
+        return check.valid and not check.broken
 
     def _starts(self) -> list[tuple[float, dict[str, float]]]:
         """Return cheap points in hand; for linear models the program itself is as quick."""
@@ -201,17 +202,15 @@ class _Search:
                 return self._without_point(outcome, bound, failures)
             compiled.load(outcome.x)
             point = program.x.decoded()
-            ((valid, prediction, broken),) = self._check([point])
-            if valid and not broken:
-                return self._accept(point, prediction, outcome, bound)
-            failures.append(self._why(valid, prediction, broken))
-            self._repair(point, broken)
+            check = self._check(point)
+            if check.valid and not check.broken:
+                return self._accept(point, check.prediction, outcome, bound)
+            failures.append(_why(check))
+            self._repair(point, check)
         reason = f"{_REPAIRS + 1} points of the solver failed the check; the last: {failures[-1]}."
         return _Found(Status.REJECTED, bound=bound, reason=reason)
 
-    def _solve(
-        self, starts: list[tuple[float, dict[str, float]]]
-    ) -> tuple[Outcome, RecourseProgram, CompiledModel]:
+    def _solve(self, starts: list[tuple[float, dict[str, float]]]) -> tuple[Outcome, RecourseProgram, CompiledModel]:
         # A point that failed the check may have set the budget, so after one the whole reach is searched.
         usable = [] if self.barred else starts
         try:
@@ -236,7 +235,7 @@ class _Search:
         return None
 
     def _budget(self, starts: list[tuple[float, dict[str, float]]]) -> float | None:
-        """Return a cost that the answer will not exceed: that of the n-th of the starts, which differ in their columns."""
+        """Return a cost that no answer will exceed: that of the n-th start, as the starts differ in their columns."""
         wanted = self.settings.n
         return starts[wanted - 1][0] if len(starts) >= wanted else None
 
@@ -301,24 +300,24 @@ class _Search:
         return None
 
     # ---- checks and repair -------------------------------------------------------------------------------------------
-    def _check(self, points: list[dict[str, float]]) -> list[tuple[bool, Any, tuple[str, ...]]]:
+    def _check(self, point: dict[str, float]) -> Check:
+        """Ask the user's own model and every rule about a point."""
         began, settings = time.perf_counter(), self.settings
-        checked = check_points(self.prepared.referee, self.space, settings.rules, settings.target, self.factual, points)
-        self.timings.check += time.perf_counter() - began
-        return checked
+        frame = self.space.frame([point])
+        framed = time.perf_counter()
+        predicted, met = self.prepared.referee.judge(frame, settings.target)
+        judged = time.perf_counter()
+        broken = broken_rules(settings.rules, self.space, self.factual, point)
+        self.timings.predict += judged - framed
+        self.timings.check += time.perf_counter() - judged + framed - began
+        return Check(bool(met[0]), predicted[0], broken)
 
-    def _repair(self, point: dict[str, float], broken: tuple[str, ...]) -> None:
-        """Bar the cell of a tree's answer; ask more of a linear score."""
-        if isinstance(self.predictor.core, Affine) or broken:
+    def _repair(self, point: dict[str, float], check: Check) -> None:
+        """Bar the cell of a tree's answer; ask more of a linear score, and of rules that a rounding broke."""
+        if isinstance(self.predictor.core, Affine) or check.broken:
             self.margin = max(10.0 * self.margin, checked_margin(None, self.predictor.core))
         else:
             self.barred.append(point)
-
-    @staticmethod
-    def _why(valid: bool, prediction: Any, broken: tuple[str, ...]) -> str:
-        if not valid:
-            return f"the model predicts {prediction}"
-        return f"it breaks {', '.join(broken)}"
 
     def _bound_of(self, outcome: Outcome) -> float | None:
         if outcome.bound is None or not np.isfinite(outcome.bound):
@@ -332,7 +331,7 @@ class _Search:
         gap = (cost - bound) / max(abs(cost), 1e-12)
         scores = self.predictor.score(np.array([[point[name] for name in space.names]]))
         answer = Counterfactual(
-            values=space.frame([point]),
+            values=space.frame([point]),  # type: ignore[arg-type]  # a frame keeps each column's dtype
             cost=cost,
             prediction=prediction,
             score=self._score(scores),
@@ -391,7 +390,7 @@ class _Search:
             reason=reason,
             timings=timings,
             solver=f"{self.solver} {self.solver_version}".strip(),
-            versions=_versions(),
+            versions=dict(_versions()),
             options=self.settings.options(),
             target=self.settings.target.text(),
             removed=removed_by(self.space, self.reach),
@@ -399,11 +398,18 @@ class _Search:
         )
 
 
+def _why(check: Check) -> str:
+    if not check.valid:
+        return f"the model predicts {check.prediction}"
+    return f"it breaks {', '.join(check.broken)}"
+
+
 def changed_names(factual: Mapping[str, float], point: Mapping[str, float]) -> tuple[str, ...]:
     """Return the columns in which a point leaves the factual."""
     return tuple(name for name, value in factual.items() if point[name] != value)
 
 
+@functools.cache
 def _versions() -> dict[str, str]:
     packages = ("ceopt", "pyomo", "highspy", "numpy", "pandas", "scikit-learn")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}

@@ -18,7 +18,7 @@ from ceopt.formulations.costs.cost import move_of
 from ceopt.formulations.predictors.pruning import NumberCut, prune
 from ceopt.formulations.predictors.representation import TreeEnsemble
 from ceopt.formulations.predictors.routing import route
-from ceopt.formulations.space.reach import Interval, Levels, Reach
+from ceopt.formulations.space.reach import Levels, Reach
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule

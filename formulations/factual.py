@@ -10,7 +10,6 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.coordinates import AbstractCoordinate, Category, Numeric, Ranked
-from ceopt.formulations.linear import LinearForm, total
 from ceopt.formulations.space.reach import Reach, reach_of
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest, describe
@@ -20,17 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Factual"]
 
+#: Components of the block whose index begins with a column's name.
+_COLUMNWISE = """
+    factual x steps up down cut at_least level moved direction
+    ordered one_level on_grid move left_end right_end up_floor down_floor
+    moved_floor moved_up moved_down moved_claim most least one_direction greatest_of
+"""
+
 _MANIFEST = Manifest(
     title="counterfactual x around the factual row",
     formula="x_j in reach(x0_j): cut_1 >= cut_2 >= ...; sum_c level_c = 1; x = x0 + up - down",
     reference="ordered split binaries: Misic 2020, (M); separable cost as their linear function",
-    features={
-        name: 0
-        for name in (
-            "factual x steps up down cut at_least level moved direction ordered one_level on_grid move left_end right_end "
-            "up_floor down_floor moved_floor moved_up moved_down most least one_direction greatest_of"
-        ).split()
-    },
+    features=dict.fromkeys(_COLUMNWISE.split(), 0),
 )
 
 #: Variables of the block by domain; each is made when a formulation first asks for its index.
@@ -48,7 +48,9 @@ class _Lookup(Mapping[Any, Any]):
 
     __slots__ = ("_block", "_keys", "_make")
 
-    def __init__(self, block: Factual, keys: Callable[[Factual], list[Any]], make: Callable[[Factual, Any], Any]) -> None:
+    def __init__(
+        self, block: Factual, keys: Callable[[Factual], list[Any]], make: Callable[[Factual, Any], Any]
+    ) -> None:
         self._block, self._keys, self._make = block, keys, make
 
     def __getitem__(self, key: Any) -> Any:
@@ -83,7 +85,9 @@ def _changed(block: Factual, name: str) -> Any:
 
 def _is_level(block: Factual, key: tuple[str, Any]) -> Any:
     if not (isinstance(key, tuple) and len(key) == 2):
-        raise InvalidValueError("is_level", "a column and a level", f"the index is {key!r}", "Write is_level[name, level].")
+        raise InvalidValueError(
+            "is_level", "a column and a level", f"the index is {key!r}", "Write is_level[name, level]."
+        )
     name, level = key
     coordinate = block.coordinate(name)
     if not coordinate.feature.is_finite:
@@ -107,12 +111,12 @@ class Factual(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     Attributes
     ----------
     raw
-        ``raw[name]`` in raw units; the rank of an ordinal column, 0 or 1 of a binary one. A categorical column has none.
+        ``raw[name]`` in raw units; the rank of an ordinal column, 0 or 1 of a binary one; a categorical one has none.
         Asking creates the coordinate of a numeric column and, where a model cuts it, its two link rows.
     is_level
         ``is_level[name, level]``, 1 iff the column takes the level.
     changed, n_changed
-        ``changed[name]``, 1 iff the column leaves the factual (1 *permits* a move of a numeric coordinate), and their sum.
+        ``changed[name]``, 1 iff the column leaves the factual (it *permits* a numeric coordinate to move); their sum.
     factual
         ``factual[name]``: fixed variables that hold the row; compiled as columns, another person is a change of bounds.
     reach
@@ -188,16 +192,16 @@ class Factual(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     @property
     def n_changed(self) -> Any:
         """The number of columns that leave the factual."""
-        return self.count_changes().expression()
+        return self.count_changes()
 
-    def count_changes(self, count: str = "features") -> LinearForm:
-        """Return the number of changed features, or of changed encoded columns (a category switch counts twice)."""
+    def count_changes(self, count: str = "features") -> Any:
+        """Return the number of changed features, or of changed encoded columns (a category switch counts twice).
+
+        An expression that later cuts and coordinates keep up to date; 0 where nothing can change.
+        """
         double = count == "columns"
-        return total(
-            c.changed_form().scaled(2.0 if double and isinstance(c, Category) else 1.0)
-            for c in self.coordinates.values()
-            if not c.is_point or c.changed_form().constant
-        )
+        moving = [c for c in self.coordinates.values() if not c.stays]
+        return sum((2.0 if double and isinstance(c, Category) else 1.0) * c.changed() for c in moving)
 
     # ---- values ------------------------------------------------------------------------------------------------------
     def place(self, point: Mapping[str, float]) -> None:
@@ -219,5 +223,6 @@ class Factual(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         """
         if solution is not None:
             solution.load()
-        return self.space.frame([self.decoded()]).iloc[0]
-
+        frame = self.space.frame([self.decoded()])
+        # One dtype for a Series: without object, 3 years beside 1.5 would become 3.0.
+        return (frame if len(set(frame.dtypes)) == 1 else frame.astype(object)).iloc[0]

@@ -35,7 +35,7 @@ class RecourseProgram:
     margin: float
 
 
-def recourse_program(  # noqa: PLR0913 - the parts of the program, one argument each
+def recourse_program(
     predictor: Predictor,
     row: Any,
     *,

@@ -1,12 +1,16 @@
-"""How a stated model is solved; knows nothing of counterfactuals."""
+"""How a stated model is solved, exported and read back; knows nothing of counterfactuals."""
 
 from ceopt.solvers.compiled import CompiledModel, compile_model
+from ceopt.solvers.export import write
+from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
 from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution, Status
+from ceopt.solvers.reading import read
 from ceopt.solvers.registry import available
 from ceopt.solvers.run import solve
 
 __all__ = [
     "CompiledModel",
+    "Manifest",
     "Outcome",
     "ProblemClass",
     "Result",
@@ -14,5 +18,10 @@ __all__ = [
     "Status",
     "available",
     "compile_model",
+    "describe",
+    "manifest_of",
+    "model_summary",
+    "read",
     "solve",
+    "write",
 ]

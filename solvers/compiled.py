@@ -44,8 +44,10 @@ class CompiledModel:
     ============== ============ ==================================================================
     """
 
-    __slots__ = ("A", "Q", "c", "c0", "columns", "contradiction", "data", "index", "integer", "lb", "row_lb", "row_ub")
-    __slots__ += ("_idle", "rows", "sense", "ub")
+    __slots__ = (
+        "A", "Q", "_idle", "c", "c0", "columns", "contradiction", "data", "index", "integer", "lb", "row_lb", "row_ub",
+        "rows", "sense", "ub",
+    )  # fmt: skip
 
     def __init__(self, model: Any, data: Sequence[Any]) -> None:
         refuse_foreign_components(model)
@@ -80,8 +82,8 @@ class CompiledModel:
                 i, j = np.array(list(objective.quadratic), dtype=np.int32).T
                 values = np.array(list(objective.quadratic.values())) * np.where(i == j, 2.0, 1.0)
                 self.Q = sp.csc_array((values, (i, j)), shape=(n, n))
-        idle = (v for v in model.component_data_objects(pyo.Var, descend_into=True) if not v.fixed and v not in self.index)
-        self._idle = [(v, self._nearest_zero(v)) for v in idle]
+        present = model.component_data_objects(pyo.Var, active=True, descend_into=True)
+        self._idle = [(v, self._nearest_zero(v)) for v in present if not v.fixed and v not in self.index]
 
     # -- shape ---------------------------------------------------------------------------------------------------------
     @property
@@ -115,7 +117,10 @@ class CompiledModel:
             numbers = np.atleast_1d(np.asarray(values, dtype=float)).tolist()
         if len(numbers) != len(members):
             raise InvalidValueError(
-                "set_data", f"{len(members)} values for {var.name!r}", f"{len(numbers)} were given", "Give one per index."
+                "set_data",
+                f"{len(members)} values for {var.name!r}",
+                f"{len(numbers)} were given",
+                "Give one per index.",
             )
         where = [self.index.get(v, len(self.data)) for v in members]
         for member, k, number in zip(members, where, numbers, strict=True):
@@ -174,7 +179,7 @@ class CompiledModel:
         return [(v, round(a) if i else a) for v, a, i in zip(self.columns, values, whole, strict=True)] + self._idle
 
     def load(self, x: ArrayLike) -> None:
-        """Set the Vars of the model to ``x``; Vars that occur nowhere get the value in their bounds that is nearest 0."""
+        """Set the Vars of the model to ``x``; Vars that occur nowhere get the value nearest 0."""
         for var, value in self.assignment(x):
             var.set_value(value, skip_validation=True)
 
@@ -183,7 +188,10 @@ class CompiledModel:
         point = np.asarray(x, dtype=np.float64)
         if point.shape != (len(self.columns),):
             raise InvalidValueError(
-                "A compiled model", f"points of shape ({len(self.columns)},)", f"x has shape {point.shape}", "Give all columns."
+                "A compiled model",
+                f"points of shape ({len(self.columns)},)",
+                f"x has shape {point.shape}",
+                "Give all columns.",
             )
         return point
 
@@ -231,7 +239,9 @@ class CompiledModel:
         lower, upper = var.bounds
         low, high = -math.inf if lower is None else float(lower), math.inf if upper is None else float(upper)
         if math.isnan(low) or math.isnan(high):
-            raise InvalidValueError("compile_model", "bounds that are numbers", f"Var {var.name!r} has NaN", "Set the bound.")
+            raise InvalidValueError(
+                "compile_model", "bounds that are numbers", f"Var {var.name!r} has NaN", "Set the bound."
+            )
         if low > high or (var.is_integer() and math.isfinite(low) and math.ceil(low - 1e-9) > high):
             self.contradiction = f"the bounds of Var {var.name!r}"
         return low, high
@@ -262,7 +272,9 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
         A coefficient or a bound is missing, NaN or infinite.
     """
     if not hasattr(model, "component_data_objects"):
-        raise InvalidTypeError("compile_model", "a Pyomo model", f"it got {type(model).__name__}", "Build a ConcreteModel.")
+        raise InvalidTypeError(
+            "compile_model", "a Pyomo model", f"it got {type(model).__name__}", "Build a ConcreteModel."
+        )
     return CompiledModel(model, [member for var in data for member in _members(var)])
 
 
@@ -271,5 +283,7 @@ def _members(var: Any) -> list[Any]:
 
 
 def _resized(matrix: sp.csr_array, shape: tuple[int, int]) -> sp.csr_array:
-    indptr: NDArray[np.int32] = np.concatenate([matrix.indptr, np.full(shape[0] - matrix.shape[0], matrix.nnz, np.int32)])
+    indptr: NDArray[np.int32] = np.concatenate(
+        [matrix.indptr, np.full(shape[0] - matrix.shape[0], matrix.nnz, np.int32)]
+    )
     return sp.csr_array((matrix.data, matrix.indices, indptr), shape=shape)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 
+from ceopt.solvers.arguments import Start, require_count, require_data, require_number, sparse_start
 from ceopt.solvers.compiled import CompiledModel
 from ceopt.solvers.convexity import is_convex
 from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
@@ -17,13 +18,13 @@ from ceopt.solvers.highs_options import set_options
 from ceopt.solvers.highs_status import status_of
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Outcome, ProblemClass, Status, Vector
+from ceopt.solvers.rays import improves_for_ever
+from ceopt.solvers.scaling import IMPROVEMENT, finer_scale, first_scale, is_blind
 
 __all__ = ["HighsSession"]
 
-_IMPROVEMENT = 1e-6  # HiGHS looks for no solution that is better by less (its MIP feasibility tolerance, absolute)
-_LEAST_GAP = 1e-9  # and no relative gap below this is promised
-_GREATEST_COST = 2.0**30  # scaled costs stay below it, for the simplex method's sake
 _NOTABLE_VIOLATION = 1e-5
+_FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
 _PROVED_EMPTY = {Status.INFEASIBLE, Status.UNBOUNDED}
 
 
@@ -57,7 +58,12 @@ class HighsSession:
     """
 
     def __init__(
-        self, compiled: CompiledModel, *, threads: int = 1, random_state: int = 0, options: Mapping[str, Any] | None = None
+        self,
+        compiled: CompiledModel,
+        *,
+        threads: int = 1,
+        random_state: int = 0,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         import highspy
 
@@ -70,13 +76,17 @@ class HighsSession:
             )
         if not is_convex(compiled.Q, compiled.sense):
             raise UnsupportedProblemError(
-                "HiGHS", "a convex quadratic objective", "this one is not convex", "State a convex or a linear cost instead."
+                "HiGHS",
+                "a convex quadratic objective",
+                "this one is not convex",
+                "State a convex or a linear cost instead.",
             )
-        _require_count("threads", threads, 1)
-        _require_count("random_state", random_state, 0)
+        require_count("HiGHS", "threads", threads, 1)
+        require_count("HiGHS", "random_state", random_state, 0)
         self._compiled = compiled
         self._library = highspy
-        self._highs = highs = highspy.Highs()
+        highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        self._highs = highs
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", int(threads))
         highs.setOptionValue("random_seed", int(random_state))
@@ -85,7 +95,7 @@ class HighsSession:
         if compiled.A.nnz and np.abs(compiled.A.data).min() <= 1e-9:
             highs.setOptionValue("small_matrix_value", 1e-12)  # HiGHS would drop such coefficients silently
         set_options(highs, options or {})
-        self._scale = _first_scale(compiled)
+        self._scale = first_scale(compiled)
         self._pass_model()
 
     @property
@@ -98,7 +108,7 @@ class HighsSession:
         *,
         time_limit_s: float | None = None,
         relative_gap: float = 1e-6,
-        start: Mapping[int, float] | Sequence[float] | Vector | None = None,
+        start: Start | None = None,
         on_incumbent: Callable[[float, float, Vector], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> Outcome:
@@ -123,18 +133,20 @@ class HighsSession:
             A limit, gap or start that makes no sense, or data columns without a value.
         """
         limit = math.inf if time_limit_s is None else time_limit_s
-        _require_number("time_limit_s", limit, above=0.0)
-        _require_number("relative_gap", relative_gap, least=0.0)
+        require_number("HiGHS", "time_limit_s", limit, above=0.0)
+        require_number("HiGHS", "relative_gap", relative_gap, least=0.0)
         compiled, began = self._compiled, time.perf_counter()
-        self._require_data()
-        start = self._sparse_start(start)
+        require_data("HiGHS", compiled)
+        begin = sparse_start(start, len(compiled.columns))
         if compiled.contradiction is not None:
-            return Outcome(status=Status.INFEASIBLE, message=f"The program is infeasible: {compiled.contradiction} cannot hold.")
+            return Outcome(
+                status=Status.INFEASIBLE, message=f"The program is infeasible: {compiled.contradiction} cannot hold."
+            )
         if not compiled.columns:
             return self._held(np.zeros(0), compiled.c0, Status.OPTIMAL, (), 0.0, "")
         switch = StopSwitch(should_stop)
         self._pass_changes()
-        gap, x = max(relative_gap, 0.0), None
+        gap = float(relative_gap)
         incumbents: list[tuple[float, float, Vector]] = []
 
         def improved(point: Vector) -> None:
@@ -144,43 +156,72 @@ class HighsSession:
                 if on_incumbent is not None:
                     switch.guard(on_incumbent, *found)
 
-        while True:
-            left = limit - (time.perf_counter() - began)
-            name, x, bound = self._run(max(left, 1e-3), gap, start, switch, improved)
-            status = Status.INTERRUPTED if switch.pressed else status_of(name, has_point=x is not None)
-            scale = self._finer_scale(x, gap) if status is Status.OPTIMAL and compiled.integer.any() else None
-            if scale is None or x is None or left <= 0:
-                break
-            start = dict(enumerate(x.tolist()))
-            self._rescale(scale)
+        name, x, bound = self._search(began + limit, gap, begin, switch, improved)
         if switch.error is not None:
             raise switch.error
+        status = Status.INTERRUPTED if switch.pressed else status_of(name, has_point=x is not None)
         message = "" if status is Status.OPTIMAL else f"HiGHS stopped: {_words(name)}."
-        if status is Status.UNBOUNDED:
-            status = self._status_without_objective(limit - (time.perf_counter() - began), switch)
+        if status is Status.UNBOUNDED or (not switch.pressed and self._is_runaway(x)):
+            status = self._status_without_objective(began + limit, switch)
             message = f"HiGHS proved that the program is {status}." if status in _PROVED_EMPTY else message
         seconds = time.perf_counter() - began
         if status in _PROVED_EMPTY:
-            bound = None
-        if x is None or status in _PROVED_EMPTY:
-            return Outcome(status=status, bound=bound, incumbents=tuple(incumbents), run_time=seconds, message=message)
+            return Outcome(status=status, run_time=seconds, message=message)
+        if x is None:
+            return Outcome(status=status, bound=bound, run_time=seconds, message=message)
         if not incumbents or compiled.sense * (compiled.evaluate(x) - incumbents[-1][1]) < 0:
             incumbents.append((seconds, compiled.evaluate(x), x))
         return self._held(x, bound, status, tuple(incumbents), seconds, message, gap)
 
+    def _search(
+        self,
+        deadline: float,
+        gap: float,
+        start: Mapping[int, float],
+        switch: StopSwitch,
+        improved: Callable[[Vector], None],
+    ) -> tuple[str, Vector | None, float | None]:
+        """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
+        compiled, best = self._compiled, None
+        self._rescale(first_scale(compiled))
+        while True:
+            name, x, bound = self._run(deadline, gap, start, switch, improved)
+            if best is not None and (
+                x is None or compiled.sense * (compiled.evaluate(x) - compiled.evaluate(best)) > 0
+            ):
+                x = best
+            if x is None or name != "kOptimal" or switch.pressed:
+                return name, x, bound
+            scale = finer_scale(compiled, compiled.evaluate(x), gap, self._scale)
+            if scale is None:
+                return name, x, bound
+            best, start = x, dict(enumerate(x.tolist()))
+            self._rescale(scale)
+
+    def _is_runaway(self, x: Vector | None) -> bool:
+        """Whether a QP that HiGHS failed on, or has a far point of, is unbounded if feasible."""
+        if self._compiled.Q is None or (x is not None and np.abs(x).max() < _FAR):
+            return False
+        return improves_for_ever(self._compiled)
+
+    def _rescale(self, scale: float) -> None:
+        if scale != self._scale:
+            self._scale = scale
+            self._pass_model()
+
     # -- one run -------------------------------------------------------------------------------------------------------
     def _run(
         self,
-        seconds: float,
+        deadline: float,
         gap: float,
-        start: Mapping[int, float] | None,
+        start: Mapping[int, float],
         switch: StopSwitch,
         improved: Callable[[Vector], None],
     ) -> tuple[str, Vector | None, float | None]:
         """Return HiGHS's status, the best point and the proved bound, in the model's own units."""
         highs, library = self._highs, self._library
         highs.clearSolver()
-        highs.setOptionValue("time_limit", seconds)
+        highs.setOptionValue("time_limit", max(deadline - time.perf_counter(), 1e-3))
         highs.setOptionValue("mip_rel_gap", gap)
         if start:
             at = np.array(list(start), dtype=np.int32)
@@ -195,7 +236,12 @@ class HighsSession:
                 into.user_interrupt = True
 
         highs.setCallback(called, None)
-        for kind in (solution, kinds.kCallbackMipInterrupt, kinds.kCallbackSimplexInterrupt, kinds.kCallbackIpmInterrupt):
+        for kind in (
+            solution,
+            kinds.kCallbackMipInterrupt,
+            kinds.kCallbackSimplexInterrupt,
+            kinds.kCallbackIpmInterrupt,
+        ):
             highs.startCallback(kind)
         library.Highs.resetGlobalScheduler(True)  # another session of this thread may have had other threads
         try:
@@ -239,39 +285,11 @@ class HighsSession:
             violation=violation,
             message=message,
         )
-        slack = _IMPROVEMENT / self._scale
-        if status is Status.OPTIMAL and compiled.integer.any() and self._is_blind(objective, gap):
+        slack = IMPROVEMENT / self._scale
+        if status is Status.OPTIMAL and is_blind(compiled, objective, gap, self._scale):
             message = f"HiGHS stopped: it looks for no solution that is better by less than {slack:.3g}."
             return replace(outcome, status=Status.FEASIBLE, bound=objective - compiled.sense * slack, message=message)
         return outcome
-
-    # -- scaling of the objective --------------------------------------------------------------------------------------
-    def _finer_scale(self, x: Vector | None, gap: float) -> float | None:
-        """Return a scale at which HiGHS's absolute tolerance is below the gap at ``x``; None if this one will do."""
-        if x is None or not self._is_blind(objective := self._compiled.evaluate(x), gap):
-            return None
-        needed = _power_of_two(4 * _IMPROVEMENT / (max(gap, _LEAST_GAP) * abs(objective)))
-        scale = min(needed, _power_of_two(_GREATEST_COST / _cost_size(self._compiled)))
-        return scale if scale > self._scale else None
-
-    def _is_blind(self, objective: float, gap: float) -> bool:
-        """Whether HiGHS may have passed over a solution that is better by more than the gap."""
-        better_exists = self._compiled.sense * (objective - self._ideal()) > 0
-        return better_exists and _IMPROVEMENT / self._scale > max(gap, _LEAST_GAP) * abs(objective) > 0
-
-    def _ideal(self) -> float:
-        """Return the objective with every column at its better bound: no point does better."""
-        compiled = self._compiled
-        used = compiled.c != 0
-        ends = [compiled.c[used] * bound[used] for bound in (compiled.lb, compiled.ub)]
-        best = np.minimum(*ends) if compiled.sense > 0 else np.maximum(*ends)
-        return compiled.c0 + float(best.sum())
-
-    def _rescale(self, scale: float) -> None:
-        self._scale = scale
-        n = len(self._compiled.columns)
-        self._highs.changeColsCost(n, np.arange(n, dtype=np.int32), self._compiled.c * scale)
-        self._highs.changeObjectiveOffset(self._compiled.c0 * scale)
 
     # -- model into HiGHS ----------------------------------------------------------------------------------------------
     def _pass_model(self, scale: float | None = None) -> None:
@@ -298,7 +316,10 @@ class HighsSession:
         if status == library.HighsStatus.kError:
             greatest = max((float(np.abs(a).max()) for a in (compiled.A.data, compiled.c) if a.size), default=0.0)
             raise InvalidValueError(
-                "HiGHS", "coefficients below 1e15", f"the greatest is {greatest:.3g}", "Choose units that are nearer to 1."
+                "HiGHS",
+                "coefficients below 1e15",
+                f"the greatest is {greatest:.3g}",
+                "Choose units that are nearer to 1.",
             )
         self._passed = compiled.A.shape
 
@@ -310,37 +331,15 @@ class HighsSession:
         elif data.size:
             self._highs.changeColsBounds(len(data), data, compiled.lb[data], compiled.ub[data])
 
-    def _status_without_objective(self, seconds: float, switch: StopSwitch) -> Status:
+    def _status_without_objective(self, deadline: float, switch: StopSwitch) -> Status:
         """Tell unbounded from infeasible: HiGHS says "unbounded" also of programs where it knows no point."""
         self._pass_model(scale=0.0)
         try:
-            name, x, _ = self._run(max(seconds, 1e-3), 0.0, None, switch, lambda _point: None)
+            name, x, _ = self._run(deadline, 0.0, {}, switch, lambda _point: None)
         finally:
             self._pass_model()
         status = status_of(name, has_point=x is not None)
         return Status.UNBOUNDED if x is not None else Status.INTERRUPTED if switch.pressed else status
-
-    # -- arguments -----------------------------------------------------------------------------------------------------
-    def _require_data(self) -> None:
-        unset = np.flatnonzero(np.isnan(self._compiled.lb))
-        if unset.size:
-            raise InvalidValueError(
-                "HiGHS", "a value for all data", f"{self._compiled.columns[unset[0]].name!r} has none", "Call set_data first."
-            )
-
-    def _sparse_start(self, start: Mapping[int, float] | Sequence[float] | Vector | None) -> dict[int, float]:
-        if start is None:
-            return {}
-        n = len(self._compiled.columns)
-        if not isinstance(start, Mapping) and len(start) != n:
-            raise InvalidValueError("start", f"one value for each of the {n} columns", f"it has {len(start)}", "Give all.")
-        pairs = dict(start) if isinstance(start, Mapping) else dict(enumerate(start))
-        for column, value in pairs.items():
-            if not 0 <= column < n or not math.isfinite(value):
-                raise InvalidValueError(
-                    "start", f"finite values for columns 0 to {n - 1}", f"column {column} is {value}", "Leave it out."
-                )
-        return {int(column): float(value) for column, value in pairs.items()}
 
 
 def _words(name: str) -> str:
@@ -349,31 +348,5 @@ def _words(name: str) -> str:
 
 
 def _no_nan(bounds: Vector) -> Vector:
-    """Data without a value are handed over as 0 until they have one."""
+    """Hand data without a value over as 0 until they have one."""
     return np.where(np.isnan(bounds), 0.0, bounds)
-
-
-def _cost_size(compiled: CompiledModel) -> float:
-    values = np.abs(compiled.c) if compiled.Q is None else np.abs(np.concatenate([compiled.c, compiled.Q.data]))
-    return float(values.max(initial=0.0))
-
-
-def _power_of_two(value: float) -> float:
-    return 2.0 ** math.ceil(math.log2(value))
-
-
-def _first_scale(compiled: CompiledModel) -> float:
-    """Return the power of two, at least 1, that brings the greatest cost near 1024 (1 for a quadratic cost)."""
-    size = _cost_size(compiled)
-    return max(1.0, _power_of_two((1.0 if compiled.Q is not None else 1024.0) / size)) if size else 1.0
-
-
-def _require_count(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < 2**31:
-        raise InvalidValueError("HiGHS", f"{name} to be a whole number from {least}", f"{name} is {value!r}", "Change it.")
-
-
-def _require_number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not (value > above and value >= least):
-        what = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
-        raise InvalidValueError("HiGHS", f"{name} to be a number {what}", f"{name} is {value!r}", "Change it.")

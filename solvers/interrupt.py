@@ -16,7 +16,7 @@ _POLL_S = 0.01
 
 @final
 class StopSwitch:
-    """Asks whether to stop: set by Ctrl-C, by ``should_stop`` returning True, or by an exception in a caller's function.
+    """Asks whether to stop: set by Ctrl-C, by ``should_stop``, or by an exception in a caller's function.
 
     Parameters
     ----------

@@ -123,5 +123,7 @@ def _blocks(model: Any) -> Iterator[Any]:
 def _data(block: Any) -> Any:
     """Return the block data itself; an indexed Block stands for no single one."""
     if not hasattr(block, "component_data_objects"):
-        raise InvalidTypeError("describe", "a Pyomo block", f"it got {type(block).__name__}", "Describe each of its members.")
+        raise InvalidTypeError(
+            "describe", "a Pyomo block", f"it got {type(block).__name__}", "Describe each of its members."
+        )
     return block

@@ -72,7 +72,7 @@ class Outcome:
     objective, bound
         Of ``x``, recomputed from the compiled arrays; and what is proved about the optimum. In the model's own sense.
     incumbents
-        Improving points met on the way, ``(seconds, objective, x)``, the best last.
+        Improving points met on the way, ``(seconds, objective, x)``, best last.
     run_time
         Seconds inside the solver.
     violation
@@ -101,8 +101,8 @@ class Outcome:
 class Solution(Mapping[str, float]):
     """A point: full Var name -> value, for every Var that the program contains.
 
-    Values are the solver's own; only integer columns are rounded, to exact integers, and Vars fixed by their bounds take
-    the bound itself.
+    Values are the solver's own; only integer columns are rounded, to exact integers, and Vars that their bounds fix
+    take the bound itself.
     """
 
     objective: float

@@ -60,7 +60,8 @@ class Solver:
         """One sentence on why it cannot be used; empty where it can."""
         if self.is_installed:
             return ""
-        return f"{self.library} is not installed: pip install {f'ceopt[{self.extra}]' if self.extra else self.distribution}."
+        package = f"ceopt[{self.extra}]" if self.extra else self.distribution
+        return f"{self.library} is not installed: pip install {package}."
 
 
 def _highs() -> Any:

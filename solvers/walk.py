@@ -131,13 +131,15 @@ class Walker:
         return [order[key] for key, value in zip(linear, values, strict=True) if value], [v for v in values if v]
 
 
-def refuse_foreign_components(model: Any) -> None:
+def refuse_foreign_components(model: Any, who: str = "compile_model") -> None:
     """Refuse active components that are not linear algebra (SOS sets, disjunctions, complementarities, ...)."""
-    _, foreign = categorize_valid_components(model, active=True, valid=_KNOWN | {pyo.ExternalFunction}, targets={pyo.Suffix})
+    _, foreign = categorize_valid_components(
+        model, active=True, valid=_KNOWN | {pyo.ExternalFunction}, targets={pyo.Suffix}
+    )
     for ctype, found in foreign.items():
         if found:
             raise UnsupportedProblemError(
-                "compile_model",
+                who,
                 "a model of Vars, Constraints and at most one Objective",
                 f"{found[0].name!r} is an active {ctype.__name__}",
                 "Deactivate it or restate it with binaries.",

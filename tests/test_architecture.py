@@ -126,11 +126,17 @@ def test_imports_point_down_the_rooms(room):
     assert wrong == []
 
 
+def _package(module: str) -> str:
+    return module if modules()[module].endswith("__init__.py") else module.rpartition(".")[0]
+
+
 def test_no_module_is_reached_from_what_it_imports():
+    """A method may hand over to a neighbour in its own package (``to_json`` to the writer), which imports its class."""
     graph: dict[str, set[str]] = {module: set() for module in modules()}
     for found in imports():
         if found.target in graph and not found.for_types:
-            graph[found.module].add(found.target)
+            hands_over = found.lazy and _package(found.module) == _package(found.target)
+            graph[found.module].update([] if hands_over else [found.target])
 
     graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
 

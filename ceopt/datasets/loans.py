@@ -74,7 +74,7 @@ def loans(n: int = 2000, random_state: int = 0) -> Bunch:
     -------
     Bunch
         ``data`` (n, 12), ``target`` ("good", "bad"; named "decision"), ``frame`` (both), ``space`` (sex and region
-        fixed; age, education and years employed only up; the loan in steps of 100 dollars), ``equations`` and
+        fixed; age, education and years employed only up; income, savings and loan in steps of 100 dollars), ``equations`` and
         ``graph`` (of the five columns that have parents).
 
     Raises
@@ -107,7 +107,7 @@ def loans(n: int = 2000, random_state: int = 0) -> Bunch:
     columns["has_guarantor"] = rng.random(n) < 0.2
     good = _score(columns) + 0.4 * rng.logistic(size=n) > 0
     columns["education"] = pd.Categorical.from_codes(
-        columns["education"].astype(np.int64), categories=list(_EDUCATION), ordered=True
+        columns["education"].astype(np.int64), dtype=pd.CategoricalDtype(list(_EDUCATION), ordered=True)
     )
     columns["employment"] = pd.Categorical(columns["employment"].tolist(), categories=list(_EMPLOYMENT))
     for name in ("sex", "region"):
@@ -161,8 +161,8 @@ def _space(data: pd.DataFrame) -> FeatureSpace:
         .update("age", direction="increasing", lower=18, upper=100, unit="years")
         .update("education", direction="increasing")
         .update("years_employed", direction="increasing", lower=0, upper=60, unit="years")
-        .update("income", lower=0, unit="dollars a year")
-        .update("savings", lower=0, unit="dollars")
+        .update("income", lower=0, step=100, unit="dollars a year")
+        .update("savings", lower=0, step=100, unit="dollars")
         .update("loan_amount", lower=500, step=100, unit="dollars")
         .update("duration", lower=6, upper=72, unit="months")
         .update("open_loans", lower=0, unit="loans")

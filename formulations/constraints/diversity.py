@@ -67,4 +67,4 @@ def exclude(
         block.differs = pyo.Constraint(pyo.Any)
     index = f"earlier_{len(block.differs) + 1}"
     Rows(block, "differs").add(index, total(forms) if forms else LinearForm(), lower=1.0)
-    return block.differs[index] if index in block.differs else None
+    return block.differs.get(index)

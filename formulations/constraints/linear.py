@@ -30,9 +30,9 @@ _TOLERANCE = 1e-6
 class Linear(AbstractRule):
     r"""A row :math:`\sum_j a_j x_j \;\{\le, \ge, =\}\; b` over raw columns.
 
-    A number counts in its own unit, an ordinal column by its rank, a binary one as 0 or 1. One row, and a coordinate for
-    each numeric column in it. Exact up to the solver's tolerance: a point is taken to keep the rule if it is off by at
-    most 1e-6 of the row's size, ``max(1, |b|, max_j |a_j x_j|)``.
+    A number counts in its own unit, an ordinal column by its rank, a binary one as 0 or 1. One row, and a coordinate
+    for each numeric column in it. Exact up to the solver's tolerance: a point is taken to keep the rule if it is off by
+    at most 1e-6 of the row's size, ``max(1, |b|, max_j |a_j x_j|)``.
 
     Parameters
     ----------

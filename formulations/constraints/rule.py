@@ -1,4 +1,4 @@
-"""What a rule is: rows over a person's block, a check in plain numbers that shares nothing with them, and a sentence."""
+"""What a rule is: rows over a person's block, a check in plain numbers apart from them, and a sentence."""
 
 from __future__ import annotations
 
@@ -40,10 +40,8 @@ class AbstractRule(ABC):
         """Fill the empty ``block`` with the rule's rows over ``x``."""
 
     @abstractmethod
-    def violation(
-        self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]
-    ) -> float:
-        """Return by how much a point (coordinates by column) breaks the rule, in the rule's own unit; 0 if it is kept."""
+    def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
+        """Return by how much a point (coordinates by column) breaks the rule, in its own unit; 0 if it is kept."""
 
     @abstractmethod
     def sentence(self) -> str:
@@ -53,7 +51,7 @@ class AbstractRule(ABC):
 def rule_name(rule: AbstractRule, position: int) -> str:
     """Return the name that the rule bears in exports and reports: the user's, or its class and place."""
     given: str | None = getattr(rule, "name", None)
-    return given if given else f"{type(rule).__name__}_{position + 1}"
+    return given or f"{type(rule).__name__}_{position + 1}"
 
 
 def impose(rule: AbstractRule, x: Factual) -> Any:
@@ -72,7 +70,10 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     for position, rule in enumerate(listed):
         if not isinstance(rule, AbstractRule):
             raise InvalidTypeError(
-                "constraints", "rules", f"one is {rule!r}", "Pass objects such as MaxChanges(3) or Linear({...}, '<=', 1)."
+                "constraints",
+                "rules",
+                f"one is {rule!r}",
+                "Pass objects such as MaxChanges(3) or Linear({...}, '<=', 1).",
             )
         rule.check(space)
         name = rule_name(rule, position)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
+import pyomo.environ as pyo
+
 from ceopt.formulations.constraints.rule import AbstractRule
-from ceopt.formulations.linear import Rows
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
@@ -26,7 +27,7 @@ class MaxChanges(AbstractRule):
     r"""At most ``k`` features (or encoded columns) may leave the factual.
 
     .. math::
-        \sum_j z_j \le k, \qquad z_j = 1 - (y_{h} - y_{h+1}) \ \text{(cells)}, \quad z_j = 1 - u_{c^0} \ \text{(levels)}, \\
+        \sum_j z_j \le k, \qquad z_j = 1 - (y_h - y_{h+1}) \ \text{(cells)}, \ z_j = 1 - u_{c^0} \text{ (levels)}, \\
         p_j \le (u_j - x^0_j) z_j, \quad n_j \le (x^0_j - l_j) z_j \ \text{(a numeric coordinate)}
 
     ====== ============== ====================================================
@@ -38,7 +39,7 @@ class MaxChanges(AbstractRule):
     p, n   ``x.up, down`` move up and down
     ====== ============== ====================================================
 
-    One row; for a numeric coordinate also a binary and two rows, whose big-M is the room to the column's bound. Exact.
+    One row; for a numeric coordinate also a binary and two rows, whose big-M is the room to the bound. Exact.
 
     Parameters
     ----------
@@ -73,7 +74,9 @@ class MaxChanges(AbstractRule):
 
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 0:
-            raise InvalidValueError("MaxChanges", "a whole number of at least 0", f"k is {self.k!r}", "Give for example 3.")
+            raise InvalidValueError(
+                "MaxChanges", "a whole number of at least 0", f"k is {self.k!r}", "Give for example 3."
+            )
         if self.count not in _COUNTS:
             raise UnknownNameError.among("MaxChanges", "count", self.count, _COUNTS)
 
@@ -82,7 +85,10 @@ class MaxChanges(AbstractRule):
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``budget``."""
-        Rows(block, "budget").add("changes", x.count_changes(self.count), upper=float(self.k))
+        used = x.count_changes(self.count)
+        block.budget = pyo.Constraint(pyo.Any)
+        if not isinstance(used, int):
+            block.budget["changes"] = used <= float(self.k)
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how many changes there are too many."""

@@ -114,12 +114,18 @@ class AbstractCoordinate(ABC):
         """Whether actionability leaves one value."""
         return bool(self.block.reach[self.name].is_point)
 
+    @property
+    def stays(self) -> bool:
+        """Whether actionability leaves nothing but the factual."""
+        part = self.block.reach[self.name]
+        return self.is_point and (part.ranks[0] if self.feature.is_finite else part.lower) == self.x0
+
     def changed_form(self) -> LinearForm:
         """Return 1 where the column leaves the factual, else 0, as a linear form."""
         return self._changed_form()
 
     def changed(self) -> Any:
-        """Return 1 where the column leaves the factual, else 0, as a named expression that later rows keep up to date."""
+        """Return 1 where the column leaves the factual, else 0, as an expression that later rows keep up to date."""
         if self._changed is None:
             self._changed = self.block.named_expression("is_changed", self.name)
             self._changed.set_value(self._changed_form().expression())

@@ -62,7 +62,7 @@ class Numeric(AbstractCoordinate):
         self._moves: tuple[Any, Any] | None = None
         self.moved: Any = None
         self._faithful = False
-        #: (variable, value, lower, upper): where the variable takes the value, x lies in the bounds (other formulations).
+        #: (variable, value, lower, upper): where a variable of another formulation takes the value, x is in the bounds.
         self.claims: list[tuple[Any, int, float, float]] = []
 
     # ---- cells -------------------------------------------------------------------------------------------------------
@@ -74,9 +74,8 @@ class Numeric(AbstractCoordinate):
         known = dict(zip(self.keys, self.cuts, strict=True))
         texts = {self.block.cut_text(self.name, key): key for key in self.keys}
         for key in new:
-            text = f"{key[0]:.6g}"
-            if text in texts:
-                text = repr(key[0])
+            choices = (f"{key[0]:.6g}", f"{key[0]:.9g}", repr(key[0]), f"{key[0]!r} {key[1]!r}")
+            text = next(choice for choice in choices if choice not in texts)
             known[key] = self.block.cut[self.name, text]
             self.block.remember_cut(self.name, key, text)
             texts[text] = key
@@ -121,9 +120,11 @@ class Numeric(AbstractCoordinate):
         container = self.block.ordered
         for index in [index for index in container if index[0] == self.name]:
             del container[index]
-        for (low, high), key in zip(pairwise(self.cuts), self.keys[1:], strict=True):
+        for (low, high), (before, key) in zip(pairwise(self.cuts), pairwise(self.keys), strict=True):
             index = (self.name, self.block.cut_text(self.name, key))
-            rows.add(index, LinearForm(0.0, ((1.0, low), (-1.0, high))), lower=0.0)
+            # Two cuts of a published instance may lie closer than its gap: nothing is between them.
+            empty = before[1] > key[0]
+            rows.add(index, LinearForm(0.0, ((1.0, low), (-1.0, high))), lower=0.0, upper=0.0 if empty else None)
 
     # ---- the coordinate ----------------------------------------------------------------------------------------------
     def raw(self) -> LinearForm:
@@ -163,7 +164,9 @@ class Numeric(AbstractCoordinate):
                 del rows[name]
         x = LinearForm(0.0, ((1.0, self.variable),))
         Rows(self.block, "left_end").add(name, x + self._telescope([low for low, _ in cells]).scaled(-1.0), lower=0.0)
-        Rows(self.block, "right_end").add(name, x + self._telescope([high for _, high in cells]).scaled(-1.0), upper=0.0)
+        Rows(self.block, "right_end").add(
+            name, x + self._telescope([high for _, high in cells]).scaled(-1.0), upper=0.0
+        )
         if self._moves is not None:
             self._write_floors()
 
@@ -244,6 +247,21 @@ class Numeric(AbstractCoordinate):
             Rows(self.block, "moved_up").add(self.name, up + switch.scaled(self.x0 - upper), upper=0.0)
         if lower < self.x0:
             Rows(self.block, "moved_down").add(self.name, down + switch.scaled(lower - self.x0), upper=0.0)
+        self._write_claims(0)
+
+    def claim(self, variable: Any, value: int, lower: float, upper: float) -> None:
+        """Note that x lies in the bounds where another formulation's binary ``variable`` takes ``value``."""
+        self.claims.append((variable, value, lower, upper))
+        if self.moved is not None:
+            self._write_claims(len(self.claims) - 1)
+
+    def _write_claims(self, first: int) -> None:
+        """Count a claim that keeps the factual out as a move: the coordinate's rows see it to a tolerance only."""
+        for k, (variable, value, lower, upper) in enumerate(self.claims[first:], start=first):
+            if not lower <= self.x0 <= upper:
+                on = LinearForm(0.0, ((1.0, variable),))
+                form = LinearForm(0.0, ((1.0, self.moved),)) + (on if value else on.complement()).scaled(-1.0)
+                Rows(self.block, "moved_claim").add((self.name, k), form, lower=0.0)
 
     def _directions(self) -> tuple[LinearForm, LinearForm]:
         r"""Split ``moved`` into a binary for each direction: :math:`z = z^- + z^+`, one made when first asked for."""
@@ -264,7 +282,7 @@ class Numeric(AbstractCoordinate):
         return sides[0], sides[1]
 
     def faithful(self) -> None:
-        r"""Make ``moved`` exact: 1 also forces a move of at least the column's step, or :data:`LEAST_MOVE` of its range.
+        r"""Make ``moved`` exact: 1 also forces a move of the column's step, or :data:`LEAST_MOVE` of its range.
 
         .. math:: \epsilon z^+ \le p \le (u - x^0) z^+,\quad \epsilon z^- \le n \le (x^0 - l) z^-,\quad z = z^+ + z^-.
         """
@@ -319,7 +337,8 @@ class Numeric(AbstractCoordinate):
         wanted = self.x0 if self.variable is None or self.variable.value is None else float(self.variable.value)
         value = min(max(self.interval.clip(wanted), low), high)
         # A solver's coordinate is right to a tolerance only: at the factual it means no move.
-        if low <= self.x0 <= high and abs(value - self.x0) <= 1e-9 * max(1.0, abs(self.x0)):
+        near = self.interval.step is None and abs(value - self.x0) <= max(1e-9, 1e-11 * abs(self.x0))
+        if near and low <= self.x0 <= high:
             return self.x0
         return value
 
@@ -335,16 +354,22 @@ class Numeric(AbstractCoordinate):
         if self.moved is not None:
             self.moved.set_value(0 if value == self.x0 else 1, skip_validation=True)
         if self.interval.step is not None and self.name in self.block.steps:
-            self.block.steps[self.name].set_value(round((value - self.interval.anchor) / self.interval.step), skip_validation=True)
+            self.block.steps[self.name].set_value(
+                round((value - self.interval.anchor) / self.interval.step), skip_validation=True
+            )
 
     def differs(self, value: float) -> LinearForm:
-        """Return a form that is at least 1 where the value lies in another cell, or is (not) changed unlike ``value``."""
-        if self.is_point:
+        """Return a form that is at least 1 where the decision is another: the cell, or whether an uncut column changes.
+
+        A column that another formulation cuts (``claims``) differs by that formulation's own decisions.
+        """
+        if self.is_point or self.claims:
             return LinearForm()
-        cell = self.cell_of(value)
-        form = self._inside(cell).complement() if cell is not None and self.cuts else LinearForm()
-        if self.variable is not None:
-            self.faithful()
-            changed = self.changed_form()
-            form = form + (changed if value == self.x0 else changed.complement())
-        return form
+        if self.cuts:
+            cell = self.cell_of(value)
+            return LinearForm(1.0) if cell is None else self._inside(cell).complement()
+        if self.variable is None:
+            return LinearForm()
+        self.faithful()
+        changed = self.changed_form()
+        return changed if value == self.x0 else changed.complement()

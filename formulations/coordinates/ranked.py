@@ -43,11 +43,15 @@ class Ranked(AbstractCoordinate):
         rows = Rows(block, "ordered") if len(self.variables) > 1 else None
         for k, (low, high) in enumerate(pairwise(self.variables), start=2):
             assert rows is not None  # noqa: S101 - a pair exists only where there are two variables
-            rows.add((feature.name, feature.levels[self.ranks[k]]), LinearForm(0.0, ((1.0, low), (-1.0, high))), lower=0.0)
+            rows.add(
+                (feature.name, feature.levels[self.ranks[k]]), LinearForm(0.0, ((1.0, low), (-1.0, high))), lower=0.0
+            )
 
     def tabulate(self, values: dict[int, float]) -> LinearForm:
         """Return ``values[rank]`` of the level taken: a telescoping sum over the ordered binaries."""
-        steps = [(values[high] - values[low], v) for (low, high), v in zip(pairwise(self.ranks), self.variables, strict=True)]
+        steps = [
+            (values[high] - values[low], v) for (low, high), v in zip(pairwise(self.ranks), self.variables, strict=True)
+        ]
         return LinearForm(values[self.ranks[0]], tuple((c, v) for c, v in steps if c != 0.0))
 
     def raw(self) -> LinearForm:

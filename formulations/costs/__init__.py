@@ -14,8 +14,21 @@ if TYPE_CHECKING:
     from ceopt.formulations.factual import Factual
 
 __all__ = [
-    "COSTS", "L0", "L1", "L2", "AbstractCost", "Changes", "Linf", "Sum", "l0", "l1", "l2", "l2_squared", "linf", "parse_cost",
-]  # fmt: skip
+    "COSTS",
+    "L0",
+    "L1",
+    "L2",
+    "AbstractCost",
+    "Changes",
+    "Linf",
+    "Sum",
+    "l0",
+    "l1",
+    "l2",
+    "l2_squared",
+    "linf",
+    "parse_cost",
+]
 
 #: Costs by the name that ``explain(cost=...)`` takes.
 COSTS: Mapping[str, Callable[[], AbstractCost]] = {

@@ -107,7 +107,9 @@ class AbstractCost(ABC):
         if isinstance(factor, bool) or not isinstance(factor, int | float | np.number):
             return NotImplemented
         if not 0.0 <= factor < float("inf"):
-            raise InvalidValueError("cost", "a factor of at least 0", f"the factor is {factor!r}", "Scale by a number >= 0.")
+            raise InvalidValueError(
+                "cost", "a factor of at least 0", f"the factor is {factor!r}", "Scale by a number >= 0."
+            )
         return Sum(tuple((float(factor) * own, cost) for own, cost in _terms(self)))
 
     __rmul__ = __mul__
@@ -128,7 +130,7 @@ class Sum(AbstractCost):
 
     def __post_init__(self) -> None:
         for _, cost in self.terms:
-            if cost.to_objective(4.0) != 4.0:  # noqa: PLR2004 - any value that a square root moves
+            if cost.to_objective(4.0) != 4.0:
                 raise InvalidTypeError(
                     "A sum of costs",
                     "parts that the program can add",

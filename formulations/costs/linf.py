@@ -54,6 +54,6 @@ class Linf(AbstractCost):
         t = x.greatest[len(x.greatest)]
         for name, (price,) in self.prices(x.space).items():
             coordinate = x.coordinate(name)
-            if not coordinate.is_point:
+            if not coordinate.stays:
                 x.greatest_of[name, t.index()] = t - coordinate.price(price) >= 0
         return t

@@ -31,7 +31,7 @@ class _Separable(AbstractCost):
             x.coordinate(name).price(price)
             for name, prices in self.prices(x.space).items()
             for price in prices
-            if max(price.down, price.up) > 0.0 and not x.coordinate(name).is_point
+            if max(price.down, price.up) > 0.0 and not x.coordinate(name).stays
         ]
         return sum(costs) if costs else 0.0
 
@@ -140,7 +140,7 @@ def _slopes(
     who: str, kind: Literal["linear", "square"], scale: str | Mapping[str, float], space: FeatureSpace
 ) -> dict[str, tuple[Price, ...]]:
     scales = scale_of(who, scale, space)
-    prices = {}
+    prices: dict[str, tuple[Price, ...]] = {}
     for feature in space:
         (down, up), unit = feature.weights, scales[feature.name]
         prices[feature.name] = (Price(kind, down / unit, up / unit),)

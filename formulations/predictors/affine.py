@@ -30,8 +30,9 @@ _MANIFEST = Manifest(
 class EmbeddedAffine(AbstractEmbedded):
     r"""Scores of a linear, logistic or linear support vector model.
 
-    .. math:: s_k = b_k + \sum_j w_{kj}\, \phi_j(x), \qquad
-              \phi_j(x) = \alpha_j x + \beta_j \ \text{(number)}, \quad \phi_j = \sum_c \text{table}_{jc} u_c\ \text{(levels)}.
+    .. math::
+        s_k = b_k + \sum_j w_{kj}\, \phi_j(x), \qquad \phi_j(x) = \alpha_j x + \beta_j \ \text{(number)}, \quad
+        \phi_j = \sum_c \text{table}_{jc} u_c\ \text{(levels)}.
 
     Adds no variables but a coordinate for each number with a nonzero weight; no rows. Exact up to rounding: the scaled
     columns are the real functions behind the library's rounded steps, and verification asks the library itself.
@@ -59,7 +60,7 @@ class EmbeddedAffine(AbstractEmbedded):
                 assert isinstance(coordinate, Category | Ranked)  # noqa: S101 - tables exist for levels only
                 forms.append(coordinate.tabulate({k: weight * column.table[k] for k in coordinate.ranks}))
             elif coordinate.is_point:
-                value = float(column.evaluate([x.reach[column.feature].lower])[0])
+                value = float(column.evaluate([x.numeric(column.feature).interval.lower])[0])
                 forms.append(LinearForm(weight * value))
             else:
                 slope, offset = column.affine()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
@@ -61,7 +61,7 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         """Set the block's own variables to those of a point (coordinates by column); most blocks have none."""
 
     def differs(self) -> LinearForm:
-        """Return a form that is at least 1 where this block's own integer decisions differ from their current values."""
+        """Return a form that is at least 1 where this block's own integer decisions differ from what they are now."""
         return LinearForm()
 
     def publish_scores(self) -> None:

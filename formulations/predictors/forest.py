@@ -1,4 +1,4 @@
-"""What the three tree formulations share: leaf variables, one leaf per tree, and scores that are linear in the leaves."""
+"""What the three tree formulations share: leaf variables, one leaf per tree, and scores linear in the leaves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["AbstractForest"]
 class AbstractForest(AbstractEmbedded):
     r"""A tree ensemble with a variable per leaf that the person can reach.
 
-    .. math:: \sum_\ell z_{t\ell} = 1 \ \forall t, \qquad s_k = \Bigl(b_k + \sum_{t,\ell} v_{t\ell k}\, z_{t\ell}\Bigr) / D.
+    .. math:: \sum_\ell z_{t\ell} = 1 \,\forall t,\ s_k = \bigl(b_k + \sum_{t,\ell} v_{t\ell k} z_{t\ell}\bigr) / D.
     """
 
     #: Domain of the leaf variables: continuous where the cuts imply integrality.
@@ -66,17 +66,17 @@ class AbstractForest(AbstractEmbedded):
         for name, cuts in keys.items():
             self.x.numeric(name).add_cuts(cuts)
 
-    def level_side(self, cut: LevelCut) -> tuple[LinearForm, str]:
-        """Return 1 where a level goes right of a cut, and the cut's name."""
+    def level_side(self, cut: LevelCut) -> tuple[LinearForm, tuple[Any, ...]]:
+        """Return 1 where a level goes right of a cut, and the cut's index: the column and the levels that go left."""
         coordinate = self.x.coordinate(cut.name)
-        levels = "_".join(str(coordinate.feature.levels[k]) for k in sorted(cut.ranks))
-        return coordinate.indicator(cut.ranks).complement(), f"{cut.name}_{levels}"
+        levels = (coordinate.feature.levels[k] for k in sorted(cut.ranks))
+        return coordinate.indicator(cut.ranks).complement(), (cut.name, *levels)
 
-    def goes_right(self, cut: Cut) -> tuple[LinearForm, str]:
-        """Return 1 where the person goes right of a cut, and the cut's name."""
+    def goes_right(self, cut: Cut) -> tuple[LinearForm, tuple[Any, ...]]:
+        """Return 1 where the person goes right of a cut, and the cut's index."""
         if isinstance(cut, LevelCut):
             return self.level_side(cut)
-        return self.x.numeric(cut.name).right_of(cut.key), f"{cut.name}_{self.x.cut_text(cut.name, cut.key)}"
+        return self.x.numeric(cut.name).right_of(cut.key), (cut.name, self.x.cut_text(cut.name, cut.key))
 
     def place(self, point: Mapping[str, float]) -> None:
         """Set the leaves to those that the point reaches."""

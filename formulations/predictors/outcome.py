@@ -32,7 +32,7 @@ _MANIFEST = Manifest(
 
 
 def default_margin(core: Representation) -> float:
-    """Return the least slack that a solver can be trusted with: 1e-5, times the scores' own size where that exceeds 1."""
+    """Return the least slack that a solver can be trusted with: 1e-5, times the scores' size where that exceeds 1."""
     if isinstance(core, Affine):
         size = float(np.abs(core.weights).max(initial=0.0))
     else:
@@ -74,7 +74,7 @@ def slack(core: Representation, scores: NDArray[np.float64], target: Target) -> 
 
 def _unit(core: Representation) -> float:
     """P(target) - 1/2 is half the difference of two shares."""
-    return 0.5 if core.probability == "share" and core.n_scores == 2 else 1.0  # noqa: PLR2004
+    return 0.5 if core.probability == "share" and core.n_scores == 2 else 1.0
 
 
 @final
@@ -207,5 +207,6 @@ def _difference(n_scores: int, target: int, rival: int, unit: float) -> Sequence
 def _unbounded(block: AbstractEmbedded) -> str:
     parts = block.x.reach.items()
     return next(
-        (name for name, part in parts if not math.isfinite(getattr(part, "upper", 0.0) - getattr(part, "lower", 0.0))), ""
+        (name for name, part in parts if not math.isfinite(getattr(part, "upper", 0.0) - getattr(part, "lower", 0.0))),
+        "",
     )

@@ -69,7 +69,7 @@ class PrunedTree:
 def prune(
     trees: tuple[RoutedTree, ...], reach: Reach, *, too_far: Callable[[Box], bool] | None = None
 ) -> tuple[PrunedTree, ...]:
-    """Drop what the reach rules out, merge siblings of equal value, and snap each split to neighbouring values in reach.
+    """Drop what the reach rules out, merge siblings of equal value, and snap each split to neighbours in reach.
 
     Exact: the pruned ensemble has the score of the full one at every point in reach. ``too_far`` may drop further
     leaves by their box, where the caller knows that no answer lies there.
@@ -140,7 +140,7 @@ class _Walk:
         else:
             box[cut.name] = here
         found = [leaves for leaves in found if leaves]
-        if len(found) == 2:  # noqa: PLR2004
+        if len(found) == 2:
             if len(found[0]) == len(found[1]) == 1 and found[0][0].value == found[1][0].value:
                 return [Leaf(node, found[0][0].value, dict(box))]
             self.nodes.append((cut, found[0], found[1]))

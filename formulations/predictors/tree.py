@@ -148,4 +148,4 @@ def refuse_infinite(who: str, what: str, numbers: Floats) -> None:
     """Raise if a number is NaN or infinite."""
     bad = numbers[~np.isfinite(numbers)]
     if bad.size:
-        raise InvalidValueError(who, f"a finite {what}", f"{what} has {bad.flat[0]}", "Remove NaN and infinity.")
+        raise InvalidValueError(who, f"finite {what}", f"{what} has {bad.flat[0]}", "Remove NaN and infinity.")

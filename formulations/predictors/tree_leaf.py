@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, final
 
 import pyomo.environ as pyo
 
@@ -23,6 +23,7 @@ _MANIFEST = Manifest(
     title="trees by leaf binaries and big-M",
     formula="x <= u_l + (u - u_l)(1 - leaf[t,l]), x >= l_l - (l_l - l)(1 - leaf[t,l])",
     reference="OptiCL (Maragno et al. 2023), with the least big-M of each row",
+    features={"admits": 2, "not_above": 2, "not_below": 2},
 )
 
 
@@ -56,7 +57,7 @@ class LeafTrees(AbstractForest):
     Maragno, Wiberg, Bertsimas, Birbil, den Hertog, Fajemisin, Mixed-integer optimization with constraint learning.
     """
 
-    leaf_domain: ClassVar[Any] = pyo.Binary
+    leaf_domain = pyo.Binary
 
     def __init__(self, predictor: Predictor, x: Factual, *, too_far: Callable[[Box], bool] | None = None) -> None:
         super().__init__(predictor, x, _MANIFEST, too_far=too_far)
@@ -83,7 +84,7 @@ class LeafTrees(AbstractForest):
                 Rows(self, "not_above").add(index, value + on.scaled(greatest - high), upper=greatest)
             if low > least:
                 Rows(self, "not_below").add(index, value + on.scaled(least - low), lower=least)
-            coordinate.claims.append((variable, 1, low, high))
+            coordinate.claim(variable, 1, low, high)
 
     def differs(self) -> LinearForm:
         """Return the number of trees that end in another leaf."""

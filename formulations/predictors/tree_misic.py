@@ -24,7 +24,7 @@ _MANIFEST = Manifest(
     title="trees by split binaries with coordinates",
     formula="leaves left of a split <= q, right of it <= 1 - q; x <= l + (u - l)(1 - q), x >= r - (r - l_0) q",
     reference="Misic 2020, (M)",
-    features={"q": 0, "increasing": 0, "not_above": 0, "not_below": 0},
+    features={"q": 0, "increasing": 0, "not_above": 0, "not_below": 0, "left": 2, "right": 2},
 )
 
 
@@ -68,14 +68,15 @@ class MisicTrees(AbstractForest):
         self.q = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
         numbers = sorted({c for tree in self.trees for c in tree.cuts if isinstance(c, NumberCut)}, key=_order)
         below: dict[Cut, LinearForm] = {}
-        names: dict[Cut, str] = {}
+        names: dict[Cut, tuple[Any, ...]] = {}
         previous: NumberCut | None = None
         for cut in numbers:
-            names[cut] = f"{cut.key[0]!r}"
-            below[cut] = LinearForm(0.0, ((1.0, self.q[cut.name, names[cut]]),))
+            twin = previous is not None and previous.name == cut.name and previous.key[0] == cut.key[0]
+            names[cut] = (cut.name, f"{cut.key[0]!r} {cut.key[1]!r}" if twin else repr(cut.key[0]))
+            below[cut] = LinearForm(0.0, ((1.0, self.q[names[cut]]),))
             if previous is not None and previous.name == cut.name:
                 form = below[cut] + below[previous].scaled(-1.0)
-                Rows(self, "increasing").add((cut.name, names[cut]), form, lower=0.0)
+                Rows(self, "increasing").add(names[cut], form, lower=0.0)
             self._tie(cut, names[cut], below[cut])
             previous = cut
         left, right = Rows(self, "left"), Rows(self, "right")
@@ -84,20 +85,20 @@ class MisicTrees(AbstractForest):
                 if cut not in below:
                     side, names[cut] = self.goes_right(cut)
                     below[cut] = side.complement()
-                index = (tree.position, k, f"{cut.name}_{names[cut]}")
+                index = (tree.position, k, *names[cut])
                 left.add(index, _sum(pairs, lefts) + below[cut].scaled(-1.0), upper=0.0)
                 right.add(index, _sum(pairs, rights) + below[cut], upper=1.0)
 
-    def _tie(self, cut: NumberCut, name: str, below: LinearForm) -> None:
+    def _tie(self, cut: NumberCut, index: tuple[Any, ...], below: LinearForm) -> None:
         coordinate, (last, first) = self.x.numeric(cut.name), cut.key
         coordinate.require_bounds("Misic's form")
         value, low, high = coordinate.raw(), coordinate.interval.lower, coordinate.interval.upper
-        index = (cut.name, name)
         Rows(self, "not_above").add(index, value + below.scaled(high - last), upper=high)
         Rows(self, "not_below").add(index, value + below.scaled(first - low), lower=first)
         ((_, variable),) = below.terms
         self._splits.append((cut.name, variable, last))
-        coordinate.claims += [(variable, 1, low, last), (variable, 0, first, high)]
+        coordinate.claim(variable, 1, low, last)
+        coordinate.claim(variable, 0, first, high)
 
     def place(self, point: Mapping[str, float]) -> None:
         """Set leaves and splits to those of the point."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.predictors.forest import AbstractForest
@@ -22,6 +22,7 @@ _MANIFEST = Manifest(
     title="trees by ordered split binaries",
     formula="sum_l leaf[t,l] = 1; leaves left of a cut <= 1 - cut, leaves right of it <= cut",
     reference="Misic 2020 (M), leaf rows over the whole tree (expset)",
+    features={"left": 1, "right": 1},
 )
 
 
@@ -33,7 +34,7 @@ class OrderedTrees(AbstractForest):
         \sum_{\ell:\, u_{\ell f} \le l_k} z_{t\ell} \le 1 - y_{fk}, \qquad
         \sum_{\ell:\, l_{\ell f} \ge r_k} z_{t\ell} \le y_{fk} \qquad \forall t,\ \forall (f, k) \text{ split in } t \\
         \sum_{\ell:\, C_\ell \subseteq S} z_{t\ell} \le \sum_{c \in S} u_c, \qquad
-        \sum_{\ell:\, C_\ell \cap S = \emptyset} z_{t\ell} \le 1 - \sum_{c \in S} u_c \qquad \text{(levels } S \text{ left)}
+        \sum_{\ell:\, C_\ell \cap S = \emptyset} z_{t\ell} \le 1 - \sum_{c \in S} u_c \qquad \text{(} S \text{ left)}
 
     ======== ==================== ============================================================
     symbol   component            meaning
@@ -60,12 +61,12 @@ class OrderedTrees(AbstractForest):
         self.share_cuts()
         left, right = Rows(self, "left"), Rows(self, "right")
         indicators: dict[Cut, LinearForm] = {}
-        names: dict[Cut, str] = {}
+        names: dict[Cut, tuple[Any, ...]] = {}
         for tree, pairs in zip(self.trees, self._variables, strict=True):
             for cut in tree.cuts:
                 if cut not in indicators:
                     indicators[cut], names[cut] = self.goes_right(cut)
-                goes_right, index = indicators[cut], (tree.position, names[cut])
+                goes_right, index = indicators[cut], (tree.position, *names[cut])
                 lefts, rights = _sides(cut, tree)
                 if lefts:
                     form = LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in lefts)) + goes_right

@@ -179,7 +179,7 @@ def scales(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
     return {name: float(value) if np.isfinite(value) else 0.0 for name, value in found.items()}
 
 
-def _ordered(who: str, values: list[Any], order: Sequence[Any]) -> list[Any]:
+def _ordered(who: str, values: list[Any], order: Sequence[Any] | None) -> list[Any]:
     if isinstance(order, str) or not isinstance(order, Iterable):
         raise InvalidTypeError(who, "its levels in a list, lowest first", f"levels is {order!r}", "Correct it.")
     levels = [plain(level) for level in order]

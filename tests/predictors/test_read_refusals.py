@@ -224,6 +224,24 @@ def test_an_encoding_that_differs_from_the_pipeline_is_refused(numbers, monkeypa
         read(model, numbers.space)
 
 
+@pytest.mark.parametrize(
+    "feature",
+    [
+        Feature("x", kind="continuous"),
+        Feature("x", kind="continuous", lower=-1.7e308, upper=1.7e308),
+        Feature("x", kind="continuous", upper=-5.0),
+        Feature("x", kind="integer", dtype="uint8"),
+        Feature("x", kind="integer", dtype="int8", lower=100),
+        Feature("x", kind="integer", dtype="int8", upper=-100),
+    ],
+)
+def test_a_column_without_bounds_is_probed_within_its_dtype(feature):
+    scaler = StandardScaler().fit(pd.DataFrame({"x": [0.5, 1.0, 3.0]}))
+    model = make_pipeline(scaler, DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]))
+
+    assert read(model, FeatureSpace([feature])).encoding.columns[0].feature == "x"
+
+
 def test_representations_are_read_over_the_space_in_order(numbers):
     core = Affine([1.0, 2.0, 3.0, 4.0], 0.5, labels=("no", "yes"))
 

@@ -178,13 +178,16 @@ PREPARATIONS: dict[str, tuple[Any, list[str] | None, bool]] = {
     "array": (make_pipeline(MinMaxScaler(), RobustScaler(quantile_range=(10, 80))), NUMBERS, True),
 }
 
-CASES = [
-    *(
-        (name, estimator, classes)
-        for name, (estimator, three) in CLASSIFIERS.items()
-        for classes in (2, 3)[: 1 + three]
-    ),
+MODELS = [
+    *((name, estimator, 2) for name, (estimator, _) in CLASSIFIERS.items()),
+    *((name, estimator, 3) for name, (estimator, three) in CLASSIFIERS.items() if three),
     *((name, estimator, 0) for name, estimator in REGRESSORS.items()),
+]
+CASES = [
+    (preparation, *model)
+    for preparation in PREPARATIONS
+    for model in MODELS
+    if (preparation, model[0]) != ("sparse", "LinearDiscriminantAnalysis")  # the library refuses sparse input to it
 ]
 
 
@@ -257,17 +260,16 @@ def check(model: Any, data: Any, *, array: bool, steps: Any, estimator: Any) -> 
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("preparation", PREPARATIONS)
-@pytest.mark.parametrize(("name", "estimator", "classes"), CASES, ids=[f"{case[0]}-{case[2]}" for case in CASES])
-def test_leaves_scores_and_labels_are_the_librarys(data, name, estimator, classes, preparation):
+@pytest.mark.parametrize(
+    ("preparation", "name", "estimator", "classes"), CASES, ids=[f"{case[0]}-{case[1]}-{case[3]}" for case in CASES]
+)
+def test_leaves_scores_and_labels_are_the_librarys(data, preparation, name, estimator, classes):
     steps, columns, array = PREPARATIONS[preparation]
     used = data if columns is None else data.only(*columns)
     estimator = clone(estimator)
     steps = None if steps is None else _fitted(preparation, data, used, array=array)
     target = {0: data.value, 2: data.two, 3: data.three}[classes]
     given = as_given(used.frame, array=array)
-    if name == "LinearDiscriminantAnalysis" and preparation == "sparse":
-        pytest.skip("the library refuses sparse input to it")
     estimator.fit(given if steps is None else steps.transform(given), target)
     model = estimator if steps is None else Pipeline([("steps", steps), ("estimator", estimator)])
 
@@ -343,6 +345,21 @@ def test_scalers_compute_in_the_width_of_their_input(numbers, name, fit_dtype):
     assert predictor.encoding.dtype == np.float32
     np.testing.assert_array_equal(predictor.encoding.matrix(rows), np.asarray(seen))
     np.testing.assert_array_equal(predictor.core.apply(predictor.encoding.matrix(rows))[:, 0], tree.apply(seen))
+
+
+@pytest.mark.parametrize("name", SCALERS)
+def test_scalers_fitted_in_float32_compute_in_the_width_of_a_wider_frame(numbers, name):
+    """One float32 and one float64 column become float64, so float32 constants are multiplied in float64."""
+    frame = numbers.frame[["age", "debt"]].assign(age=numbers.frame["age"].astype("float32"))
+    steps = clone(SCALERS[name]).fit(frame.astype("float32"))
+    tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(steps.transform(frame), numbers.two)
+    space = FeatureSpace.infer(frame, integer=["age"])
+
+    predictor = read(make_pipeline(steps, tree), space)
+
+    rows = trial_rows(predictor, space.coordinates(frame))
+    assert predictor.encoding.dtype == np.float64
+    np.testing.assert_array_equal(predictor.encoding.matrix(rows), steps.transform(frame_of(space, rows)))
 
 
 def test_float32_weights_on_float32_input_add_up_in_float32(data):

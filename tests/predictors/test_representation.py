@@ -108,7 +108,7 @@ def leafless(**changes):
 @pytest.mark.parametrize(
     ("build", "error", "match"),
     [
-        (lambda: Affine([np.nan], 0.0), InvalidValueError, "a finite weights, but weights has nan"),
+        (lambda: Affine([np.nan], 0.0), InvalidValueError, "finite weights, but weights has nan"),
         (lambda: Affine([1.0], np.inf), InvalidValueError, "intercept has inf"),
         (lambda: Affine(["a"], 0.0), InvalidTypeError, r"numbers as weights, but weights is \['a'\]"),
         (lambda: Affine([1.0], [0.0, 1.0]), InvalidValueError, r"weights are \(1, 1\) and intercept \(2,\)"),

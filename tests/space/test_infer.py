@@ -123,7 +123,12 @@ FRAME = pd.DataFrame({"age": [1, 2], "sex": ["f", "m"]})
         (FRAME, {"binary": ["sx"]}, UnknownNameError, "column is 'sx'. Did you mean 'sex'.*age, sex"),
         (FRAME, {"ordinal": {"size": [1]}}, UnknownNameError, "column is 'size'"),
         (FRAME, {"ordinal": ["sex"]}, InvalidTypeError, "ordinal as a mapping"),
-        (FRAME, {"binary": ["sex"], "categorical": ["sex"]}, InvalidValueError, "'sex' is named categorical and binary"),
+        (
+            FRAME,
+            {"binary": ["sex"], "categorical": ["sex"]},
+            InvalidValueError,
+            "'sex' is named categorical and binary",
+        ),
     ],
 )
 def test_frames_that_are_refused(frame, options, error, match):

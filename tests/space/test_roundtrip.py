@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -32,7 +33,6 @@ def objects(values):
 
 
 def arrow_text(values):
-    pa = pytest.importorskip("pyarrow")
     return pd.array(values, dtype=pd.ArrowDtype(pa.string()))
 
 

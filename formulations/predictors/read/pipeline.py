@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.read.encoders import ENCODERS, check_encoder, unseen_levels
 from ceopt.formulations.predictors.read.identities import IDENTITIES
 from ceopt.formulations.predictors.read.scalers import SCALERS
-from ceopt.formulations.predictors.read.trace import Rule, Trace, dense, probe, refuse, settle, width
+from ceopt.formulations.predictors.read.trace import Rule, Trace, dense, probe, refuse, width
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
@@ -111,7 +111,7 @@ def _start(steps: Sequence[Any], frame: pd.DataFrame, space: FeatureSpace) -> Tr
         plain = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)
         data = frame.to_numpy(dtype=np.float64 if plain else object)
     columns = [Column(name, table=() if space[name].is_finite else None) for name in names]
-    return Trace(data, settle(columns, data), space)
+    return Trace(data, tuple(columns), space)
 
 
 def _follow(step: Any, trace: Trace) -> Trace:
@@ -140,20 +140,25 @@ def _follow(step: Any, trace: Trace) -> Trace:
             "Apply it to the data before the model is fitted and describe its outputs in the space. "
             f"Steps that are read: {known}.",
         )  # fmt: skip
-    return Trace(output, settle(columns, output), trace.space)
+    if len(columns) != output.shape[1]:
+        raise refuse(
+            f"{len(columns)} columns from {_title(step)}", f"its own transform returns {output.shape[1]}",
+            "Report this pipeline; until then apply the step before the model is fitted.",
+        )  # fmt: skip
+    return Trace(output, tuple(columns), trace.space)
 
 
 def _stack(step: Any, trace: Trace) -> list[Column]:
-    """Return the columns of a ColumnTransformer, each part at its place in the output."""
-    named = hasattr(step, "feature_names_in_") and isinstance(trace.data, pd.DataFrame)
-    order = list(trace.data.columns) if named else []
+    """Return the columns of a ColumnTransformer, each part at its place in the output.
+
+    Its columns come in the order in which it was fitted: so does the frame that the first step is given, and every step
+    keeps its own order.
+    """
     stacked: dict[int, Column] = {}
     for name, part, _ in step.transformers_:
         places = [int(place) for place in step._transformer_to_input_indices[name]]  # noqa: SLF001
         if (isinstance(part, str) and part == "drop") or not places:
             continue
-        if named:  # the transformer was fitted on a frame, whose columns may since have another order
-            places = [order.index(step.feature_names_in_[place]) for place in places]
         data = trace.data.iloc[:, places] if isinstance(trace.data, pd.DataFrame) else trace.data[:, places]
         result = _follow(part, Trace(data, tuple(trace.columns[place] for place in places), trace.space))
         where = step.output_indices_[name]

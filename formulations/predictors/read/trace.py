@@ -6,7 +6,6 @@ numbers is compared with them bit for bit.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
@@ -17,10 +16,9 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.formulations.space.step import Step
 from ceopt.solvers.errors import UnsupportedModelError
 
-__all__ = ["Rule", "Trace", "dense", "probe", "refuse", "settle", "width"]
+__all__ = ["Rule", "Trace", "dense", "probe", "refuse", "width"]
 
 _RANDOM_ROWS: Final = 32  # so that levels of two columns with as many levels do not move together
 
@@ -79,10 +77,11 @@ def probe(space: FeatureSpace) -> NDArray[np.float64]:
             continue
         low, high = feature.lower, feature.upper
         if not np.isfinite(low):
-            low = 0.0 if high > 0 else high - 100.0
+            low = 0.0 if high > 0 else max(high - 100.0, feature.coordinate_limits[0])
         if not np.isfinite(high):
-            high = low + 100.0
-        column = np.array([low, high, low + (high - low) / 2, *rng.uniform(low, high, size=n - 3)])
+            high = min(low + 100.0, feature.coordinate_limits[1])
+        between = np.concatenate([[0.0, 1.0, 0.5], rng.random(n - 3)])
+        column = np.clip(low * (1.0 - between) + high * between, low, high)
         if feature.kind == "integer":
             column = np.clip(np.rint(column), np.ceil(low), np.floor(high))
         rows[:, j] = column
@@ -98,18 +97,3 @@ def width(data: Any) -> list[str]:
     """Return the float width of each column: its own if it is a NumPy float, else float64, to which others convert."""
     dtypes = list(data.dtypes) if isinstance(data, pd.DataFrame) else [data.dtype] * data.shape[1]
     return [str(dtype) if isinstance(dtype, np.dtype) and dtype.kind == "f" else "float64" for dtype in dtypes]
-
-
-def settle(columns: Sequence[Column], data: Any) -> tuple[Column, ...]:
-    """Note the rounding of numbers that a step passed on in another float width."""
-    if len(columns) != data.shape[1]:
-        raise refuse(
-            f"a step with {len(columns)} columns", f"its own transform returns {data.shape[1]}", "Report this model."
-        )
-    settled = []
-    for column, dtype in zip(columns, width(data), strict=True):
-        before = column.steps[-1].dtype if column.steps else "float64"
-        if column.feature is not None and column.table is None and before != dtype:
-            column = dataclasses.replace(column, steps=(*column.steps, Step("cast", dtype=dtype)))  # noqa: PLW2901
-        settled.append(column)
-    return tuple(settled)

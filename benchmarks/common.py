@@ -1,0 +1,254 @@
+"""What the benchmarks share: data, models, rejected people, a journal that survives an interruption, and the report."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from tqdm import tqdm
+
+import ceopt.search
+from ceopt.datasets.bunch import Bunch
+from ceopt.referee import Referee
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+DATA_SETS = ("german", "adult", "compas", "heloc")
+SEED = 0
+
+MODELS: dict[str, Any] = {
+    "logistic": lambda: LogisticRegression(max_iter=2000),
+    "svm": lambda: LinearSVC(random_state=SEED, max_iter=20_000),
+    "tree": lambda: DecisionTreeClassifier(max_depth=8, random_state=SEED),
+    "forest": lambda: RandomForestClassifier(n_estimators=100, max_depth=6, random_state=SEED, n_jobs=1),
+    "forest5": lambda: RandomForestClassifier(n_estimators=100, max_depth=5, random_state=SEED, n_jobs=1),
+}
+
+
+# ---- data and models -------------------------------------------------------------------------------------------------
+def data_folder() -> Path:
+    """Return the folder of real data, or leave with a sentence."""
+    folder = Path(os.environ.get("CEOPT_DATA") or ROOT.parent / "shared" / "data")
+    if not (folder / "schema.json").is_file():
+        sys.exit("The benchmarks need the real data. Set CEOPT_DATA to the folder that holds schema.json.")
+    os.environ["CEOPT_DATA"] = str(folder)
+    return folder
+
+
+def schema_of(name: str) -> dict[str, dict[str, Any]]:
+    """Return what the data's own schema says of each feature, read without ceopt."""
+    entry = json.loads((data_folder() / "schema.json").read_text(encoding="utf-8"))["datasets"][name]
+    return {column["name"]: column for column in entry["features"] if "role" not in column}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A data set, its training part, and the part that people are drawn from."""
+
+    bunch: Bunch
+    train: pd.DataFrame
+    labels: pd.Series[Any]
+    others: pd.DataFrame
+
+    @property
+    def target(self) -> int:
+        """The favourable label, as the models know it."""
+        return int(self.bunch.favourable)
+
+
+def load(name: str) -> Task:
+    """Load a data set; its published split where there is one, else 7 : 3 by a fixed seed."""
+    data_folder()
+    bunch = ceopt.datasets.load(name)
+    if bunch.split is not None:
+        part = bunch.split == "train"
+        return Task(bunch, bunch.data[part], bunch.target[part], bunch.data[~part])
+    train, others, labels, _ = train_test_split(bunch.data, bunch.target, test_size=0.3, random_state=SEED)
+    return Task(bunch, train, labels, others)
+
+
+def fit(task: Task, model: str) -> Pipeline:
+    """Fit a pipeline: one-hot categories, ordered text by rank, numbers scaled."""
+    schema = schema_of(task.bunch.name)
+    groups: dict[str, list[str]] = {"one_hot": [], "ranked": [], "number": []}
+    for name, column in schema.items():
+        text = any(isinstance(level, str) for level in column.get("levels", ()))
+        ranked = column["kind"] == "ordinal" and text
+        one_hot = column["kind"] == "categorical" or (column["kind"] == "binary" and text)
+        groups["ranked" if ranked else "one_hot" if one_hot else "number"].append(name)
+    levels = [schema[name]["levels"] for name in groups["ranked"]]
+    columns = ColumnTransformer(
+        [
+            ("one_hot", OneHotEncoder(handle_unknown="ignore", sparse_output=False), groups["one_hot"]),
+            ("ranked", make_pipeline(OrdinalEncoder(categories=levels), StandardScaler()), groups["ranked"]),
+            ("number", StandardScaler(), groups["number"]),
+        ]
+    )
+    return make_pipeline(columns, MODELS[model]()).fit(task.train, task.labels)
+
+
+def rejected(task: Task, model: Pipeline, rows: int, seed: int = SEED) -> pd.DataFrame:
+    """Draw people whom the model refuses, of those it was not trained on where there are enough."""
+    for pool in (task.others, task.bunch.data):
+        refused = pool[model.predict(pool) != task.target]
+        if len(refused) >= rows:
+            break
+    chosen = np.random.default_rng(seed).choice(len(refused), min(rows, len(refused)), replace=False)
+    return refused.iloc[np.sort(chosen)]
+
+
+# ---- measuring -------------------------------------------------------------------------------------------------------
+@contextlib.contextmanager
+def sizes() -> Iterator[list[dict[str, int]]]:
+    """Note the size of every program that ceopt compiles on the way."""
+    seen: list[dict[str, int]] = []
+    compile_model = ceopt.search.compile_model
+
+    def noted(model: Any, *args: Any) -> Any:
+        compiled = compile_model(model, *args)
+        seen.append(size_of(compiled))
+        return compiled
+
+    ceopt.search.compile_model = noted  # type: ignore[attr-defined]
+    try:
+        yield seen
+    finally:
+        ceopt.search.compile_model = compile_model  # type: ignore[attr-defined]
+
+
+def size_of(compiled: Any) -> dict[str, int]:
+    """Return variables, binaries and rows of a compiled program."""
+    binary = compiled.integer & (compiled.lb >= 0) & (compiled.ub <= 1)
+    return {"variables": len(compiled.columns), "binaries": int(binary.sum()), "rows": len(compiled.rows)}
+
+
+@contextlib.contextmanager
+def predictions() -> Iterator[list[float]]:
+    """Note the seconds of each call of the user's own model."""
+    seen: list[float] = []
+    predict = Referee.predict
+
+    def noted(self: Referee, frame: pd.DataFrame) -> Any:
+        began = time.perf_counter()
+        try:
+            return predict(self, frame)
+        finally:
+            seen.append(time.perf_counter() - began)
+
+    Referee.predict = noted  # type: ignore[method-assign]
+    try:
+        yield seen
+    finally:
+        Referee.predict = predict  # type: ignore[method-assign]
+
+
+def spread(seconds: Sequence[float], digits: int = 3) -> str:
+    """Return "median / 90 % / worst"."""
+    if not len(seconds):
+        return "-"
+    return " / ".join(f"{value:.{digits}f}" for value in (np.median(seconds), np.quantile(seconds, 0.9), np.max(seconds)))
+
+
+# ---- journal ---------------------------------------------------------------------------------------------------------
+class Journal:
+    """Results kept line by line as they come; a run with the same settings goes on where the last one stopped."""
+
+    def __init__(self, name: str, settings: dict[str, Any]) -> None:
+        self.path = RESULTS / f"{name}.partial.jsonl"
+        header = json.dumps({"settings": settings, "versions": versions()}, sort_keys=True)
+        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        if not lines or lines[0] != header:
+            lines = [header]
+            RESULTS.mkdir(exist_ok=True)
+            self.path.write_text(header + "\n", encoding="utf-8")
+        self.records: list[dict[str, Any]] = [json.loads(line) for line in lines[1:]]
+        self.done = {record["key"] for record in self.records}
+
+    def add(self, key: str, record: dict[str, Any]) -> None:
+        """Keep one result."""
+        record = {"key": key, **record}
+        self.records.append(record)
+        self.done.add(key)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def close(self) -> None:
+        """Remove the journal, once its results are in the report."""
+        self.path.unlink(missing_ok=True)
+
+
+# ---- reports ---------------------------------------------------------------------------------------------------------
+def arguments(description: str, **numbers: int) -> argparse.Namespace:
+    """Read the command line; a ``--quick`` run writes nothing over the kept results."""
+    parser = argparse.ArgumentParser(description=description)
+    for name, default in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"default {default}")
+    parser.add_argument("--quick", action="store_true", help="a few rows, to see that it runs")
+    parser.add_argument("--all", action="store_true", help="further formulations too, where there are some")
+    return parser.parse_args()
+
+
+def bar(items: Iterable[Any], total: int) -> Any:
+    """Show progress on standard error."""
+    return tqdm(items, total=total, unit="row", file=sys.stderr)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that decide the numbers."""
+    packages = ("ceopt", "pyomo", "highspy", "scikit-learn", "numpy", "pandas")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def machine() -> dict[str, Any]:
+    """Return cores and memory, and how busy the machine is."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {"cores": os.cpu_count(), "memory_gib": round(memory, 1), "load": round(os.getloadavg()[0], 1)}
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a Markdown table."""
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    return "\n".join(lines + [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows])
+
+
+def report(name: str, title: str, text: str, record: dict[str, Any], *, quick: bool) -> None:
+    """Print the report and write it beside its numbers, with what is needed to repeat it."""
+    command = "python " + shlex.join([f"benchmarks/{name}.py", *sys.argv[1:]])
+    head = {
+        "command": command,
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "machine": machine(),
+        "versions": versions(),
+    }
+    libraries = ", ".join(f"{key} {value}" for key, value in head["versions"].items())
+    about = f"`{command}`, {head['date']}, {head['machine']['cores']} cores, {head['machine']['memory_gib']} GiB; {libraries}."
+    page = f"# {title}\n\n{about}\n\n{text}\n"
+    print(page)
+    if quick:
+        print("A quick run: nothing is written.")
+        return
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(page, encoding="utf-8")
+    (RESULTS / f"{name}.json").write_text(json.dumps({**head, **record}, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,57 @@
+"""What would have to be different for this decision to change, as a program that one can read, change and check.
+
+>>> import ceopt
+>>> sorted(name for name in ceopt.__all__ if name[0].islower())[:4]
+['datasets', 'explain', 'formulations', 'model_summary']
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from ceopt import datasets, formulations, solvers
+from ceopt.cohort import Cohort
+from ceopt.explain import explain
+from ceopt.formulations.constraints import Linear, MaxChanges
+from ceopt.formulations.costs import L0, L1, L2, Changes, Linf
+from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
+from ceopt.recourse import Recourse
+from ceopt.solution import Counterfactual, SolutionSet
+from ceopt.solvers import model_summary, write
+from ceopt.solvers.errors import CeoptError
+from ceopt.status import Status
+from ceopt.verify import verify
+
+__version__ = version("ceopt")
+
+__all__ = [
+    "L0",
+    "L1",
+    "L2",
+    "AtLeast",
+    "AtMost",
+    "Between",
+    "CeoptError",
+    "Changes",
+    "Cohort",
+    "Counterfactual",
+    "Feature",
+    "FeatureSpace",
+    "Linear",
+    "Linf",
+    "MaxChanges",
+    "OtherThan",
+    "Probability",
+    "Recourse",
+    "SolutionSet",
+    "Status",
+    "__version__",
+    "datasets",
+    "explain",
+    "formulations",
+    "model_summary",
+    "solvers",
+    "verify",
+    "write",
+]

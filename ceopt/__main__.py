@@ -1,0 +1,8 @@
+"""``python -m ceopt`` is the command ``ceopt``."""
+
+from __future__ import annotations
+
+from ceopt.cli import app
+
+if __name__ == "__main__":
+    app(prog_name="ceopt")

@@ -1,0 +1,121 @@
+"""One line for one person: the least change after which the model decides otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ceopt.search import prepare, search
+from ceopt.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.solution import SolutionSet
+
+__all__ = ["explain"]
+
+
+def explain(
+    model: Any,
+    row: Any,
+    space: FeatureSpace,
+    *,
+    target: Any,
+    n: int = 1,
+    cost: Any = "l1",
+    constraints: Any = (),
+    data: pd.DataFrame | None = None,
+    solver: str = "auto",
+    time_limit_s: float = 60.0,
+    relative_gap: float = 1e-6,
+    margin: float | None = None,
+    diversity: str = "pool",
+    formulation: str = "auto",
+    threads: int = 1,
+    random_state: int = 0,
+    solver_options: Mapping[str, Any] | None = None,
+) -> SolutionSet:
+    r"""Find the least change of one person's row for which the model decides as the target says.
+
+    .. math::
+        \min_x\ \text{cost}(x, x^0) \quad\text{s.t.}\quad s(x) \text{ reaches the target with margin } m, \quad
+        x \in \text{reach}(x^0), \quad \text{constraints}.
+
+    Every answer is decoded to raw units, predicted again by the model itself and held against every rule; one that
+    fails is repaired or rejected, never returned.
+
+    Parameters
+    ----------
+    model
+        A fitted scikit-learn classifier, regressor, pipeline or search object, or a representation of
+        ``ceopt.formulations.predictors``.
+    row
+        The person in raw units: a Series, a dict or a one-row frame.
+    space
+        What each column is and how it may move.
+    target
+        A label; a set of labels; ``OtherThan(label)``; ``Probability(label, at_least)`` (two classes); ``AtLeast``,
+        ``AtMost`` or ``Between`` for regressors.
+    n
+        Answers wanted. The first is optimal, each further one optimal among those that differ as ``diversity`` says.
+    cost
+        "l0", "l1", "l2", "l2_squared", "linf", or cost objects, which add and scale: ``L1() + 0.1 * Changes()``.
+    constraints
+        Rules such as ``MaxChanges(3)`` or ``Linear({...}, "<=", 1)``.
+    data
+        Rows in raw units, from which a search may start.
+    solver
+        A name of ``ceopt.solvers.available()``, or "auto".
+    time_limit_s
+        Seconds for the whole call, all answers and repairs included.
+    relative_gap
+        What counts as optimal: ``(cost - bound) / max(|cost|, 1e-12)``.
+    margin
+        Least slack of the decision in the program, in the model's own score; None: just above the solver's tolerance.
+    diversity
+        "pool" (other tree cells, categories or set of changed columns) or "support" (other set of changed columns).
+    formulation
+        How a model of trees is stated: "auto", "ordered", "misic" or "leaf".
+    threads, random_state
+        Of the solver and the search for a start; the same two give the same answer.
+    solver_options
+        The solver's own options by their own names.
+
+    Returns
+    -------
+    SolutionSet
+        ``.status``, the answers, ``.changes()``, ``.to_frame()``. A solver's outcome is a status, never an exception.
+
+    Raises
+    ------
+    CeoptError
+        Misuse, before any work starts: an unknown option, column, level, label or solver, a missing value, a model that
+        is not fitted or cannot be stated exactly. The subclass is also a ValueError, TypeError or ImportError.
+
+    Examples
+    --------
+    >>> import ceopt
+    >>> from ceopt.formulations.predictors import Affine
+    >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9, unit="thousands")])
+    >>> result = ceopt.explain(Affine([1.0], -3.5, labels=("no", "yes")), {"income": 2}, space, target="yes")
+    >>> result.status.value, int(result[0].values["income"])
+    ('optimal', 4)
+    """
+    settings = Settings(
+        target=target,
+        n=n,
+        cost=cost,
+        constraints=constraints,
+        solver=solver,
+        time_limit_s=time_limit_s,
+        relative_gap=relative_gap,
+        margin=margin,
+        diversity=diversity,
+        formulation=formulation,
+        threads=threads,
+        random_state=random_state,
+        solver_options=solver_options,
+    )
+    return search(prepare(model, space, settings, data=data), row)

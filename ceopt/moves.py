@@ -1,0 +1,73 @@
+"""The rules of a space, checked in plain numbers: bounds, immutable columns, directions, steps, levels.
+
+Written apart from the programs, which state the same rules their own way, so that either finds the other's mistakes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ceopt.formulations.constraints import AbstractRule, rule_name
+from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["broken_moves", "needing_factual"]
+
+#: A multiple of a step is computed as ``x0 + k * step``: off by a rounding of the product and one of the sum.
+_ROUNDINGS = 4 * 2.0**-53
+
+
+def broken_moves(
+    space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]
+) -> tuple[str, ...]:
+    """Return what a point (coordinates by column) breaks of the space's own rules, one sentence each."""
+    broken: list[str] = []
+    for feature in space:
+        value = point[feature.name]
+        home = None if factual is None else factual[feature.name]
+        broken += [f"{feature.name}: {fault}" for fault in _faults(feature, home, value)]
+    return tuple(broken)
+
+
+def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple[str, ...]:
+    """Return the rules of the space and of the user that cannot be checked without a factual."""
+    found: list[str] = []
+    for feature in space:
+        words = [] if feature.mutable else ["fixed"]
+        words += [] if feature.direction == "any" else [f"only {feature.direction}"]
+        words += [] if feature.step is None else [f"steps of {feature.step:g}"]
+        found += [f"{feature.name}: {word}" for word in words]
+    return (*found, *(f"{rule_name(r, k)}: {r.sentence()}" for k, r in enumerate(rules) if r.needs_factual))
+
+
+def _faults(feature: Feature, home: float | None, value: float) -> Iterator[str]:
+    if not math.isfinite(value):
+        yield f"is {value}"
+        return
+    if feature.is_finite and not (value == math.floor(value) and 0 <= value < len(feature.levels)):
+        yield f"has no level of rank {value:g}"
+        return
+    if feature.kind == "integer" and value != math.floor(value):
+        yield f"must be whole, but is {value!r}"
+    if value < feature.lower and not feature.lower_inferred:
+        yield f"must be at least {feature.lower:g}, but is {value!r}"
+    if value > feature.upper and not feature.upper_inferred:
+        yield f"must be at most {feature.upper:g}, but is {value!r}"
+    if home is None or value == home:
+        return
+    before: Any = feature.from_coordinate(home) if feature.is_finite else home
+    after: Any = feature.from_coordinate(value) if feature.is_finite else value
+    if not feature.mutable:
+        yield f"must stay {before!r}, but is {after!r}"
+    elif feature.direction == "increasing" and value < home:
+        yield f"may only increase, but falls from {before!r} to {after!r}"
+    elif feature.direction == "decreasing" and value > home:
+        yield f"may only decrease, but rises from {before!r} to {after!r}"
+    if feature.step is not None:
+        nearest = home + float(np.round((value - home) / feature.step)) * feature.step
+        if abs(value - nearest) > _ROUNDINGS * max(abs(value), abs(home)):
+            yield f"moves in steps of {feature.step:g}, but goes from {before!r} to {after!r}"

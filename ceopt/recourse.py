@@ -1,0 +1,303 @@
+"""Recourse for a population: fit once, then ask about many people; one person's bad row stops nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import joblib
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from tqdm import tqdm
+
+from ceopt.cohort import Cohort
+from ceopt.formulations.targets import Labels, ProbabilityOf, Target
+from ceopt.search import Prepared, prepare, search
+from ceopt.settings import Settings, whole
+from ceopt.solution import SolutionSet
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.status import Status
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["Recourse"]
+
+_INTERRUPTED = "Interrupted before this row was finished; pass this cohort as resume to go on."
+
+#: Options that may differ between a run and its resumption: they say how long and with what, not what is asked.
+_MAY_DIFFER = {"solver", "time_limit_s", "threads", "solver_options"}
+
+
+class Recourse(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Answers for many people, with the conventions of scikit-learn.
+
+    Parameters
+    ----------
+    model
+        The fitted model; ``sklearn.base.clone`` of a Recourse keeps it fitted.
+    space
+        What each column is and how it may move.
+    target, n, cost, constraints, data, solver, time_limit_s, relative_gap, margin, diversity, formulation, threads, \
+random_state, solver_options
+        As for :func:`ceopt.explain`; ``time_limit_s`` is for each person, ``data`` defaults to what ``fit`` is given.
+
+    Attributes
+    ----------
+    data_
+        The frame given to ``fit``.
+    prepared_
+        The model as read, and the checked settings.
+    n_features_in_, feature_names_in_
+        Columns of the space.
+
+    Examples
+    --------
+    >>> import ceopt, pandas as pd
+    >>> from ceopt.formulations.predictors import Affine
+    >>> people = pd.DataFrame({"income": [1, 2, 5]}, index=["ann", "bob", "cleo"])
+    >>> space = ceopt.FeatureSpace.infer(people)
+    >>> recourse = ceopt.Recourse(Affine([1.0], -3.5, labels=("no", "yes")), space, target="yes").fit(people)
+    >>> recourse.explain(people).to_frame()[["status", "income"]]
+                               status  income
+    query_id rank                            
+    ann      1                optimal       4
+    bob      1                optimal       4
+    cleo     0     already_favourable    <NA>
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        space: FeatureSpace,
+        *,
+        target: Any,
+        n: int = 1,
+        cost: Any = "l1",
+        constraints: Any = (),
+        data: pd.DataFrame | None = None,
+        solver: str = "auto",
+        time_limit_s: float = 60.0,
+        relative_gap: float = 1e-6,
+        margin: float | None = None,
+        diversity: str = "pool",
+        formulation: str = "auto",
+        threads: int = 1,
+        random_state: int = 0,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.model = model
+        self.space = space
+        self.target = target
+        self.n = n
+        self.cost = cost
+        self.constraints = constraints
+        self.data = data
+        self.solver = solver
+        self.time_limit_s = time_limit_s
+        self.relative_gap = relative_gap
+        self.margin = margin
+        self.diversity = diversity
+        self.formulation = formulation
+        self.threads = threads
+        self.random_state = random_state
+        self.solver_options = solver_options
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
+        """Check every setting, read the model once, and keep the data.
+
+        Parameters
+        ----------
+        X
+            Rows in raw units, columns of the space, shape (n, d); answers start from those that the model favours.
+        y
+            Their labels, shape (n,).
+
+        Raises
+        ------
+        CeoptError
+            As :func:`ceopt.explain`, but for the row; and an empty frame, another number of labels than rows, or a
+            target class that ``y`` never holds.
+        """
+        self._check_frame("Recourse.fit", X)
+        settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
+        prepared = prepare(self.model, self.space, settings, data=X if self.data is None else self.data)
+        if y is not None:
+            _check_labels(y, len(X), prepared.settings.target)
+        self.prepared_ = prepared
+        self.data_ = X
+        self.n_features_in_ = len(self.space)
+        self.feature_names_in_ = np.array(self.space.names, dtype=object)
+        return self
+
+    def explain(
+        self,
+        frame: pd.DataFrame,
+        *,
+        n: int | None = None,
+        n_jobs: int = 1,
+        progress: bool = False,
+        resume: Cohort | None = None,
+    ) -> Cohort:
+        """Ask about each row of a frame; what is wrong with a row becomes its status "error" with a reason.
+
+        Ctrl-C ends the call and keeps what is finished: the cohort comes back with the other rows marked, and
+        ``resume`` takes it up again.
+
+        Parameters
+        ----------
+        frame
+            Rows in raw units; labels may be anything and may repeat.
+        n
+            Answers per person, if other than at construction.
+        n_jobs
+            Processes, as joblib counts them; any backend chosen by ``joblib.parallel_config`` is used.
+        progress
+            Show a bar on standard error.
+        resume
+            An earlier cohort of the same rows and settings, whose finished rows are not solved again.
+
+        Returns
+        -------
+        Cohort
+            In the order of the rows; the same whatever ``n_jobs`` is.
+
+        Raises
+        ------
+        CeoptError
+            Not fitted; no frame, no rows, a column that is missing or unknown; a cohort of other rows or settings.
+        """
+        if not hasattr(self, "prepared_"):
+            raise InvalidValueError("Recourse.explain", "a fitted Recourse", "fit was not called", "Call fit(X) first.")
+        prepared: Prepared = self.prepared_
+        if n is not None:
+            prepared = replace(prepared, settings=replace(prepared.settings, n=whole("n", n, least=1)))
+        if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+            raise InvalidValueError(
+                "Recourse.explain", "a number of processes", f"n_jobs is {n_jobs!r}", "Give 1, 2, ... or -1 for all."
+            )
+        self._check_frame("Recourse.explain", frame)
+        queries = frame[list(self.space.names)]
+        options = prepared.settings.options()
+        done: list[SolutionSet | None] = [None] * len(queries)
+        if resume is not None:
+            done = _resumed(resume, queries, self.space, options)
+        left = [place for place, result in enumerate(done) if result is None]
+        bar = tqdm(total=len(done), initial=len(done) - len(left), disable=not progress, file=sys.stderr, unit="row")
+        with _until_interrupted(left, done), bar:
+            for place, result in zip(left, _answers(prepared, queries, left, int(n_jobs)), strict=True):
+                done[place] = result
+                bar.update()
+        results = tuple(
+            _no_answer(queries.iloc[[place]], _INTERRUPTED, options) if result is None else result
+            for place, result in enumerate(done)
+        )
+        finished = tuple(result is not None for result in done)
+        return Cohort(results=results, queries=queries, space=self.space, options=options, finished=finished)
+
+    def _check_frame(self, who: str, frame: Any) -> None:
+        if not isinstance(frame, pd.DataFrame):
+            raise InvalidTypeError(who, "a DataFrame", f"it got {type(frame).__name__}", "Name its columns.")
+        for name in frame.columns:
+            if name not in self.space:
+                raise UnknownNameError.among(who, "column", name, self.space.names)
+        for name in self.space.names:
+            count = int((frame.columns == name).sum())
+            if count != 1:
+                raise InvalidValueError(
+                    who, f"column {name!r} once", f"it is there {count} times", "Give each column of the space once."
+                )
+        if not len(frame):
+            raise InvalidValueError(who, "at least one row", "the frame is empty", "Give some rows.")
+
+    def __sklearn_clone__(self) -> Self:
+        """Make an unfitted Recourse of the same parameters, around the same fitted model."""
+        return type(self)(**self.get_params(deep=False))
+
+
+def _answers(prepared: Prepared, queries: pd.DataFrame, left: list[int], n_jobs: int) -> Iterator[SolutionSet]:
+    tasks = (joblib.delayed(_one)(prepared, queries.iloc[[place]]) for place in left)
+    found: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    return iter(found)
+
+
+def _one(prepared: Prepared, row: pd.DataFrame) -> SolutionSet:
+    """Answer one person; whatever goes wrong is that person's result."""
+    try:
+        return search(prepared, row, query_id=row.index[0])
+    except CeoptError as error:
+        return _no_answer(row, str(error), prepared.settings.options())
+    except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one person's failure
+        return _no_answer(row, f"{type(error).__name__}: {error}", prepared.settings.options())
+
+
+def _no_answer(row: pd.DataFrame, reason: str, options: Mapping[str, Any]) -> SolutionSet:
+    return SolutionSet(
+        status=Status.ERROR,
+        counterfactuals=(),
+        factual=row,
+        complete=False,
+        reason=reason,
+        options=options,
+        target=str(options["target"]),
+        query_id=row.index[0],
+    )
+
+
+@contextlib.contextmanager
+def _until_interrupted(left: list[int], done: list[SolutionSet | None]) -> Iterator[None]:
+    """Let Ctrl-C end the work, and say on standard error what is finished."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        finished = sum(done[place] is not None for place in left)
+        sys.stderr.write(f"\nInterrupted: {finished} of {len(left)} rows are finished and kept.\n")
+
+
+def _resumed(
+    earlier: Any, queries: pd.DataFrame, space: FeatureSpace, options: Mapping[str, Any]
+) -> list[SolutionSet | None]:
+    """Return the finished results of an earlier cohort, or refuse one that asked something else."""
+    who = "Recourse.explain"
+    if not isinstance(earlier, Cohort):
+        raise InvalidTypeError(
+            who, "a Cohort to resume", f"resume is {type(earlier).__name__}", "Give what explain returned."
+        )
+    if not earlier.queries.equals(queries) or not earlier.queries.index.equals(queries.index):
+        raise InvalidValueError(
+            who, "the same rows to resume", "the frame has others", "Give the frame of the first run."
+        )
+    if earlier.space != space:
+        raise InvalidValueError(who, "the same space to resume", "it is another", "Start anew.")
+    for word, value in options.items():
+        if word not in _MAY_DIFFER and earlier.options.get(word) != value:
+            raise InvalidValueError(
+                who,
+                f"the same {word} to resume",
+                f"{word} was {earlier.options.get(word)!r} and is {value!r}",
+                "Start anew.",
+            )
+    pairs = zip(earlier.results, earlier.finished, strict=True)
+    return [result if finished else None for result, finished in pairs]
+
+
+def _check_labels(y: Any, n: int, target: Target) -> None:
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise InvalidValueError(
+            "Recourse.fit", f"one label for each of {n} rows", f"y has shape {labels.shape}", "Match X."
+        )
+    wanted: list[Any] = []
+    if isinstance(target, Labels):
+        wanted = [target.labels[k] for k in target.wanted]
+    elif isinstance(target, ProbabilityOf):
+        wanted = [target.labels[target.position]]
+    if wanted and not any(bool(np.any(labels == label)) for label in wanted):
+        raise InvalidValueError(
+            "Recourse.fit", "rows of the target in y", f"class {wanted[0]!r} never occurs there",
+            "Give the labels that the model was fitted on, or leave y out.",
+        )  # fmt: skip

@@ -1,0 +1,186 @@
+"""The user's own model on raw frames: the only thing that verification trusts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
+from ceopt.formulations.space.dtypes import plain
+from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.targets import Labels, ProbabilityOf, Target, Values
+from ceopt.solvers.errors import UnknownNameError, UnsupportedModelError
+
+__all__ = ["Referee"]
+
+
+@final
+class Referee:
+    """Ask a fitted model what it says of raw rows, exactly as its user would.
+
+    A model that was fitted on a frame gets a frame with its columns in its order. One that was fitted on an array gets
+    ``frame.to_numpy()`` in the order of the space: float64 if every column is a number or bool, else objects. A
+    representation from plain arrays gets the space's coordinates as :meth:`Encoding.identity` lays them out.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator, pipeline or search object with ``predict``, or a representation.
+    space
+        The raw columns.
+
+    Attributes
+    ----------
+    labels
+        The classes in the model's own order as Python scalars; None for a regressor.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Not a model: a path, a class, an object without ``predict``; a model that is not fitted or has several outputs.
+
+    Examples
+    --------
+    >>> from ceopt.formulations.predictors import Affine
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("income", kind="continuous")])
+    >>> referee = Referee(Affine([1.0], -3.0, labels=("bad", "good")), space)
+    >>> referee.predict(space.frame([{"income": 2.0}, {"income": 4.0}])).tolist()
+    ['bad', 'good']
+    """
+
+    __slots__ = ("_encoding", "_names", "labels", "model", "space")
+
+    def __init__(self, model: Any, space: FeatureSpace) -> None:
+        model = model.model if isinstance(model, Predictor) else model
+        self.model, self.space = model, space
+        self._encoding: Encoding | None = None
+        self._names: list[str] | None = None
+        if isinstance(model, Affine | TreeEnsemble):
+            self._encoding = Encoding.identity(space)
+            self.labels = model.labels
+            return
+        _require_fitted(model)
+        self._names = _names_of(model)
+        for name in self._names or ():
+            if name not in space:
+                raise UnsupportedModelError(
+                    "The model", "every column that it was fitted on", f"column {name!r} is not in the space",
+                    "Add it to the space.",
+                )  # fmt: skip
+        self.labels = _labels_of(model)
+
+    def predict(self, frame: pd.DataFrame) -> NDArray[Any]:
+        """Return the model's labels or values for raw rows (n, d), shape (n,)."""
+        if self._encoding is not None:
+            return np.asarray(self.model.predict(self._matrix(frame)))
+        return np.asarray(self.model.predict(self._given(frame))).reshape(len(frame))
+
+    def probability(self, frame: pd.DataFrame, label: Any) -> NDArray[np.float64]:
+        """Return the model's probability of a label for raw rows, shape (n,).
+
+        Raises
+        ------
+        UnsupportedModelError
+            The model gives no probabilities.
+        UnknownNameError
+            The label is not one of its classes.
+        """
+        kind = self.model.probability if self._encoding is not None else hasattr(self.model, "predict_proba")
+        if not kind:
+            raise UnsupportedModelError(
+                "A probability", "a model with predict_proba", f"{type(self.model).__name__} has none",
+                "Ask for the label instead.",
+            )  # fmt: skip
+        if self.labels is None or label not in self.labels:
+            raise UnknownNameError.among("target", "class of the model", label, self.labels or ())
+        position = self.labels.index(label)
+        if self._encoding is None:
+            return np.asarray(self.model.predict_proba(self._given(frame)), dtype=np.float64)[:, position]
+        scores = self.model.score(self._matrix(frame))
+        if kind == "share":
+            return np.asarray(scores[:, position])
+        from scipy.special import expit
+
+        return np.asarray(expit(scores if position == 1 else -scores))
+
+    def meets(self, frame: pd.DataFrame, target: Target) -> NDArray[np.bool_]:
+        """Return whether the model's own decision for each raw row meets a target in checked form, shape (n,)."""
+        return self.judge(frame, target)[1]
+
+    def judge(self, frame: pd.DataFrame, target: Target) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return predictions and whether they meet the target, with one call of ``predict`` for all rows."""
+        predicted = self.predict(frame)
+        met = np.zeros(len(frame), dtype=bool)
+        match target:
+            case ProbabilityOf():
+                met = self.probability(frame, target.labels[target.position]) >= target.at_least
+            case Values():
+                met = (predicted >= target.low) & (predicted <= target.high)
+            case Labels():
+                for k in target.wanted:
+                    met |= np.asarray(predicted == target.labels[k], dtype=bool)
+        return predicted, met
+
+    def _matrix(self, frame: pd.DataFrame) -> NDArray[Any]:
+        assert self._encoding is not None  # noqa: S101 - only representations come here
+        return self._encoding.matrix(self.space.coordinates(frame))
+
+    def _given(self, frame: pd.DataFrame) -> Any:
+        if self._names is not None:
+            return frame[self._names]
+        frame = frame[list(self.space.names)]
+        numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)  # bool is numeric here
+        return frame.to_numpy(dtype=np.float64 if numeric else object)
+
+
+def _require_fitted(model: Any) -> None:
+    but = ""
+    if isinstance(model, str | Path):
+        but, then = f"it is the path {str(model)!r}", "Load the file and give the fitted model."
+    elif isinstance(model, bytes | bytearray):
+        but, then = "it is bytes", "Give the fitted model itself."
+    elif isinstance(model, type):
+        but, then = f"{model.__name__} is a class", "Give an object that was fitted."
+    elif not hasattr(model, "predict"):
+        but = f"{type(model).__name__} has no predict"
+        then = "Give a fitted classifier, regressor or pipeline (a search object needs refit=True)."
+    elif hasattr(model, "__sklearn_tags__"):
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+
+        try:
+            check_is_fitted(model)
+        except NotFittedError:
+            but, then = f"{type(model).__name__} is not fitted", "Call fit first."
+    if but:
+        raise UnsupportedModelError("The model", "a fitted model", but, then)
+
+
+def _names_of(model: Any) -> list[str] | None:
+    """Return the columns that the model was fitted on, if it was fitted on a frame."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None and hasattr(model, "best_estimator_"):
+        return _names_of(model.best_estimator_)
+    if names is None and hasattr(model, "steps"):  # a pipeline asks its first step, which may be "passthrough"
+        for _, step in model.steps:
+            if step is not None and not isinstance(step, str):
+                return _names_of(step)
+    return None if names is None else [str(name) for name in names]
+
+
+def _labels_of(model: Any) -> tuple[Any, ...] | None:
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return None
+    if isinstance(classes, list):
+        raise UnsupportedModelError(
+            "The model", "one output", f"{type(model).__name__} has {len(classes)}", "Fit one model per output."
+        )
+    return tuple(plain(label) for label in np.asarray(classes).tolist())

@@ -1,0 +1,175 @@
+"""The keywords of ``explain``: their defaults, and every check that needs no program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
+from ceopt.formulations.constraints.diversity import DIVERSITIES, Diversity
+from ceopt.formulations.costs import AbstractCost, parse_cost
+from ceopt.formulations.predictors.embed import FORMULATIONS
+from ceopt.formulations.targets import Target, parse_target
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, MissingLibraryError, UnknownNameError
+from ceopt.solvers.registry import SOLVERS
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["CheckedSettings", "Settings"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSettings:
+    """Settings that fit a model and a space: target, cost and rules as objects, numbers as plain numbers."""
+
+    target: Target
+    n: int
+    cost: AbstractCost
+    rules: tuple[AbstractRule, ...]
+    solver: str
+    time_limit_s: float
+    relative_gap: float
+    margin: float | None
+    diversity: Diversity
+    formulation: str
+    threads: int
+    random_state: int
+    solver_options: Mapping[str, Any]
+    cost_name: str
+
+    def options(self) -> dict[str, Any]:
+        """Return the settings as plain values that JSON holds, as a result carries them."""
+        rules = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(self.rules)]
+        return {
+            "target": self.target.text(),
+            "n": self.n,
+            "cost": self.cost_name,
+            "constraints": rules,
+            "solver": self.solver,
+            "time_limit_s": self.time_limit_s,
+            "relative_gap": self.relative_gap,
+            "margin": self.margin,
+            "diversity": self.diversity,
+            "formulation": self.formulation,
+            "threads": self.threads,
+            "random_state": self.random_state,
+            "solver_options": dict(self.solver_options),
+        }
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What :func:`ceopt.explain` takes beside model, row, space and data; see there for each."""
+
+    target: Any
+    n: int = 1
+    cost: Any = "l1"
+    constraints: Any = ()
+    solver: str = "auto"
+    time_limit_s: float = 60.0
+    relative_gap: float = 1e-6
+    margin: float | None = None
+    diversity: str = "pool"
+    formulation: str = "auto"
+    threads: int = 1
+    random_state: int = 0
+    solver_options: Mapping[str, Any] | None = None
+
+    def check(self, space: FeatureSpace, labels: tuple[Any, ...] | None) -> CheckedSettings:
+        """Check everything against the space and the model's labels (None: a regressor), before any work starts.
+
+        Raises
+        ------
+        UnknownNameError
+            A label, cost, rule, solver, diversity, formulation or column that does not exist.
+        InvalidTypeError, InvalidValueError
+            A number out of range or not a number; a rule or target that does not fit.
+        MissingLibraryError
+            The solver asked for is not installed.
+        """
+        cost = parse_cost(self.cost)
+        cost.prices(space)  # refuses scales of columns that do not exist
+        formulations = dict.fromkeys(name for names in FORMULATIONS.values() for name in names)
+        among("diversity", self.diversity, DIVERSITIES)
+        among("formulation", self.formulation, ("auto", *formulations))
+        checked = {word.name: getattr(self, word.name) for word in fields(self)} | {
+            "target": parse_target(self.target, labels),
+            "n": whole("n", self.n, least=1),
+            "cost": cost,
+            "rules": _rules(self.constraints, space),
+            "solver": _solver(self.solver),
+            "time_limit_s": number("time_limit_s", self.time_limit_s, above=0.0),
+            "relative_gap": number("relative_gap", self.relative_gap),
+            "margin": None if self.margin is None else number("margin", self.margin),
+            "threads": whole("threads", self.threads, least=1),
+            "random_state": whole("random_state", self.random_state, least=0),
+            "solver_options": _solver_options(self.solver_options),
+            "cost_name": self.cost if isinstance(self.cost, str) else repr(cost),
+        }
+        del checked["constraints"]
+        return CheckedSettings(**checked)
+
+
+def among(word: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse an option that is not one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise UnknownNameError.among("explain", word, value, choices)
+
+
+def whole(word: str, value: Any, *, least: int) -> int:
+    """Return a whole number of at least ``least``, or refuse the option by name."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InvalidTypeError("explain", f"a whole number as {word}", f"{word} is {value!r}", "Give an int.")
+    if value < least:
+        raise InvalidValueError("explain", f"{word} to be at least {least}", f"{word} is {value!r}", "Raise it.")
+    return int(value)
+
+
+def number(word: str, value: Any, *, above: float | None = None) -> float:
+    """Return a finite number, above ``above`` or else at least 0, or refuse the option by name."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InvalidTypeError("explain", f"a number as {word}", f"{word} is {value!r}", "Give a number.")
+    if not math.isfinite(value) or (value < 0 if above is None else value <= above):
+        range_text = "of at least 0" if above is None else f"above {above:g}"
+        raise InvalidValueError(
+            "explain", f"a finite number {range_text} as {word}", f"{word} is {value!r}", "Change it."
+        )
+    return float(value)
+
+
+def _rules(constraints: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
+    listed = hasattr(constraints, "__iter__") and not isinstance(constraints, str | Mapping)
+    if not listed and not isinstance(constraints, AbstractRule):
+        but = f"constraints is {constraints!r}"
+        raise InvalidTypeError("explain", "rules as constraints", but, "Pass a list such as [MaxChanges(3)].")
+    return parse_rules(constraints, space)
+
+
+def _solver(name: Any) -> str:
+    if name == "auto":
+        return "auto"
+    if not isinstance(name, str) or name not in SOLVERS:
+        raise UnknownNameError.among("explain", "solver", name, ["auto", *SOLVERS])
+    if not SOLVERS[name].is_installed:
+        why = SOLVERS[name].why_not.rstrip(".")
+        raise MissingLibraryError(
+            "explain", f"solver {name!r} to be installed", why, "Install it, or use solver='auto'."
+        )
+    return name
+
+
+def _solver_options(options: Any) -> dict[str, Any]:
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
+        raise InvalidTypeError(
+            "explain", "a mapping from names to values as solver_options", f"it is {options!r}", "Give a dict."
+        )
+    return dict(options)

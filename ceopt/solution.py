@@ -1,0 +1,228 @@
+"""What comes back for one person: verified answers in the person's own columns and units, and what is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final, overload
+
+import pandas as pd
+
+from ceopt.formulations.space.dtypes import plain
+from ceopt.status import Status
+
+__all__ = ["Counterfactual", "SolutionSet"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Counterfactual:
+    """One verified answer.
+
+    Parameters
+    ----------
+    values
+        The answer in raw units: a one-row frame, or a Series. Read back as a Series of the columns' own scalars;
+        ``frame`` is the row in the columns' own dtypes.
+    cost
+        Recomputed in plain arithmetic from the values.
+    prediction
+        What the user's own model says of the values.
+    score, slack
+        The model's score (by label where it has several), and by how much the decision meets the target.
+    changed
+        Names of the columns that leave the factual.
+    verified
+        Whether the user's own model and every rule agree.
+    rank
+        1 for the best.
+    bound, gap
+        Proved least cost among answers of this rank, and ``(cost - bound) / max(|cost|, 1e-12)``.
+    actions
+        Interventions by column, under a causal model.
+    cluster
+        Which hull of a clustered data manifold holds it.
+    """
+
+    values: pd.Series[Any]
+    cost: float
+    prediction: Any
+    score: Any
+    slack: float | None
+    changed: tuple[str, ...]
+    verified: bool
+    rank: int
+    bound: float | None
+    gap: float | None
+    actions: pd.Series[Any] | None = None
+    cluster: int | None = None
+    frame: pd.DataFrame = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        frame: Any = self.values
+        if isinstance(frame, pd.Series):
+            frame = pd.DataFrame({name: [value] for name, value in frame.items()})
+        object.__setattr__(self, "frame", frame.reset_index(drop=True))
+        object.__setattr__(self, "values", scalars(frame))
+        object.__setattr__(self, "changed", tuple(self.changed))
+        object.__setattr__(self, "prediction", plain(self.prediction))
+
+    def __repr__(self) -> str:
+        return f"<Counterfactual {self.rank}: {', '.join(self.changed)}; cost {self.cost:.6g}, {self.prediction!r}>"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SolutionSet:
+    """The answers for one person, best first, and what is known beyond them.
+
+    Empty (``len() == 0``) unless ``status`` is "optimal" or "feasible".
+
+    Parameters
+    ----------
+    status
+        Why the search ended; a :class:`Status`, which equals its text.
+    counterfactuals
+        The verified answers.
+    factual
+        The person's row, one row in raw units.
+    bound, gap
+        Proved least cost, and the relative gap of rank 1.
+    margin
+        Least slack of the decision in the program, in the model's own score.
+    complete
+        False: fewer than asked for, for another reason than proof that there are no more.
+    reason
+        One sentence, or empty.
+    conflict
+        When infeasible: (rule name, sentence, how much wider it would have to be or None).
+    relaxed
+        Rule name -> radius, of rules that were widened.
+    timings
+        Seconds per phase.
+    solver
+        Which solver answered, with its version.
+    versions, options
+        Of the libraries; and every setting, seed and threads included.
+    target
+        The target in words.
+    removed
+        Column -> what bounds, direction, immutability or steps took from it.
+    query_id
+        The person's label in a cohort.
+
+    Examples
+    --------
+    >>> import ceopt
+    >>> from ceopt.formulations.predictors import Affine
+    >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9)])
+    >>> result = ceopt.explain(Affine([1.0], -3.5, labels=("no", "yes")), {"income": 2}, space, target="yes")
+    >>> result.status, len(result), result[0].values["income"]
+    (<Status.OPTIMAL: 'optimal'>, 1, 4)
+    >>> print(result.changes())
+                 from to
+    rank column
+    1    income     2  4
+    """
+
+    status: Status
+    counterfactuals: tuple[Counterfactual, ...]
+    factual: pd.DataFrame
+    bound: float | None = None
+    gap: float | None = None
+    margin: float | None = None
+    complete: bool = True
+    reason: str = ""
+    conflict: tuple[tuple[str, str, float | None], ...] = ()
+    relaxed: Mapping[str, float] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict)
+    solver: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    target: str = ""
+    removed: Mapping[str, str] = field(default_factory=dict)
+    query_id: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", Status(self.status))
+        object.__setattr__(self, "counterfactuals", tuple(self.counterfactuals))
+        object.__setattr__(self, "conflict", tuple(self.conflict))
+        object.__setattr__(self, "query_id", plain(self.query_id))
+
+    def __len__(self) -> int:
+        return len(self.counterfactuals)
+
+    def __iter__(self) -> Iterator[Counterfactual]:
+        return iter(self.counterfactuals)
+
+    @overload
+    def __getitem__(self, index: int) -> Counterfactual: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Counterfactual, ...]: ...
+    def __getitem__(self, index: int | slice) -> Counterfactual | tuple[Counterfactual, ...]:
+        return self.counterfactuals[index]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the answers in raw units and the columns' own dtypes, one row each, indexed by rank."""
+        if not self.counterfactuals:
+            frame = self.factual.iloc[:0].copy()
+            frame.index = pd.Index([], dtype="int64", name="rank")
+            return frame
+        frame = pd.concat([answer.frame for answer in self.counterfactuals])
+        frame.index = pd.Index([answer.rank for answer in self.counterfactuals], name="rank")
+        return frame
+
+    def changes(self) -> pd.DataFrame:
+        """Return only what moves, in raw units: one row per rank and column, with the values ``from`` and ``to``."""
+        before = scalars(self.factual)
+        moves = [
+            (answer.rank, name, before[name], answer.values[name])
+            for answer in self.counterfactuals
+            for name in answer.changed
+        ]
+        index = pd.MultiIndex.from_arrays(
+            [pd.Index([m[0] for m in moves], dtype="int64"), pd.Index([m[1] for m in moves], dtype=object)],
+            names=["rank", "column"],
+        )
+        columns = {"from": [m[2] for m in moves], "to": [m[3] for m in moves]}
+        return pd.DataFrame({word: pd.Series(cells, index=index, dtype=object) for word, cells in columns.items()})
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Write everything as JSON that :meth:`from_json` reads back exactly; also to ``path`` if given."""
+        from ceopt.solution_json import to_json
+
+        text = to_json(self)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_json(cls, text_or_path: str | Path) -> SolutionSet:
+        """Read what :meth:`to_json` wrote: the same values bit for bit, in the same dtypes.
+
+        Raises
+        ------
+        UnreadableFileError
+            No such file, or no JSON in it.
+        InvalidValueError
+            JSON of another format or version.
+        """
+        from ceopt.solution_json import from_json
+
+        return from_json(text_or_path)
+
+    def __repr__(self) -> str:
+        from ceopt.solution_table import to_text
+
+        return to_text(self)
+
+    def _repr_html_(self) -> str:
+        from ceopt.solution_table import to_html
+
+        return to_html(self)
+
+
+def scalars(frame: pd.DataFrame) -> pd.Series[Any]:
+    """Return a one-row frame as a Series of each column's own scalar (nothing is widened to a common dtype)."""
+    return pd.Series({str(name): plain(frame[name].iloc[0]) for name in frame.columns}, dtype=object)

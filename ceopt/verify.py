@@ -1,0 +1,245 @@
+"""Check answers again: by the user's own model, and every rule in plain numbers. Nothing of a program is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import pandas as pd
+
+from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
+from ceopt.formulations.space.dtypes import plain
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.targets import ProbabilityOf, Target, parse_target
+from ceopt.moves import broken_moves, needing_factual
+from ceopt.referee import Referee
+from ceopt.solution import Counterfactual, SolutionSet
+from ceopt.solvers.errors import CeoptError, InvalidTypeError
+
+__all__ = ["Check", "Report", "broken_rules", "check_points", "verify"]
+
+Point = Mapping[str, float]
+
+
+class Check(NamedTuple):
+    """One point's check: whether the model's decision meets the target, what the model says, which rules break."""
+
+    valid: bool
+    prediction: Any
+    broken: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What :func:`verify` found.
+
+    Parameters
+    ----------
+    ranks
+        Of the answers, in their order.
+    checks
+        One per answer; ``broken`` names the target too, where it is missed.
+    unchecked
+        Rules that could not be checked without a factual.
+    has_factual
+        Whether there was one.
+    """
+
+    ranks: tuple[int, ...]
+    checks: tuple[Check, ...]
+    unchecked: tuple[str, ...]
+    has_factual: bool
+
+    @property
+    def ok(self) -> bool | None:
+        """False if an answer fails; True if all pass every check; None where not everything could be checked."""
+        if not all(check.valid for check in self.checks):
+            return False
+        return True if self.has_factual and self.checks else None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per answer: rank, valid, prediction, broken (what fails, in words)."""
+        return pd.DataFrame(
+            {
+                "rank": pd.Series(self.ranks, dtype="int64"),
+                "valid": pd.Series([check.valid for check in self.checks], dtype=bool),
+                "prediction": pd.Series([check.prediction for check in self.checks], dtype=object),
+                "broken": pd.Series([check.broken for check in self.checks], dtype=object),
+            }
+        )
+
+    def __repr__(self) -> str:
+        failed = sum(not check.valid for check in self.checks)
+        lines = [f"ok is {self.ok}: {len(self.checks)} answers, {failed} fail"]
+        lines += [
+            f"  rank {rank}: {'; '.join(check.broken)}"
+            for rank, check in zip(self.ranks, self.checks, strict=True)
+            if not check.valid
+        ]
+        lines += [f"  unchecked: {'; '.join(self.unchecked)}"] if self.unchecked else []
+        return "\n".join(lines)
+
+
+def verify(
+    answers: Any, model: Any, space: FeatureSpace, *, target: Any, factual: Any = None, constraints: Any = ()
+) -> Report:
+    """Ask the user's own model about every answer and check every rule of the space and of ``constraints``.
+
+    Independent of how the answers were found. Checked are kinds, levels, whole numbers, bounds set by the user,
+    immutable columns, directions, steps, and each rule's own check. Bounds inferred from data are no rules.
+
+    Parameters
+    ----------
+    answers
+        A :class:`SolutionSet`, a frame, or a list of Series, dicts or counterfactuals, in raw units.
+    model, space, target, constraints
+        As for :func:`ceopt.explain`.
+    factual
+        The person's row; by default that of a SolutionSet.
+
+    Returns
+    -------
+    Report
+        ``.ok``, ``.to_frame()``, ``.unchecked``. A bad point (NaN, an unseen level, a missing column, a wrong type) is
+        reported, never raised. Without a factual the rules that need one are in ``.unchecked`` and ``.ok`` is None at
+        best; it is None too where there is no answer to check.
+
+    Raises
+    ------
+    CeoptError
+        Model, target, rules or factual are unusable, or ``answers`` is no collection of rows.
+
+    Examples
+    --------
+    >>> import ceopt
+    >>> from ceopt.formulations.predictors import Affine
+    >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", direction="increasing")])
+    >>> model = Affine([1.0], -3.0, labels=("bad", "good"))
+    >>> report = ceopt.verify([{"income": 4.0}, {"income": 1.0}], model, space, target="good", factual={"income": 2.0})
+    >>> report.ok, report.to_frame()["broken"][1]
+    (False, ('target: the model predicts bad, not good', 'income: may only increase, but falls from 2.0 to 1.0'))
+    """
+    referee = Referee(model, space)
+    checked = parse_target(target, referee.labels)
+    rules = parse_rules(constraints, space)
+    ranks, rows = _rows(answers)
+    if factual is None and isinstance(answers, SolutionSet):
+        factual = answers.factual
+    home = None if factual is None else space.row(factual)
+    points: list[dict[str, float]] = []
+    checks: list[Check | None] = []
+    for row in rows:
+        point, faults = _point(space, row)
+        checks.append(Check(valid=False, prediction=None, broken=faults) if faults else None)
+        points += [] if faults else [point]
+    judged = iter(_judged(lambda some: check_points(referee, space, rules, checked, home, some), checked, points))
+    complete = tuple(next(judged) if check is None else check for check in checks)
+    unchecked = needing_factual(space, rules) if home is None else ()
+    return Report(ranks, complete, unchecked, home is not None)
+
+
+def check_points(  # noqa: PLR0917 - called with all of them, in this order
+    referee: Referee,
+    space: FeatureSpace,
+    rules: Sequence[AbstractRule],
+    target: Target,
+    factual: Point | None,
+    points: Sequence[Point],
+) -> list[Check]:
+    """Check points given in coordinates, with one call of the model for all of them.
+
+    ``valid`` is the model's decision alone; ``broken`` lists rules of the space, then of the user, in words.
+    """
+    if not points:
+        return []
+    predicted, met = referee.judge(space.frame(points), target)
+    return [
+        Check(bool(valid), plain(prediction), broken_rules(rules, space, factual, point))
+        for valid, prediction, point in zip(met.tolist(), predicted.tolist(), points, strict=True)
+    ]
+
+
+def _judged(
+    check: Callable[[list[dict[str, float]]], list[Check]], target: Target, points: list[dict[str, float]]
+) -> list[Check]:
+    """Check points with the target among what is broken; where the model itself fails, one by one."""
+    try:
+        checks = check(points)
+    except CeoptError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the user's model may fail in its own ways, on one point of many
+        if len(points) > 1:
+            return [judged for point in points for judged in _judged(check, target, [point])]
+        fault = f"target: the model fails with {type(error).__name__}: {error}"
+        return [Check(valid=False, prediction=None, broken=(fault,))]
+    return [
+        found._replace(valid=not found.broken)
+        if found.valid
+        else found._replace(broken=(_missed(target, found.prediction), *found.broken))
+        for found in checks
+    ]
+
+
+def _missed(target: Target, prediction: Any) -> str:
+    said = f"{prediction:.6g}" if isinstance(prediction, float) else str(prediction)
+    if isinstance(target, ProbabilityOf):
+        return f"target: {target.text()} does not hold (the model predicts {said})"
+    return f"target: the model predicts {said}, not {target.text()}"
+
+
+def broken_rules(
+    rules: Sequence[AbstractRule], space: FeatureSpace, factual: Point | None, point: Point
+) -> tuple[str, ...]:
+    """Return what a point breaks, in words: rules of the space first, then those of the user."""
+    own = [
+        f"{rule_name(rule, place)}: {rule.sentence()}"
+        for place, rule in enumerate(rules)
+        if (factual is not None or not rule.needs_factual) and not rule.violation(space, factual, point) <= 0
+    ]
+    return (*broken_moves(space, factual, point), *own)
+
+
+def _rows(answers: Any) -> tuple[tuple[int, ...], list[Any]]:
+    """Return ranks and raw rows of whatever holds answers."""
+    if isinstance(answers, SolutionSet):
+        return tuple(answer.rank for answer in answers), [answer.values for answer in answers]
+    if isinstance(answers, pd.DataFrame):
+        rows: list[Any] = [answers.iloc[[place]] for place in range(len(answers))]
+    elif isinstance(answers, pd.Series | Mapping | Counterfactual):
+        rows = [answers]
+    elif isinstance(answers, Iterable) and not isinstance(answers, str | bytes | np.ndarray):
+        rows = list(answers)
+    else:
+        raise InvalidTypeError(
+            "verify", "a SolutionSet, a frame or a list of rows", f"answers is {type(answers).__name__}",
+            "Give each answer as a Series or dict by column name.",
+        )  # fmt: skip
+    return tuple(range(1, len(rows) + 1)), rows
+
+
+def _point(space: FeatureSpace, row: Any) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Return a raw row in coordinates, and everything that keeps it from having some."""
+    match row:
+        case Counterfactual():
+            values: dict[Any, Any] = dict(row.values.items())
+        case pd.Series():
+            values = dict(zip(row.index.tolist(), row.tolist(), strict=True))
+        case pd.DataFrame() if len(row) == 1:
+            values = {name: row.iloc[0, place] for place, name in enumerate(row.columns)}
+        case Mapping():
+            values = dict(row)
+        case _:
+            return {}, (f"not a row: {type(row).__name__}",)
+    faults = [f"{name}: missing from the row" for name in space.names if name not in values]
+    faults += [f"{name}: not a column of the space" for name in values if name not in space]
+    point = {}
+    for feature in space:
+        if feature.name in values:
+            try:
+                point[feature.name] = feature.to_coordinate(values[feature.name])
+            except CeoptError as error:
+                faults.append(f"{feature.name}: {error}")
+    return point, tuple(faults)

@@ -1,0 +1,58 @@
+"""Checks of what a caller passes to a session, before work starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.errors import InvalidValueError
+from ceopt.solvers.problem import Vector
+
+__all__ = ["Start", "require_count", "require_data", "require_number", "sparse_start"]
+
+Start = Mapping[int, float] | Sequence[float] | Vector
+
+
+def require_count(who: str, name: str, value: Any, least: int) -> None:
+    """Refuse what is not a whole number from ``least`` to 2^31 - 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < 2**31:
+        raise InvalidValueError(
+            who, f"{name} to be a whole number from {least}", f"{name} is {value!r}", "Give such a number."
+        )
+
+
+def require_number(who: str, name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> None:
+    """Refuse what is not a number above ``above`` and at least ``least``; NaN is neither."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not (value > above and value >= least):
+        limit = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
+        raise InvalidValueError(who, f"{name} to be a number {limit}", f"{name} is {value!r}", "Give such a number.")
+
+
+def require_data(who: str, compiled: CompiledModel) -> None:
+    """Refuse data columns that have no value yet."""
+    unset = np.flatnonzero(np.isnan(compiled.lb))
+    if unset.size:
+        name = compiled.columns[unset[0]].name
+        raise InvalidValueError(who, "a value for all data", f"{name!r} has none", "Call set_data first.")
+
+
+def sparse_start(start: Start | None, n: int) -> dict[int, float]:
+    """Return a start as column -> value, each finite and one of the ``n`` columns."""
+    if start is None:
+        return {}
+    if not isinstance(start, Mapping) and len(start) != n:
+        raise InvalidValueError(
+            "start", f"a value for each of {n} columns", f"it has {len(start)}", "Give all of them."
+        )
+    pairs = dict(start) if isinstance(start, Mapping) else dict(enumerate(start))
+    for column, value in pairs.items():
+        if not 0 <= column < n or not math.isfinite(value):
+            raise InvalidValueError(
+                "start", f"finite values for columns 0 to {n - 1}", f"column {column} is {value}", "Leave it out."
+            )
+    return {int(column): float(value) for column, value in pairs.items()}

@@ -1,0 +1,89 @@
+"""Names for files: readable, legal in LP and MPS, unique, and the same on every run."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pyomo.environ as pyo
+
+__all__ = ["MAX_LENGTH", "ROW_MARKS", "label_components", "legal"]
+
+MAX_LENGTH = 250  # readers stop at 255; Pyomo's writers put 5 characters around the name of a row
+ROW_MARKS = ("c_e_", "c_l_", "c_u_", "r_l_", "r_u_")  # as Pyomo's writers put before a row's name; "_" comes behind
+
+_KEYWORDS = frozenset(
+    """
+    st s.t. subject such that to bound bounds free inf infinity nan end bin binary binaries gen general
+    generals int integer integers min minimum minimize minimise max maximum maximize maximise sos sos1
+    sos2 semi semis sec secs sin obj constraint constraints lazy user cuts pwl pwlobj scenario name rows
+    columns rhs ranges endata objsense marker objsense_max objsense_min quadobj qmatrix qcmatrix
+    qsection one_var_constant c_e_one_var_constant
+    """.split()
+)
+_NUMBER_LIKE = re.compile(r"^([0-9.]|[eE]([0-9eE+-]|$))")
+
+
+def label_components(components: Iterable[Any]) -> dict[int, str]:
+    """Return ``id(component data) -> label`` for Vars, Constraints and Objectives.
+
+    A label is the component's local name and its index, ``leaf(3_12)``. Components that would share one bear their
+    block's path in front, ``second_leaf(3_12)``, and a number behind if they still do.
+    """
+    members = list(components)
+    plain = [_plain(member) for member in members]
+    owners: dict[str, set[int]] = defaultdict(set)
+    for member, label in zip(members, plain, strict=True):
+        owners[label].add(id(member.parent_component()))
+    shared = {owner for together in owners.values() if len(together) > 1 for owner in together}
+    labels: dict[int, str] = {}
+    taken: set[str] = set()
+    for member, label in zip(members, plain, strict=True):
+        full = _path(member) + label if id(member.parent_component()) in shared else label
+        candidate, number = legal(full, member.name), 1
+        while not taken.isdisjoint(_forms(candidate, member)):
+            number += 1
+            candidate = legal(f"{full}_{number}", f"{member.name}_{number}")
+        taken.update(_forms(candidate, member))
+        labels[id(member)] = candidate
+    return labels
+
+
+def legal(label: str, full_name: str) -> str:
+    """Return ``label`` if a reader accepts it, else with ``_`` before it, or cut with a hash of ``full_name``."""
+    if label.lower() in _KEYWORDS or _NUMBER_LIKE.match(label):
+        label = "_" + label
+    if len(label) > MAX_LENGTH:
+        tail = hashlib.blake2b(full_name.encode(), digest_size=5).hexdigest()
+        label = f"{label[: MAX_LENGTH - len(tail) - 1]}_{tail}"
+    return label
+
+
+def _plain(member: Any) -> str:
+    base = _ascii(member.parent_component().local_name)
+    index = member.index()
+    if index is None:
+        return base
+    parts = index if isinstance(index, tuple) else (index,)
+    return f"{base}({'_'.join(_ascii(str(part)) for part in parts)})"
+
+
+def _path(member: Any) -> str:
+    block = member.parent_block()
+    return "" if block.parent_block() is None else _ascii(block.name).strip("_") + "_"
+
+
+def _forms(label: str, member: Any) -> list[str]:
+    """Return the names that the label becomes in a file, as readers that ignore case see them."""
+    marks = ROW_MARKS if member.ctype is pyo.Constraint else ()
+    return [f"{mark}{label}_".lower() for mark in marks] or [label.lower()]
+
+
+def _ascii(text: str) -> str:
+    """Return the text in letters, digits and ``_`` of ASCII, accents dropped."""
+    decomposed = (unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode() or "_" for letter in text)
+    return re.sub(r"[^A-Za-z0-9_]", "_", "".join(decomposed))

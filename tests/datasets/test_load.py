@@ -1,0 +1,174 @@
+"""Real data sets: each one that the schema lists is read, described and checked; nothing wrong is read."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ceopt.datasets import load
+from ceopt.datasets.sources import SOURCES
+from ceopt.solvers.errors import UnknownNameError, UnreadableFileError
+
+NEVER = {"G3", "shares", "score_text", "decile_score", "two_year_recid", "ChgOffPrinGr", "Selected", "split", "factual"}
+
+
+@pytest.fixture
+def real(data_dir, monkeypatch):
+    monkeypatch.setenv("CEOPT_DATA", str(data_dir))
+    return json.loads((data_dir / "schema.json").read_text(encoding="utf-8"))["datasets"]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_data_set_is_read_as_its_schema_says(real, name):
+    bunch = load(name)
+    entry = real[name]
+    described = real[entry.get("alias_of", name)]
+    features = {feature["name"]: feature for feature in described["features"] if "role" not in feature}
+    assert bunch.name == name
+    assert list(bunch.data) == list(features) == list(bunch.space.names)
+    assert not NEVER & set(bunch.data)
+    assert bunch.target.name == entry["label"]
+    assert bunch.favourable == entry["favourable"]
+    assert set(bunch.target) == {0, 1}
+    assert bunch.licence
+    assert bunch.source
+    assert entry["label"] in bunch.description
+    assert list(bunch.frame) == [*features, entry["label"]]
+    for feature in bunch.space:
+        told = features[feature.name]
+        assert feature.kind == told["kind"]
+        assert feature.mutable != told.get("immutable", False)
+        assert feature.direction == told.get("monotone", "any")
+        if feature.is_finite:
+            assert list(feature.levels) == told["levels"]
+        else:
+            values = bunch.data[feature.name]
+            assert (feature.lower, feature.upper) == (values.min(), values.max())
+            assert told["lower"] <= feature.lower <= feature.upper <= told["upper"]
+            assert feature.lower_inferred
+            assert feature.upper_inferred
+            assert feature.scale("mad") > 0
+        assert bunch.data[feature.name].isna().sum() == told.get("missing", 0)
+    assert (bunch.split is not None) == ("split_column" in described)
+    assert (bunch.factual is not None) == ("factual_column" in described)
+    if bunch.factual is not None:
+        assert bunch.factual.sum() == 30
+    complete = bunch.data.dropna()
+    rows = [dict(zip(bunch.space.names, row, strict=True)) for row in bunch.space.coordinates(complete)[:50]]
+    back = bunch.space.frame(rows, index=complete.index[:50])
+    pd.testing.assert_frame_equal(
+        back,
+        complete.iloc[:50].astype({f.name: np.float64 for f in bunch.space if f.kind == "continuous"}),
+        check_exact=True,
+    )
+
+
+def test_every_data_set_of_the_schema_has_a_source(real):
+    assert set(real) == set(SOURCES)
+
+
+def test_what_is_no_feature_is_kept_aside(real):
+    assert list(load("student").extra) == ["school", "G3"]
+    assert list(load("sba").extra) == ["ApprovalFY", "Selected", "ChgOffPrinGr"]
+    assert set(load("adult").split) == {"train", "test"}
+
+
+def test_an_unknown_name(real):
+    with pytest.raises(UnknownNameError, match="data set is 'germany'. Did you mean 'german'.*adult"):
+        load("germany")
+    with pytest.raises(UnknownNameError, match="data set is 3"):
+        load(3)
+
+
+TABLE = "age,town,size,year,y,part,asked\n30,NA,1,2001,0,train,0\n41,,2,2002,1,test,1\n,None,2,2003,1,test,0\n"
+
+
+def write(folder, text=TABLE, name="diabetes", packed=False, **changes):
+    """Write a folder with one small data set under a known name."""
+    content = gzip.compress(text.encode()) if packed else text.encode()
+    file = "small/table.csv.gz" if packed else "small/table.csv"
+    (folder / "small").mkdir()
+    (folder / file).write_bytes(content)
+    entry = {
+        "file": file,
+        "label": "y",
+        "favourable": 1,
+        "split_column": "part",
+        "factual_column": "asked",
+        "features": [
+            {"name": "age", "kind": "integer", "monotone": "increasing", "missing": 1},
+            {"name": "town", "kind": "binary", "levels": ["NA", "None"], "immutable": True},
+            {"name": "size", "kind": "ordinal", "levels": [1, 2, 3]},
+            {"name": "year", "kind": "integer", "role": "time"},
+        ],
+    }
+    told = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()} | changes
+    schema = {"version": 1, "files": {file: told}, "datasets": {name: entry, "twin": {"alias_of": name, "file": file}}}
+    (folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
+    return folder / file
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_small_one_in_full(tmp_path, monkeypatch, packed):
+    write(tmp_path, packed=packed)
+    monkeypatch.setenv("CEOPT_DATA", str(tmp_path))
+    bunch = load("diabetes")
+    assert list(bunch.data) == ["age", "town", "size"]
+    assert bunch.data["age"].isna().tolist() == [False, False, True]
+    assert bunch.data["town"].dropna().tolist() == ["NA", "None"]  # only an empty cell is missing
+    assert bunch.space["size"].levels == (1, 2, 3)
+    assert (bunch.space["age"].lower, bunch.space["age"].upper, bunch.space["age"].range) == (30, 41, 11)
+    assert bunch.space["age"].direction == "increasing"
+    assert not bunch.space["town"].mutable
+    assert bunch.split.tolist() == ["train", "test", "test"]
+    assert bunch.factual.tolist() == [False, True, False]
+    assert list(bunch.extra) == ["year"]
+    twin = load("twin")
+    assert twin.name == "twin"
+    pd.testing.assert_frame_equal(twin.frame, bunch.frame)
+
+
+def test_without_a_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv("CEOPT_DATA", raising=False)
+    with pytest.raises(
+        UnreadableFileError, match="CEOPT_DATA is None.*Set CEOPT_DATA.*UCI Machine Learning Repository"
+    ):
+        load("german")
+    with pytest.raises(UnreadableFileError, match="ProPublica"):
+        load("compas")
+    with pytest.raises(UnreadableFileError, match="Kaggle competition Give Me Some Credit"):
+        load("gmsc")
+    with pytest.raises(UnreadableFileError, match="FICO Explainable Machine Learning Challenge"):
+        load("heloc")
+    with pytest.raises(UnknownNameError, match="data set is 'iris'.*german, sba"):
+        load("iris")
+    monkeypatch.setenv("CEOPT_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(UnreadableFileError, match="nowhere', where there is no schema.json"):
+        load("german")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"files": {}}', '{"files": [], "datasets": []}', "\ufeff"])
+def test_a_schema_that_is_none(tmp_path, monkeypatch, text):
+    (tmp_path / "schema.json").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("CEOPT_DATA", str(tmp_path))
+    with pytest.raises(UnreadableFileError, match="needs a readable schema.json.*Set CEOPT_DATA"):
+        load("german")
+
+
+def test_files_that_are_missing_truncated_or_altered(tmp_path, monkeypatch):
+    path = write(tmp_path)
+    monkeypatch.setenv("CEOPT_DATA", str(tmp_path))
+    path.write_bytes(TABLE.encode()[:-7])
+    with pytest.raises(UnreadableFileError, match=rf"all {len(TABLE)} bytes of its file, but .*table.csv' has"):
+        load("diabetes")
+    path.write_bytes(TABLE.replace("41", "42").encode())
+    with pytest.raises(UnreadableFileError, match="the sha256 of .*table.csv' is not that of schema.json.*Pima"):
+        load("diabetes")
+    path.unlink()
+    with pytest.raises(UnreadableFileError, match="table.csv' cannot be read"):
+        load("diabetes")

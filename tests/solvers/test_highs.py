@@ -1,0 +1,375 @@
+"""HiGHS: optima against enumeration and scipy, limits, proofs, interruption, options, one process with all of it."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import highspy
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from ceopt.solvers import Status, compile_model
+from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.highs import HighsSession
+from ceopt.solvers.highs_status import STOP
+
+
+def brute(compiled: Any) -> float:
+    """The optimum over binaries by enumeration."""
+    points = np.array(list(itertools.product([0.0, 1.0], repeat=len(compiled.columns))))
+    activity = points @ compiled.A.toarray().T
+    fine = ((activity >= compiled.row_lb) & (activity <= compiled.row_ub)).all(axis=1)
+    values = points[fine] @ compiled.c + compiled.c0
+    return float(values.min() if compiled.sense > 0 else values.max())
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("scale", [1e-8, 1e-5, 1.0, 1e6])
+def test_milp_equals_enumeration_at_every_scale_of_cost(
+    make_knapsack: Callable[..., Any], seed: int, scale: float
+) -> None:
+    compiled = compile_model(make_knapsack(11, 3, seed, scale=scale, maximise=seed % 2 == 0))
+    outcome = HighsSession(compiled).solve()
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(brute(compiled), rel=1e-9, abs=0)
+    assert outcome.gap is not None
+    assert outcome.gap <= 1e-6
+    assert compiled.violation(outcome.x) < 1e-6
+
+
+def test_small_costs_beside_great_ones_are_still_minimised() -> None:
+    """The optimum is far below the greatest cost, so HiGHS's absolute 1e-6 would end the search too early."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(12), domain=pyo.Binary)
+    cost = (np.random.default_rng(3).uniform(1, 2, 12) * 1e-6).tolist()
+    weight = np.random.default_rng(4).uniform(1, 2, 12).tolist()
+    m.need = pyo.Constraint(expr=sum(w * m.y[j] for j, w in enumerate(weight)) >= sum(weight) / 2)
+    m.penalty = pyo.Var(domain=pyo.Binary)
+    m.cost = pyo.Objective(expr=sum(c * m.y[j] for j, c in enumerate(cost)) + 1000 * m.penalty)
+    compiled = compile_model(m)
+    outcome = HighsSession(compiled).solve()
+    assert outcome.objective == pytest.approx(brute(compiled), rel=1e-6, abs=0)
+    assert outcome.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("scale", [1e-7, 1.0])
+def test_lp_equals_scipy(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    a, b, c = rng.normal(size=(6, 9)), rng.uniform(0, 2, 6), scale * rng.normal(size=9)
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(9), bounds=(-1, 2))
+    m.r = pyo.Constraint(range(6), rule=lambda m, i: (-5, sum(float(a[i, j]) * m.x[j] for j in range(9)), float(b[i])))
+    m.o = pyo.Objective(expr=sum(float(c[j]) * m.x[j] for j in range(9)) + 3 * scale, sense=pyo.maximize)
+    compiled = compile_model(m)
+    outcome = HighsSession(compiled).solve()
+    reference = linprog(-c, A_ub=np.vstack([a, -a]), b_ub=np.concatenate([b, np.full(6, 5)]), bounds=(-1, 2))
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(3 * scale - reference.fun, rel=1e-7, abs=0)
+    assert outcome.bound == outcome.objective
+    assert compiled.violation(outcome.x) < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("rank", [4, 12])
+def test_qp_satisfies_its_optimality_conditions(seed: int, rank: int) -> None:
+    """No feasible direction improves: at the optimum x of a convex program, x minimises the gradient at x."""
+    rng = np.random.default_rng(seed)
+    a, x0, w = rng.normal(size=(8, 12)), rng.uniform(-4, 4, 12).tolist(), rng.uniform(0.01, 10, 12).tolist()
+    m = pyo.ConcreteModel()
+    m.x0 = pyo.Var(range(12))
+    m.x = pyo.Var(range(12), bounds=(-5, 5))
+    m.r = pyo.Constraint(range(8), rule=lambda m, i: sum(float(a[i, j]) * m.x[j] for j in range(12)) >= 1)
+    m.o = pyo.Objective(expr=sum(w[j] * (m.x[j] - m.x0[j]) ** 2 for j in range(rank)))
+    compiled = compile_model(m, [m.x0])
+    compiled.set_data(m.x0, x0)
+    outcome = HighsSession(compiled).solve(time_limit_s=10)
+    assert outcome.status is Status.OPTIMAL, outcome.message
+    assert outcome.violation < 1e-6
+    gradient = compiled.c + (compiled.Q + sp.tril(compiled.Q, -1).T) @ outcome.x
+    bounds = np.column_stack([compiled.lb, compiled.ub])
+    linear = linprog(gradient, A_ub=-compiled.A.toarray(), b_ub=-compiled.row_lb, bounds=bounds)
+    assert gradient @ outcome.x - linear.fun < 1e-5 * max(1, abs(outcome.objective or 0))
+
+
+def _unbounded_qp() -> Any:
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(), pyo.Var(bounds=(None, 3))
+    m.o = pyo.Objective(expr=(m.x - 1) ** 2 + m.y)
+    return m
+
+
+def _unbounded_milp() -> Any:
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(domain=pyo.Integers), pyo.Var(domain=pyo.Integers, bounds=(0, 4))
+    m.c = pyo.Constraint(expr=m.x + 2 * m.y <= 7)
+    m.o = pyo.Objective(expr=m.x - m.y)
+    return m
+
+
+def _unbounded_lp() -> Any:
+    m = _unbounded_milp()
+    m.x.domain = m.y.domain = pyo.Reals
+    return m
+
+
+def _infeasible_with_an_unbounded_relaxation() -> Any:
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(domain=pyo.Integers), pyo.Var(domain=pyo.Integers, bounds=(0, 5))
+    m.parity = pyo.Constraint(expr=2 * m.y == 5)
+    m.o = pyo.Objective(expr=m.x)
+    return m
+
+
+def _infeasible_qp() -> Any:
+    m = _unbounded_qp()
+    m.c = pyo.Constraint([1, 2], rule=lambda m, k: m.x + m.y == k)
+    return m
+
+
+def _constants() -> Any:
+    m = _unbounded_lp()
+    m.f = pyo.Var(initialize=1)
+    m.f.fix()
+    m.false = pyo.Constraint(expr=m.f >= 2)
+    return m
+
+
+@pytest.mark.parametrize(
+    ("build", "status"),
+    [
+        (_unbounded_lp, Status.UNBOUNDED),
+        (_unbounded_milp, Status.UNBOUNDED),
+        (_unbounded_qp, Status.UNBOUNDED),
+        (_infeasible_with_an_unbounded_relaxation, Status.INFEASIBLE),
+        (_infeasible_qp, Status.INFEASIBLE),
+        (_constants, Status.INFEASIBLE),
+    ],
+)
+def test_unbounded_and_infeasible_are_told_apart(build: Callable[[], Any], status: Status) -> None:
+    session = HighsSession(compile_model(build()))
+    for _ in range(2):
+        outcome = session.solve(time_limit_s=20)
+        assert outcome.status is status
+        assert outcome.x is None
+        assert outcome.objective is None
+        assert outcome.bound is None
+        assert outcome.message
+
+
+def test_a_limit_keeps_the_incumbent_and_the_bound(hard: Any) -> None:
+    session = HighsSession(compile_model(hard))
+    seen: list[float] = []
+    outcome = session.solve(
+        time_limit_s=1, on_incumbent=lambda _seconds, objective, x: seen.append(objective + 0 * len(x))
+    )
+    assert outcome.status is Status.FEASIBLE
+    assert outcome.run_time < 2
+    assert outcome.objective is not None
+    assert outcome.bound is not None
+    assert outcome.objective < outcome.bound
+    assert outcome.violation < 1e-6
+    assert [objective for _, objective, _ in outcome.incumbents][: len(seen)] == seen == sorted(seen)
+    assert outcome.incumbents[-1][1] == outcome.objective
+    begun = session.solve(time_limit_s=0.3, start=outcome.x)
+    assert begun.incumbents[0][1] >= outcome.objective - 1e-9
+    nothing = session.solve(time_limit_s=1e-4)
+    assert nothing.status is Status.TIME_LIMIT
+    assert nothing.objective is None
+    assert HighsSession(compile_model(hard), options={"mip_max_nodes": 1}).solve().status is Status.FEASIBLE
+
+
+def test_a_sparse_start_is_completed(make_knapsack: Callable[..., Any]) -> None:
+    compiled = compile_model(make_knapsack(25, 5))
+    best = HighsSession(compiled).solve()
+    start = {k: round(v) for k, v in enumerate(best.x) if k % 2}
+    assert HighsSession(compiled).solve(start=start).objective == pytest.approx(best.objective)
+    ignored = dict.fromkeys(range(25), 1.0)
+    assert HighsSession(compiled).solve(start=ignored).objective == pytest.approx(best.objective)
+    for bad in ([1.0], {99: 1.0}, {0: float("nan")}):
+        with pytest.raises(InvalidValueError, match="start"):
+            HighsSession(compiled).solve(start=bad)
+
+
+def test_the_same_seed_gives_the_same_search_and_no_history(make_knapsack: Callable[..., Any]) -> None:
+    model = make_knapsack(30, 8)
+    compiled = compile_model(model)
+    session = HighsSession(compiled, random_state=3)
+    first, second = session.solve(), session.solve()
+    other = HighsSession(compile_model(model), random_state=3).solve()
+    for outcome in (second, other):
+        assert [objective for _, objective, _ in outcome.incumbents] == [o for _, o, _ in first.incumbents]
+        assert outcome.x.tolist() == first.x.tolist()
+
+
+def test_threads_may_differ_between_sessions_of_one_process(make_knapsack: Callable[..., Any]) -> None:
+    compiled = compile_model(make_knapsack(20, 5))
+    found = [HighsSession(compiled, threads=threads).solve() for threads in (1, 2, 1, 2)]
+    assert {outcome.status for outcome in found} == {Status.OPTIMAL}
+    assert len({round(outcome.objective, 9) for outcome in found}) == 1
+
+
+def test_appended_rows_are_taken_over(make_knapsack: Callable[..., Any]) -> None:
+    model = make_knapsack(10, 2)
+    compiled = compile_model(model)
+    session = HighsSession(compiled)
+    model.cuts = pyo.ConstraintList()
+    points, values = set(), []
+    for _ in range(6):
+        outcome = session.solve()
+        point = tuple(round(v) for v in outcome.x)
+        assert point not in points
+        points.add(point)
+        values.append(outcome.objective)
+        differ = (1 - v if on else v for v, on in zip(compiled.columns, point, strict=True))
+        compiled.append(model.cuts.add(sum(differ) >= 1))
+    assert values == sorted(values, reverse=True)
+    rebuilt = HighsSession(compile_model(model)).solve()
+    assert session.solve().objective == pytest.approx(rebuilt.objective)
+
+
+def test_ctrl_c_stops_the_search_and_keeps_the_incumbent(hard: Any) -> None:
+    session, before = HighsSession(compile_model(hard)), signal.getsignal(signal.SIGINT)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    outcome = session.solve(time_limit_s=30)
+    assert outcome.status is Status.INTERRUPTED
+    assert outcome.run_time < 5
+    assert outcome.x is not None
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_should_stop_and_exceptions_of_the_caller(hard: Any) -> None:
+    session = HighsSession(compile_model(hard))
+    began = time.monotonic()
+    outcome = session.solve(time_limit_s=30, should_stop=lambda: time.monotonic() - began > 0.3)
+    assert outcome.status is Status.INTERRUPTED
+    assert outcome.run_time < 5
+
+    def fail(*_: Any) -> None:
+        message = "mine"
+        raise RuntimeError(message)
+
+    with pytest.raises(RuntimeError, match="mine"):
+        session.solve(time_limit_s=30, on_incumbent=fail)
+    with pytest.raises(RuntimeError, match="mine"):
+        session.solve(time_limit_s=30, should_stop=fail)
+    assert session.solve(time_limit_s=0.5).status is Status.FEASIBLE
+
+
+def test_a_session_works_outside_the_main_thread(make_knapsack: Callable[..., Any]) -> None:
+    found: list[Any] = []
+    compiled = compile_model(make_knapsack(12, 3))
+    thread = threading.Thread(target=lambda: found.append(HighsSession(compiled).solve()))
+    thread.start()
+    thread.join()
+    assert found[0].status is Status.OPTIMAL
+
+
+def test_a_session_is_freed(make_knapsack: Callable[..., Any]) -> None:
+    session = HighsSession(compile_model(make_knapsack(5, 1)))
+    session.solve()
+    alive = weakref.ref(session._highs)
+    del session
+    gc.collect()
+    assert alive() is None
+
+
+def test_the_stop_table_is_total() -> None:
+    assert set(STOP) == set(highspy.HighsModelStatus.__members__)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"mip_max_node": 3}, UnknownNameError, "Did you mean 'mip_max_nodes'"),
+        ({"mip_max_nodes": "3"}, InvalidValueError, "mip_max_nodes"),
+        ({"mip_max_nodes": -3}, InvalidValueError, "mip_max_nodes"),
+        ({"mip_max_nodes": True}, InvalidValueError, "mip_max_nodes"),
+        ({"presolve": "offf"}, InvalidValueError, "presolve"),
+        ({"primal_feasibility_tolerance": float("nan")}, InvalidValueError, "primal_feasibility_tolerance"),
+        ({"threads": 2}, InvalidValueError, "threads="),
+    ],
+)
+def test_options_are_refused_by_name(options: dict[str, Any], error: type[CeoptError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        HighsSession(compile_model(_unbounded_lp()), options=options)
+
+
+def test_good_options_pass() -> None:
+    options = {
+        "presolve": "off",
+        "mip_max_nodes": np.int64(10),
+        "primal_feasibility_tolerance": 1,
+        "mip_allow_restart": False,
+    }
+    options["primal_feasibility_tolerance"] = 1e-8
+    HighsSession(compile_model(_unbounded_lp()), options=options)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"time_limit_s": 0},
+        {"time_limit_s": -1},
+        {"time_limit_s": float("nan")},
+        {"relative_gap": -1},
+        {"relative_gap": None},
+    ],
+)
+def test_arguments_are_refused_by_name(arguments: dict[str, Any]) -> None:
+    session = HighsSession(compile_model(_unbounded_lp()))
+    with pytest.raises(InvalidValueError, match=next(iter(arguments))):
+        session.solve(**arguments)
+
+
+def test_programs_that_highs_cannot_solve_are_refused() -> None:
+    m = _unbounded_qp()
+    for name, bad in (("threads", 0), ("random_state", -1), ("threads", 1.5)):
+        with pytest.raises(InvalidValueError, match=name):
+            HighsSession(compile_model(m), **{name: bad})
+    m.o.sense = pyo.maximize
+    with pytest.raises(UnsupportedProblemError, match="convex"):
+        HighsSession(compile_model(m))
+    m.o.sense = pyo.minimize
+    m.x.domain = pyo.Integers
+    with pytest.raises(UnsupportedProblemError, match="MIQP.*SCIP"):
+        HighsSession(compile_model(m))
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var()
+    m.c = pyo.Constraint(expr=1e16 * m.x <= 1)
+    with pytest.raises(InvalidValueError, match="1e\\+16"):
+        HighsSession(compile_model(m))
+
+
+def test_data_without_a_value_are_refused() -> None:
+    m = pyo.ConcreteModel()
+    m.x0, m.x = pyo.Var(), pyo.Var(bounds=(0, 9))
+    m.c = pyo.Constraint(expr=m.x >= m.x0)
+    m.o = pyo.Objective(expr=m.x)
+    compiled = compile_model(m, [m.x0])
+    session = HighsSession(compiled)
+    with pytest.raises(InvalidValueError, match="'x0'"):
+        session.solve()
+    for value in (2.5, 0.1, 2.5):
+        compiled.set_data(m.x0, value)
+        assert session.solve().objective == value
+
+
+def test_tiny_coefficients_are_not_dropped() -> None:
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(bounds=(0, 1e10)), pyo.Var(bounds=(0, 1))
+    m.c = pyo.Constraint(expr=5e-10 * m.x + m.y >= 2)
+    m.o = pyo.Objective(expr=m.x)
+    assert HighsSession(compile_model(m)).solve().objective == pytest.approx(2e9)
