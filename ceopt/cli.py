@@ -24,9 +24,18 @@ __all__ = ["app"]
 class _Group(TyperGroup):
     """A command whose every misuse is one sentence on standard error and exit code 2."""
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: ARG002 - the parser's own way to fail is what is replaced here
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command, and end the process with its exit code."""
         try:
-            code = super().main(args, prog_name, **(extra | {"standalone_mode": False}))
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except CeoptError as error:
             _fail(str(error))
         except typer.Abort:
@@ -46,6 +55,7 @@ def _fail(sentence: str) -> NoReturn:
 
 
 app = typer.Typer(
+    name="ceopt",
     cls=_Group,
     help="What would have to be different for a model's decision to change? Every answer is checked against the model.",
     add_completion=False,
@@ -75,7 +85,7 @@ AllowPickle = Annotated[
 
 @app.command()
 def demo() -> None:
-    """Reject loans with a random forest and say what three of the people could do."""
+    """Reject loans with a random forest and say what a few of the people could do."""
     from ceopt.cli_demo import run_demo
 
     cohort = run_demo()

@@ -1,4 +1,4 @@
-"""The demonstration: a loan book, a forest that decides, and what three people who were rejected could do."""
+"""The demonstration: a loan book, a forest that decides, and what a few people who were rejected could do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ceopt.recourse import Recourse
 
 __all__ = ["run_demo"]
 
-_PEOPLE = 3
+_PEOPLE = 4
 _RULES = (MaxChanges(3),)
 
 
@@ -21,13 +21,14 @@ def run_demo() -> Cohort:
     note("Drawing 2,000 loan applications and fitting a random forest to the decisions ...")
     book = loans(n=2000, random_state=0)
     space = book.space
-    for name in ("age", "years_employed"):
+    for name in ("age", "years_employed", "employment"):
         space = space.update(name, mutable=False)  # advice for today, not for the years to come
     model = _pipeline(space).fit(book.data, book.target)
     rejected = book.data[model.predict(book.data) != book.favourable]
-    note(f"{len(rejected):,} people are rejected. The least change that turns the decision, for the first {_PEOPLE}:")
-    recourse = Recourse(model, space, target=book.favourable, n=2, constraints=_RULES, time_limit_s=12)
-    cohort = recourse.fit(book.data, book.target).explain(rejected.head(_PEOPLE), progress=True)
+    note(f"{len(rejected):,} people are rejected. The least change that turns the decision, for {_PEOPLE} of them:")
+    some = rejected.iloc[:: len(rejected) // _PEOPLE].head(_PEOPLE)
+    recourse = Recourse(model, space, target=book.favourable, n=2, constraints=_RULES, time_limit_s=10)
+    cohort = recourse.fit(book.data, book.target).explain(some, progress=True)
     print_answers(tuple(cohort), space)
     return cohort
 

@@ -64,7 +64,7 @@ random_state, solver_options
     >>> recourse = ceopt.Recourse(Affine([1.0], -3.5, labels=("no", "yes")), space, target="yes").fit(people)
     >>> recourse.explain(people).to_frame()[["status", "income"]]
                                status  income
-    query_id rank                            
+    query_id rank
     ann      1                optimal       4
     bob      1                optimal       4
     cleo     0     already_favourable    <NA>

@@ -26,6 +26,7 @@ _KEYWORDS = frozenset(
     """.split()
 )
 _NUMBER_LIKE = re.compile(r"^([0-9.]|[eE]([0-9eE+-]|$))")
+_READ_FROM_A_FILE = re.compile(r"^\w+\(\w*\)$", re.ASCII)
 
 
 def label_components(components: Iterable[Any]) -> dict[int, str]:
@@ -64,7 +65,8 @@ def legal(label: str, full_name: str) -> str:
 
 
 def _plain(member: Any) -> str:
-    base = _ascii(member.parent_component().local_name)
+    name = member.parent_component().local_name.strip("'")  # Pyomo's quotes around a name with signs in it
+    base = name if _READ_FROM_A_FILE.match(name) else _ascii(name)
     index = member.index()
     if index is None:
         return base

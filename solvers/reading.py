@@ -20,8 +20,9 @@ _LAST_LINE = {".lp": "end", ".mps": "endata"}
 def read(path: str | os.PathLike[str]) -> Any:
     """Read a linear, integer or convex quadratic program.
 
-    Each column and row becomes a component of the file's own name, ``model.component("x(age)")``; a name that Pyomo
-    reserves, or that a row shares with a column, gets ``_`` behind it.
+    Each column and row becomes a component of the file's own name, ``model.component("x(age)")``, whose ``.name``
+    Pyomo puts in quotes for its brackets. A name that Pyomo reserves, or that a row shares with a column, gets ``_``
+    behind it.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,8 +57,8 @@ def features(draw: Any, name: str, kinds: Sequence[str] = KINDS, *, bounded: boo
     """Draw a column and the person's value in it."""
     kind = draw(st.sampled_from(kinds))
     weight = draw(st.sampled_from([1.0, 2.0, (1.0, 3.0), (0.5, 0.0)]))
-    mutable = draw(st.sampled_from([True, True, True, True, False]))
-    direction = draw(st.sampled_from(["any", "any", "increasing", "decreasing"]))
+    mutable = draw(st.sampled_from([True] * 7 + [False]))
+    direction = draw(st.sampled_from(["any", "any", "any", "increasing", "decreasing"]))
     common: dict[str, Any] = {"weight": weight, "mutable": mutable}
     if kind in LEVELS:
         levels = LEVELS[kind]
@@ -116,16 +116,18 @@ def costs(*, square: bool = True) -> st.SearchStrategy[tuple[AbstractCost, by_ha
 
 
 @st.composite
-def rules(draw: Any, space: FeatureSpace, *, linear: bool = True) -> tuple[AbstractRule, ...]:
+def rules(draw: Any, space: FeatureSpace, x0: NDArray[np.float64], *, linear: bool = True) -> tuple[AbstractRule, ...]:
     """Draw at most one count of changes and one row over columns that enumeration covers exactly."""
     found: list[AbstractRule] = []
     whole = [f.name for f in space if f.kind in {"integer", "ordinal", "binary"}]
     if linear and whole and draw(st.booleans()):
         chosen = draw(st.lists(st.sampled_from(whole), min_size=1, unique=True))
         coefficients = {name: float(draw(st.sampled_from([-2, -1, 1, 3]))) for name in chosen}
-        found.append(Linear(coefficients, draw(st.sampled_from(["<=", ">=", "=="])), float(draw(st.integers(-2, 5)))))
+        sense = draw(st.sampled_from(["<=", ">=", "=="]))
+        left = sum(a * x0[space.names.index(name)] for name, a in coefficients.items())
+        found.append(Linear(coefficients, sense, left + draw(st.sampled_from([-1.0, 0.0, 0.0, 1.0, 2.0]))))
     if draw(st.booleans()):
-        found.insert(0, MaxChanges(draw(st.integers(0, 3)), count=draw(st.sampled_from(["features", "columns"]))))
+        found.insert(0, MaxChanges(draw(st.sampled_from([1, 1, 2, 3])), count=draw(st.sampled_from(["features", "columns"]))))
     return tuple(found)
 
 
@@ -133,8 +135,8 @@ def rules(draw: Any, space: FeatureSpace, *, linear: bool = True) -> tuple[Abstr
 @st.composite
 def trees(draw: Any, space: FeatureSpace, width: int, depth: int) -> dict[str, Any]:
     """Draw a nested tree with ``width`` small whole values at each leaf."""
-    if depth == 0 or draw(st.integers(0, 5)) == 0:
-        values = [draw(st.integers(-2, 2)) for _ in range(width)]
+    if depth == 0 or draw(st.sampled_from([False] * 6 + [True])):
+        values = [draw(st.sampled_from([-2, -1, 0, 1, 2])) for _ in range(width)]
         return {"value": float(values[0]) if width == 1 else [float(v) for v in values]}
     j = draw(st.integers(0, len(space) - 1))
     feature = space[space.names[j]]
@@ -156,26 +158,12 @@ def tree_problems(
     space, row = draw(people(most=most, bounded=bounded))
     what = draw(st.sampled_from(["value", "score", "scores", "shares"]))
     width = {"value": 1, "score": 1, "scores": 3, "shares": 2}[what]
-    forest = [draw(trees(space, width, draw(st.integers(0, 3)))) for _ in range(draw(st.integers(1, 4)))]
+    forest = [draw(trees(space, width, draw(st.sampled_from([1, 2, 3])))) for _ in range(draw(st.integers(1, 4)))]
     options: dict[str, Any] = {"input_dtype": draw(st.sampled_from(["float32", "float64"])), "n_inputs": len(space)}
-    match what:
-        case "value":
-            target = draw(st.sampled_from([AtLeast(1.0), AtMost(-1.0), Between(0.0, 2.0)]))
-        case "score":
-            options["labels"] = ("bad", "good")
-            target = draw(st.sampled_from(["good", "bad", OtherThan("bad")]))
-        case "scores":
-            options["labels"] = ("x", "y", "z")
-            target = draw(st.sampled_from(["x", "z", {"x", "y"}, {"y", "z"}, OtherThan("x"), OtherThan("y")]))
-        case _:
-            forest = [_as_shares(tree) for tree in forest]
-            options |= {"labels": ("bad", "good"), "probability": "share", "divisor": len(forest)}
-            target = draw(st.sampled_from(["good", "bad", Probability("good", 0.7), Probability("bad", 0.4)]))
-    base = draw(st.sampled_from([0.0, 0.25, -1.5])) if what != "shares" else 0.0
-    model = TreeEnsemble(forest, base, **options)
-    cost, price = draw(costs(square=square))
-    margin = draw(st.sampled_from([1e-5, 0.125]))
-    return Problem(space, row, model, target, cost, price, draw(rules(space, linear=linear)), margin)
+    if what == "shares":
+        forest = [_as_shares(tree) for tree in forest]
+        options |= {"probability": "share", "divisor": len(forest)}
+    return draw(_aimed(space, row, what, lambda base, **more: TreeEnsemble(forest, base, **options, **more), square, linear))
 
 
 def _as_shares(node: dict[str, Any]) -> dict[str, Any]:
@@ -190,24 +178,52 @@ def affine_problems(draw: Any, kinds: Sequence[str]) -> Problem:
     """Draw a problem over a linear model: a regressor, one score (also logistic), or three scores."""
     space, row = draw(people(kinds))
     what = draw(st.sampled_from(["value", "score", "logistic", "scores"]))
-    weights = [[draw(st.integers(-3, 3)) for _ in space.names] for _ in range(3 if what == "scores" else 1)]
-    options: dict[str, Any] = {}
+    numbers = st.sampled_from([-3, -2, -1, 0, 1, 2, 3])
+    weights = [[draw(numbers) for _ in space.names] for _ in range(3 if what == "scores" else 1)]
+    options = {"probability": "logistic"} if what == "logistic" else {}
+    given = weights if what == "scores" else weights[0]
+    return draw(_aimed(space, row, what, lambda base, **more: Affine(given, base, **options, **more), False, True))
+
+
+@st.composite
+def _aimed(
+    draw: Any, space: FeatureSpace, row: Any, what: str, make: Callable[..., Any], square: bool, linear: bool
+) -> Problem:
+    """Choose the base and the target so that some candidate, mostly another than the factual, reaches it."""
+    labels = {"score": ("bad", "good"), "logistic": ("bad", "good"), "shares": ("bad", "good"), "scores": ("x", "y", "z")}
+    named = {"labels": labels[what]} if what in labels else {}
+    model = make(0.0, **named)
+    points = candidate_points(space, row, model)
+    here = np.array([[space[name].to_coordinate(value) for name, value in row.items()]])
+    scores, (now,) = (model.score(by_hand.identity(space, p)) for p in (points, here))
+    target: Any
     match what:
-        case "value":
-            target = draw(st.sampled_from([AtLeast(1.0), AtMost(-1.0), Between(0.0, 2.0)]))
-        case "scores":
-            options["labels"] = ("x", "y", "z")
-            target = draw(st.sampled_from(["x", "z", {"x", "y"}, OtherThan("x"), OtherThan("y")]))
+        case "value" | "score" | "logistic":
+            others = sorted({float(s) for s in scores if s != now}) or [float(now)]
+            wish = draw(st.sampled_from(others))
+            up = wish >= now
+            if what == "value":
+                target = draw(st.sampled_from([AtLeast(wish - 0.5) if up else AtMost(wish + 0.5), Between(wish - 0.5, wish + 0.5)]))
+            else:
+                model = make((0.5 if up else -0.5) - wish, **named)
+                target = draw(st.sampled_from(["good", OtherThan("bad")] if up else ["bad", {"bad"}]))
+                if what == "logistic":
+                    label = "good" if up else "bad"
+                    target = draw(st.sampled_from([Probability(label, 0.6), Probability(label, 0.3)]))
+        case "shares":
+            wish = draw(st.sampled_from(sorted(set(scores[:, 1].tolist()))))
+            up = wish >= now[1]
+            label, level = ("good", wish - 0.0625) if up else ("bad", 1 - wish - 0.0625)
+            target = draw(st.sampled_from([label, Probability(label, min(max(level, 0.01), 0.99))]))
         case _:
-            options["labels"] = ("bad", "good")
-            target = draw(st.sampled_from(["good", "bad"]))
-            if what == "logistic":
-                options["probability"] = "logistic"
-                target = draw(st.sampled_from([Probability("good", 0.7), Probability("bad", 0.4)]))
-    intercept = [draw(st.integers(-6, 6)) + 0.5 for _ in weights]
-    model = Affine(weights if what == "scores" else weights[0], intercept, **options)
-    cost, price = draw(costs(square=False))
-    return Problem(space, row, model, target, cost, price, draw(rules(space)), draw(st.sampled_from([1e-5, 0.125])))
+            others = sorted({labels["scores"][k] for k in scores.argmax(axis=1) if k != now.argmax()})
+            label = draw(st.sampled_from(others or ["x"]))
+            current = labels["scores"][int(now.argmax())]
+            pair = {label, draw(st.sampled_from(sorted(set("xyz") - {current, label})))}
+            target = draw(st.sampled_from([label, label, OtherThan(current), pair]))
+    cost, price = draw(costs(square=square))
+    kept = draw(rules(space, here[0], linear=linear))
+    return Problem(space, row, model, target, cost, price, kept, draw(st.sampled_from([1e-5, 0.03125])))
 
 
 # ---- the answer by enumeration --------------------------------------------------------------------------------------
@@ -259,14 +275,19 @@ def keeps(problem: Problem, points: NDArray[np.float64]) -> NDArray[np.bool_]:
     return kept
 
 
+def candidate_points(space: FeatureSpace, row: dict[str, Any], model: Any) -> NDArray[np.float64]:
+    """Return every combination of the columns' candidates."""
+    width = getattr(model, "input_dtype", "float64")
+    columns = [
+        by_hand.candidates(space[name], space[name].to_coordinate(row[name]), thresholds(model, j), width=width)
+        for j, name in enumerate(space.names)
+    ]
+    return by_hand.product(columns)
+
+
 def enumerate_all(problem: Problem) -> by_hand.Ranking:
     """Return all candidates that reach the target with the margin and keep the rules, with their costs."""
-    width = getattr(problem.model, "input_dtype", "float64")
-    columns = [
-        by_hand.candidates(feature, x0, thresholds(problem.model, j), width=width)
-        for j, (feature, x0) in enumerate(zip(problem.space, problem.point.tolist(), strict=True))
-    ]
-    points = by_hand.product(columns)
+    points = candidate_points(problem.space, problem.row, problem.model)
     scores = problem.model.score(by_hand.identity(problem.space, points))
     good = (slack(problem.model, problem.target, scores) >= problem.margin - 1e-9) & keeps(problem, points)
     prices = np.broadcast_to(problem.price(by_hand.Moves(problem.space, points - problem.point)), len(points))
@@ -301,8 +322,11 @@ def optimum(model: Any, problem: Problem) -> tuple[float | None, NDArray[np.floa
     result = solve(model)
     if result.status is Status.INFEASIBLE:
         return None, None
-    assert result.status is Status.OPTIMAL, result
     assert result.objective is not None
+    assert result.bound is not None
+    # A move by one unit in the last place costs less than any solver's absolute tolerance.
+    tiny = abs(result.objective) < 1e-12
+    assert result.status is Status.OPTIMAL or (tiny and abs(result.bound) < 1e-12), result
     values = model.x.decoded()
     return problem.cost.from_objective(result.objective), np.array([values[name] for name in problem.space.names])
 

@@ -74,8 +74,8 @@ def loans(n: int = 2000, random_state: int = 0) -> Bunch:
     -------
     Bunch
         ``data`` (n, 12), ``target`` ("good", "bad"; named "decision"), ``frame`` (both), ``space`` (sex and region
-        fixed; age, education and years employed only up; income, savings and loan in steps of 100 dollars), ``equations`` and
-        ``graph`` (of the five columns that have parents).
+        fixed; age, education and years employed only up; income, savings and loan in steps of 100 dollars),
+        ``equations`` and ``graph`` (of the five columns that have parents).
 
     Raises
     ------

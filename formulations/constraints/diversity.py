@@ -21,7 +21,7 @@ DIVERSITIES = ("pool", "support")
 
 def exclude(
     block: Any, x: Factual, point: Mapping[str, float], how: Diversity, models: tuple[AbstractEmbedded, ...] = ()
-) -> Any:
+) -> None:
     r"""Add a no-good row to ``block``: the next answer differs from ``point`` as ``how`` says.
 
     .. math:: \sum_{j:\, \hat z_j = 1} (1 - z_j) + \sum_{j:\, \hat z_j = 0} z_j \ge 1
@@ -46,11 +46,6 @@ def exclude(
         "pool" or "support".
     models
         Embedded models with integer decisions of their own (the research forms of trees).
-
-    Returns
-    -------
-    Constraint
-        The row, so that a compiled model can append it.
     """
     moving = {name: c for name, c in x.coordinates.items() if not c.is_point}
     if how == "support":
@@ -67,4 +62,3 @@ def exclude(
         block.differs = pyo.Constraint(pyo.Any)
     index = f"earlier_{len(block.differs) + 1}"
     Rows(block, "differs").add(index, total(forms) if forms else LinearForm(), lower=1.0)
-    return block.differs.get(index)

@@ -189,6 +189,9 @@ class Numeric(AbstractCoordinate):
         if self._moves is None:
             self._moves = (self.block.down[self.name], self.block.up[self.name])
             down, up = self._moves
+            # Without these, a column that may only fall could go "up 1, down 1", and count as changed where it is.
+            for move, room in ((down, self.x0 - self.interval.lower), (up, self.interval.upper - self.x0)):
+                move.setub(max(room, 0.0) if math.isfinite(room) else None)
             home = (-1.0, self.block.factual[self.name])
             form = value + LinearForm(0.0, (home, (1.0, down), (-1.0, up)))
             Rows(self.block, "move").add(self.name, form, lower=0.0, upper=0.0)

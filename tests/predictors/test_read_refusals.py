@@ -199,14 +199,16 @@ def test_text_that_reaches_the_estimator_or_a_scaler_is_refused(numbers):
         read(make_pipeline(StandardScaler(), TREE).fit(frame, numbers.two), text)
 
 
-@pytest.mark.parametrize("scale", [-1.0, 0.0, np.nan])
-def test_a_scale_that_turns_the_order_is_refused(numbers, scale):
+@pytest.mark.parametrize(
+    ("constant", "value"), [("scale_", -1.0), ("scale_", 0.0), ("scale_", np.nan), ("mean_", np.inf)]
+)
+def test_a_scaler_that_does_not_keep_the_order_is_refused(numbers, constant, value):
     model = make_pipeline(StandardScaler(), TREE).fit(numbers.frame, numbers.two)
-    model[0].scale_[2] = scale
+    getattr(model[0], constant)[2] = value
 
     with (
         np.errstate(all="ignore"),
-        pytest.raises(UnsupportedModelError, match=f"StandardScaler has {scale} for column 'debt'"),
+        pytest.raises(UnsupportedModelError, match=f"StandardScaler has {value} for column 'debt'"),
     ):
         read(model, numbers.space)
 

@@ -349,9 +349,10 @@ def test_scalers_compute_in_the_width_of_their_input(numbers, name, fit_dtype):
 
 @pytest.mark.parametrize("name", SCALERS)
 def test_scalers_fitted_in_float32_compute_in_the_width_of_a_wider_frame(numbers, name):
-    """One float32 and one float64 column become float64, so float32 constants are multiplied in float64."""
+    """A float32 column is scaled in float32, joined by a float64 column, then scaled in float64 by float32 constants."""
     frame = numbers.frame[["age", "debt"]].assign(age=numbers.frame["age"].astype("float32"))
-    steps = clone(SCALERS[name]).fit(frame.astype("float32"))
+    first = make_column_transformer((MaxAbsScaler(), ["age"]), remainder="passthrough")
+    steps = make_pipeline(first, clone(SCALERS[name])).fit(frame.astype("float32"))
     tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(steps.transform(frame), numbers.two)
     space = FeatureSpace.infer(frame, integer=["age"])
 

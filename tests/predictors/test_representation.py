@@ -156,6 +156,6 @@ def test_what_is_no_representation_is_refused(build, error, match):
 
 
 def test_nodes_that_no_path_reaches_are_refused():
-    feature, child = np.array([-1, 0, 0, -1]), np.array([-1, 2, 1, -1])
+    """Node 1 is its own left child, and the root is a leaf."""
     with pytest.raises(InvalidValueError, match="every node but the root"):
-        Tree(feature, np.zeros(4), child, np.array([-1, 3, 3, -1]), np.zeros(4))
+        Tree(np.array([-1, 0, -1]), np.zeros(3), np.array([-1, 1, -1]), np.array([-1, 2, -1]), np.zeros(3))

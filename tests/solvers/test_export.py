@@ -226,11 +226,13 @@ def test_read_keeps_the_names_of_the_file(tmp_path: Path) -> None:
         "bounds\n -1 <= x(age) <= 3\n name free\ngeneral\n x(age)\nend\n"
     )
     m = read(tmp_path / "a.lp")
-    assert [v.name for v in m.component_data_objects(pyo.Var)] == ["x(age)", "name_"]
-    assert [c.name for c in m.component_data_objects(pyo.Constraint)] == ["x(age)_", "r"]
+    assert list(m.component_map(pyo.Var)) == ["x(age)", "name_"]
+    assert list(m.component_map(pyo.Constraint)) == ["x(age)_", "r"]
     result = solve(m)
     assert result.objective == pytest.approx(19)
-    assert result.solutions[0]["x(age)"] == 0
+    assert m.component("x(age)").value == 0
+    write(m, tmp_path / "b.lp")
+    assert "x(age)" in json.loads((tmp_path / "b.lp.names.json").read_text(encoding="utf-8"))
     (tmp_path / "s.lp").write_text("min\no: x\nst\nc: x >= 1\nbounds\nx <= 4\nsemi-continuous\nx\nend\n")
     with pytest.raises(UnsupportedProblemError, match="'x'"):
         read(tmp_path / "s.lp")

@@ -1,0 +1,339 @@
+"""The command: results on standard output, notes on standard error, exit codes 0, 1 and 2."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from typer.testing import CliRunner
+
+import ceopt.recourse
+from ceopt import AtLeast, AtMost, Between, SolutionSet, __version__
+from ceopt.cli import app
+from ceopt.cli_input import read_target
+from ceopt.solvers import read
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+
+
+@pytest.fixture
+def files(credit, tmp_path, monkeypatch):
+    """A pickled pipeline, its people as CSV with the label beside them, and the space as JSON."""
+    monkeypatch.chdir(tmp_path)
+    joblib.dump(credit.model, "model.joblib")
+    credit.frame.assign(decision=credit.label).to_csv("people.csv", index=False)
+    credit.space.to_json("space.json")
+    rejected = [int(label) for label in credit.rejected.index[:2]]
+    favoured = int(credit.frame.index[credit.model.predict(credit.frame) == "good"][0])
+    return SimpleNamespace(path=tmp_path, rejected=rejected, favoured=favoured)
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def asked(*words):
+    """``ceopt explain`` of the files, with more words."""
+    return run("explain", "model.joblib", "people.csv", "--target", "good", "--allow-pickle", *words)
+
+
+def refused(result, *parts):
+    """Exit code 2, nothing on standard output, one sentence on standard error that names the culprit."""
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.endswith(".")
+    for part in parts:
+        assert part in last
+    return True
+
+
+def test_rows_are_answered_as_a_table(files):
+    first, second = files.rejected
+    result = asked("--row", first, "--row", second, "--n", 2)
+
+    assert result.exit_code == 0
+    head = result.stdout.splitlines()[1].split()
+    assert head == ["row", "answer", "column", "from", "to", "cost"]
+    assert [line.split()[0] for line in result.stdout.splitlines() if line[1:4].strip().isdigit()][:1] == [str(first)]
+    assert "4 answers, each predicted again by the model itself" in result.stdout
+    assert "The space is inferred from people.csv" in result.stderr
+    assert "income" in result.stderr
+    assert "Left out, as the model does not know them: decision." in result.stderr
+
+
+def test_json_is_one_line_per_row_that_reads_back(files, credit):
+    first, second = files.rejected
+    result = asked("--row", first, "--row", second, "--json", "--space", "space.json", "--max-changes", 1)
+    lines = result.stdout.splitlines()
+    found = [SolutionSet.from_json(line) for line in lines]
+
+    assert result.exit_code == 0
+    assert [one.query_id for one in found] == files.rejected
+    assert all(one.status == "optimal" and len(one[0].changed) == 1 for one in found)
+    assert all(credit.model.predict(one.to_frame()) == "good" for one in found)
+    assert found[0].factual.dtypes.to_dict() == credit.frame.dtypes.to_dict()
+    assert json.loads(lines[0])["options"]["constraints"] == ["MaxChanges_1: at most 1 features may change"]
+    assert "inferred" not in result.stderr
+
+
+def test_a_favourable_row_is_served(files):
+    result = asked("--row", files.favoured, "--label-column", "decision")
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"row {files.favoured}: already favourable.")
+
+
+def test_a_row_without_answer_gives_1_and_the_table_all_the_same(files):
+    fixed = [word for name in ("income", "job", "loans", "owner") for word in ("--fixed", name)]
+    result = asked("--row", files.rejected[0], *fixed)
+    both = asked("--row", files.favoured, "--row", files.rejected[0], *fixed)
+
+    assert result.exit_code == both.exit_code == 1
+    assert f"row {files.rejected[0]}: infeasible." in result.stdout
+    assert len(both.stdout.splitlines()) == 2
+
+
+def test_a_row_with_a_missing_value_gives_1_and_the_reason(files, credit):
+    credit.frame.assign(income=credit.frame["income"].where(credit.frame.index != files.rejected[0])).to_csv(
+        "people.csv"
+    )
+    result = asked("--row", files.rejected[0], "--row", files.rejected[1], "--label-column", "Unnamed: 0")
+
+    assert result.exit_code == 1
+    assert "'income' needs a value" in result.stdout
+    assert "2 rows" not in result.stderr
+    assert "1 rows are not used as examples" in result.stderr
+    assert "1 answer, each" in result.stdout
+
+
+def test_parquet_is_read_too(files, credit):
+    pytest.importorskip("pyarrow")
+    credit.frame.to_parquet("people.parquet")
+    row = files.rejected[0]
+    result = run(
+        "explain", "model.joblib", "people.parquet", "--row", row, "--target", "good", "--allow-pickle", "--json"
+    )
+
+    assert result.stdout.split('"timings"')[0] == asked("--row", row, "--json").stdout.split('"timings"')[0]
+
+
+def test_parquet_without_pyarrow_is_one_sentence(files, monkeypatch):
+    def absent(path):
+        raise ImportError("Unable to find a usable engine")
+
+    monkeypatch.setattr(pd, "read_parquet", absent)
+    (files.path / "people.parquet").write_bytes(b"PAR1")
+    result = run("explain", "model.joblib", "people.parquet", "--row", 0, "--target", "good", "--allow-pickle")
+
+    assert refused(result, "pyarrow", 'pip install "ceopt[parquet]"', "people.parquet")
+
+
+def test_levels_of_text_stay_text_where_the_space_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"x": [1.0, 4.0, 2.0, 5.0] * 5, "code": ["NA", "01", "01", "NA"] * 5})
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    columns = make_column_transformer((OneHotEncoder(), ["code"]), remainder="passthrough")
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, frame["x"] > 3)
+    joblib.dump(model, "model.joblib")
+    frame.to_csv("people.csv", index=False)
+    ceopt.FeatureSpace.infer(frame).to_json("space.json")
+    result = asked("--row", 0, "--space", "space.json", "--json", "--target", "TRUE")
+
+    assert result.exit_code == 0, result.stderr
+    assert SolutionSet.from_json(result.stdout).factual["code"].tolist() == ["NA"]
+
+
+def test_export_writes_a_program_that_reads_back(files):
+    row = files.rejected[0]
+    words = ("model.joblib", "people.csv", "--row", row, "--target", "good", "--allow-pickle", "--space", "space.json")
+    result = run("export", *words, "--out", "recourse.lp", "--max-changes", 2)
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines() == ["recourse.lp", "recourse.lp.names.json"]
+    assert "income" in (files.path / "recourse.lp.names.json").read_text()
+    optimum = ceopt.solvers.solve(read(files.path / "recourse.lp")).objective
+    answer = SolutionSet.from_json(asked("--row", row, "--json", "--space", "space.json", "--max-changes", 2).stdout)
+    assert optimum == pytest.approx(answer[0].cost, rel=1e-5)
+    assert refused(run("export", *words, "--out", "recourse.txt"), ".txt")
+    assert refused(run("export", *words, "--out", "no/such/folder/recourse.lp"), "recourse.lp")
+    assert refused(run("export", *words, "--out", "recourse.lp", "--formulation", "leaves"), "'leaves'")
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (("--row", "0", "--cost", "l3"), ["'l3'", "l0, l1"]),
+        (("--row", "0", "--solver", "cplex"), ["'cplex'", "highs"]),
+        (("--row", "0", "--time-limit", "0"), ["time_limit_s"]),
+        (("--row", "0", "--max-changes", "-1"), ["MaxChanges", "-1"]),
+        (("--row", "0", "--n", "0"), ["n is 0"]),
+        (("--row", "0", "--fixed", "incom"), ["'incom'", "Did you mean 'income'"]),
+        (("--row", "0", "--label-column", "decisions"), ["'decisions'", "Did you mean 'decision'"]),
+        (("--row", "160"), ["160", "people.csv", "0 to 159"]),
+        (("--row", "-1"), ["-1"]),
+        (("--row", "first"), ["--row"]),
+        (("--row", "0", "--target", "excellent"), ["'excellent'", "bad, good"]),
+        (("--row", "0", "--space", "none.json"), ["none.json"]),
+        (("--row", "0", "--space", "people.csv"), ["people.csv"]),
+        (("--row", "0", "--rows", "1"), ["--rows"]),
+        ((), ["--row"]),
+    ],
+)
+def test_wrong_use_is_one_sentence(files, words, parts):
+    assert refused(asked(*words), *parts)
+
+
+def test_commands_that_do_not_exist_are_one_sentence():
+    assert refused(run("explane"), "explane")
+    assert refused(run(), "ceopt --help")
+
+
+def test_a_pickle_is_not_opened_unless_allowed(files):
+    class Bomb:
+        def __reduce__(self):
+            return (open, ("it_ran", "w"))
+
+    joblib.dump(Bomb(), "model.joblib")
+    result = run("explain", "model.joblib", "people.csv", "--row", 0, "--target", "good")
+
+    assert refused(result, "model.joblib", "--allow-pickle", "runs code")
+    assert not (files.path / "it_ran").exists()
+
+
+def test_models_that_cannot_be_read_are_named(files):
+    path = files.path / "model.joblib"
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], b"", b"income,job\n1,cook\n", whole[: len(whole) - 40]):
+        path.write_bytes(content)
+        assert refused(asked("--row", 0), "model.joblib", "cannot be loaded")
+    joblib.dump({"model": 1}, path)
+    assert refused(asked("--row", 0), "model.joblib", "holds a dict")
+    path.unlink()
+    assert refused(asked("--row", 0), "model.joblib")
+    joblib.dump(LogisticRegression(), path)
+    assert refused(asked("--row", 0), "LogisticRegression is not fitted")
+    (files.path / "model.onnx").write_bytes(b"\x08\x07")
+    assert refused(run("explain", "model.onnx", "people.csv", "--row", 0, "--target", "good"), "model.onnx", "ONNX")
+
+
+def test_data_that_cannot_be_read_is_named(files):
+    def on(name):
+        return run("explain", "model.joblib", name, "--row", 0, "--target", "good", "--allow-pickle")
+
+    (files.path / "empty.csv").write_text("")
+    (files.path / "head.csv").write_text("income,job\n")
+    (files.path / "ragged.csv").write_text('a,b\n1,2\n1,2,3,4\n"x')
+    (files.path / "binary.csv").write_bytes(b"\xff\xfe\x00\x01" * 9)
+    (files.path / "broken.parquet").write_bytes(b"PAR1 no")
+    (files.path / "table.txt").write_text("a")
+    for name in ("empty.csv", "head.csv", "ragged.csv", "binary.csv", "broken.parquet", "table.txt", "none.csv"):
+        assert refused(on(name), name)
+    (files.path / "narrow.csv").write_text("income,job\n3,cook\n4,nurse\n")
+    assert refused(on("narrow.csv"), "'loans'")
+
+
+def test_a_regressor_takes_a_range(files, credit):
+    joblib.dump(LinearRegression().fit(credit.frame[["income", "loans"]], credit.frame["income"]), "model.joblib")
+    low = run("explain", "model.joblib", "people.csv", "--row", 0, "--target", "<=35", "--allow-pickle", "--json")
+
+    assert SolutionSet.from_json(low.stdout)[0].prediction <= 35
+    assert refused(asked("--row", 0), "'good'", "'>=5'")
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "target"),
+    [
+        ("1", (0, 1), 1),
+        ("1.0", (0, 1), 1),
+        ("2.5", (0.5, 2.5), 2.5),
+        ("false", (False, True), False),
+        (">50K", ("<=50K", ">50K"), ">50K"),
+        ("1", ("0", "1"), "1"),
+        (">=1e3", None, AtLeast(1e3)),
+        ("<=-2", None, AtMost(-2)),
+        ("-1..2.5", None, Between(-1, 2.5)),
+    ],
+)
+def test_a_target_is_read_in_the_models_own_type(text, labels, target):
+    assert read_target(text, labels) == target
+    assert type(read_target(text, labels)) is type(target)
+
+
+def test_a_target_that_means_nothing_is_named():
+    with pytest.raises(UnknownNameError, match=r"'2'.*0, 1"):
+        read_target("2", (0, 1))
+    with pytest.raises(UnknownNameError, match="'1'"):
+        read_target("1", (False, True))
+    with pytest.raises(InvalidValueError, match="'2..1'|low is 2.0"):
+        read_target("2..1", None)
+    for text in ("2", "..", ">=x", "good"):
+        with pytest.raises(InvalidValueError, match="range"):
+            read_target(text, None)
+
+
+def test_solvers_and_version_are_listed():
+    listed = run("solvers")
+
+    assert listed.exit_code == 0
+    assert "highs" in listed.stdout
+    assert "MILP" in listed.stdout
+    assert run("version").stdout == f"ceopt {__version__}\n"
+    for command in ("demo", "explain", "export", "solvers", "version"):
+        assert command in run("--help").stdout
+    assert "runs code" in " ".join(run("explain", "--help").stdout.replace("│", " ").split())
+
+
+def test_the_demonstration_prints_verified_answers():
+    result = run("demo")
+
+    assert result.exit_code == 0
+    assert "8 answers, each predicted again by the model itself" in result.stdout
+    assert "dollars" in result.stdout
+    assert "4/4" in result.stderr
+    assert "Drawing" not in result.stdout
+
+
+def test_an_interrupt_is_not_a_traceback(files, monkeypatch):
+    def stopping(prepared, row, *, query_id=None):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ceopt.recourse, "search", stopping)
+    result = asked("--row", 0)
+
+    assert result.exit_code == 1
+    assert "Interrupted" in result.stdout
+    assert "Traceback" not in result.stderr
+
+
+def test_the_module_runs_as_a_command(files):
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "ceopt",
+        "explain",
+        "model.joblib",
+        "people.csv",
+        "--target",
+        "good",
+    ]
+    words = ["--row", str(files.rejected[0]), "--allow-pickle", "--json"]
+    done = subprocess.run([*command, *words], check=False, capture_output=True, text=True, cwd=files.path)
+
+    assert done.returncode == 0, done.stderr
+    assert np.isfinite(json.loads(done.stdout)["bound"])
+    again = subprocess.run([*command, "--row", "x"], check=False, capture_output=True, text=True, cwd=files.path)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert len(again.stderr.splitlines()) == 1

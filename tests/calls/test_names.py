@@ -1,0 +1,44 @@
+"""What ``import ceopt`` offers."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import ceopt
+from ceopt.settings import Settings
+
+
+def test_every_public_name_exists_once_and_has_words():
+    assert len(set(ceopt.__all__)) == len(ceopt.__all__) <= 40
+    for name in ceopt.__all__:
+        assert getattr(ceopt, name).__doc__, name
+
+
+def test_calls_are_callable_though_files_bear_their_names():
+    import ceopt.explain
+    import ceopt.verify
+
+    assert inspect.isfunction(ceopt.explain)
+    assert inspect.isfunction(ceopt.verify)
+
+
+@pytest.mark.parametrize("call", [ceopt.explain, ceopt.Recourse.__init__])
+def test_keywords_and_defaults_are_the_same_everywhere(call):
+    keywords = {
+        name: parameter.default
+        for name, parameter in inspect.signature(call).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    settings = {name: parameter.default for name, parameter in inspect.signature(Settings).parameters.items()}
+
+    assert keywords == settings | {"data": None}
+
+
+def test_misuse_is_a_ceopt_error_and_a_built_in_one():
+    space = ceopt.FeatureSpace([ceopt.Feature("x", kind="continuous")])
+    with pytest.raises(ceopt.CeoptError, match="fitted"):
+        ceopt.explain("model.onnx", {"x": 1.0}, space, target="good")
+    with pytest.raises(TypeError, match="fitted"):
+        ceopt.explain(object(), {"x": 1.0}, space, target="good")

@@ -1,0 +1,104 @@
+"""Published optima of the golden families that linear models and trees cover, block by block."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+
+from ceopt.formulations import Factual, Reaches, embed
+from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Linf
+from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.targets import AtLeast, OtherThan
+from ceopt.solvers import Result, Status, solve
+
+FOLDER = Path(__file__).parents[1] / "golden"
+
+
+def instances(family: str, *costs: str) -> list[Any]:
+    found = json.loads((FOLDER / f"{family}.json").read_text())["instances"]
+    kept = [i for i in found if i["inputs"]["cost"] in costs]
+    assert kept
+    return [pytest.param(i, id=i["id"]) for i in kept]
+
+
+def columns(inputs: Any) -> FeatureSpace:
+    d = len(inputs["x0"])
+    lower, upper = inputs.get("lower") or [-np.inf] * d, inputs.get("upper") or [np.inf] * d
+    bounds = [(float(l), float(u)) for l, u in zip(lower, upper, strict=True)]
+    return FeatureSpace([Feature(f"x{j}", kind="continuous", lower=l, upper=u) for j, (l, u) in enumerate(bounds)])
+
+
+def cost_of(inputs: Any, names: tuple[str, ...]) -> AbstractCost:
+    if inputs["cost"] == "mad":
+        return L1(scale=dict(zip(names, inputs["mad"], strict=True)))
+    named = {"l0": L0(), "l1": L1(scale="none"), "l2": L2(scale="none"), "linf": Linf(scale="none")}
+    return named[inputs["cost"]]
+
+
+def answer(inputs: Any, model: Any, target: Any, margin: float = 0.0, formulation: str = "auto") -> tuple[Result, Any, Any]:
+    """Solve one instance; return the result, the cost and the point."""
+    space = columns(inputs)
+    cost = cost_of(inputs, space.names)
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, dict(zip(space.names, inputs["x0"], strict=True)))
+    m.p = embed(model, m.x, formulation=formulation)
+    m.valid = Reaches(m.p, target, margin=margin)
+    m.cost = pyo.Objective(expr=cost.build(m.x))
+    result = solve(m, relative_gap=1e-9)
+    if result.objective is None:
+        return result, None, None
+    return result, cost.from_objective(result.objective), np.array([m.x.decoded()[name] for name in space.names])
+
+
+def agree(instance: Any, result: Result, cost: float | None) -> None:
+    expected = instance["expected"]
+    assert str(result.status) == expected["status"]
+    if expected["status"] == "optimal":
+        assert cost == pytest.approx(expected["cost"], abs=instance["tol"]["cost"], rel=0)
+
+
+@pytest.mark.parametrize("instance", instances("linear_projection", "l0", "l1", "l2", "linf", "mad"))
+def test_linear_projection(instance: Any) -> None:
+    inputs, expected = instance["inputs"], instance["expected"]
+    model = Affine(inputs["w"], inputs["intercept"], labels=(0, 1), decision="nonnegative")
+    result, cost, point = answer(inputs, model, 1)
+    agree(instance, result, cost)
+    if instance["unique"].get("x") and "x" in expected:
+        tolerance = instance["tol"].get("x", 1e-5)
+        assert point == pytest.approx(np.array(expected["x"]), abs=tolerance, rel=0)
+
+
+@pytest.mark.parametrize("instance", instances("multiclass_linear", "l1", "l2", "linf"))
+def test_multiclass_linear(instance: Any) -> None:
+    inputs, expected = instance["inputs"], instance["expected"]
+    labels = tuple(range(len(inputs["b"])))
+    model = Affine(inputs["W"], inputs["b"], labels=labels)
+    result, cost, _ = answer(inputs, model, inputs["target"], inputs["margin"])
+    agree(instance, result, cost)
+    assert model.predict([inputs["x0"]])[0] == expected["current_class"]
+    if inputs["cost"] != "l2":  # the squares beside the binaries that choose a class would be a mixed-integer QP
+        near = {k: (min(v - 9.0, 0.0), v + 9.0) for k, v in enumerate(inputs["x0"])}
+        boxed = inputs | {"lower": [near[k][0] for k in near], "upper": [near[k][1] for k in near]}
+        _, other, _ = answer(boxed, model, OtherThan(expected["current_class"]), inputs["margin"])
+        assert other == pytest.approx(expected["any_other_class_cost"], abs=instance["tol"]["any_other_class_cost"], rel=0)
+
+
+@pytest.mark.parametrize("formulation", ["ordered", "misic", "leaf"])
+@pytest.mark.parametrize("instance", instances("tree_ensemble", "l0", "l1", "l2", "linf"))
+def test_tree_ensemble(instance: Any, formulation: str) -> None:
+    inputs = instance["inputs"]
+    if formulation != "ordered" and inputs["cost"] == "l2":
+        pytest.skip("a coordinate makes the square a mixed-integer QP")
+    model = TreeEnsemble(inputs["trees"], right_gap=inputs["split_eps"], n_inputs=len(inputs["x0"]))
+    result, cost, point = answer(inputs, model, AtLeast(inputs["threshold"]), formulation=formulation)
+    agree(instance, result, cost)
+    if "score_at_x0" in instance["expected"]:
+        assert model.score([inputs["x0"]])[0] == pytest.approx(instance["expected"]["score_at_x0"], abs=1e-6)
+    if point is not None:
+        assert model.score([point])[0] >= inputs["threshold"] - 1e-9
