@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
-import joblib
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from tqdm import tqdm
 
+from ceopt.batch import answers, no_answer, resumed, until_interrupted
 from ceopt.cohort import Cohort
 from ceopt.formulations.targets import Labels, ProbabilityOf, Target
-from ceopt.search import Prepared, prepare, search
+from ceopt.search import Prepared, prepare
 from ceopt.settings import Settings, whole
 from ceopt.solution import SolutionSet
-from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
-from ceopt.status import Status
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -28,9 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Recourse"]
 
 _INTERRUPTED = "Interrupted before this row was finished; pass this cohort as resume to go on."
-
-#: Options that may differ between a run and its resumption: they say how long and with what, not what is asked.
-_MAY_DIFFER = {"solver", "time_limit_s", "threads", "solver_options"}
 
 
 class Recourse(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -185,15 +180,15 @@ random_state, solver_options
         options = prepared.settings.options()
         done: list[SolutionSet | None] = [None] * len(queries)
         if resume is not None:
-            done = _resumed(resume, queries, self.space, options)
+            done = resumed(resume, queries, self.space, options)
         left = [place for place, result in enumerate(done) if result is None]
         bar = tqdm(total=len(done), initial=len(done) - len(left), disable=not progress, file=sys.stderr, unit="row")
-        with _until_interrupted(left, done), bar:
-            for place, result in zip(left, _answers(prepared, queries, left, int(n_jobs)), strict=True):
+        with until_interrupted(left, done), bar:
+            for place, result in zip(left, answers(prepared, queries, left, int(n_jobs)), strict=True):
                 done[place] = result
                 bar.update()
         results = tuple(
-            _no_answer(queries.iloc[[place]], _INTERRUPTED, options) if result is None else result
+            no_answer(queries.iloc[[place]], _INTERRUPTED, options) if result is None else result
             for place, result in enumerate(done)
         )
         finished = tuple(result is not None for result in done)
@@ -217,72 +212,6 @@ random_state, solver_options
     def __sklearn_clone__(self) -> Self:
         """Make an unfitted Recourse of the same parameters, around the same fitted model."""
         return type(self)(**self.get_params(deep=False))
-
-
-def _answers(prepared: Prepared, queries: pd.DataFrame, left: list[int], n_jobs: int) -> Iterator[SolutionSet]:
-    tasks = (joblib.delayed(_one)(prepared, queries.iloc[[place]]) for place in left)
-    found: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
-    return iter(found)
-
-
-def _one(prepared: Prepared, row: pd.DataFrame) -> SolutionSet:
-    """Answer one person; whatever goes wrong is that person's result."""
-    try:
-        return search(prepared, row, query_id=row.index[0])
-    except CeoptError as error:
-        return _no_answer(row, str(error), prepared.settings.options())
-    except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one person's failure
-        return _no_answer(row, f"{type(error).__name__}: {error}", prepared.settings.options())
-
-
-def _no_answer(row: pd.DataFrame, reason: str, options: Mapping[str, Any]) -> SolutionSet:
-    return SolutionSet(
-        status=Status.ERROR,
-        counterfactuals=(),
-        factual=row,
-        complete=False,
-        reason=reason,
-        options=options,
-        target=str(options["target"]),
-        query_id=row.index[0],
-    )
-
-
-@contextlib.contextmanager
-def _until_interrupted(left: list[int], done: list[SolutionSet | None]) -> Iterator[None]:
-    """Let Ctrl-C end the work, and say on standard error what is finished."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        finished = sum(done[place] is not None for place in left)
-        sys.stderr.write(f"\nInterrupted: {finished} of {len(left)} rows are finished and kept.\n")
-
-
-def _resumed(
-    earlier: Any, queries: pd.DataFrame, space: FeatureSpace, options: Mapping[str, Any]
-) -> list[SolutionSet | None]:
-    """Return the finished results of an earlier cohort, or refuse one that asked something else."""
-    who = "Recourse.explain"
-    if not isinstance(earlier, Cohort):
-        raise InvalidTypeError(
-            who, "a Cohort to resume", f"resume is {type(earlier).__name__}", "Give what explain returned."
-        )
-    if not earlier.queries.equals(queries) or not earlier.queries.index.equals(queries.index):
-        raise InvalidValueError(
-            who, "the same rows to resume", "the frame has others", "Give the frame of the first run."
-        )
-    if earlier.space != space:
-        raise InvalidValueError(who, "the same space to resume", "it is another", "Start anew.")
-    for word, value in options.items():
-        if word not in _MAY_DIFFER and earlier.options.get(word) != value:
-            raise InvalidValueError(
-                who,
-                f"the same {word} to resume",
-                f"{word} was {earlier.options.get(word)!r} and is {value!r}",
-                "Start anew.",
-            )
-    pairs = zip(earlier.results, earlier.finished, strict=True)
-    return [result if finished else None for result, finished in pairs]
 
 
 def _check_labels(y: Any, n: int, target: Target) -> None:

@@ -137,16 +137,15 @@ class HighsSession:
         require_number("HiGHS", "relative_gap", relative_gap, least=0.0)
         compiled, began = self._compiled, time.perf_counter()
         require_data("HiGHS", compiled)
-        begin = sparse_start(start, len(compiled.columns))
+        begin, gap = sparse_start(start, len(compiled.columns)), float(relative_gap)
         if compiled.contradiction is not None:
             return Outcome(
                 status=Status.INFEASIBLE, message=f"The program is infeasible: {compiled.contradiction} cannot hold."
             )
         if not compiled.columns:
-            return self._held(np.zeros(0), compiled.c0, Status.OPTIMAL, (), 0.0, "")
+            return self._held(np.zeros(0), compiled.c0, Status.OPTIMAL, (), 0.0, "", gap)
         switch = StopSwitch(should_stop)
         self._pass_changes()
-        gap = float(relative_gap)
         incumbents: list[tuple[float, float, Vector]] = []
 
         def improved(point: Vector) -> None:
@@ -259,7 +258,7 @@ class HighsSession:
             bound = self._compiled.evaluate(x)
         return status.name, x, bound
 
-    def _held(
+    def _held(  # noqa: PLR0917  (what one run found, field by field)
         self,
         x: Vector,
         bound: float | None,
@@ -267,7 +266,7 @@ class HighsSession:
         incumbents: tuple[tuple[float, float, Vector], ...],
         seconds: float,
         message: str,
-        gap: float = 0.0,
+        gap: float,
     ) -> Outcome:
         compiled = self._compiled
         objective, violation = compiled.evaluate(x), compiled.violation(x)

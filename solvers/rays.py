@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
@@ -24,9 +26,10 @@ def improves_for_ever(compiled: CompiledModel) -> bool:
     """
     lower, upper = np.where(np.isfinite(compiled.lb), 0.0, -1.0), np.where(np.isfinite(compiled.ub), 0.0, 1.0)
     least, greatest = np.isfinite(compiled.row_lb), np.isfinite(compiled.row_ub)
-    rows = sp.vstack([-compiled.A[np.flatnonzero(least)], compiled.A[np.flatnonzero(greatest)]]).tocsr()
-    hessian = sp.csr_array(compiled.Q + sp.tril(compiled.Q, -1).T)
-    answer = linprog(
+    rows: Any = sp.vstack([-compiled.A[np.flatnonzero(least)], compiled.A[np.flatnonzero(greatest)]]).tocsr()
+    hessian: Any = sp.csr_array(compiled.Q + sp.tril(compiled.Q, -1).T)
+    solve: Any = linprog  # its stubs know no sparse rows
+    answer = solve(
         compiled.sense * compiled.c,
         A_ub=rows if rows.shape[0] else None,
         b_ub=np.zeros(rows.shape[0]) if rows.shape[0] else None,

@@ -27,8 +27,8 @@ def text(body: Any, lower: Any = None, upper: Any = None) -> str:
     constant = float(repn.constant)
     if lower is None and upper is None:
         return f"{left} {constant:+.10g}" if constant else left
-    low = -math.inf if lower is None else pyo.value(lower) - constant
-    high = math.inf if upper is None else pyo.value(upper) - constant
+    low = -math.inf if lower is None else pyo.value(lower) - constant + 0.0  # + 0.0: no minus zero
+    high = math.inf if upper is None else pyo.value(upper) - constant + 0.0
     if low == high:
         return f"{left} = {low:.10g}"
     if math.isinf(low):

@@ -77,7 +77,7 @@ def embed(
     >>> m.valid = Reaches(m.predictor, "good", margin=0.5)
     >>> m.cost = pyo.Objective(expr=l1(m.x, scale="none"))
     >>> print(m.valid.valid["good"].expr)
-    3.5  <=  x.x[income]
+    0.5  <=  -3.0 + x.x[income]
     """
     if not isinstance(x, Factual):
         raise InvalidTypeError("embed", "a Factual block", f"x is {x!r}", "Pass m.x = Factual(space, row).")

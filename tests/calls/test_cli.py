@@ -14,7 +14,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from typer.testing import CliRunner
 
-import ceopt.recourse
+import ceopt.batch
 from ceopt import AtLeast, AtMost, Between, SolutionSet, __version__
 from ceopt.cli import app
 from ceopt.cli_input import read_target
@@ -308,7 +308,7 @@ def test_an_interrupt_is_not_a_traceback(files, monkeypatch):
     def stopping(prepared, row, *, query_id=None):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ceopt.recourse, "search", stopping)
+    monkeypatch.setattr(ceopt.batch, "search", stopping)
     result = asked("--row", 0)
 
     assert result.exit_code == 1

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-import ceopt.recourse
+import ceopt.batch
 from ceopt import MaxChanges, Recourse, explain
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import FeatureSpace
@@ -100,7 +101,7 @@ def test_an_unforeseen_failure_is_that_rows_reason(recourse, people, monkeypatch
             raise ZeroDivisionError("in the middle")
         return search(prepared, row, query_id=query_id)
 
-    monkeypatch.setattr(ceopt.recourse, "search", failing)
+    monkeypatch.setattr(ceopt.batch, "search", failing)
     cohort = recourse.explain(people)
 
     assert [result.status.value for result in cohort][:2] == ["optimal", "error"]
@@ -117,7 +118,7 @@ def interrupted(monkeypatch, at):
         asked.append(query_id)
         return search(prepared, row, query_id=query_id)
 
-    monkeypatch.setattr(ceopt.recourse, "search", stopping)
+    monkeypatch.setattr(ceopt.batch, "search", stopping)
     return asked
 
 
@@ -209,8 +210,6 @@ def test_constructing_checks_nothing_and_fitting_everything(simple, small, peopl
     with pytest.raises(InvalidValueError, match="time_limit_s is 0"):
         Recourse(simple, small, target="good", time_limit_s=0).fit(people)
     with pytest.raises(UnsupportedModelError, match="not fitted"):
-        from sklearn.linear_model import LogisticRegression
-
         Recourse(LogisticRegression(), small, target="good").fit(people)
 
 

@@ -349,7 +349,7 @@ def test_scalers_compute_in_the_width_of_their_input(numbers, name, fit_dtype):
 
 @pytest.mark.parametrize("name", SCALERS)
 def test_scalers_fitted_in_float32_compute_in_the_width_of_a_wider_frame(numbers, name):
-    """A float32 column is scaled in float32, joined by a float64 column, then scaled in float64 by float32 constants."""
+    """Scaled in float32, joined by a float64 column, then scaled in float64 by float32 constants."""
     frame = numbers.frame[["age", "debt"]].assign(age=numbers.frame["age"].astype("float32"))
     first = make_column_transformer((MaxAbsScaler(), ["age"]), remainder="passthrough")
     steps = make_pipeline(first, clone(SCALERS[name])).fit(frame.astype("float32"))
