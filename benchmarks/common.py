@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -168,7 +168,7 @@ def spread(seconds: Sequence[float], digits: int = 3) -> str:
     """Return "median / 90 % / worst"."""
     if not len(seconds):
         return "-"
-    return " / ".join(f"{value:.{digits}f}" for value in (np.median(seconds), np.quantile(seconds, 0.9), np.max(seconds)))
+    return " / ".join(f"{np.quantile(seconds, share):.{digits}f}" for share in (0.5, 0.9, 1.0))
 
 
 # ---- journal ---------------------------------------------------------------------------------------------------------
@@ -236,14 +236,15 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def report(name: str, title: str, text: str, record: dict[str, Any], *, quick: bool) -> None:
     """Print the report and write it beside its numbers, with what is needed to repeat it."""
     command = "python " + shlex.join([f"benchmarks/{name}.py", *sys.argv[1:]])
-    head = {
+    head: dict[str, Any] = {
         "command": command,
-        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "machine": machine(),
         "versions": versions(),
     }
     libraries = ", ".join(f"{key} {value}" for key, value in head["versions"].items())
-    about = f"`{command}`, {head['date']}, {head['machine']['cores']} cores, {head['machine']['memory_gib']} GiB; {libraries}."
+    rig = f"{head['machine']['cores']} cores (load {head['machine']['load']}), {head['machine']['memory_gib']} GiB"
+    about = f"`{command}`, {head['date']}, {rig}; {libraries}."
     page = f"# {title}\n\n{about}\n\n{text}\n"
     print(page)
     if quick:

@@ -44,8 +44,9 @@ def case(seed: int) -> tuple[ceopt.FeatureSpace, Pipeline, pd.DataFrame, Any, st
     data = people(rng, 250)
     schooling = data["school"].map(SCHOOLS.index).to_numpy()
     score = (
-        rng.normal() * np.sin(data["income"] / 15) + rng.normal() * data["debt"] / 3 + rng.normal() * data["children"] / 3
-        + rng.normal() * schooling + rng.normal() * (data["town"] == "west") + rng.normal() * data["member"]
+        rng.normal() * np.sin(data["income"] / 15) + rng.normal() * data["debt"] / 3
+        + rng.normal() * data["children"] / 3 + rng.normal() * schooling
+        + rng.normal() * (data["town"] == "west") + rng.normal() * data["member"]
         + rng.normal(0, 0.5, len(data))
     )  # fmt: skip
     classes = 2 if rng.uniform() < 0.7 else 3
@@ -77,12 +78,13 @@ def case(seed: int) -> tuple[ceopt.FeatureSpace, Pipeline, pd.DataFrame, Any, st
     predicted = model.predict(data)
     target = int(rng.choice(model.classes_))
     refused = np.flatnonzero(predicted != target)
-    return space, model, data.iloc[[int(rng.choice(refused))]], target, str(rng.choice(COSTS, p=[0.55, 0.15, 0.15, 0.15]))
+    row = data.iloc[[int(rng.choice(refused))]]
+    return space, model, row, target, str(rng.choice(COSTS, p=[0.55, 0.15, 0.15, 0.15]))
 
 
 # ---- brute force, from the model's own transform and predict ---------------------------------------------------------
 def brute_force(
-    space: ceopt.FeatureSpace, model: Pipeline, row: pd.DataFrame, target: Any, cost: str, margin: float
+    space: ceopt.FeatureSpace, model: Pipeline, row: pd.DataFrame, target: Any, *, cost: str, margin: float
 ) -> tuple[float | None, int]:
     """Return the least cost over one value per cell of each column, the nearest to the row, and how many were tried."""
     choices = [_choices(space, model, row, name) for name in space.names]
@@ -115,7 +117,7 @@ def _choices(space: ceopt.FeatureSpace, model: Pipeline, row: pd.DataFrame, name
 
 
 def _ends(model: Pipeline, row: pd.DataFrame, name: str, lower: float, upper: float) -> list[tuple[float, float]]:
-    """Return, for each threshold on a numeric column, the values left and right of it, by bisection of the transform."""
+    """Return the values left and right of each threshold on a numeric column, by bisection of the transform."""
     column = NUMBERS.index(name)
     trees = getattr(model[-1], "estimators_", [model[-1]])
     cuts = np.unique(np.concatenate([t.tree_.threshold[t.tree_.feature == column] for t in trees]))
@@ -162,10 +164,11 @@ def one(seed: int) -> dict[str, Any]:
         result = ceopt.explain(model, row, space, target=target, cost=cost, formulation=formulation)
         found[formulation] = {"status": str(result.status), "cost": result[0].cost if len(result) else None}
         margin = result.margin or 0.0
-    least, tried = brute_force(space, model, row, target, cost, margin)
+    least, tried = brute_force(space, model, row, target, cost=cost, margin=margin)
     wanted = "infeasible" if least is None else "optimal"
     wrong = [name for name, got in found.items() if got["status"] != wanted]
-    apart = [abs(got["cost"] - least) / max(least, 1e-12) for got in found.values() if got["cost"] is not None and least]
+    costs = [got["cost"] for got in found.values() if got["cost"] is not None]
+    apart = [abs(cost_found - least) / least for cost_found in costs if least]
     return {
         "kind": type(model[-1]).__name__,
         "classes": len(model.classes_),
@@ -212,10 +215,11 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
         "greatest_relative_difference": max(r["difference"] for r in records),
     }
     text = (
-        "Random trees and forests of two or three classes over six columns (two continuous, integer, ordinal, categorical, "
-        "binary; some fixed, some one-way, some weighted), numbers raw or scaled. Brute force tries every combination of "
-        "one value per cell of each column, with the pipeline's own transform and `predict_proba`, at the same margin. "
-        "Compared with it is the answer by each of the three tree formulations (squared l2: the default only).\n\n"
+        "Random trees and forests of two or three classes over six columns (two continuous, integer, ordinal, "
+        "categorical, binary; some fixed, some one-way, some weighted), numbers raw or scaled. Brute force tries every "
+        "combination of one value per cell of each column, with the pipeline's own transform and `predict_proba`, at "
+        "the same margin. Compared with it is the answer by each of the three tree formulations (squared l2: the "
+        "default only).\n\n"
         + common.markdown_table(
             ["model", "cost", "cases", "feasible", "infeasible", "comparisons", "wrong statuses",
              "greatest relative difference"], lines)

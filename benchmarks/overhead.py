@@ -24,7 +24,7 @@ def measure(prepared: Any, row: Any) -> dict[str, float]:
     parts = {"build": timings["build"], "lower": timings["lower"], "predict": own}
     inside = timings["check"] if timings.get("predict", 0.0) == 0.0 else timings["check"] + timings["predict"]
     parts["check"] = inside - own
-    parts["rest"] = timings["total"] - timings["start"] - timings["solve"] - timings["build"] - timings["lower"] - inside
+    parts["rest"] = timings["total"] - sum(timings[part] for part in ("start", "solve", "build", "lower")) - inside
     return parts | {
         "overhead": timings["total"] - timings["start"] - timings["solve"] - own,
         "start": timings["start"],
@@ -74,9 +74,9 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
     }
     text = (
         f"{settings['rows']} people per model after a first one, the model read once. Overhead is everything but the "
-        "search for a start, the solver and the model's own `predict`: program, arrays, decoding, rule checks and what no "
-        f"timing names. Each row is asked {settings['repeats']} times; its own time is the least of them, as other jobs run "
-        "on the machine; all of them are beside it. Milliseconds.\n\n"
+        "search for a start, the solver and the model's own `predict`: program, arrays, decoding, rule checks and what "
+        f"no timing names. Each row is asked {settings['repeats']} times; its own time is the least of them, as other "
+        "jobs run on the machine; all of them are beside it. Milliseconds.\n\n"
         + common.markdown_table(
             ["data", "model", "rows", "overhead: median / 90 % / worst", "of all repeats",
              *(f"{part}" for part in PARTS), "predict", "start", "solve"], lines)

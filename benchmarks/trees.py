@@ -74,7 +74,8 @@ def timed(ask: Callable[[], dict[str, Any]], limit_s: float) -> dict[str, Any]:
     record = ask()
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
     proved = record["status"] in {"optimal", "infeasible"}
-    return record | {"seconds": seconds if proved else max(seconds, limit_s), "cpu": cpu_seconds, "timed_out": not proved}
+    seconds = seconds if proved else max(seconds, limit_s)
+    return record | {"seconds": seconds, "cpu": cpu_seconds, "timed_out": not proved}
 
 
 def main() -> None:
@@ -134,8 +135,9 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: dict[str, Any
         statuses = ", ".join(f"{status} {count}" for status, count in counts.items())
         seconds, cpu = [r["seconds"] for r in part], [r["cpu"] for r in part]
         invalid = sum(r.get("invalid", False) for r in part)
-        lines.append([way, statuses, invalid, size, common.spread(seconds, 2), common.spread(cpu, 2), f"{sum(seconds):.1f}"])
-    ratios = [
+        times = [common.spread(seconds, 2), common.spread(cpu, 2), f"{sum(seconds):.1f}"]
+        lines.append([way, statuses, invalid, size, *times])
+    ratios: list[dict[str, Any]] = [
         {"way": a, "against": b, "what": what, "seconds": _ratios(by_way[a], by_way[b], "seconds"),
          "cpu": _ratios(by_way[a], by_way[b], "cpu")}
         for a, b, what in RATIOS
@@ -147,11 +149,12 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: dict[str, Any
     }
     text = (
         f"Forest of 100 trees of depth 5 on German credit, {settings['rows']} people whom it rejects, drawn with seed "
-        f"{settings['seed']}; cost l1, HiGHS on one thread, {settings['limit_s']} s. All ways ask the same question of the "
-        "same read model. The default searches a start first, narrows the program by its cost and checks the answer: all "
-        'that is in its time. "in the default\'s place" changes the formulation only; "alone" builds and solves the bare '
-        "program without start or cutoff. Ways take turns row by row. A time-out counts as the limit. CPU seconds are of "
-        "this process, which other jobs on the machine do not lengthen as they do wall seconds.\n\n"
+        f"{settings['seed']}; cost l1, HiGHS on one thread, {settings['limit_s']} s. All ways ask the same question of "
+        "the same read model. The default searches a start first, narrows the program by its cost and checks the "
+        'answer: all that is in its time. "in the default\'s place" changes the formulation only; "alone" builds and '
+        "solves the bare program, pruned of what actionability forbids, without start or cutoff. Ways take turns row "
+        "by row. A time-out counts as the limit. CPU seconds are of this process; other jobs on the machine lengthen "
+        "them less than wall seconds.\n\n"
         + common.markdown_table(
             ["way", "statuses", "invalid", "variables/binaries/rows", "seconds: median / 90 % / worst",
              "CPU seconds", "sum of seconds"], lines)
@@ -171,7 +174,11 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: dict[str, Any
 
 def _ratios(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], what: str) -> dict[str, float]:
     a, b = (np.array([r[what] for r in sorted(part, key=lambda r: r["row"])]) for part in (ours, theirs))
-    return {"medians": float(np.median(b) / np.median(a)), "sums": float(b.sum() / a.sum()), "median": float(np.median(b / a))}
+    return {
+        "medians": float(np.median(b) / np.median(a)),
+        "sums": float(b.sum() / a.sum()),
+        "median": float(np.median(b / a)),
+    }
 
 
 def _disagreement(records: list[dict[str, Any]]) -> float:
@@ -179,7 +186,7 @@ def _disagreement(records: list[dict[str, Any]]) -> float:
     for row in {r["row"] for r in records}:
         costs = [r["cost"] for r in records if r["row"] == row and r["status"] == "optimal" and not r.get("invalid")]
         if costs:
-            worst = max(worst, (max(costs) - min(costs)) / max(1e-12, max(costs)))
+            worst = max(worst, (max(costs) - min(costs)) / max(1e-12, *costs))
     return worst
 
 

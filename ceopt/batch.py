@@ -35,7 +35,7 @@ def answers(prepared: Prepared, queries: pd.DataFrame, left: list[int], n_jobs: 
 def _one(prepared: Prepared, row: pd.DataFrame) -> SolutionSet:
     """Answer one person; whatever goes wrong is that person's result."""
     try:
-        return search(prepared, row, query_id=row.index[0])
+        return search(prepared, row, query_id=row.index[0], keep_on_interrupt=False)
     except CeoptError as error:
         return no_answer(row, str(error), prepared.settings.options())
     except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one person's failure

@@ -25,13 +25,13 @@ from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.recourse import RecourseProgram, recourse_program
-from ceopt.formulations.space.reach import Reach, reach_of, removed_by
+from ceopt.formulations.space.reach import Interval, Levels, Reach, reach_of, removed_by
 from ceopt.formulations.targets import Labels, ProbabilityOf
 from ceopt.presolve import too_far, within_budget
 from ceopt.referee import Referee
 from ceopt.solution import Counterfactual, SolutionSet
 from ceopt.solvers.compiled import CompiledModel, compile_model
-from ceopt.solvers.errors import UnboundedFeatureError
+from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.solvers.registry import choose
@@ -85,20 +85,25 @@ def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.Dat
     favoured = None
     if data is not None:
         coordinates = space.coordinates(data)
+        for name, ranks in predictor.unseen.items():
+            coordinates = coordinates[~np.isin(coordinates[:, space.names.index(name)], list(ranks))]
         scores = predictor.score(coordinates)
         favoured = coordinates[slack(predictor.core, scores, checked.target) > 0]
     return Prepared(predictor, Referee(model, space), space, checked, favoured, time.perf_counter() - began)
 
 
-def search(prepared: Prepared, row: Any, *, query_id: Any = None) -> SolutionSet:
+def search(prepared: Prepared, row: Any, *, query_id: Any = None, keep_on_interrupt: bool = True) -> SolutionSet:
     """Return the verified answers for one person; an outcome of the solver is a status, never an exception.
+
+    Ctrl-C stops the solver; what it holds is checked and returned, or KeyboardInterrupt goes on where
+    ``keep_on_interrupt`` is False.
 
     Raises
     ------
     CeoptError
         The row is unusable: a missing or unknown column, NaN, an unseen level, a value outside the user's bounds.
     """
-    return _Search(prepared, row, query_id).run()
+    return _Search(prepared, row, query_id, keep_on_interrupt=keep_on_interrupt).run()
 
 
 @dataclass(slots=True)
@@ -127,14 +132,15 @@ class _Found:
 class _Search:
     """One person's search; lives for one call."""
 
-    def __init__(self, prepared: Prepared, row: Any, query_id: Any) -> None:
+    def __init__(self, prepared: Prepared, row: Any, query_id: Any, *, keep_on_interrupt: bool) -> None:
         self.began = time.perf_counter()
+        self.keep_on_interrupt, self.interrupted = keep_on_interrupt, False
         self.prepared, self.query_id = prepared, query_id
         self.space, self.predictor, self.settings = prepared.space, prepared.predictor, prepared.settings
         self.deadline = self.began + self.settings.time_limit_s
         self.factual = self.space.row(row)
         self.row = self.space.frame([self.factual])
-        self.reach: Reach = reach_of(self.space, self.factual)
+        self.reach: Reach = without_unseen(self.predictor, reach_of(self.space, self.factual), self.factual)
         self.margin = checked_margin(self.settings.margin, self.predictor.core)
         self.first_margin = self.margin
         self.timings = _Timings(read=prepared.read_s)
@@ -193,7 +199,7 @@ class _Search:
         bound: float | None = None
         failures: list[str] = []
         for attempt in range(_REPAIRS + 1):
-            if time.perf_counter() >= self.deadline:
+            if self.interrupted or time.perf_counter() >= self.deadline:
                 return self._out_of_time(bound, failures)
             outcome, program, compiled = self._solve(starts)
             if attempt == 0:
@@ -273,6 +279,9 @@ class _Search:
             start=self._start_of(program, compiled, starts),
         )
         self.solver, self.solver_version = chosen.name, session.version
+        self.interrupted = outcome.status is Stop.INTERRUPTED
+        if self.interrupted and not self.keep_on_interrupt:
+            raise KeyboardInterrupt
         self.timings.build += built - began
         self.timings.lower += lowered - built
         self.timings.solve += time.perf_counter() - lowered
@@ -369,6 +378,8 @@ class _Search:
 
     def _out_of_time(self, bound: float | None, failures: list[str]) -> _Found:
         reason = f"The time limit of {self.settings.time_limit_s:g} s is used up."
+        if self.interrupted:
+            reason = "The search was interrupted."
         if failures:
             return _Found(Status.REJECTED, bound=bound, reason=f"{reason} The solver's point failed: {failures[-1]}.")
         return _Found(Status.TIME_LIMIT, bound=bound, reason=reason)
@@ -396,6 +407,25 @@ class _Search:
             removed=removed_by(self.space, self.reach),
             query_id=self.query_id,
         )
+
+
+def without_unseen(
+    predictor: Predictor, reach: dict[str, Interval | Levels], factual: Mapping[str, float]
+) -> dict[str, Interval | Levels]:
+    """Take the levels that the model's pipeline fails on out of the reach, or refuse a factual that has one."""
+    for name, ranks in predictor.unseen.items():
+        level = predictor.space[name].levels[int(factual[name])]
+        if factual[name] in ranks:
+            raise InvalidValueError(
+                "The model",
+                "levels that it was fitted on",
+                f"column {name!r} is {level!r}",
+                "Fit it on rows that have it.",
+            )
+        part = reach[name]
+        assert isinstance(part, Levels)  # noqa: S101 - only levels are encoded by tables
+        reach[name] = Levels(tuple(rank for rank in part.ranks if rank not in ranks))
+    return reach
 
 
 def _why(check: Check) -> str:

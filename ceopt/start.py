@@ -1,10 +1,11 @@
-"""A good answer before the search: near rows that the model favours, walked back towards the factual.
+"""A good answer before the search: cheap moves that the model favours, exchanged for cheaper ones until none is left.
 
 Nothing found here is trusted: it is a start for the solver and a bound on how far a better answer can be.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.costs.cost import move_of
-from ceopt.formulations.predictors.pruning import NumberCut, prune
+from ceopt.formulations.predictors.pruning import NumberCut, PrunedTree, prune
 from ceopt.formulations.predictors.representation import TreeEnsemble
 from ceopt.formulations.predictors.routing import route
 from ceopt.formulations.space.reach import Levels, Reach
+from ceopt.ladders import Ladders
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
@@ -28,10 +30,16 @@ if TYPE_CHECKING:
 __all__ = ["StartSearch"]
 
 Points = NDArray[np.float64]
+Rungs = NDArray[np.intp]
 
-_SAMPLES = 1500
-_POLISHED = 8
-_ROUNDS = 60
+#: Random points, where there is no data; points that are improved; climbs at once; steps of a climb or an improvement.
+_SAMPLES, _IMPROVED, _CLIMBS, _STEPS = 1500, 6, 5, 60
+#: Spread of the random taste by which climbs differ, as the standard deviation of a logarithm.
+_TASTE = 0.5
+#: A point is cheaper if its price is less by more than this share.
+_CHEAPER = 1e-9
+#: Rows that are scored at once.
+_ROWS = 20_000
 
 
 @final
@@ -58,134 +66,164 @@ class StartSearch:
         self, factual: Mapping[str, float], reach: Reach, data: Points | None, *, seed: int, deadline: float
     ) -> list[tuple[float, dict[str, float]]]:
         """Return points with their costs, cheapest first, each with another set of changed columns."""
-        space, names = self.predictor.space, self.predictor.space.names
-        x0 = np.array([factual[name] for name in names])
-        moving = [j for j, name in enumerate(names) if not reach[name].is_point]
-        if not moving:
+        if all(part.is_point for part in reach.values()):
             return []
-        ladders = self._ladders(reach, x0)
+        core = self.predictor.core
+        trees = prune(route(self.predictor), reach) if isinstance(core, TreeEnsemble) else None
+        ladders = self._ladders(factual, reach, trees)
+        search = _Search(ladders, self.slack, lambda point: self._keeps_rules(factual, point), deadline)
         rng = np.random.default_rng(seed)
-        pools = [self._random(x0, moving, ladders, rng)]
-        if data is not None and len(data):
-            pools.append(self._projected(data, x0, reach))
-        candidates = np.unique(np.vstack(pools), axis=0)
-        prices = self._price_table(candidates, x0)
-        order = np.argsort(prices, kind="stable")
-        order = order[prices[order] > 0]
-        good = self.slack(candidates[order]) >= 0 if len(order) else np.zeros(0, dtype=bool)
-        found: dict[tuple[bool, ...], tuple[float, Points]] = {}
-        polished = 0
-        for k in order[good]:
-            if polished >= _POLISHED or time.perf_counter() > deadline:
-                break
-            if not self._keeps_rules(factual, candidates[k]):
-                continue
-            polished += 1
-            price, point = self._walk_back(candidates[k], x0, ladders, factual, deadline)
-            support = tuple((point != x0).tolist())
-            if support not in found or price < found[support][0]:
-                found[support] = (price, point)
-        ranked = sorted(found.values(), key=lambda item: item[0])
-        return [(self.cost.value(space, factual, self._named(point)), self._named(point)) for _, point in ranked]
+        pools = [] if trees is None else [_corners(ladders, trees)]
+        pools += [ladders.snap(data)] if data is not None and len(data) else [ladders.random(_SAMPLES, rng)]
+        search.sift(np.unique(np.vstack(pools), axis=0))
+        tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(ladders.names))))
+        search.climb(np.ones((1, len(ladders.names))))  # alone, as what it finds bounds the others
+        search.climb(tastes)
+        search.improve()
+        points = [dict(zip(ladders.names, ladders.values(rungs)[0].tolist(), strict=True)) for rungs in search.best()]
+        return sorted(
+            ((self.cost.value(self.predictor.space, factual, point), point) for point in points),
+            key=lambda pair: pair[0],
+        )
 
-    # ---- candidates --------------------------------------------------------------------------------------------------
-    def _ladders(self, reach: Reach, x0: Points) -> list[Points]:
+    def _ladders(self, factual: Mapping[str, float], reach: Reach, trees: tuple[PrunedTree, ...] | None) -> Ladders:
         """Return, per column, the values worth trying: ends of the model's cells, all levels, or even steps."""
-        names = self.predictor.space.names
-        ends: dict[str, set[float]] = {name: set() for name in names}
-        if isinstance(self.predictor.core, TreeEnsemble):
-            for tree in prune(route(self.predictor), reach):
-                for cut in tree.cuts:
-                    if isinstance(cut, NumberCut):
-                        ends[cut.name].update(value for value in cut.key if math.isfinite(value))
-        ladders = []
-        for name, home in zip(names, x0.tolist(), strict=True):
-            part = reach[name]
+        space, prices = self.predictor.space, self.cost.prices(self.predictor.space)
+        ends: dict[str, set[float]] = {name: set() for name in space.names}
+        for tree in trees or ():
+            for cut in tree.cuts:
+                if isinstance(cut, NumberCut):
+                    ends[cut.name].update(value for value in cut.key if math.isfinite(value))
+        rungs, costs = [], []
+        for feature in space:
+            part, home = reach[feature.name], factual[feature.name]
             if isinstance(part, Levels):
-                values = set(map(float, part.ranks))
-            elif isinstance(self.predictor.core, TreeEnsemble):
-                values = ends[name]
+                values = set(map(float, part.ranks)) - set(map(float, self.predictor.unseen.get(feature.name, ())))
+            elif trees is not None:
+                values = ends[feature.name]
             else:
                 low = part.lower if math.isfinite(part.lower) else home - 10.0 * max(1.0, abs(home))
                 high = part.upper if math.isfinite(part.upper) else home + 10.0 * max(1.0, abs(home))
                 values = {part.clip(value) for value in np.linspace(low, high, 33).tolist()}
-            ladders.append(np.array(sorted(values | {home})))
-        return ladders
-
-    @staticmethod
-    def _random(x0: Points, moving: list[int], ladders: list[Points], rng: np.random.Generator) -> Points:
-        """Return points that change one to all columns to values of their ladders."""
-        points = np.tile(x0, (_SAMPLES, 1))
-        share = rng.uniform(0.0, 1.0, size=_SAMPLES)
-        for j in moving:
-            changed = rng.uniform(size=_SAMPLES) < np.maximum(share, 1.0 / len(moving))
-            points[changed, j] = rng.choice(ladders[j], size=int(changed.sum()))
-        return points
-
-    def _projected(self, data: Points, x0: Points, reach: Reach) -> Points:
-        """Return the rows of the data, moved into the person's reach column by column."""
-        points = data.copy()
-        for j, name in enumerate(self.predictor.space.names):
-            part = reach[name]
-            if isinstance(part, Levels):
-                points[~np.isin(points[:, j], part.ranks), j] = x0[j]
-            elif part.is_point:
-                points[:, j] = part.lower
-            else:
-                points[:, j] = np.clip(points[:, j], part.lower, part.upper)
-                if part.step is not None:
-                    points[:, j] = [part.clip(value) for value in points[:, j].tolist()]
-        return points
-
-    # ---- improvement -------------------------------------------------------------------------------------------------
-    def _walk_back(
-        self, point: Points, x0: Points, ladders: list[Points], factual: Mapping[str, float], deadline: float
-    ) -> tuple[float, Points]:
-        """Take the best single step towards the factual that keeps the target and the rules, until there is none."""
-        price = float(self._price_table(point[None, :], x0)[0])
-        for _ in range(_ROUNDS):
-            if time.perf_counter() > deadline:
-                break
-            steps = []
-            for j in np.flatnonzero(point != x0):
-                low, high = sorted((point[j], x0[j]))
-                between = ladders[j][(ladders[j] >= low) & (ladders[j] <= high) & (ladders[j] != point[j])]
-                block = np.tile(point, (len(between), 1))
-                block[:, j] = between
-                steps.append(block)
-            if not steps:
-                break
-            trial = np.vstack(steps)
-            costs = self._price_table(trial, x0)
-            trial, costs = trial[costs < price], costs[costs < price]
-            good = self.slack(trial) >= 0 if len(trial) else np.zeros(0, dtype=bool)
-            trial, costs = trial[good], costs[good]
-            for k in np.argsort(costs, kind="stable"):
-                if self._keeps_rules(factual, trial[k]):
-                    point, price = trial[k], float(costs[k])
-                    break
-            else:
-                break
-        return price, point
-
-    def _price_table(self, points: Points, x0: Points) -> NDArray[np.float64]:
-        """Return the cost of many points at once (the objective's, where the cost is a root of it)."""
-        space = self.predictor.space
-        columns = []
-        for j, (feature, (name, prices)) in enumerate(zip(space, self.cost.prices(space).items(), strict=True)):
-            assert feature.name == name  # noqa: S101 - both in the space's order
-            values, back = np.unique(points[:, j], return_inverse=True)
-            moves = [move_of(feature, x0[j], value) for value in values.tolist()]
-            table = np.array([sum(price.of(move) for price in prices) for move in moves])
-            columns.append(table[back])
-        stacked = np.stack(columns, axis=1)
-        return np.asarray(stacked.sum(axis=1) if self.cost.additive else stacked.max(axis=1))
+            ladder = sorted(values | {home})
+            moves = [move_of(feature, home, value) for value in ladder]
+            rungs.append(np.array(ladder))
+            costs.append(np.array([sum(price.of(move) for price in prices[feature.name]) for move in moves]))
+        homes = [int(np.searchsorted(r, factual[name])) for r, name in zip(rungs, space.names, strict=True)]
+        return Ladders(tuple(space.names), tuple(rungs), tuple(costs), np.array(homes), additive=self.cost.additive)
 
     def _keeps_rules(self, factual: Mapping[str, float], point: Points) -> bool:
         if not self.rules:
             return True
-        named, space = self._named(point), self.predictor.space
+        space = self.predictor.space
+        named = dict(zip(space.names, point.tolist(), strict=True))
         return all(rule.violation(space, factual, named) <= 0 for rule in self.rules)
 
-    def _named(self, point: Points) -> dict[str, float]:
-        return dict(zip(self.predictor.space.names, point.tolist(), strict=True))
+
+def _corners(ladders: Ladders, trees: tuple[PrunedTree, ...]) -> Rungs:
+    """Return the nearest point of each leaf's box: of a single tree, the best is the answer."""
+    place = ladders.place
+    nearest = functools.cache(ladders.nearest)
+    boxes = [leaf.box for tree in trees for leaf in tree.leaves]
+    points = np.tile(ladders.homes, (len(boxes), 1))
+    for point, box in zip(points, boxes, strict=True):
+        for name, admitted in box.items():
+            point[place[name]] = nearest(name, admitted)
+    return points
+
+
+class _Search:
+    """Points on the ladders that reach the target and keep the rules, the cheapest per set of changed columns."""
+
+    def __init__(
+        self,
+        ladders: Ladders,
+        slack: Callable[[Points], NDArray[np.float64]],
+        keeps_rules: Callable[[Points], bool],
+        deadline: float,
+    ) -> None:
+        self.ladders, self.slack, self.keeps_rules, self.deadline = ladders, slack, keeps_rules, deadline
+        self.found: dict[bytes, tuple[float, Rungs]] = {}
+        self.least = math.inf
+
+    def best(self) -> list[Rungs]:
+        """Return what was found, cheapest first."""
+        return [rungs for _, rungs in sorted(self.found.values(), key=lambda pair: pair[0])]
+
+    def sift(self, points: Rungs) -> None:
+        """Keep the cheapest of many points that reach the target."""
+        prices = self.ladders.price(points)
+        order = np.argsort(prices, kind="stable")
+        order = order[prices[order] > 0]
+        kept = 0
+        for part in np.array_split(order, max(1, math.ceil(len(order) / _ROWS))):
+            if kept >= _IMPROVED or self._late():
+                break
+            for k in part[self._slacks(points[part]) >= 0]:
+                kept += self._keep(points[k], prices[k])
+                if kept >= _IMPROVED:
+                    break
+
+    def climb(self, tastes: NDArray[np.float64]) -> None:
+        """Leave the factual by the moves that gain most slack for their price, in several tastes at once."""
+        ladders = self.ladders
+        points = np.tile(ladders.homes, (len(tastes), 1))
+        slacks, prices = self._slacks(points), ladders.price(points)
+        for _ in range(_STEPS):
+            if not len(points) or self._late():
+                return
+            trials, owner, column = ladders.moves(points)
+            costs = ladders.price(trials)
+            near = np.flatnonzero(costs < self.least * (1.0 - _CHEAPER))
+            trials, owner, column, costs = trials[near], owner[near], column[near], costs[near]
+            reached = self._slacks(trials)
+            self._keep_cheapest(trials, costs, reached)
+            gain = reached - slacks[owner]
+            worth = gain / np.maximum(costs - prices[owner], 1e-9 * np.maximum(costs, 1e-9)) * tastes[owner, column]
+            worth[(gain <= 0) | (costs >= self.least * (1.0 - _CHEAPER))] = -math.inf
+            chosen = [int(np.argmax(np.where(owner == w, worth, -math.inf))) for w in np.unique(owner)]
+            chosen = [k for k in chosen if worth[k] > -math.inf]
+            points, slacks, prices, tastes = trials[chosen], reached[chosen], costs[chosen], tastes[owner[chosen]]
+
+    def improve(self) -> None:
+        """Take the best single move or exchange of two from the cheapest points, until there is none."""
+        for rungs in self.best()[:_IMPROVED]:
+            point, price = rungs, float(self.ladders.price(rungs[None, :])[0])
+            for _ in range(_STEPS):
+                better = None if self._late() else self._cheaper(point, price)
+                if better is None:
+                    break
+                point, price = better
+
+    def _cheaper(self, point: Rungs, price: float) -> tuple[Rungs, float] | None:
+        """Return a cheaper point one step nearer the factual, else one that exchanges a change for another."""
+        for trials in (self.ladders.nearer(point), self.ladders.exchanges(point)):
+            costs = self.ladders.price(trials)
+            order = np.argsort(costs, kind="stable")
+            order = order[(costs[order] < price * (1.0 - _CHEAPER)) & (costs[order] > 0)]
+            for part in np.array_split(order, max(1, math.ceil(len(order) / _ROWS))):
+                for k in part[self._slacks(trials[part]) >= 0]:
+                    if self._keep(trials[k], costs[k]):
+                        return trials[k], float(costs[k])
+        return None
+
+    def _keep_cheapest(self, points: Rungs, prices: Points, slacks: Points) -> None:
+        good = np.flatnonzero((slacks >= 0) & (prices > 0))
+        for k in good[np.argsort(prices[good], kind="stable")][:_STEPS]:
+            if self._keep(points[k], prices[k]):
+                return
+
+    def _keep(self, rungs: Rungs, price: float) -> bool:
+        if not self.keeps_rules(self.ladders.values(rungs)[0]):
+            return False
+        support = (rungs != self.ladders.homes).tobytes()
+        if support not in self.found or price < self.found[support][0]:
+            self.found[support] = (float(price), rungs)
+        self.least = min(self.least, float(price))
+        return True
+
+    def _slacks(self, points: Rungs) -> NDArray[np.float64]:
+        return self.slack(self.ladders.values(points)) if len(points) else np.zeros(0)
+
+    def _late(self) -> bool:
+        return time.perf_counter() > self.deadline

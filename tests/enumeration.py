@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,7 @@ def candidates(feature: Feature, x0: float, thresholds: Iterable[float], *, widt
 
 
 def neighbours(threshold: float, width: str) -> list[float]:
-    """Return float64 values on both sides of every place where ``cast(x) <= threshold`` may turn, and a little around."""
+    """Return float64 values on both sides of every place where ``cast(x) <= threshold`` may turn."""
     places = [threshold]
     if width == "float32":
         one = np.float32(threshold)

@@ -127,7 +127,9 @@ def rules(draw: Any, space: FeatureSpace, x0: NDArray[np.float64], *, linear: bo
         left = sum(a * x0[space.names.index(name)] for name, a in coefficients.items())
         found.append(Linear(coefficients, sense, left + draw(st.sampled_from([-1.0, 0.0, 0.0, 1.0, 2.0]))))
     if draw(st.booleans()):
-        found.insert(0, MaxChanges(draw(st.sampled_from([1, 1, 2, 3])), count=draw(st.sampled_from(["features", "columns"]))))
+        found.insert(
+            0, MaxChanges(draw(st.sampled_from([1, 1, 2, 3])), count=draw(st.sampled_from(["features", "columns"])))
+        )
     return tuple(found)
 
 
@@ -163,7 +165,9 @@ def tree_problems(
     if what == "shares":
         forest = [_as_shares(tree) for tree in forest]
         options |= {"probability": "share", "divisor": len(forest)}
-    return draw(_aimed(space, row, what, lambda base, **more: TreeEnsemble(forest, base, **options, **more), square, linear))
+    return draw(
+        _aimed(space, row, what, lambda base, **more: TreeEnsemble(forest, base, **options, **more), square, linear)
+    )
 
 
 def _as_shares(node: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +194,12 @@ def _aimed(
     draw: Any, space: FeatureSpace, row: Any, what: str, make: Callable[..., Any], square: bool, linear: bool
 ) -> Problem:
     """Choose the base and the target so that some candidate, mostly another than the factual, reaches it."""
-    labels = {"score": ("bad", "good"), "logistic": ("bad", "good"), "shares": ("bad", "good"), "scores": ("x", "y", "z")}
+    labels = {
+        "score": ("bad", "good"),
+        "logistic": ("bad", "good"),
+        "shares": ("bad", "good"),
+        "scores": ("x", "y", "z"),
+    }
     named = {"labels": labels[what]} if what in labels else {}
     model = make(0.0, **named)
     points = candidate_points(space, row, model)
@@ -203,7 +212,11 @@ def _aimed(
             wish = draw(st.sampled_from(others))
             up = wish >= now
             if what == "value":
-                target = draw(st.sampled_from([AtLeast(wish - 0.5) if up else AtMost(wish + 0.5), Between(wish - 0.5, wish + 0.5)]))
+                target = draw(
+                    st.sampled_from(
+                        [AtLeast(wish - 0.5) if up else AtMost(wish + 0.5), Between(wish - 0.5, wish + 0.5)]
+                    )
+                )
             else:
                 model = make((0.5 if up else -0.5) - wish, **named)
                 target = draw(st.sampled_from(["good", OtherThan("bad")] if up else ["bad", {"bad"}]))

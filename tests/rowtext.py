@@ -1,4 +1,4 @@
-"""Rows of a Pyomo block as text: "+1 cut[age,37.5] -1 cut[age,50] >= 0", terms sorted by name, constants on the right."""
+"""Rows of a Pyomo block as text, terms by name and constants on the right: "+1 cut[age,37] -1 cut[age,50] >= 0"."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pyomo.repn import generate_standard_repn
 
 def rows(block: Any, *names: str) -> list[str]:
     """Return the rows of a block's constraints (all of them, or those named), sorted, as sorted text."""
-    found = []
-    for row in block.component_data_objects(pyo.Constraint, active=True, descend_into=True):
-        if not names or row.parent_component().local_name in names:
-            found.append(text(row.body, row.lower, row.upper))
-    return sorted(found)
+    return sorted(
+        text(row.body, row.lower, row.upper)
+        for row in block.component_data_objects(pyo.Constraint, active=True, descend_into=True)
+        if not names or row.parent_component().local_name in names
+    )
 
 
 def text(body: Any, lower: Any = None, upper: Any = None) -> str:
@@ -39,7 +39,11 @@ def text(body: Any, lower: Any = None, upper: Any = None) -> str:
 def variables(block: Any) -> dict[str, str]:
     """Return the free variables of a block by name: their domain and bounds as text."""
     return {
-        v.local_name: f"{v.domain.name} [{-math.inf if v.lb is None else v.lb:g}, {math.inf if v.ub is None else v.ub:g}]"
+        v.local_name: f"{v.domain.name} [{_bound(v.lb, -math.inf):g}, {_bound(v.ub, math.inf):g}]"
         for v in block.component_data_objects(pyo.Var, descend_into=True)
         if not v.fixed
     }
+
+
+def _bound(value: float | None, infinite: float) -> float:
+    return infinite if value is None else value

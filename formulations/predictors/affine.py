@@ -58,7 +58,10 @@ class EmbeddedAffine(AbstractEmbedded):
             coordinate = x.coordinate(column.feature)
             if column.table is not None:
                 assert isinstance(coordinate, Category | Ranked)  # noqa: S101 - tables exist for levels only
-                forms.append(coordinate.tabulate({k: weight * column.table[k] for k in coordinate.ranks}))
+                table = column.table
+                # A level that the pipeline fails on is NaN here, and a row of embed() keeps it off.
+                values = {k: 0.0 if math.isnan(table[k]) else weight * table[k] for k in coordinate.ranks}
+                forms.append(coordinate.tabulate(values))
             elif coordinate.is_point:
                 value = float(column.evaluate([x.numeric(column.feature).interval.lower])[0])
                 forms.append(LinearForm(weight * value))
@@ -84,7 +87,8 @@ class EmbeddedAffine(AbstractEmbedded):
             elif column.table is not None:
                 table = tables.setdefault(column.feature, {})
                 for k, value in enumerate(column.table):
-                    table[k] = table.get(k, 0.0) + weight * value
+                    if not math.isnan(value):
+                        table[k] = table.get(k, 0.0) + weight * value
             elif weight != 0.0:
                 slope, offset = column.affine()
                 slopes[column.feature] = slopes.get(column.feature, 0.0) + weight * slope
@@ -97,6 +101,6 @@ class EmbeddedAffine(AbstractEmbedded):
         for name, table in tables.items():
             levels = x.reach[name]
             assert isinstance(levels, Levels)  # noqa: S101 - tables exist for levels only
-            values = [table[k] for k in levels.ranks]
+            values = [table[k] for k in levels.ranks if k in table]
             low, high = low + min(values), high + max(values)
         return (low, high) if not math.isnan(low + high) else (-math.inf, math.inf)

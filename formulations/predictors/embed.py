@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ceopt.formulations.factual import Factual
+from ceopt.formulations.linear import Rows
 from ceopt.formulations.predictors.affine import EmbeddedAffine
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.predictor import Predictor
@@ -84,5 +85,9 @@ def embed(
     predictor = model if isinstance(model, Predictor) else read(model, x.space)
     name = formulation_of(predictor, formulation)
     if isinstance(predictor.core, Affine):
-        return EmbeddedAffine(predictor, x)
-    return FORMULATIONS["trees"][name](predictor, x, too_far=too_far)
+        block: AbstractEmbedded = EmbeddedAffine(predictor, x)
+    else:
+        block = FORMULATIONS["trees"][name](predictor, x, too_far=too_far)
+    for column, ranks in predictor.unseen.items():
+        Rows(block, "never_seen").add(column, x.coordinate(column).indicator(ranks), upper=0.0)
+    return block

@@ -67,6 +67,17 @@ class Predictor:
         """Class labels in the model's own order; None for a regressor."""
         return self.core.labels
 
+    @property
+    def unseen(self) -> dict[str, frozenset[int]]:
+        """Per column, the ranks of levels that the pipeline was not fitted on and fails on: no answer can hold them."""
+        found: dict[str, frozenset[int]] = {}
+        for column in self.encoding.columns:
+            if column.feature is not None and column.table is not None:
+                ranks = frozenset(rank for rank, value in enumerate(column.table) if value != value)  # noqa: PLR0124
+                if ranks:
+                    found[column.feature] = ranks
+        return found
+
     def score(self, coordinates: ArrayLike) -> NDArray[np.float64]:
         """Return the scores of rows given as coordinates (n, d) in the order of the space: (n,) or (n, K)."""
         return self.core.score(self.encoding.matrix(coordinates))

@@ -21,12 +21,13 @@ argmax      >= 2     the label of the largest score, the first of them on ties
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ceopt.formulations.predictors.stacked import StackedTrees
 from ceopt.formulations.predictors.tree import Floats, Tree, as_numbers
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
@@ -163,6 +164,7 @@ class TreeEnsemble:
     decision: Decision
     probability: Probability | None
     n_inputs: int
+    _stacked: StackedTrees = field(repr=False)
 
     def __init__(
         self,
@@ -199,7 +201,7 @@ class TreeEnsemble:
                 raise InvalidValueError(who, f"a positive {name}", f"{name} is {number}", "Give one above 0.")
         _set(self, trees=read, base=np.broadcast_to(b, widths[0]).copy(), right_gap=right_gap, divisor=divisor)
         _set(self, input_dtype=_one_of(who, "input_dtype", str(np.dtype(input_dtype)), _WIDTHS))
-        _set(self, n_inputs=used if n_inputs is None else n_inputs)
+        _set(self, n_inputs=used if n_inputs is None else n_inputs, _stacked=StackedTrees(read))
         _head(self, who, widths[0], labels, decision, probability)
 
     @property
@@ -215,16 +217,11 @@ class TreeEnsemble:
 
     def apply(self, x: ArrayLike) -> NDArray[np.intp]:
         """Return the node of the leaf reached in each tree, (n, trees)."""
-        seen = self.seen(x)
-        return np.stack([tree.apply(seen) for tree in self.trees], axis=1)
+        return self._stacked.apply(self.seen(x))
 
     def score(self, x: ArrayLike) -> Floats:
         """Return the scores, (n,) if there is one and (n, K) else, added up in the library's order."""
-        seen = self.seen(x)
-        total = np.tile(self.base, (len(seen), 1))
-        for tree in self.trees:
-            total += tree.value[tree.apply(seen)]
-        total /= self.divisor
+        total = self._stacked.sums(self.seen(x), self.base) / self.divisor
         return total[:, 0] if self.n_scores == 1 else total
 
     def predict(self, x: ArrayLike) -> NDArray[Any]:

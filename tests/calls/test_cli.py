@@ -305,7 +305,7 @@ def test_the_demonstration_prints_verified_answers():
 
 
 def test_an_interrupt_is_not_a_traceback(files, monkeypatch):
-    def stopping(prepared, row, *, query_id=None):
+    def stopping(prepared, row, *, query_id=None, **_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ceopt.batch, "search", stopping)

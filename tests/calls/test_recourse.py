@@ -96,7 +96,7 @@ def test_a_bad_row_is_one_row_with_a_reason(recourse, people):
 
 
 def test_an_unforeseen_failure_is_that_rows_reason(recourse, people, monkeypatch):
-    def failing(prepared, row, *, query_id=None):
+    def failing(prepared, row, *, query_id=None, **_):
         if query_id == "bob":
             raise ZeroDivisionError("in the middle")
         return search(prepared, row, query_id=query_id)
@@ -112,7 +112,7 @@ def interrupted(monkeypatch, at):
     """Make the search raise Ctrl-C at the call of that number; list who was asked."""
     asked = []
 
-    def stopping(prepared, row, *, query_id=None):
+    def stopping(prepared, row, *, query_id=None, **_):
         if len(asked) == at:
             raise KeyboardInterrupt
         asked.append(query_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import enumeration as by_hand
@@ -19,7 +20,9 @@ from ceopt.formulations.space import Feature
 N = 5
 
 
-def successive(problem: Problem, how: Diversity, formulation: str = "auto", *, order: Any = ("embed", "rules", "cost")) -> list[Any]:
+def successive(
+    problem: Problem, how: Diversity, formulation: str = "auto", *, order: Any = ("embed", "rules", "cost")
+) -> list[Any]:
     """Return up to N (cost, point), excluding each before the next."""
     model, found = program(problem, formulation, order=order), []
     while len(found) < N:
@@ -44,7 +47,7 @@ def agrees(problem: Problem, found: list[Any], expected: list[float], key: Calla
     costs = [cost for cost, _ in found]
     assert len(costs) == min(N, len(expected))
     assert all(same(a, b) for a, b in zip(costs, expected, strict=False)), f"{costs} {expected}"
-    assert all(b >= a - 1e-6 for a, b in zip(costs, costs[1:], strict=False))
+    assert all(b >= a - 1e-6 for a, b in pairwise(costs))
     assert len({key(point) for _, point in found}) == len(found)
     assert problems.keeps(problem, np.array([point for _, point in found]).reshape(-1, len(problem.space))).all()
 
@@ -54,7 +57,7 @@ def support(problem: Problem) -> Callable[[Any], Any]:
 
 
 def cell(problem: Problem, model: Any) -> Callable[[Any], Any]:
-    """Key of a point: its cell between the cuts that the program knows, or its level; columns that no tree cuts have one."""
+    """Key of a point: per column its cell between the cuts that the program knows, or its level."""
     cuts = {name: [right for _, right in getattr(c, "keys", [])] for name, c in model.x.coordinates.items()}
 
     def one(feature: Feature, value: float) -> float:
@@ -71,7 +74,7 @@ def test_pool_of_cells(problem: Problem) -> None:
 
 
 def represented(problem: Problem, model: Any) -> by_hand.Ranking:
-    """Leave out moves that the program does not hold: inside the cell of the factual, of a number without a coordinate."""
+    """Leave out moves that the program does not hold: of a number without a coordinate, inside the factual's cell."""
     key, home = cell(problem, model), cell(problem, model)(problem.point)
     free = [f.is_finite or model.x.coordinates[f.name].variable is not None for f in problem.space]
     ranking = problems.enumerate_all(problem)
@@ -116,6 +119,6 @@ def test_research_forms_differ_by_their_own_decisions(formulation: str, problem:
     costs = [cost for cost, _ in found]
     first = problems.enumerate_all(problem).best
     assert same(costs[0] if costs else None, first)
-    assert all(b >= a - 1e-6 for a, b in zip(costs, costs[1:], strict=False))
+    assert all(b >= a - 1e-6 for a, b in pairwise(costs))
     keys = [tuple(problem.model.apply(by_hand.identity(problem.space, p[None, :]))[0]) + tuple(p) for _, p in found]
     assert len(set(keys)) == len(keys)

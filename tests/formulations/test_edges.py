@@ -88,7 +88,9 @@ def test_a_threshold_just_inside_is_one() -> None:
 
 
 def test_levels_that_all_go_one_way_are_no_split() -> None:
-    space = FeatureSpace([Feature("job", kind="categorical", levels=(1, 2, 3)), Feature("b", kind="integer", mutable=False)])
+    space = FeatureSpace(
+        [Feature("job", kind="categorical", levels=(1, 2, 3)), Feature("b", kind="integer", mutable=False)]
+    )
     m = pyo.ConcreteModel()
     m.x = Factual(space, {"job": 2, "b": 1})
     m.p = embed(TreeEnsemble([stump(0.5), stump(3.5)], n_inputs=2), m.x)
@@ -155,10 +157,10 @@ def test_thresholds_that_look_alike_are_two_cuts() -> None:
 def test_cuts_of_different_scaled_columns_meet() -> None:
     """Two matrix columns read one raw column; equal thresholds in raw units are one cut."""
     space = FeatureSpace([Feature("a", kind="integer", lower=0, upper=20)])
-    double = FunctionTransformer(lambda X: X)  # noqa: E731 - nothing to read: refused below
+    double = FunctionTransformer(lambda X: X)
+    unread, x = make_pipeline(double, DecisionTreeRegressor()).fit([[0.0], [1.0]], [0, 1]), Factual(space, {"a": 1})
     with pytest.raises(UnsupportedModelError):
-        x = Factual(space, {"a": 1})
-        embed(make_pipeline(double, DecisionTreeRegressor().fit([[0.0], [1.0]], [0, 1])), x)
+        embed(unread, x)
     grid = np.arange(21.0)[:, None]
     plain = DecisionTreeRegressor().fit(grid, (grid[:, 0] > 7).astype(float))
     scaled = make_pipeline(StandardScaler(), DecisionTreeRegressor()).fit(grid, (grid[:, 0] > 7).astype(float))
@@ -197,13 +199,21 @@ def test_nothing_lies_between_cuts_that_are_closer_than_the_gap(formulation: str
 
 
 # ---- a narrower reach than the space's ------------------------------------------------------------------------------
-@pytest.mark.parametrize("cost", [L0(), L1(scale="none"), L2(scale="none", squared=True), Linf(scale="none"), Changes()])
+@pytest.mark.parametrize(
+    "cost", [L0(), L1(scale="none"), L2(scale="none", squared=True), Linf(scale="none"), Changes()]
+)
 def test_a_reach_that_leaves_only_another_value_is_charged(cost: Any) -> None:
     space = FeatureSpace(
-        [Feature("a", kind="continuous"), Feature("s", kind="ordinal", levels=(1, 2, 3)), Feature("c", kind="categorical", levels=(1, 2))]
+        [
+            Feature("a", kind="continuous"),
+            Feature("s", kind="ordinal", levels=(1, 2, 3)),
+            Feature("c", kind="categorical", levels=(1, 2)),
+        ]
     )
     m = pyo.ConcreteModel()
-    m.x = Factual(space, {"a": 1.0, "s": 1, "c": 1}, reach={"a": Interval(3.0, 3.0), "s": Levels((2,)), "c": Levels((1,))})
+    m.x = Factual(
+        space, {"a": 1.0, "s": 1, "c": 1}, reach={"a": Interval(3.0, 3.0), "s": Levels((2,)), "c": Levels((1,))}
+    )
     m.cost = pyo.Objective(expr=cost.build(m.x))
     expected = {"L0": 3, "L1": 2 + 1 + 1, "L2": 4 + 1 + 1, "Linf": 2, "Changes": 3}[type(cost).__name__]
     assert solve(m).objective == pytest.approx(expected)
@@ -235,7 +245,11 @@ def test_intervals_round_to_members(low: float, width: int, step: float | None, 
             interval.narrowed(low, high)
 
 
-@given(kind=st.sampled_from(["linear", "square", "fixed"]), down=st.sampled_from([0.0, 0.5, 2.0]), budget=st.sampled_from([0.25, 1.0, 4.0]))
+@given(
+    kind=st.sampled_from(["linear", "square", "fixed"]),
+    down=st.sampled_from([0.0, 0.5, 2.0]),
+    budget=st.sampled_from([0.25, 1.0, 4.0]),
+)
 def test_a_price_says_how_far_a_budget_goes(kind: Any, down: float, budget: float) -> None:
     price = Price(kind, down, 3.0)
     for far, sign in zip(price.farthest(budget), (-1.0, 1.0), strict=True):
@@ -277,9 +291,17 @@ def test_rows_without_variables() -> None:
 @pytest.mark.parametrize(
     ("act", "error", "match"),
     [
-        (lambda m: embed(Affine([1.0], 0.0), {"a": 1}), InvalidTypeError, "a Factual block"),
-        (lambda m: embed(Affine([1.0], 0.0), m.x, formulation="leaf"), UnknownNameError, "'leaf'. Choose from: auto, affine"),
-        (lambda m: embed(TreeEnsemble([stump(1.0)]), m.x, formulation="affine"), UnknownNameError, "ordered, misic, leaf"),
+        (lambda _: embed(Affine([1.0], 0.0), {"a": 1}), InvalidTypeError, "a Factual block"),
+        (
+            lambda m: embed(Affine([1.0], 0.0), m.x, formulation="leaf"),
+            UnknownNameError,
+            "'leaf'. Choose from: auto, affine",
+        ),
+        (
+            lambda m: embed(TreeEnsemble([stump(1.0)]), m.x, formulation="affine"),
+            UnknownNameError,
+            "ordered, misic, leaf",
+        ),
         (lambda m: m.x.raw["b"], UnknownNameError, "column is 'b'"),
         (lambda m: m.x.is_level["a", 1], InvalidTypeError, "'a' is continuous"),
         (lambda m: m.x.is_level["a"], InvalidValueError, "a column and a level"),
@@ -287,20 +309,20 @@ def test_rows_without_variables() -> None:
         (lambda m: Reaches(m.p, "good"), InvalidTypeError, "the model is a regressor"),
         (lambda m: impose(Linear({"b": 1.0}, "<=", 1.0), m.x), UnknownNameError, "'b'"),
         (lambda m: impose(3, m.x), InvalidTypeError, "one is 3"),
-        (lambda m: MaxChanges(-1), InvalidValueError, "k is -1"),
-        (lambda m: MaxChanges(1, count="rows"), UnknownNameError, "features, columns"),
-        (lambda m: Linear({"a": 1.0}, "<", 1.0), UnknownNameError, "'<'"),
-        (lambda m: Linear({}, "<=", 1.0), InvalidValueError, "a coefficient"),
-        (lambda m: Linear({"a": math.nan}, "<=", 1.0), InvalidValueError, "a is nan"),
-        (lambda m: Changes(count="rows"), UnknownNameError, "features, columns"),
-        (lambda m: L1(scale="median"), UnknownNameError, "mad, std, range, none"),
-        (lambda m: L1(scale={"a": 0.0}), InvalidValueError, "scale['a'] is 0.0"),
+        (lambda _: MaxChanges(-1), InvalidValueError, "k is -1"),
+        (lambda _: MaxChanges(1, count="rows"), UnknownNameError, "features, columns"),
+        (lambda _: Linear({"a": 1.0}, "<", 1.0), UnknownNameError, "'<'"),
+        (lambda _: Linear({}, "<=", 1.0), InvalidValueError, "a coefficient"),
+        (lambda _: Linear({"a": math.nan}, "<=", 1.0), InvalidValueError, "a is nan"),
+        (lambda _: Changes(count="rows"), UnknownNameError, "features, columns"),
+        (lambda _: L1(scale="median"), UnknownNameError, "mad, std, range, none"),
+        (lambda _: L1(scale={"a": 0.0}), InvalidValueError, "scale['a'] is 0.0"),
         (lambda m: L1(scale={"b": 1.0}).build(m.x), UnknownNameError, "'b'"),
         (lambda m: L1(scale={}).build(m.x), InvalidValueError, "column 'a' has none"),
-        (lambda m: L1() + L2(), InvalidTypeError, "by way of its square"),
-        (lambda m: -1.0 * L1(), InvalidValueError, "the factor is -1.0"),
-        (lambda m: parse_cost("l3"), UnknownNameError, "l0, l1, l2"),
-        (lambda m: parse_cost(3), InvalidTypeError, "cost is 3"),
+        (lambda _: L1() + L2(), InvalidTypeError, "by way of its square"),
+        (lambda _: -1.0 * L1(), InvalidValueError, "the factor is -1.0"),
+        (lambda _: parse_cost("l3"), UnknownNameError, "l0, l1, l2"),
+        (lambda _: parse_cost(3), InvalidTypeError, "cost is 3"),
     ],
 )
 def test_misuse_is_refused_by_name(act: Any, error: type[Exception], match: str) -> None:

@@ -15,7 +15,7 @@ from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Linf
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, OtherThan
-from ceopt.solvers import Result, Status, solve
+from ceopt.solvers import Result, solve
 
 FOLDER = Path(__file__).parents[1] / "golden"
 
@@ -41,7 +41,9 @@ def cost_of(inputs: Any, names: tuple[str, ...]) -> AbstractCost:
     return named[inputs["cost"]]
 
 
-def answer(inputs: Any, model: Any, target: Any, margin: float = 0.0, formulation: str = "auto") -> tuple[Result, Any, Any]:
+def answer(
+    inputs: Any, model: Any, target: Any, margin: float = 0.0, formulation: str = "auto"
+) -> tuple[Result, Any, Any]:
     """Solve one instance; return the result, the cost and the point."""
     space = columns(inputs)
     cost = cost_of(inputs, space.names)
@@ -86,7 +88,9 @@ def test_multiclass_linear(instance: Any) -> None:
         near = {k: (min(v - 9.0, 0.0), v + 9.0) for k, v in enumerate(inputs["x0"])}
         boxed = inputs | {"lower": [near[k][0] for k in near], "upper": [near[k][1] for k in near]}
         _, other, _ = answer(boxed, model, OtherThan(expected["current_class"]), inputs["margin"])
-        assert other == pytest.approx(expected["any_other_class_cost"], abs=instance["tol"]["any_other_class_cost"], rel=0)
+        assert other == pytest.approx(
+            expected["any_other_class_cost"], abs=instance["tol"]["any_other_class_cost"], rel=0
+        )
 
 
 @pytest.mark.parametrize("formulation", ["ordered", "misic", "leaf"])

@@ -80,7 +80,9 @@ def least(x0: list[float], moves: Any, w: Any, gap: float, cost: str) -> float |
 def test_boxes_equal_closed_forms(box: Any, name: str) -> None:
     x0, lower, upper, scale, w, gap = box
     names = "abcd"[: len(x0)]
-    space = FeatureSpace([Feature(n, kind="continuous", lower=l, upper=u) for n, l, u in zip(names, lower, upper, strict=True)])
+    space = FeatureSpace(
+        [Feature(n, kind="continuous", lower=l, upper=u) for n, l, u in zip(names, lower, upper, strict=True)]
+    )
     room = np.where(np.array(w) > 0, np.subtract(upper, x0), np.subtract(x0, lower)) / np.array(scale)
     expected = least(x0, room, np.array(w) * scale, gap, name)
     scales = dict(zip(names, scale, strict=True))

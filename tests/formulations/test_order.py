@@ -134,7 +134,10 @@ def test_a_clone_grows_by_itself() -> None:
 
 
 @settings(max_examples=15)
-@given(problem=problems.tree_problems(most=3), order=st.sampled_from([("embed", "rules", "cost"), ("raw", "rules", "embed", "cost")]))
+@given(
+    problem=problems.tree_problems(most=3),
+    order=st.sampled_from([("embed", "rules", "cost"), ("raw", "rules", "embed", "cost")]),
+)
 def test_any_solver_of_pyomo(problem: Problem, order: tuple[str, ...]) -> None:
     model = program(problem, order=order)
     assume(rows(model))  # Pyomo's interfaces find no solution of a model without variables

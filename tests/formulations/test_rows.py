@@ -66,7 +66,9 @@ def test_levels_are_ordered() -> None:
 
 
 def test_levels_out_of_reach_have_no_variable() -> None:
-    up, down = (Feature("size", kind="ordinal", levels=("S", "M", "L"), direction=d) for d in ("increasing", "decreasing"))
+    up, down = (
+        Feature("size", kind="ordinal", levels=("S", "M", "L"), direction=d) for d in ("increasing", "decreasing")
+    )
     fixed = Feature("job", kind="categorical", levels=(1, 2), mutable=False)
     m = at([up, fixed], size="M", job=2)
     assert list(variables(m)) == ["at_least[size,L]"]
@@ -129,11 +131,16 @@ def test_moves_and_their_floors(age: int, floors: list[str]) -> None:
 def test_a_move_one_way_has_no_room_the_other_way() -> None:
     m = at([Feature("a", kind="continuous", upper=9, direction="increasing")], a=2.0)
     m.x.coordinate("a").moves()
-    assert variables(m) == {"x[a]": "Reals [2, 9]", "up[a]": "NonNegativeReals [0, 7]", "down[a]": "NonNegativeReals [0, 0]"}
+    assert variables(m) == {
+        "x[a]": "Reals [2, 9]",
+        "up[a]": "NonNegativeReals [0, 7]",
+        "down[a]": "NonNegativeReals [0, 0]",
+    }
 
 
 @pytest.mark.parametrize(
-    ("age", "floor"), [(35, "-1 cut[age,'37'] +1 moved[age] >= 0"), (40, "+1 cut[age,'37'] -1 cut[age,'50'] +1 moved[age] >= 1")]
+    ("age", "floor"),
+    [(35, "-1 cut[age,'37'] +1 moved[age] >= 0"), (40, "+1 cut[age,'37'] -1 cut[age,'50'] +1 moved[age] >= 1")],
 )
 def test_moved_permits_a_move(age: int, floor: str) -> None:
     m = aged(age)
@@ -259,7 +266,11 @@ def test_splits_on_levels(formulation: str, expected: list[str]) -> None:
 
 def test_scores_of_a_forest_are_means_from_each_trees_least_leaf() -> None:
     m = at([AGE], age=35)
-    trees = [BY_AGE, {"value": 3.0}, {"feature": 0, "threshold": 37.5, "left": {"value": 1.0}, "right": {"value": -1.0}}]
+    trees = [
+        BY_AGE,
+        {"value": 3.0},
+        {"feature": 0, "threshold": 37.5, "left": {"value": 1.0}, "right": {"value": -1.0}},
+    ]
     m.p = embed(TreeEnsemble(trees, 2.0, divisor=2, labels=("no", "yes")), m.x)
     assert text(m.p.score["yes"]) == "+1.5 leaf[0,3] +2.5 leaf[0,4] +1 leaf[2,1] +1.5"
     assert text(m.p.score["no"]) == "+2.5 leaf[0,1] +1 leaf[0,3] +1 leaf[2,2] -5"
@@ -276,7 +287,11 @@ def test_equal_siblings_are_one_leaf_and_equal_cuts_one_binary() -> None:
 
 # ---- decisions ------------------------------------------------------------------------------------------------------
 def line(target: Any, margin: float = 0.25, *, low: float = 0.0, **options: Any) -> Any:
-    m = at([Feature("a", kind="continuous", lower=low, upper=9), Feature("b", kind="continuous", lower=0, upper=9)], a=1, b=1)
+    m = at(
+        [Feature("a", kind="continuous", lower=low, upper=9), Feature("b", kind="continuous", lower=0, upper=9)],
+        a=1,
+        b=1,
+    )
     m.p = embed(Affine([1.0, -2.0], 0.5, **options), m.x)
     m.v = Reaches(m.p, target, margin=margin)
     return m
@@ -371,7 +386,11 @@ def test_l0_is_linear_in_the_decisions() -> None:
     m = aged(40)
     assert text(L0().build(m.x)) == "-1 cut[age,'37'] +1 cut[age,'50'] +1"
     m = at([JOB, SIZE, HOME], job=30, size="M", home="own")
-    job, size, home = "+4 level[job,10] +4 level[job,20]", "+5 at_least[size,L] -1 at_least[size,M]", "-1 level[home,own]"
+    job, size, home = (
+        "+4 level[job,10] +4 level[job,20]",
+        "+5 at_least[size,L] -1 at_least[size,M]",
+        "-1 level[home,own]",
+    )
     assert text(L0().build(m.x)) == f"{size} {home} {job} +2"
 
 
@@ -443,7 +462,10 @@ def test_max_changes() -> None:
     m.few, m.narrow = impose(MaxChanges(2), m.x), impose(MaxChanges(2, count="columns"), m.x)
     assert rows(m.few) == ["+1 at_least[size,M] -1 level[job,30] +1 moved[wage] <= 1"]
     assert rows(m.narrow) == ["+1 at_least[size,M] -2 level[job,30] +1 moved[wage] <= 0"]
-    assert rows(m.x, "moved_up", "moved_down") == ["+1 down[wage] -4 moved[wage] <= 0", "-5 moved[wage] +1 up[wage] <= 0"]
+    assert rows(m.x, "moved_up", "moved_down") == [
+        "+1 down[wage] -4 moved[wage] <= 0",
+        "-5 moved[wage] +1 up[wage] <= 0",
+    ]
 
 
 def test_max_changes_where_nothing_can_change() -> None:
@@ -486,7 +508,10 @@ def test_a_no_good_over_a_coordinate_makes_its_move_exact() -> None:
     assert rows(m, "differs") == ["-1 moved[wage] >= 0"]
     exclude(m, m.x, {"wage": 4.0}, "support")
     assert rows(m, "differs") == ["+1 moved[wage] >= 1", "-1 moved[wage] >= 0"]
-    assert rows(m.x, "least") == ["-0.009 direction[wage,down] +1 down[wage] >= 0", "-0.009 direction[wage,up] +1 up[wage] >= 0"]
+    assert rows(m.x, "least") == [
+        "-0.009 direction[wage,down] +1 down[wage] >= 0",
+        "-0.009 direction[wage,up] +1 up[wage] >= 0",
+    ]
 
 
 def test_a_no_good_over_another_forms_binaries() -> None:

@@ -167,7 +167,7 @@ def test_infrequent_grouping_is_refused(data, encoder, option):
 
 
 @pytest.mark.parametrize("encoder", [OneHotEncoder(), OrdinalEncoder()])
-def test_a_level_that_the_encoder_has_not_seen_is_refused(data, encoder):
+def test_a_level_that_the_encoder_has_not_seen_is_known_to_be_out_of_reach(data, encoder):
     few = data.only("home", "job")
     space = FeatureSpace(
         [few.space["home"], Feature("job", kind="categorical", levels=(*few.space["job"].levels, "poet"))]
@@ -175,8 +175,12 @@ def test_a_level_that_the_encoder_has_not_seen_is_refused(data, encoder):
     prepared = make_column_transformer((encoder, ["job", "home"]))
     model = make_pipeline(prepared, TREE).fit(few.frame, data.two)
 
-    with pytest.raises(UnsupportedModelError, match=r"'job' has 'poet'. Remove it: space.update\('job', levels=\['cl"):
-        read(model, space)
+    predictor = read(model, space)
+    assert predictor.unseen == {"job": frozenset({len(few.space["job"].levels)})}
+
+    strangers = FeatureSpace([few.space["home"], Feature("job", kind="categorical", levels=("poet", "sailor"))])
+    with pytest.raises(UnsupportedModelError, match=r"column 'job' has none, '(poet|sailor)' among them"):
+        read(model, strangers)
 
 
 def test_a_level_that_is_encoded_as_nan_is_refused(data):

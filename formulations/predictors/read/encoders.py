@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ceopt.formulations.predictors.read.trace import Rule, Trace, refuse
+from ceopt.formulations.predictors.read.trace import Rule, Trace, UnseenLevelError, refuse
 from ceopt.formulations.space.encoding import Column
 
 __all__ = ["ENCODERS", "check_encoder", "unseen_levels"]
@@ -50,11 +50,14 @@ def unseen_levels(encoder: Any, before: Trace) -> None:
         for rank, value in enumerate(before.levels_seen(place)):
             if value not in known:
                 level = before.space[column.feature].levels[rank]
-                kept = [each for each in before.space[column.feature].levels if each != level]
-                raise refuse(
-                    f"levels that {type(encoder).__name__} was fitted on", f"column {column.feature!r} has {level!r}",
-                    f"Remove it: space.update({column.feature!r}, levels={kept!r}).",
-                )  # fmt: skip
+                error = UnseenLevelError(
+                    "The model reader",
+                    f"levels that {type(encoder).__name__} was fitted on",
+                    f"column {column.feature!r} has none, {level!r} among them",
+                    "Give the space the levels that the model was fitted on.",
+                )
+                error.unseen = (column.feature, rank)
+                raise error
 
 
 def _one_hot(encoder: Any, before: Trace, output: Any) -> Sequence[Column]:  # noqa: ARG001

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.read.encoders import ENCODERS, check_encoder, unseen_levels
 from ceopt.formulations.predictors.read.identities import IDENTITIES
 from ceopt.formulations.predictors.read.scalers import SCALERS
-from ceopt.formulations.predictors.read.trace import Rule, Trace, dense, probe, refuse, width
+from ceopt.formulations.predictors.read.trace import Rule, Trace, UnseenLevelError, dense, probe, refuse, width
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
@@ -72,14 +73,27 @@ def encode(steps: Sequence[Any], estimator: Any, space: FeatureSpace) -> Encodin
     UnsupportedModelError
         Columns of model and space differ, a step or option is not exact, or the pipeline's own result differs.
     """
-    coordinates = probe(space)
+    unseen: dict[str, set[int]] = {}
+    while True:
+        coordinates = probe(space, unseen)
+        try:
+            return _checked(_traced(steps, estimator, space, coordinates), coordinates, unseen)
+        except UnseenLevelError as error:
+            name, rank = error.unseen
+            unseen.setdefault(name, set()).add(rank)
+            if len(unseen[name]) == len(space[name].levels):
+                raise
+
+
+def _traced(steps: Sequence[Any], estimator: Any, space: FeatureSpace, coordinates: NDArray[np.float64]) -> Trace:
+    """Follow rows, given as coordinates, through all steps."""
     frame = space.frame([dict(zip(space.names, row, strict=True)) for row in coordinates.tolist()])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn", all-missing columns, float width
         trace = _start([*steps, estimator], frame, space)
         for step in steps:
             trace = _follow(step, trace)
-    return _checked(trace, coordinates)
+    return trace
 
 
 def _start(steps: Sequence[Any], frame: pd.DataFrame, space: FeatureSpace) -> Trace:
@@ -179,8 +193,8 @@ def _run(step: Any, trace: Trace) -> Any:
         ) from error  # fmt: skip
 
 
-def _checked(trace: Trace, coordinates: NDArray[np.float64]) -> Encoding:
-    """Read the tables off the last output, and compare the encoding with it."""
+def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str, AbstractSet[int]]) -> Encoding:
+    """Read the tables off the last output, and compare the encoding with it; an unseen level is encoded as NaN."""
     space, rows = trace.space, dense(trace.data)
     try:
         values = rows.astype(np.float64)
@@ -203,6 +217,8 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64]) -> Encoding:
                         "finite codes for levels", f"column {column.feature!r} level {level!r} is encoded as {value}",
                         "Remove the level from the space, or fit the encoder with it.",
                     )  # fmt: skip
+            without = unseen.get(column.feature, set())
+            table = tuple(np.nan if rank in without else value for rank, value in enumerate(table))
             complete = Column(column.feature, table=table, dtype=dtype)
         else:
             complete = dataclasses.replace(column, dtype=dtype)

@@ -6,7 +6,8 @@ numbers is compared with them bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
@@ -18,7 +19,7 @@ from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
-__all__ = ["Rule", "Trace", "dense", "probe", "refuse", "width"]
+__all__ = ["Rule", "Trace", "UnseenLevelError", "dense", "probe", "refuse", "width"]
 
 _RANDOM_ROWS: Final = 32  # so that levels of two columns with as many levels do not move together
 
@@ -56,15 +57,23 @@ Rule: TypeAlias = Callable[[Any, Trace, Any], Sequence[Column]]
 """(fitted step, what it sees, its own output) -> the columns of the output."""
 
 
+@final
+class UnseenLevelError(UnsupportedModelError):
+    """A category has a level that an encoder was not fitted on; ``unseen`` is (column, rank)."""
+
+    unseen: tuple[str, int]
+
+
 def refuse(needs: str, but: str, then: str) -> UnsupportedModelError:
     """Return the error of a reader."""
     return UnsupportedModelError("The model reader", needs, but, then)
 
 
-def probe(space: FeatureSpace) -> NDArray[np.float64]:
+def probe(space: FeatureSpace, unseen: Mapping[str, AbstractSet[int]]) -> NDArray[np.float64]:
     """Return coordinates (n, d) whose row ``r`` holds level ``r`` of each category that has so many, and more rows.
 
-    Numbers take their least, greatest and middle value (around 0 where there is no bound), then random ones between.
+    A level in ``unseen`` is replaced by the first that is not: the pipeline would fail on it. Numbers take their least,
+    greatest and middle value (around 0 where there is no bound), then random ones between.
     """
     rng = np.random.default_rng(0)
     known = max([3, *(len(feature.levels) for feature in space)])
@@ -73,7 +82,10 @@ def probe(space: FeatureSpace) -> NDArray[np.float64]:
     for j, feature in enumerate(space):
         if feature.is_finite:
             count = len(feature.levels)
-            rows[:, j] = np.concatenate([np.arange(known) % count, rng.integers(count, size=_RANDOM_ROWS)])
+            ranks = np.concatenate([np.arange(known) % count, rng.integers(count, size=_RANDOM_ROWS)])
+            without = unseen.get(feature.name, set())
+            seen = next((rank for rank in range(count) if rank not in without), 0)
+            rows[:, j] = np.where(np.isin(ranks, list(without)), seen, ranks)
             continue
         low, high = feature.lower, feature.upper
         if not np.isfinite(low):
