@@ -31,7 +31,6 @@ from tqdm import tqdm
 
 import ceopt.search
 from ceopt.datasets.bunch import Bunch
-from ceopt.referee import Referee
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -145,23 +144,27 @@ def size_of(compiled: Any) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def predictions() -> Iterator[list[float]]:
-    """Note the seconds of each call of the user's own model."""
-    seen: list[float] = []
-    predict = Referee.predict
+def clocked(owner: Any, method: str) -> Iterator[dict[str, float]]:
+    """Add up the wall and CPU seconds that are spent in a method, calls within calls once."""
+    spent, depth = {"wall": 0.0, "cpu": 0.0}, [0]
+    original = getattr(owner, method)
 
-    def noted(self: Referee, frame: pd.DataFrame) -> Any:
-        began = time.perf_counter()
+    def noted(*args: Any, **words: Any) -> Any:
+        wall, cpu = time.perf_counter(), time.process_time()
+        depth[0] += 1
         try:
-            return predict(self, frame)
+            return original(*args, **words)
         finally:
-            seen.append(time.perf_counter() - began)
+            depth[0] -= 1
+            if not depth[0]:
+                spent["wall"] += time.perf_counter() - wall
+                spent["cpu"] += time.process_time() - cpu
 
-    Referee.predict = noted  # type: ignore[method-assign]
+    setattr(owner, method, noted)
     try:
-        yield seen
+        yield spent
     finally:
-        Referee.predict = predict  # type: ignore[method-assign]
+        setattr(owner, method, original)
 
 
 def spread(seconds: Sequence[float], digits: int = 3) -> str:

@@ -76,6 +76,7 @@ def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.Dat
         A setting, target, rule, cost or solver that does not exist or does not fit; a model that cannot be represented.
     """
     began = time.perf_counter()
+    referee = Referee(model, space)
     predictor = read(model, space)
     checked = settings.check(space, predictor.labels)
     formulation_of(predictor, checked.formulation)
@@ -89,7 +90,7 @@ def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.Dat
             coordinates = coordinates[~np.isin(coordinates[:, space.names.index(name)], list(ranks))]
         scores = predictor.score(coordinates)
         favoured = coordinates[slack(predictor.core, scores, checked.target) > 0]
-    return Prepared(predictor, Referee(model, space), space, checked, favoured, time.perf_counter() - began)
+    return Prepared(predictor, referee, space, checked, favoured, time.perf_counter() - began)
 
 
 def search(prepared: Prepared, row: Any, *, query_id: Any = None, keep_on_interrupt: bool = True) -> SolutionSet:

@@ -98,7 +98,7 @@ def _write(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return str(value) if isinstance(value, str) else value
     if isinstance(value, float):
-        return round(value, 12) if math.isfinite(value) else {"float": repr(value)}
+        return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value) and not (len(value) == 1 and next(iter(value)) in _MARKS):
             return {key: _write(part) for key, part in value.items()}

@@ -11,6 +11,7 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from pyomo.common.collections import ComponentMap
+from pyomo.common.gc_manager import PauseGC
 
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.problem import ProblemClass, Vector
@@ -275,7 +276,8 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
         raise InvalidTypeError(
             "compile_model", "a Pyomo model", f"it got {type(model).__name__}", "Build a ConcreteModel."
         )
-    return CompiledModel(model, [member for var in data for member in _members(var)])
+    with PauseGC():  # the walk makes many small objects that all die
+        return CompiledModel(model, [member for var in data for member in _members(var)])
 
 
 def _members(var: Any) -> list[Any]:

@@ -220,7 +220,9 @@ class HighsSession:
         """Return HiGHS's status, the best point and the proved bound, in the model's own units."""
         highs, library = self._highs, self._library
         highs.clearSolver()
-        highs.setOptionValue("time_limit", max(deadline - time.perf_counter(), 1e-3))
+        # HiGHS counts its limit from the start of the run for a MIP, but over all runs so far for an LP or a QP
+        spent = 0.0 if self._compiled.integer.any() else highs.getRunTime()
+        highs.setOptionValue("time_limit", spent + max(deadline - time.perf_counter(), 1e-3))
         highs.setOptionValue("mip_rel_gap", gap)
         if start:
             at = np.array(list(start), dtype=np.int32)
@@ -247,7 +249,7 @@ class HighsSession:
             with switch.listening():
                 highs.run()
         finally:
-            highs.setCallback(None, None)  # else a cycle through C++ would keep the session alive
+            highs.setCallback(None, None)  # else the caller's functions would live as long as the session
         status, info = highs.getModelStatus(), highs.getInfo()
         has_point = info.primal_solution_status == library.SolutionStatus.kSolutionStatusFeasible
         x = np.array(highs.getSolution().col_value, dtype=np.float64) if has_point else None

@@ -52,8 +52,10 @@ class Row:
     @property
     def is_broken_constant(self) -> bool:
         """Whether this is a false statement about constants."""
+        if self.columns:
+            return False
         slack = _TOLERANCE * max(1.0, *(abs(b) for b in (self.lower, self.upper) if math.isfinite(b)), 0.0)
-        return not self.columns and not self.lower - slack <= 0.0 <= self.upper + slack
+        return not self.lower - slack <= 0.0 <= self.upper + slack
 
 
 @final
@@ -85,7 +87,7 @@ class Walker:
         try:
             lower, body, upper = constraint.to_bounded_expression(evaluate_bounds=True)
         except (ValueError, TypeError) as error:
-            raise _not_a_number(f"constraint {constraint.name!r}", str(error)) from error
+            raise _not_a_number(constraint, str(error)) from error
         if lower is None and upper is None:
             return None
         try:
@@ -94,8 +96,8 @@ class Walker:
             raise _not_linear(constraint) from error
         if repn.nonlinear is not None:
             raise _not_linear(constraint)
-        columns, values = self._terms(repn.linear, f"constraint {constraint.name!r}")
-        constant = _number(repn.constant, f"constraint {constraint.name!r}")
+        columns, values = self._terms(repn.linear, constraint)
+        constant = _number(repn.constant, constraint)
         return Row(
             constraint,
             -math.inf if lower is None else float(lower) - constant,
@@ -106,7 +108,6 @@ class Walker:
 
     def objective(self, objective: Any) -> Objective:
         """Return the coefficients of a linear or quadratic objective."""
-        who = f"objective {objective.name!r}"
         try:
             repn = self._quadratic.walk_expression(objective.expr)
         except KeyError as error:
@@ -117,18 +118,21 @@ class Walker:
         quadratic: dict[tuple[int, int], float] = {}
         for (first, second), value in (repn.quadratic or {}).items():
             i, j = sorted((order[first], order[second]), reverse=True)
-            quadratic[i, j] = quadratic.get((i, j), 0.0) + _number(value, who)
-        columns, values = self._terms(repn.linear, who)
+            quadratic[i, j] = quadratic.get((i, j), 0.0) + _number(value, objective)
+        columns, values = self._terms(repn.linear, objective)
         return Objective(
-            _number(repn.constant, who),
+            _number(repn.constant, objective),
             dict(zip(columns, values, strict=True)),
             {pair: value for pair, value in quadratic.items() if value},
         )
 
-    def _terms(self, linear: dict[int, Any], who: str) -> tuple[list[int], list[float]]:
-        order = self.recorder.var_order
-        values = [_number(value, who) for value in linear.values()]
-        return [order[key] for key, value in zip(linear, values, strict=True) if value], [v for v in values if v]
+    def _terms(self, linear: dict[int, Any], component: Any) -> tuple[list[int], list[float]]:
+        order, columns, values = self.recorder.var_order, [], []
+        for key, value in linear.items():
+            if number := _number(value, component):
+                columns.append(order[key])
+                values.append(number)
+        return columns, values
 
 
 def refuse_foreign_components(model: Any, who: str = "compile_model") -> None:
@@ -146,19 +150,22 @@ def refuse_foreign_components(model: Any, who: str = "compile_model") -> None:
             )
 
 
-def _number(value: Any, who: str) -> float:
+def _number(value: Any, component: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, ArithmeticError) as error:
-        raise _not_a_number(who, str(value)) from error
+        raise _not_a_number(component, str(value)) from error
     if not math.isfinite(number):
-        raise _not_a_number(who, str(number))
+        raise _not_a_number(component, str(number))
     return number
 
 
-def _not_a_number(who: str, what: str) -> InvalidValueError:
+def _not_a_number(component: Any, what: str) -> InvalidValueError:
     return InvalidValueError(
-        "compile_model", "finite coefficients", f"{who} has {what}", "Give every Param and fixed Var a finite value."
+        "compile_model",
+        "finite coefficients",
+        f"{component.ctype.__name__.lower()} {component.name!r} has {what}",
+        "Give every Param and fixed Var a finite value.",
     )
 
 

@@ -35,6 +35,11 @@ def test_a_good_answer_passes(model, space, person):
     assert report.to_frame().to_dict("list") == {"rank": [1], "valid": [True], "prediction": ["good"], "broken": [()]}
 
 
+@pytest.mark.parametrize("change", [{"income": 9.0}, {"age": 99}, {"loan": 0.0}, {"loan": 50.0}, {"size": "S"}])
+def test_a_bound_may_be_reached(model, space, person, change):
+    assert one(model, space, person, change).ok is True
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [

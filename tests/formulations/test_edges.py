@@ -21,8 +21,9 @@ from ceopt.formulations.constraints import Linear, MaxChanges
 from ceopt.formulations.coordinates import Price
 from ceopt.formulations.costs import L0, L1, L2, Changes, Linf, parse_cost
 from ceopt.formulations.linear import LinearForm, Rows, total
-from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.formulations.predictors import Affine, Predictor, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.space.encoding import Column, Encoding, Step
 from ceopt.formulations.space.reach import Interval, Levels
 from ceopt.formulations.targets import AtLeast
 from ceopt.solvers import Status, solve
@@ -80,6 +81,18 @@ def test_thresholds_outside_the_reach_are_no_cuts(formulation: str, threshold: f
     assert m.p.score.expr == (1.0 if threshold < 0 else 0.0)
     assert rows(m) == []
     assert variables(m) == {}
+
+
+@pytest.mark.parametrize(("threshold", "score"), [(1.0, 0.0), (-0.5, 1.0)])
+def test_thresholds_that_a_clipped_column_never_crosses(threshold: float, score: float) -> None:
+    clip = (Step("at_least", np.float64(0.0)), Step("at_most", np.float64(1.0)))
+    space = FeatureSpace([Feature("a", kind="continuous")])
+    predictor = Predictor(TreeEnsemble([stump(threshold)]), Encoding((Column("a", clip),), ("a",)), None, space)
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, {"a": 5.0})
+    m.p = embed(predictor, m.x)
+    assert m.p.score.expr == score
+    assert predictor.score([[5.0], [-5.0]]).tolist() == [score, score]
 
 
 def test_a_threshold_just_inside_is_one() -> None:

@@ -6,12 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import problems
 import pyomo.environ as pyo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import Problem, assert_answers, program
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Linf
@@ -157,3 +162,45 @@ def test_a_weight_on_a_fixed_column_is_a_constant() -> None:
     m.x = Factual(space, {"a": 3.0, "b": 0.0})
     m.p = embed(Affine([2.0, 1.0], -10.0), m.x)
     assert str(m.p.score.expr) == "-4.0 + x.x[b]"
+
+
+# ---- scaled and encoded columns -------------------------------------------------------------------------------------
+def fitted() -> tuple[Any, FeatureSpace, pd.DataFrame]:
+    rng = np.random.default_rng(5)
+    data = pd.DataFrame(
+        {
+            "wage": rng.normal(30.0, 9.0, 90),
+            "age": rng.integers(18, 80, 90),
+            "job": rng.choice(["cook", "nurse", "miner"], 90),
+        }
+    )
+    y = np.where(data["wage"] + 9 * (data["job"] == "cook") > 33, "good", "bad")
+    encode = ColumnTransformer([("n", StandardScaler(), ["wage", "age"]), ("c", OneHotEncoder(), ["job"])])
+    return make_pipeline(encode, LogisticRegression()).fit(data, y), FeatureSpace.infer(data), data
+
+
+def test_the_score_of_a_pipeline_is_its_decision_function() -> None:
+    model, space, data = fitted()
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, data.iloc[[0]])
+    m.p = embed(model, m.x)
+    for k, wanted in enumerate(model.decision_function(data)):
+        m.x.place(space.row(data.iloc[[k]]))
+        assert pyo.value(m.p.score["good"]) == pytest.approx(wanted, rel=1e-9)
+        assert pyo.value(m.p.score["bad"]) == pytest.approx(-wanted, rel=1e-9)
+
+
+def test_the_range_of_a_score_is_attained() -> None:
+    model, space, data = fitted()
+    space = space.update("age", direction="increasing")
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, data.iloc[[0]])
+    m.p = embed(model, m.x)
+    wages = [space["wage"].lower, space["wage"].upper]
+    corners = pd.DataFrame(
+        [(w, a, j) for w in wages for a in (data["age"][0], space["age"].upper) for j in space["job"].levels],
+        columns=data.columns,
+    )
+    scores = model.decision_function(corners)
+    assert m.p.range_of([1.0]) == pytest.approx((scores.min(), scores.max()), rel=1e-9)
+    assert m.p.range_of([-2.0]) == pytest.approx((-2 * scores.max(), -2 * scores.min()), rel=1e-9)

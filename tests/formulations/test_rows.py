@@ -354,6 +354,12 @@ def test_big_m_of_trees_is_the_extreme_of_each_trees_leaves() -> None:
         "+4 leaf[0,2] +4 leaf[1,2] -6.5 wins[z] >= 0",
         "+5 leaf[0,2] +5 leaf[1,2] -6.5 wins[y] >= 0",
     ]
+    m.mean = embed(TreeEnsemble([tree, tree], 1.0, divisor=2, labels=("x", "y", "z")), m.x)
+    m.w = Reaches(m.mean, {"y", "z"}, margin=0.5)
+    assert rows(m.w)[1:] == [
+        "+2 leaf[0,2] +2 leaf[1,2] -3.5 wins[z] >= 0",
+        "+2.5 leaf[0,2] +2.5 leaf[1,2] -3.5 wins[y] >= 0",
+    ]
 
 
 def test_a_label_of_two_shares_needs_half() -> None:

@@ -21,7 +21,7 @@ def knapsack(n: int = 12, rows: int = 3, seed: int = 0, *, scale: float = 1.0, m
         range(rows), rule=lambda m, i: sum(weight[i][j] * m.y[j] for j in range(n)) <= sum(weight[i]) // 2
     )
     sense = pyo.maximize if maximise else pyo.minimize
-    model.value = pyo.Objective(expr=sum(value[j] * model.y[j] for j in range(n)), sense=sense)
+    model.value = pyo.Objective(expr=sum(value[j] * model.y[j] for j in range(n)) + 5 * scale, sense=sense)
     return model
 
 

@@ -101,6 +101,18 @@ def test_set_data_moves_only_the_data() -> None:
         c.set_data(m.x0, {0: 1, 7: 2})
 
 
+def test_whole_data_do_not_make_the_program_an_integer_program() -> None:
+    m = pyo.ConcreteModel()
+    m.x0, m.x = pyo.Var(domain=pyo.Integers), pyo.Var(bounds=(0, 9))
+    m.c = pyo.Constraint(expr=m.x >= m.x0)
+    c = compile_model(m, [m.x0])
+    assert c.problem_class is ProblemClass.LP
+    c.set_data(m.x0, 4)
+    c.load([4, 4.5])
+    assert type(m.x0.value) is int
+    assert (m.x0.value, m.x.value) == (4, 4.5)
+
+
 def test_append_adds_a_row_and_a_column() -> None:
     m = small()
     c = compile_model(m, [m.x0])

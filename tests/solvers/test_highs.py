@@ -61,6 +61,9 @@ def test_small_costs_beside_great_ones_are_still_minimised() -> None:
     outcome = HighsSession(compiled).solve()
     assert outcome.objective == pytest.approx(brute(compiled), rel=1e-6, abs=0)
     assert outcome.status is Status.OPTIMAL
+    session = HighsSession(compiled)
+    first, second = session.solve(), session.solve()
+    assert [o for _, o, _ in first.incumbents] == [o for _, o, _ in second.incumbents]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -132,6 +135,24 @@ def _infeasible_with_an_unbounded_relaxation() -> Any:
     return m
 
 
+def _pigeons() -> Any:
+    """Four pigeons in three holes: feasible as an LP, unbounded in x, infeasible in integers."""
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(domain=pyo.Integers), pyo.Var(range(4), range(3), domain=pyo.Binary)
+    m.each = pyo.Constraint(range(4), rule=lambda m, p: sum(m.y[p, :]) == 1)
+    m.hole = pyo.Constraint(range(3), rule=lambda m, h: sum(m.y[:, h]) <= 1 + 0.1 * m.y[0, 0])
+    m.o = pyo.Objective(expr=m.x)
+    return m
+
+
+def _unbounded_qp_with_rows() -> Any:
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(), pyo.Var()
+    m.c = pyo.Constraint(expr=(-1, m.x + m.y, None))
+    m.o = pyo.Objective(expr=(m.x - 1) ** 2 - m.y)
+    return m
+
+
 def _infeasible_qp() -> Any:
     m = _unbounded_qp()
     m.c = pyo.Constraint([1, 2], rule=lambda m, k: m.x + m.y == k)
@@ -153,6 +174,8 @@ def _constants() -> Any:
         (_unbounded_milp, Status.UNBOUNDED),
         (_unbounded_qp, Status.UNBOUNDED),
         (_infeasible_with_an_unbounded_relaxation, Status.INFEASIBLE),
+        (_pigeons, Status.INFEASIBLE),
+        (_unbounded_qp_with_rows, Status.UNBOUNDED),
         (_infeasible_qp, Status.INFEASIBLE),
         (_constants, Status.INFEASIBLE),
     ],
@@ -166,6 +189,27 @@ def test_unbounded_and_infeasible_are_told_apart(build: Callable[[], Any], statu
         assert outcome.objective is None
         assert outcome.bound is None
         assert outcome.message
+
+
+def test_a_far_optimum_of_a_qp_is_not_taken_for_unbounded() -> None:
+    m = _unbounded_qp()
+    m.floor = pyo.Constraint(expr=m.x + m.y >= -1e6)
+    outcome = HighsSession(compile_model(m)).solve()
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(-1e6 - 1 - 0.25, rel=1e-9)
+
+
+def test_a_limit_counts_from_the_start_of_each_solve() -> None:
+    """HiGHS itself adds up the time of all its runs of an LP."""
+    rng = np.random.default_rng(0)
+    a, c = rng.uniform(1, 60, (30, 60)).tolist(), rng.uniform(1, 2, 60).tolist()
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(60), bounds=(0, 1))
+    m.r = pyo.Constraint(range(30), rule=lambda m, i: sum(w * m.x[j] for j, w in enumerate(a[i])) <= sum(a[i]) / 2)
+    m.o = pyo.Objective(expr=sum(w * m.x[j] for j, w in enumerate(c)), sense=pyo.maximize)
+    session = HighsSession(compile_model(m))
+    while session._highs.getRunTime() < 0.3:
+        assert session.solve(time_limit_s=0.2).status is Status.OPTIMAL
 
 
 def test_a_limit_keeps_the_incumbent_and_the_bound(hard: Any) -> None:
