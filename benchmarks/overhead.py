@@ -9,7 +9,8 @@ import common
 import numpy as np
 
 from ceopt.referee import Referee
-from ceopt.search import Prepared, prepare, search
+from ceopt.prepare import Prepared, prepare
+from ceopt.search import search
 from ceopt.settings import Settings
 from ceopt.solvers.highs import HighsSession
 from ceopt.start import StartSearch
@@ -21,7 +22,7 @@ PARTS = ("build", "lower", "check", "rest", "predict", "start", "solve")
 
 
 def measure(prepared: Prepared, row: Any) -> dict[str, float]:
-    """Return seconds by part; ``overhead`` is all but the search for a start, the solver and the model's own predict."""
+    """Return seconds by part; ``overhead`` is all but the start, the solver and the model's own predict."""
     with (
         common.clocked(StartSearch, "run") as start,
         common.clocked(HighsSession, "solve") as solve,
@@ -83,11 +84,12 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
     text = (
         f"{settings['rows']} people per model after a first one, the model read once. Overhead is everything but the "
         "search for a start, the solver and the model's own `predict`: program, arrays, session, decoding, rule checks "
-        f"and what no timing names. Each row is asked {settings['repeats']} times; its own time is the least of them, as "
-        "other jobs run on the machine. CPU time is what the program itself needs; wall time holds the waiting for other "
-        "jobs too. Milliseconds; the parts are medians of wall time.\n\n"
+        f"and what no timing names. Each row is asked {settings['repeats']} times; its own time is the least of them, "
+        "as other jobs run on the machine. CPU time is what the program itself needs; wall time holds the waiting for "
+        "other jobs too. Milliseconds; the parts are medians of wall time.\n\n"
         + common.markdown_table(
-            ["data", "model", "rows", "overhead, CPU: median / 90 % / worst", "wall", "wall, all repeats", *PARTS], lines)
+            ["data", "model", "rows", "overhead, CPU: median / 90 % / worst", "wall", "wall, all repeats", *PARTS],
+            lines)
         + "\n\n"
         + "\n".join(f"- {key.replace('_', ' ')}: {value:.3g}" for key, value in totals.items())
     )  # fmt: skip

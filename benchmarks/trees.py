@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.recourse import recourse_program
-from ceopt.search import Prepared, prepare, search
+from ceopt.prepare import Prepared, prepare
+from ceopt.search import search
 from ceopt.settings import Settings
 from ceopt.solvers import compile_model
 from ceopt.solvers.highs import HighsSession

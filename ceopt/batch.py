@@ -11,7 +11,8 @@ import joblib
 import pandas as pd
 
 from ceopt.cohort import Cohort
-from ceopt.search import Prepared, search
+from ceopt.prepare import Prepared
+from ceopt.search import search
 from ceopt.solution import SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 from ceopt.status import Status

@@ -149,7 +149,7 @@ def export(
 ) -> None:
     """Write the program of one row for any solver, and beside it what each name in it stands for."""
     from ceopt.formulations.recourse import recourse_program
-    from ceopt.search import prepare
+    from ceopt.prepare import prepare
     from ceopt.settings import Settings
     from ceopt.solvers import write
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ceopt.search import prepare, search
+from ceopt.prepare import prepare
+from ceopt.search import search
 from ceopt.settings import Settings
 
 if TYPE_CHECKING:

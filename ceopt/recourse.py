@@ -15,7 +15,7 @@ from tqdm import tqdm
 from ceopt.batch import answers, no_answer, resumed, until_interrupted
 from ceopt.cohort import Cohort
 from ceopt.formulations.targets import Labels, ProbabilityOf, Target
-from ceopt.search import Prepared, prepare
+from ceopt.prepare import Prepared, prepare
 from ceopt.settings import Settings, whole
 from ceopt.solution import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError

@@ -38,8 +38,8 @@ _SAMPLES, _IMPROVED, _CLIMBS, _STEPS = 1500, 6, 5, 60
 _TASTE = 0.5
 #: A point is cheaper if its price is less by more than this share.
 _CHEAPER = 1e-9
-#: Rows that are scored at once.
-_ROWS = 20_000
+#: Rows that are scored between two looks at the clock.
+_ROWS = 4000
 
 
 @final
@@ -98,7 +98,7 @@ class StartSearch:
         for feature in space:
             part, home = reach[feature.name], factual[feature.name]
             if isinstance(part, Levels):
-                values = set(map(float, part.ranks)) - set(map(float, self.predictor.unseen.get(feature.name, ())))
+                values = set(map(float, part.ranks))
             elif trees is not None:
                 values = ends[feature.name]
             else:
@@ -132,6 +132,10 @@ def _corners(ladders: Ladders, trees: tuple[PrunedTree, ...]) -> Rungs:
     return points
 
 
+def _parts(order: Rungs) -> list[Rungs]:
+    return np.array_split(order, max(1, math.ceil(len(order) / _ROWS)))
+
+
 class _Search:
     """Points on the ladders that reach the target and keep the rules, the cheapest per set of changed columns."""
 
@@ -156,8 +160,8 @@ class _Search:
         order = np.argsort(prices, kind="stable")
         order = order[prices[order] > 0]
         kept = 0
-        for part in np.array_split(order, max(1, math.ceil(len(order) / _ROWS))):
-            if kept >= _IMPROVED or self._late():
+        for part in _parts(order):
+            if kept >= _IMPROVED:
                 break
             for k in part[self._slacks(points[part]) >= 0]:
                 kept += self._keep(points[k], prices[k])
@@ -201,7 +205,7 @@ class _Search:
             costs = self.ladders.price(trials)
             order = np.argsort(costs, kind="stable")
             order = order[(costs[order] < price * (1.0 - _CHEAPER)) & (costs[order] > 0)]
-            for part in np.array_split(order, max(1, math.ceil(len(order) / _ROWS))):
+            for part in _parts(order):
                 for k in part[self._slacks(trials[part]) >= 0]:
                     if self._keep(trials[k], costs[k]):
                         return trials[k], float(costs[k])
@@ -223,7 +227,13 @@ class _Search:
         return True
 
     def _slacks(self, points: Rungs) -> NDArray[np.float64]:
-        return self.slack(self.ladders.values(points)) if len(points) else np.zeros(0)
+        slacks = np.full(len(points), -math.inf)
+        for first in range(0, len(points), _ROWS):
+            if self._late():
+                break
+            part = slice(first, first + _ROWS)
+            slacks[part] = self.slack(self.ladders.values(points[part]))
+        return slacks
 
     def _late(self) -> bool:
         return time.perf_counter() > self.deadline

@@ -63,7 +63,8 @@ class LinearForm:
 
 def total(forms: Iterable[LinearForm]) -> LinearForm:
     """Return the sum of many forms without building the intermediate ones."""
-    constant, terms = 0.0, []
+    constant = 0.0
+    terms: list[tuple[float, Any]] = []
     for form in forms:
         constant += form.constant
         terms.extend(form.terms)

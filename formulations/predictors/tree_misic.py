@@ -81,13 +81,13 @@ class MisicTrees(AbstractForest):
             previous = cut
         left, right = Rows(self, "left"), Rows(self, "right")
         for tree, pairs in zip(self.trees, self._variables, strict=True):
-            for k, (cut, lefts, rights) in enumerate(tree.nodes):
-                if cut not in below:
-                    side, names[cut] = self.goes_right(cut)
-                    below[cut] = side.complement()
-                index = (tree.position, k, *names[cut])
-                left.add(index, _sum(pairs, lefts) + below[cut].scaled(-1.0), upper=0.0)
-                right.add(index, _sum(pairs, rights) + below[cut], upper=1.0)
+            for k, (split, lefts, rights) in enumerate(tree.nodes):
+                if split not in below:
+                    side, names[split] = self.goes_right(split)
+                    below[split] = side.complement()
+                index = (tree.position, k, *names[split])
+                left.add(index, _sum(pairs, lefts) + below[split].scaled(-1.0), upper=0.0)
+                right.add(index, _sum(pairs, rights) + below[split], upper=1.0)
 
     def _tie(self, cut: NumberCut, index: tuple[Any, ...], below: LinearForm) -> None:
         coordinate, (last, first) = self.x.numeric(cut.name), cut.key

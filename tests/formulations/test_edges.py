@@ -273,6 +273,22 @@ def test_a_price_says_how_far_a_budget_goes(kind: Any, down: float, budget: floa
     assert price.of(0.0) == 0.0
 
 
+def test_decimal_steps_never_pass_a_bound() -> None:
+    """0.1 + 2 * 0.1 > 0.3 and 0.3 - 0.1 < 0.2 in floats: neither is within the bound."""
+    assert Interval(0.0, 0.3, 0.1, 0.1).floor(0.3) == 0.1 + 0.1
+    assert Interval(0.2, 0.9, 0.1, 0.3).ceil(0.2) == 0.3
+
+
+@given(factor=st.sampled_from([0.0, 0.25, 4.0]), move=st.sampled_from([-2.0, 0.5]))
+def test_prices_of_a_sum_are_its_cost_in_one_column(factor: float, move: float) -> None:
+    space = FeatureSpace([Feature("a", kind="continuous", weight=(2.0, 3.0))])
+    for part in (L0(), L1(scale="none"), L2(scale="none", squared=True), Linf(scale="none")):
+        cost = factor * part + 2 * Changes()
+        (prices,) = cost.prices(space).values()
+        expected = factor * part.value(space, {"a": 1.0}, {"a": 1.0 + move}) + 2.0
+        assert sum(price.of(move) for price in prices) == pytest.approx(expected)
+
+
 # ---- linear forms ---------------------------------------------------------------------------------------------------
 def test_forms_add_scale_and_vanish() -> None:
     m = pyo.ConcreteModel()

@@ -1,0 +1,88 @@
+"""What does not depend on the person: the model as read, the user's own model, checked settings, favoured data."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import pandas as pd
+
+from ceopt.formulations.predictors.embed import formulation_of
+from ceopt.formulations.predictors.outcome import checked_margin, default_margin, require_probability, slack
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.read import read
+from ceopt.formulations.targets import ProbabilityOf
+from ceopt.referee import Referee
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.settings import CheckedSettings, Settings
+
+__all__ = ["Prepared", "prepare"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A model and settings that fit each other, ready for any number of people.
+
+    Parameters
+    ----------
+    predictor
+        The model as it was read.
+    referee
+        The user's own model, which has the last word.
+    space, settings
+        The columns, and every checked keyword.
+    margin, least_margin
+        Margin of the first program, and the one that a solver can be trusted with.
+    favoured
+        Rows of the data, as coordinates (n, d), that the model puts in the target; None without data.
+    read_s
+        Seconds that all this took.
+    """
+
+    predictor: Predictor
+    referee: Referee
+    space: FeatureSpace
+    settings: CheckedSettings
+    margin: float
+    least_margin: float
+    favoured: np.ndarray | None
+    read_s: float
+
+
+def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.DataFrame | None = None) -> Prepared:
+    """Read the model and check every setting against it and the space, before any work on a person.
+
+    Raises
+    ------
+    CeoptError
+        A setting, target, rule, cost or solver that does not exist or does not fit; a model that cannot be represented.
+    """
+    began = time.perf_counter()
+    referee = Referee(model, space)
+    predictor = read(model, space)
+    checked = settings.check(space, predictor.labels)
+    formulation_of(predictor, checked.formulation)
+    if isinstance(checked.target, ProbabilityOf):
+        require_probability(predictor.core)
+    favoured = None
+    if data is not None:
+        coordinates = space.coordinates(data)
+        for name, ranks in predictor.unseen.items():
+            coordinates = coordinates[~np.isin(coordinates[:, space.names.index(name)], list(ranks))]
+        scores = predictor.score(coordinates)
+        favoured = coordinates[slack(predictor.core, scores, checked.target) > 0]
+    return Prepared(
+        predictor=predictor,
+        referee=referee,
+        space=space,
+        settings=checked,
+        margin=checked_margin(checked.margin, predictor.core),
+        least_margin=default_margin(predictor.core),
+        favoured=favoured,
+        read_s=time.perf_counter() - began,
+    )
