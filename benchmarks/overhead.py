@@ -8,8 +8,8 @@ from typing import Any
 import common
 import numpy as np
 
-from ceopt.referee import Referee
 from ceopt.prepare import Prepared, prepare
+from ceopt.referee import Referee
 from ceopt.search import search
 from ceopt.settings import Settings
 from ceopt.solvers.highs import HighsSession

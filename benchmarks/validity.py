@@ -177,8 +177,8 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
         f"{settings['rows']} people per model whom it rejects, drawn with seed {settings['seed']}, "
         f"{settings['limit_s']} s each, cost l1, HiGHS on one thread. Each answer is put to the model's own `predict` "
         "and to the rules of the data's schema by code of this script. Infeasible rows are confirmed by the greatest "
-        "score in reach (linear models) or by Misic's form (trees). CPU seconds are what the row needs; wall seconds hold "
-        "the waiting for other jobs on the machine. Sizes are medians of the first program.\n\n"
+        "score in reach (linear models) or by Misic's form (trees). CPU seconds are what the row needs; wall seconds "
+        "hold the waiting for other jobs on the machine. Sizes are medians of the first program.\n\n"
         + common.markdown_table(head, lines)
         + "\n\n"
         + "\n".join(f"- {key.replace('_', ' ')}: {value if not isinstance(value, float) else f'{value:.1%}'}"

@@ -35,8 +35,8 @@ __all__ = ["search"]
 
 #: Times that a failed check may send the program back to the solver, for one answer.
 _REPAIRS = 6
-#: Share of the time that the search for a start may take, and its cap in seconds.
-_START_SHARE, _START_CAP_S = 0.1, 2.0
+#: Share of the time that the search for a start may take; its own limit is a count of rows, long before this.
+_START_SHARE = 0.25
 #: How many rows of the data the search for a start looks at.
 _START_ROWS = 2000
 
@@ -133,7 +133,7 @@ class _Search:
         if favoured is not None and len(favoured) > _START_ROWS:
             rng = np.random.default_rng(settings.random_state)
             favoured = favoured[np.sort(rng.choice(len(favoured), _START_ROWS, replace=False))]
-        deadline = began + min(_START_SHARE * settings.time_limit_s, _START_CAP_S)
+        deadline = began + _START_SHARE * settings.time_limit_s
         self.starts = StartSearch(prepared.predictor, self._slack_beyond_margin, settings.cost, settings.rules).run(
             self.factual, self.reach, favoured, seed=settings.random_state, deadline=deadline
         )

@@ -84,6 +84,12 @@ class Rows:
         if block.component(name) is None:
             block.add_component(name, pyo.Constraint(pyo.Any))
 
+    def drop(self, index: Any) -> None:
+        """Take a row out, if it is there, to write it anew."""
+        rows = self.block.component(self.name)
+        if index in rows:
+            del rows[index]
+
     def add(self, index: Any, form: LinearForm, *, lower: float | None = None, upper: float | None = None) -> None:
         """Add one row; ``lower == upper`` makes it an equation."""
         rows, body = self.block.component(self.name), form.expression()

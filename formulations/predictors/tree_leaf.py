@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import pyomo.environ as pyo
 
+from ceopt.formulations.coordinates.cells import TINY
 from ceopt.formulations.linear import LinearForm, Rows, total
 from ceopt.formulations.predictors.forest import AbstractForest
 from ceopt.solvers.manifest import Manifest
@@ -80,9 +81,9 @@ class LeafTrees(AbstractForest):
             (low, high), coordinate = admitted, self.x.numeric(name)
             coordinate.require_bounds("The leaf form")
             least, greatest, value = coordinate.interval.lower, coordinate.interval.upper, coordinate.raw()
-            if high < greatest:
+            if greatest - high >= TINY:
                 Rows(self, "not_above").add(index, value + on.scaled(greatest - high), upper=greatest)
-            if low > least:
+            if low - least >= TINY:
                 Rows(self, "not_below").add(index, value + on.scaled(least - low), lower=least)
             coordinate.claim(variable, 1, low, high)
 

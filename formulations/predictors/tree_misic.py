@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import pyomo.environ as pyo
 
+from ceopt.formulations.coordinates.cells import TINY
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.predictors.forest import AbstractForest
 from ceopt.formulations.predictors.pruning import Cut, NumberCut
@@ -93,8 +94,10 @@ class MisicTrees(AbstractForest):
         coordinate, (last, first) = self.x.numeric(cut.name), cut.key
         coordinate.require_bounds("Misic's form")
         value, low, high = coordinate.raw(), coordinate.interval.lower, coordinate.interval.upper
-        Rows(self, "not_above").add(index, value + below.scaled(high - last), upper=high)
-        Rows(self, "not_below").add(index, value + below.scaled(first - low), lower=first)
+        if high - last >= TINY:
+            Rows(self, "not_above").add(index, value + below.scaled(high - last), upper=high)
+        if first - low >= TINY:
+            Rows(self, "not_below").add(index, value + below.scaled(first - low), lower=first)
         ((_, variable),) = below.terms
         self._splits.append((cut.name, variable, last))
         coordinate.claim(variable, 1, low, last)

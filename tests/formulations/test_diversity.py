@@ -58,7 +58,8 @@ def support(problem: Problem) -> Callable[[Any], Any]:
 
 def cell(problem: Problem, model: Any) -> Callable[[Any], Any]:
     """Key of a point: per column its cell between the cuts that the program knows, or its level."""
-    cuts = {name: [right for _, right in getattr(c, "keys", [])] for name, c in model.x.coordinates.items()}
+    numbers = {name: c.cells.keys for name, c in model.x.coordinates.items() if hasattr(c, "cells")}
+    cuts = {name: [right for _, right in keys] for name, keys in numbers.items()}
 
     def one(feature: Feature, value: float) -> float:
         return value if feature.is_finite else float(np.searchsorted(cuts[feature.name], value, side="right"))

@@ -403,3 +403,29 @@ def test_violations_of_rules() -> None:
     assert Linear({"a": 1.0}, ">=", 3.5).violation(space, None, moved) == 0.5
     assert Linear({"a": 1.0}, "<=", 3.0 - 2e-6).violation(space, None, moved) == 0.0
     assert Linear({"a": 1.0}, "<=", 3.0 - 4e-6).violation(space, None, moved) > 0.0
+
+
+@pytest.mark.parametrize("formulation", ["ordered", "misic", "leaf"])
+def test_cuts_closer_than_the_solvers_tolerance_do_not_hide_a_better_answer(formulation: str) -> None:
+    """HiGHS 1.15 presolved b's move away: rows of a had coefficients of 1e-7, between the cuts 1.4999999 and 1.5."""
+    bounds = {"kind": "continuous", "lower": -1.75, "upper": 3.25}
+    space = FeatureSpace([Feature("a", direction="increasing", **bounds), Feature("b", **bounds)])
+    low, high = {"value": -2.0}, {"value": -1.0}
+    on_b = {"feature": 1, "threshold": 0.0, "left": low, "right": high}
+    near = {"feature": 0, "threshold": 0.0, "left": on_b, "right": low}
+    far = {"feature": 0, "threshold": 1.5, "left": low, "right": high}
+    tree = {"feature": 0, "threshold": 1.4999999, "left": near, "right": far}
+    model = pyo.ConcreteModel()
+    model.x = Factual(space, {"a": 0.0, "b": 0.0})
+    model.predictor = embed(TreeEnsemble([tree], input_dtype="float32"), model.x, formulation=formulation)
+    model.valid = Reaches(model.predictor, AtLeast(-1.5), margin=1e-5)
+    assert model.x.raw["a"] is not None
+    assert model.x.raw["b"] is not None
+    model.few = impose(MaxChanges(1), model.x)
+    model.cost = pyo.Objective(expr=l1(model.x))
+
+    result = solve(model)
+
+    assert result.objective == pytest.approx(0.0, abs=1e-9)
+    assert model.x.decoded()["a"] == 0.0
+    assert model.x.decoded()["b"] > 0.0

@@ -1,0 +1,90 @@
+"""Whether a numeric coordinate moves, as a binary: to count changes, to price them, to tell two answers apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+from ceopt.formulations.linear import LinearForm, Rows
+
+if TYPE_CHECKING:
+    from ceopt.formulations.coordinates.numeric import Numeric
+
+__all__ = ["Moved"]
+
+
+@final
+class Moved:
+    r"""The binary z of a coordinate that has left, or may leave, the factual.
+
+    .. math::
+        p \le (u - x^0) z, \quad n \le (x^0 - l) z, \quad z \ge 1 - [\text{home cell}] \text{ (z = 0 forbids a move)} \\
+        z = z^+ + z^-,\quad p \le (u - x^0) z^+,\quad n \le (x^0 - l) z^- \qquad\text{(directions)} \\
+        p \ge \epsilon z^+, \quad n \ge \epsilon z^- \qquad\text{(faithful: z = 1 forces one)}
+
+    p and n are the coordinate's moves up and down. Each part is written when it is first asked for.
+    """
+
+    __slots__ = ("_claims", "_exact", "_switches", "at", "variable")
+
+    def __init__(self, at: Numeric) -> None:
+        at.require_bounds("a count of changes")
+        self.at = at
+        self.variable: Any = at.block.moved[at.name]
+        self._claims = 0
+        self._switches: tuple[LinearForm, LinearForm] | None = None
+        self._exact = False
+        down, up = at.moves()
+        room_down, room_up = at.rooms
+        if room_up > 0:
+            Rows(at.block, "moved_up").add(at.name, up + self.form.scaled(-room_up), upper=0.0)
+        if room_down > 0:
+            Rows(at.block, "moved_down").add(at.name, down + self.form.scaled(-room_down), upper=0.0)
+        self.refresh()
+
+    @property
+    def form(self) -> LinearForm:
+        """The binary as a form."""
+        return LinearForm(0.0, ((1.0, self.variable),))
+
+    def refresh(self) -> None:
+        """Count leaving the home cell, and each claim that keeps the factual out, as a move.
+
+        The coordinate's own rows see a move across a cut to the solver's tolerance only.
+        """
+        at, home = self.at, self.at.cells.cell_of(self.at.x0)
+        if at.cells.keys and home is not None:
+            rows = Rows(at.block, "moved_floor")
+            rows.drop(at.name)
+            rows.add(at.name, self.form + at.cells.inside(home).complement().scaled(-1.0), lower=0.0)
+        for k, (variable, value, lower, upper) in enumerate(at.claims[self._claims :], start=self._claims):
+            if not lower <= at.x0 <= upper:
+                on = LinearForm(0.0, ((1.0, variable),))
+                form = self.form + (on if value else on.complement()).scaled(-1.0)
+                Rows(at.block, "moved_claim").add((at.name, k), form, lower=0.0)
+        self._claims = len(at.claims)
+
+    def directions(self) -> tuple[LinearForm, LinearForm]:
+        """Return a binary for each direction, (down, up), whose sum is z."""
+        if self._switches is None:
+            at, sides = self.at, []
+            for side, move, room in zip(("down", "up"), at.moves(), at.rooms, strict=True):
+                if room <= 0:
+                    sides.append(LinearForm())
+                    continue
+                switch = LinearForm(0.0, ((1.0, at.block.direction[at.name, side]),))
+                Rows(at.block, "most").add((at.name, side), move + switch.scaled(-room), upper=0.0)
+                sides.append(switch)
+            form = self.form.scaled(-1.0) + sides[0] + sides[1]
+            Rows(at.block, "one_direction").add(at.name, form, lower=0.0, upper=0.0)
+            self._switches = (sides[0], sides[1])
+        return self._switches
+
+    def make_exact(self) -> None:
+        """Let z = 1 force a move of at least the coordinate's least one."""
+        if self._exact:
+            return
+        self._exact = True
+        at = self.at
+        for side, switch, move in zip(("down", "up"), self.directions(), at.moves(), strict=True):
+            if switch.terms:
+                Rows(at.block, "least").add((at.name, side), move + switch.scaled(-at.least_move()), lower=0.0)
