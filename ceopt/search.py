@@ -35,6 +35,8 @@ __all__ = ["search"]
 
 #: Times that a failed check may send the program back to the solver, for one answer.
 _REPAIRS = 6
+#: First margin of a repair that began at none, as a share of the one that a solver can be trusted with.
+_FIRST_REPAIR = 1e-4
 #: Share of the time that the search for a start may take; its own limit is a count of rows, long before this.
 _START_SHARE = 0.25
 #: How many rows of the data the search for a start looks at.
@@ -206,7 +208,7 @@ class _Search:
     def _repair(self, point: dict[str, float], check: Check) -> None:
         """Bar the cell of a tree's answer; ask more of a linear score, and of rules that a rounding broke."""
         if isinstance(self.prepared.predictor.core, Affine) or check.broken:
-            self.margin = max(10.0 * self.margin, self.prepared.least_margin)
+            self.margin = max(10.0 * self.margin, _FIRST_REPAIR * self.prepared.least_margin)
         else:
             self.barred.append(point)
 

@@ -1,0 +1,36 @@
+"""The golden instances as spaces, costs and parameters, for tests of blocks and of calls alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Linf
+from ceopt.formulations.space import Feature, FeatureSpace
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def instances(family: str, *costs: str) -> list[Any]:
+    found = json.loads((FOLDER / f"{family}.json").read_text())["instances"]
+    kept = [i for i in found if i["inputs"]["cost"] in costs]
+    assert kept
+    return [pytest.param(i, id=i["id"]) for i in kept]
+
+
+def columns(inputs: Any) -> FeatureSpace:
+    d = len(inputs["x0"])
+    lower, upper = inputs.get("lower") or [-np.inf] * d, inputs.get("upper") or [np.inf] * d
+    bounds = [(float(l), float(u)) for l, u in zip(lower, upper, strict=True)]
+    return FeatureSpace([Feature(f"x{j}", kind="continuous", lower=l, upper=u) for j, (l, u) in enumerate(bounds)])
+
+
+def cost_of(inputs: Any, names: tuple[str, ...]) -> AbstractCost:
+    if inputs["cost"] == "mad":
+        return L1(scale=dict(zip(names, inputs["mad"], strict=True)))
+    named = {"l0": L0(), "l1": L1(scale="none"), "l2": L2(scale="none"), "linf": Linf(scale="none")}
+    return named[inputs["cost"]]
