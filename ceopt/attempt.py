@@ -167,6 +167,7 @@ class Attempts:
             formulation=settings.formulation,
             reach=reach,
             too_far=far,
+            all_cells=settings.n > 1,
         )
 
     def _start(

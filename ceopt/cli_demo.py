@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ceopt.cli_output import note, print_answers
 from ceopt.cohort import Cohort
 from ceopt.datasets import loans
@@ -13,7 +15,7 @@ from ceopt.recourse import Recourse
 __all__ = ["run_demo"]
 
 _PEOPLE = 4
-_RULES = (MaxChanges(3),)
+_RULES = (MaxChanges(1),)
 
 
 def run_demo() -> Cohort:
@@ -25,9 +27,13 @@ def run_demo() -> Cohort:
         space = space.update(name, mutable=False)  # advice for today, not for the years to come
     model = _pipeline(space).fit(book.data, book.target)
     rejected = book.data[model.predict(book.data) != book.favourable]
-    note(f"{len(rejected):,} people are rejected. The least change that turns the decision, for {_PEOPLE} of them:")
-    some = rejected.iloc[:: len(rejected) // _PEOPLE].head(_PEOPLE)
-    recourse = Recourse(model, space, target=book.favourable, n=2, constraints=_RULES, time_limit_s=10)
+    note(f"{len(rejected):,} people are rejected. Single changes that turn the decision, for {_PEOPLE} near the line:")
+    chances = model.predict_proba(rejected)[:, model.classes_.tolist().index(book.favourable)]
+    near = rejected.iloc[np.argsort(-chances, kind="stable")[: len(rejected) // 2]].sort_index()
+    some = near.iloc[:: len(near) // _PEOPLE].head(_PEOPLE)
+    recourse = Recourse(
+        model, space, target=book.favourable, n=3, diversity="support", constraints=_RULES, time_limit_s=10
+    )
     cohort = recourse.fit(book.data, book.target).explain(some, progress=True)
     print_answers(tuple(cohort), space)
     return cohort

@@ -51,7 +51,8 @@ def explain(
     ----------
     model
         A fitted scikit-learn classifier, regressor, pipeline or search object, or a representation of
-        ``ceopt.formulations.predictors``.
+        ``ceopt.formulations.predictors``. One that was fitted on a frame is given frames; one that was fitted on an
+        array is given the space's columns in the space's order.
     row
         The person in raw units: a Series, a dict or a one-row frame.
     space

@@ -121,8 +121,9 @@ class _Search:
         first = last = self._one_more()
         while last.answer is not None and len(self.answers) < self.settings.n:
             last = self._one_more()
-        if last.answer is None and self.answers and not last.proved:
-            first.reason = f"{len(self.answers)} answers, then: {last.reason}"
+        if last.answer is None and self.answers:
+            more = "Proved: there are no more." if last.proved else f"No more, as: {last.reason}"
+            first.reason = f"{first.reason} {more}".strip()
         complete = len(self.answers) == self.settings.n or last.proved
         return self._result(first, query_id, complete=complete)
 
@@ -147,13 +148,13 @@ class _Search:
         return slack(predictor.core, predictor.score(points), self.settings.target) - self.margin * (1.0 + 1e-6)
 
     def _budget(self) -> float | None:
-        """Return a cost that no answer will exceed: that of the n-th start, as the starts differ in their columns.
+        """Return a cost that no answer will exceed: that of the n-th start.
 
-        With rules that may ask for a move inside a cell, two starts may differ by such a move alone, which one barred
-        answer rules out together.
+        The starts change different columns, each to another cell or level, so an answer rules out one of them at most.
+        Not so with the leaf form, which tells cells apart only by the leaves that they reach.
         """
         n = self.settings.n
-        if len(self.starts) < n or (n > 1 and not all(rule.counts_only for rule in self.settings.rules)):
+        if len(self.starts) < n or (n > 1 and self.settings.formulation == "leaf"):
             return None
         return self.starts[n - 1][0]
 
@@ -249,7 +250,18 @@ class _Search:
             reason = f"No other point exists; the solver's failed the check: {tries.failures[-1]}."
             return _Found(Status.REJECTED, bound=tries.bound, reason=reason)
         proved = self.margin == self.prepared.margin  # what a larger margin leaves out was not searched
-        return _Found(Status.INFEASIBLE, reason="Proved: no recourse exists in this model.", proved=proved)
+        return _Found(Status.INFEASIBLE, reason=self._why_infeasible(), proved=proved)
+
+    def _why_infeasible(self) -> str:
+        """Say what was proved, and that bounds taken from the data are part of it."""
+        reason = "Proved: nothing in reach meets the target and every rule."
+        seen = [f.name for f in self.space if f.mutable and (f.lower_inferred or f.upper_inferred)]
+        if not seen:
+            return reason
+        some = ", ".join(seen[:3]) + (", ..." if len(seen) > 3 else "")
+        return (
+            f"{reason} The reach of {some} ends where the data did; space.update(name, lower=..., upper=...) widens it."
+        )
 
     def _out_of_time(self, tries: _Tries) -> _Found:
         spent = f"The time limit of {self.settings.time_limit_s:g} s is used up."

@@ -161,7 +161,13 @@ class SolutionSet:
     @overload
     def __getitem__(self, index: slice) -> tuple[Counterfactual, ...]: ...
     def __getitem__(self, index: int | slice) -> Counterfactual | tuple[Counterfactual, ...]:
-        return self.counterfactuals[index]
+        try:
+            return self.counterfactuals[index]
+        except IndexError:
+            why = f" {self.reason}" if self.reason else ""
+            raise IndexError(
+                f"No answer {index}: there are {len(self)}, and the status is {self.status}.{why}"
+            ) from None
 
     def to_frame(self) -> pd.DataFrame:
         """Return the answers in raw units and the columns' own dtypes, one row each, indexed by rank."""

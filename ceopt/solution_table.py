@@ -19,6 +19,8 @@ __all__ = ["headline", "rows", "shown", "to_html", "to_text"]
 
 #: Digits shown; the answer itself has all of them.
 _DIGITS = 6
+#: Share of a value that is rounding of floats, not a digit that somebody chose; and a gap that is none.
+_NOISE = 1e-12
 _HEAD = ("rank", "column", "from", "to", "cost", "gap")
 
 
@@ -36,7 +38,7 @@ def shown(value: Any, away_from: Any = None) -> str:
     exact = Decimal(value)
     place = Decimal(1).scaleb(min(exact.adjusted() - _DIGITS + 1, 0))
     number = isinstance(away_from, int | float) and not isinstance(away_from, bool)
-    if number and value != away_from:
+    if number and value != away_from and abs(value - float(f"{value:.{_DIGITS}g}")) > _NOISE * abs(value):
         rounded = exact.quantize(place, rounding=ROUND_CEILING if value > away_from else ROUND_FLOOR)
     else:
         rounded = exact.quantize(place)
@@ -56,7 +58,7 @@ def rows(result: SolutionSet) -> Iterator[tuple[str, str, str, str, str, str]]:
     """Give one row of text per change: rank, column, from, to, and with an answer's first change its cost and gap."""
     before = scalars(result.factual)
     for answer in result:
-        gap = "" if answer.gap is None else f"{max(answer.gap, 0.0):.1g}"
+        gap = "" if answer.gap is None else f"{answer.gap if answer.gap > _NOISE else 0.0:.1g}"
         head = (str(answer.rank), f"{answer.cost:.4g}", gap)
         for name in answer.changed:
             old, new = before[name], answer.values[name]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.costs.cost import move_of
-from ceopt.formulations.predictors.pruning import NumberCut, PrunedTree, prune
+from ceopt.formulations.predictors.pruning import NumberCut, PrunedTree, cuts_in_reach, prune
 from ceopt.formulations.predictors.representation import TreeEnsemble
 from ceopt.formulations.predictors.routing import route
 from ceopt.formulations.space.reach import Levels, Reach
@@ -73,7 +73,7 @@ class StartSearch:
             return []
         core = self.predictor.core
         trees = prune(route(self.predictor), reach) if isinstance(core, TreeEnsemble) else None
-        ladders = self._ladders(factual, reach, trees)
+        ladders = self._ladders(factual, reach, () if trees is None else cuts_in_reach(route(self.predictor), reach))
         rows = _WORK // (1 if trees is None else len(trees))
         search = _Search(ladders, self.slack, lambda point: self._keeps_rules(factual, point), rows, deadline)
         rng = np.random.default_rng(seed)
@@ -90,20 +90,22 @@ class StartSearch:
             key=lambda pair: pair[0],
         )
 
-    def _ladders(self, factual: Mapping[str, float], reach: Reach, trees: tuple[PrunedTree, ...] | None) -> Ladders:
+    def _ladders(self, factual: Mapping[str, float], reach: Reach, cuts: tuple[NumberCut, ...]) -> Ladders:
         """Return, per column, the values worth trying: ends of the model's cells, all levels, or even steps."""
         space, prices = self.predictor.space, self.cost.prices(self.predictor.space)
         ends: dict[str, set[float]] = {name: set() for name in space.names}
-        for tree in trees or ():
-            for cut in tree.cuts:
-                if isinstance(cut, NumberCut):
-                    ends[cut.name].update(value for value in cut.key if math.isfinite(value))
+        for cut in cuts:
+            # Of each cell the value nearest to the factual, so that two rungs are never in one cell.
+            left, right = cut.key
+            ends[cut.name].update(
+                [left] if right <= factual[cut.name] else [right] if left >= factual[cut.name] else cut.key
+            )
         rungs, costs = [], []
         for feature in space:
             part, home = reach[feature.name], factual[feature.name]
             if isinstance(part, Levels):
                 values = set(map(float, part.ranks))
-            elif trees is not None:
+            elif isinstance(self.predictor.core, TreeEnsemble):
                 values = ends[feature.name]
             else:
                 low = part.lower if math.isfinite(part.lower) else home - 10.0 * max(1.0, abs(home))

@@ -46,6 +46,7 @@ def recourse_program(
     formulation: str = "auto",
     reach: Reach | None = None,
     too_far: Callable[[Box], bool] | None = None,
+    all_cells: bool = False,
 ) -> RecourseProgram:
     r"""State "the least change for which the model decides otherwise" for one person.
 
@@ -65,6 +66,8 @@ def recourse_program(
         Values that each column may take, where narrower than the space says.
     too_far
         Drops leaves of trees by their box, where the caller knows that no answer lies there.
+    all_cells
+        Keep the splits of trees that decide nothing for this person, for answers that differ by any cell.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def recourse_program(
     """
     model = pyo.ConcreteModel(name="recourse")
     model.x = x = Factual(predictor.space, row, reach=reach)
-    model.predictor = embedded = embed(predictor, x, formulation=formulation, too_far=too_far)
+    model.predictor = embedded = embed(predictor, x, formulation=formulation, too_far=too_far, all_cells=all_cells)
     model.valid = valid = Reaches(embedded, target, margin=margin)
     model.rules = pyo.Block(concrete=True)
     for position, rule in enumerate(rules):

@@ -139,7 +139,7 @@ def _position(label: Any, labels: tuple[Any, ...]) -> int:
         # 1 == True in Python, but a class called True is not the class called 1.
         if known == label and isinstance(known, bool | np.bool_) == isinstance(label, bool | np.bool_):
             return k
-    raise UnknownNameError.among("target", "class of the model", label, labels)
+    raise UnknownNameError.among("target", "class", label, [repr(known) for known in labels])
 
 
 def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:

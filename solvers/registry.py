@@ -110,7 +110,10 @@ def choose(name: str, needed: ProblemClass) -> Solver:
     raise MissingLibraryError("solve", "a solver that is installed", wanted[0].why_not.rstrip("."), "Install it.")
 
 
-_ADVICE = {ProblemClass.MIQP: "SCIP and Gurobi solve MIQP; here, state a linear cost instead."}
+_ADVICE = {
+    ProblemClass.MIQP: "A quadratic cost beside whole numbers or levels is one: state a linear cost (l1, linf, l0), or "
+    "hand the model to SCIP or Gurobi through Pyomo."
+}
 
 
 def available() -> pd.DataFrame:

@@ -30,8 +30,6 @@ class AbstractRule(ABC):
     manifest: ClassVar[Manifest]
     #: Whether the check needs the factual.
     needs_factual: ClassVar[bool] = True
-    #: Whether the rule reads only which columns change, so that it never asks for a move inside a cell of a tree.
-    counts_only: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, space: FeatureSpace) -> None:

@@ -71,7 +71,6 @@ class MaxChanges(AbstractRule):
         reference="Maragno, Roeber & Birbil 2022, (5)",
         rule="MaxChanges",
     )
-    counts_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 0:

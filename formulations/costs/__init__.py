@@ -45,6 +45,8 @@ def parse_cost(cost: Any) -> AbstractCost:
     if isinstance(cost, AbstractCost):
         return cost
     if isinstance(cost, str):
+        # "L1" is the class's name, "l1" that of the same cost by default.
+        cost = cost.lower() if cost in {"L0", "L1", "L2"} else cost
         if cost not in COSTS:
             raise UnknownNameError.among("cost", "cost", cost, COSTS)
         return COSTS[cost]()

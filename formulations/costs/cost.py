@@ -114,6 +114,10 @@ class AbstractCost(ABC):
 
     __rmul__ = __mul__
 
+    def __radd__(self, other: object) -> AbstractCost:
+        # sum([L1(), Changes()]) begins at 0.
+        return self if other == 0 else NotImplemented
+
 
 @final
 @dataclass(frozen=True, slots=True)

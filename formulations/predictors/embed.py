@@ -33,12 +33,17 @@ def formulation_of(predictor: Predictor, name: str) -> str:
     if name == "auto":
         return next(iter(choices))
     if name not in choices:
-        raise UnknownNameError.among("embed", "formulation of this model", name, ["auto", *choices])
+        raise UnknownNameError.among("embed", "formulation", name, ["auto", *choices])
     return name
 
 
 def embed(
-    model: Any, x: Factual, *, formulation: str = "auto", too_far: Callable[[Box], bool] | None = None
+    model: Any,
+    x: Factual,
+    *,
+    formulation: str = "auto",
+    too_far: Callable[[Box], bool] | None = None,
+    all_cells: bool = False,
 ) -> AbstractEmbedded:
     """Put a fitted model into the program, on the person's coordinates.
 
@@ -52,6 +57,8 @@ def embed(
         "auto"; "affine" for linear models; "ordered", "misic" or "leaf" for trees.
     too_far
         Drops leaves by their box, where the caller knows that no answer lies there (trees only).
+    all_cells
+        Keep the splits that decide nothing for this person, so that answers can differ by any cell of the trees.
 
     Returns
     -------
@@ -87,7 +94,7 @@ def embed(
     if isinstance(predictor.core, Affine):
         block: AbstractEmbedded = EmbeddedAffine(predictor, x)
     else:
-        block = FORMULATIONS["trees"][name](predictor, x, too_far=too_far)
+        block = FORMULATIONS["trees"][name](predictor, x, too_far=too_far, all_cells=all_cells)
     for column, ranks in predictor.unseen.items():
         Rows(block, "never_seen").add(column, x.coordinate(column).indicator(ranks), upper=0.0)
     return block

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyomo.environ as pyo
 
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.pruning import Box, Cut, Leaf, LevelCut, NumberCut, PrunedTree, prune
+from ceopt.formulations.predictors.pruning import Box, Cut, Leaf, LevelCut, NumberCut, PrunedTree, cuts_in_reach, prune
 from ceopt.formulations.predictors.representation import TreeEnsemble
 from ceopt.formulations.predictors.routing import route
 
@@ -31,10 +32,24 @@ class AbstractForest(AbstractEmbedded):
     leaf_domain: Any = pyo.NonNegativeReals
 
     def __init__(
-        self, predictor: Predictor, x: Factual, manifest: Manifest, *, too_far: Callable[[Box], bool] | None = None
+        self,
+        predictor: Predictor,
+        x: Factual,
+        manifest: Manifest,
+        *,
+        too_far: Callable[[Box], bool] | None = None,
+        all_cells: bool = False,
     ) -> None:
         super().__init__(predictor, x, manifest)
         self.trees: tuple[PrunedTree, ...] = prune(route(predictor), x.reach, too_far=too_far)
+        deciding = {cut for tree in self.trees for cut in tree.cuts if isinstance(cut, NumberCut)}
+        #: Cuts on numbers, by column and place: those that decide something for this person, or all in reach.
+        self.number_cuts: tuple[NumberCut, ...] = tuple(
+            sorted(
+                deciding.union(cuts_in_reach(route(predictor), x.reach) if all_cells else ()),
+                key=lambda cut: (cut.name, cut.key),
+            )
+        )
         self.leaf = pyo.Var(
             [(tree.position, leaf.node) for tree in self.trees if len(tree.leaves) > 1 for leaf in tree.leaves],
             domain=self.leaf_domain,
@@ -58,13 +73,8 @@ class AbstractForest(AbstractEmbedded):
 
     def share_cuts(self) -> None:
         """Put the cuts of all trees on the person's numeric columns."""
-        keys: dict[str, set[tuple[float, float]]] = {}
-        for tree in self.trees:
-            for cut in tree.cuts:
-                if isinstance(cut, NumberCut):
-                    keys.setdefault(cut.name, set()).add(cut.key)
-        for name, cuts in keys.items():
-            self.x.numeric(name).add_cuts(cuts)
+        for name, cuts in groupby(self.number_cuts, key=lambda cut: cut.name):
+            self.x.numeric(name).add_cuts(cut.key for cut in cuts)
 
     def level_side(self, cut: LevelCut) -> tuple[LinearForm, tuple[Any, ...]]:
         """Return 1 where a level goes right of a cut, and the cut's index: the column and the levels that go left."""

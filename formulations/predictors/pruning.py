@@ -10,7 +10,7 @@ from typing import TypeAlias, final
 from ceopt.formulations.predictors.routing import LevelSplit, NumberSplit, RoutedTree
 from ceopt.formulations.space.reach import Interval, Levels, Reach
 
-__all__ = ["Box", "Cut", "Leaf", "LevelCut", "NumberCut", "PrunedTree", "prune"]
+__all__ = ["Box", "Cut", "Leaf", "LevelCut", "NumberCut", "PrunedTree", "cuts_in_reach", "prune"]
 
 #: What a leaf admits per column that its path splits: (least, greatest) of a number, or the ranks of levels.
 Box: TypeAlias = Mapping[str, tuple[float, float] | frozenset[int]]
@@ -76,6 +76,15 @@ def prune(
     """
     cutter = _Cutter(reach)
     return tuple(_Walk(tree, cutter, too_far).run(position) for position, tree in enumerate(trees))
+
+
+def cuts_in_reach(trees: tuple[RoutedTree, ...], reach: Reach) -> tuple[NumberCut, ...]:
+    """Return every split on a number that has reachable values on both sides, also where it decides nothing here."""
+    cutter = _Cutter(reach)
+    splits = {split for tree in trees for split in tree.splits if isinstance(split, NumberSplit)}
+    cuts = {cutter.cut(split) for split in splits}
+    both = (cut for cut in cuts if isinstance(cut, NumberCut) and not math.isinf(cut.key[0] - cut.key[1]))
+    return tuple(sorted(both, key=lambda cut: (cut.name, cut.key)))
 
 
 class _Cutter:

@@ -60,8 +60,15 @@ class LeafTrees(AbstractForest):
 
     leaf_domain = pyo.Binary
 
-    def __init__(self, predictor: Predictor, x: Factual, *, too_far: Callable[[Box], bool] | None = None) -> None:
-        super().__init__(predictor, x, _MANIFEST, too_far=too_far)
+    def __init__(
+        self,
+        predictor: Predictor,
+        x: Factual,
+        *,
+        too_far: Callable[[Box], bool] | None = None,
+        all_cells: bool = False,
+    ) -> None:
+        super().__init__(predictor, x, _MANIFEST, too_far=too_far, all_cells=all_cells)
 
     def link(self) -> None:
         """Write the rows of each leaf's box."""

@@ -60,18 +60,24 @@ class MisicTrees(AbstractForest):
     Misic, Optimization of tree ensembles, Operations Research 2020.
     """
 
-    def __init__(self, predictor: Predictor, x: Factual, *, too_far: Callable[[Box], bool] | None = None) -> None:
-        super().__init__(predictor, x, _MANIFEST, too_far=too_far)
+    def __init__(
+        self,
+        predictor: Predictor,
+        x: Factual,
+        *,
+        too_far: Callable[[Box], bool] | None = None,
+        all_cells: bool = False,
+    ) -> None:
+        super().__init__(predictor, x, _MANIFEST, too_far=too_far, all_cells=all_cells)
 
     def link(self) -> None:
         """Write the splits, their order, and the rows that tie them to coordinates."""
         self._splits: list[tuple[str, Any, float]] = []
         self.q = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
-        numbers = sorted({c for tree in self.trees for c in tree.cuts if isinstance(c, NumberCut)}, key=_order)
         below: dict[Cut, LinearForm] = {}
         names: dict[Cut, tuple[Any, ...]] = {}
         previous: NumberCut | None = None
-        for cut in numbers:
+        for cut in self.number_cuts:
             twin = previous is not None and previous.name == cut.name and previous.key[0] == cut.key[0]
             names[cut] = (cut.name, f"{cut.key[0]!r} {cut.key[1]!r}" if twin else repr(cut.key[0]))
             below[cut] = LinearForm(0.0, ((1.0, self.q[names[cut]]),))
@@ -114,10 +120,6 @@ class MisicTrees(AbstractForest):
         flips = [LinearForm(0.0, ((1.0, v),)) for v in self.q.values()]
         forms = [f.complement() if round(v.value or 0) else f for f, v in zip(flips, self.q.values(), strict=True)]
         return LinearForm(sum(f.constant for f in forms), tuple(t for f in forms for t in f.terms))
-
-
-def _order(cut: NumberCut) -> tuple[str, float]:
-    return cut.name, cut.key[0]
 
 
 def _sum(pairs: list[tuple[Any, Any]], positions: tuple[int, ...]) -> LinearForm:

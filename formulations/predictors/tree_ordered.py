@@ -53,8 +53,15 @@ class OrderedTrees(AbstractForest):
     Misic, Optimization of tree ensembles (2020); categorical splits as sums of level binaries (Thebelt et al. 2022).
     """
 
-    def __init__(self, predictor: Predictor, x: Factual, *, too_far: Callable[[Box], bool] | None = None) -> None:
-        super().__init__(predictor, x, _MANIFEST, too_far=too_far)
+    def __init__(
+        self,
+        predictor: Predictor,
+        x: Factual,
+        *,
+        too_far: Callable[[Box], bool] | None = None,
+        all_cells: bool = False,
+    ) -> None:
+        super().__init__(predictor, x, _MANIFEST, too_far=too_far, all_cells=all_cells)
 
     def link(self) -> None:
         """Write two rows for each split of each tree."""

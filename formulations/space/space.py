@@ -203,6 +203,9 @@ class FeatureSpace:
     def __repr__(self) -> str:
         return to_text(self._features)
 
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html())
+
     def to_frame(self) -> pd.DataFrame:
         """One row per column, indexed by its name: kind, lower, upper, levels, mutable, direction, step, ..., guess."""
         return to_frame(self._features)
@@ -316,4 +319,5 @@ class FeatureSpace:
             hint = f"It has {', '.join(map(repr, extra))}, which the space does not know. " if extra else ""
             raise InvalidValueError(who, "every column of the space", f"{listed} is missing", f"{hint}Add it.")
         if extra:
-            raise UnknownNameError.among(who, "column", extra[0], self._by_name)
+            error = UnknownNameError.among(who, "column", extra[0], self._by_name)
+            raise UnknownNameError(f"{error} Leave {extra[0]!r} out, or describe it in the space.")

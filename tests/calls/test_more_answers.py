@@ -1,0 +1,103 @@
+"""Several answers: each the best of those that differ, whatever number was asked for."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+import ceopt
+from ceopt.formulations.predictors import TreeEnsemble
+
+COLUMNS = {"a": (0, 4), "b": (0, 3), "c": (0, 1)}
+SPACE = ceopt.FeatureSpace(
+    [ceopt.Feature(name, kind="integer", lower=low, upper=high) for name, (low, high) in COLUMNS.items()]
+)
+LATTICE = [
+    dict(zip(COLUMNS, values, strict=True))
+    for values in itertools.product(*(range(low, high + 1) for low, high in COLUMNS.values()))
+]
+
+
+def leaf() -> st.SearchStrategy[dict]:
+    return st.builds(lambda value: {"value": float(value)}, st.integers(-2, 2))
+
+
+def tree() -> st.SearchStrategy[dict]:
+    def grow(child: st.SearchStrategy[dict]) -> st.SearchStrategy[dict]:
+        split = {"feature": st.integers(0, 2), "threshold": st.integers(0, 3).map(lambda k: k + 0.5)}
+        return st.fixed_dictionaries({**split, "left": child, "right": child})
+
+    return st.recursive(leaf(), grow, max_leaves=5)
+
+
+def ranked(model: TreeEnsemble, row: dict, cuts: dict, diversity: str) -> list[float]:
+    """Costs of the best answer of each cell (or set of changed columns), by enumeration of the lattice."""
+    best: dict[tuple, float] = {}
+    for point in LATTICE:
+        # A number moves to the nearest value of a cell, and where no tree splits it, not at all.
+        cell = tuple(sum(point[name] > cut for cut in cuts[name]) for name in COLUMNS)
+        home = tuple(sum(row[name] > cut for cut in cuts[name]) for name in COLUMNS)
+        if any(c == h and point[name] != row[name] for name, c, h in zip(COLUMNS, cell, home, strict=True)):
+            continue
+        if model.score([list(point.values())])[0] < 1.0:
+            continue
+        key = cell if diversity == "pool" else tuple(point[name] != row[name] for name in COLUMNS)
+        cost = float(sum(abs(point[name] - row[name]) for name in COLUMNS))
+        best[key] = min(cost, best.get(key, np.inf))
+    return sorted(best.values())
+
+
+@settings(max_examples=40)
+@given(
+    trees=st.lists(tree(), min_size=1, max_size=2),
+    row=st.sampled_from(LATTICE),
+    diversity=st.sampled_from(["pool", "support"]),
+    n=st.integers(2, 5),
+)
+def test_rank_by_rank_they_are_those_of_enumeration(trees: list, row: dict, diversity: str, n: int) -> None:
+    model = TreeEnsemble(trees, n_inputs=3)
+    if model.score([list(row.values())])[0] >= 1.0:
+        return
+    cuts: dict[str, set[float]] = {name: set() for name in COLUMNS}
+    for each in model.trees:
+        for feature, threshold in zip(each.feature.tolist(), each.threshold.tolist(), strict=True):
+            if feature >= 0:
+                cuts[list(COLUMNS)[feature]].add(threshold)
+
+    result = ceopt.explain(
+        model, row, SPACE, target=ceopt.AtLeast(0.5), n=n, cost=ceopt.L1(scale="none"), diversity=diversity, margin=0.5
+    )
+
+    expected = ranked(model, row, cuts, diversity)
+    assert [answer.cost for answer in result] == pytest.approx(expected[:n])
+    assert result.complete
+    if 0 < len(expected) < n:
+        assert "there are no more" in result.reason
+
+
+@pytest.mark.parametrize("diversity", ["pool", "support"])
+def test_fewer_are_the_first_of_more(diversity: str) -> None:
+    """A budget from the starts once cut off columns in which answers may differ: asked for two, one came back."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"age": rng.integers(18, 80, 300), "wage": rng.normal(3000.0, 800.0, 300)})
+    data["owner"] = rng.choice([True, False], 300)
+    value = (data["wage"] - 3000) / 8 + 3 * (data["age"] - 40) + 80 * data["owner"]
+    model = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=5, random_state=0)).fit(data, value)
+    space = ceopt.FeatureSpace.infer(data)
+    row = data.iloc[[int(np.argsort(model.predict(data))[60])]]
+
+    costs = [
+        [a.cost for a in ceopt.explain(model, row, space, target=ceopt.AtLeast(50.0), n=n, diversity=diversity)]
+        for n in (1, 2, 3, 5)
+    ]
+
+    assert [len(found) for found in costs] == [1, 2, 3, 5]
+    assert all(found == pytest.approx(costs[-1][: len(found)]) for found in costs)
