@@ -10,14 +10,16 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.predictors.embed import formulation_of
-from ceopt.formulations.predictors.outcome import checked_margin, default_margin, require_probability, slack
+from ceopt.formulations.predictors.margin import checked_margin, default_margin
+from ceopt.formulations.predictors.outcome import require_probability, slack
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import read
+from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import ProbabilityOf
 from ceopt.referee import Referee
+from ceopt.solvers.errors import InvalidTypeError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.settings import CheckedSettings, Settings
 
 __all__ = ["Prepared", "prepare"]
@@ -63,6 +65,13 @@ def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.Dat
         A setting, target, rule, cost or solver that does not exist or does not fit; a model that cannot be represented.
     """
     began = time.perf_counter()
+    if not isinstance(space, FeatureSpace):
+        raise InvalidTypeError(
+            "explain",
+            "a FeatureSpace",
+            f"space is {type(space).__name__}",
+            "Make one: ceopt.FeatureSpace.infer(X_train).",
+        )
     referee = Referee(model, space)
     predictor = read(model, space)
     checked = settings.check(space, predictor.labels)
@@ -81,8 +90,8 @@ def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.Dat
         referee=referee,
         space=space,
         settings=checked,
-        margin=checked_margin(checked.margin, predictor.core),
-        least_margin=default_margin(predictor.core),
+        margin=checked_margin(checked.margin, predictor),
+        least_margin=default_margin(predictor),
         favoured=favoured,
         read_s=time.perf_counter() - began,
     )

@@ -24,7 +24,7 @@ from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.space.reach import Interval, Levels, reach_of, removed_by
 from ceopt.prepare import Prepared
 from ceopt.solution import Counterfactual, SolutionSet
-from ceopt.solvers.errors import InvalidValueError
+from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.start import StartSearch
@@ -41,6 +41,9 @@ _FIRST_REPAIR = 1e-4
 _START_SHARE = 0.25
 #: How many rows of the data the search for a start looks at.
 _START_ROWS = 2000
+
+#: A bound this close to the cost, relatively, is off by the rounding of sums only.
+_ROUNDING = 1e-13
 
 _STOPS = {Stop.TIME_LIMIT: Status.TIME_LIMIT, Stop.INTERRUPTED: Status.TIME_LIMIT, Stop.UNBOUNDED: Status.UNBOUNDED}
 
@@ -107,25 +110,43 @@ class _Search:
         self.timings = _Timings(read=prepared.read_s)
         self.solver = self.settings.solver
         self.starts: list[Start] = []
+        self.first: _Found | None = None
         self.answers: list[tuple[Counterfactual, dict[str, float]]] = []
         self.barred: list[dict[str, float]] = []
 
     # ---- the loop over answers ---------------------------------------------------------------------------------------
     def run(self, query_id: Any) -> SolutionSet:
-        check = self._check(self.factual)
+        check = self._check_factual()
         if check.valid and not check.broken:
             reason = "The row meets the target and every rule already."
             favourable = _Found(Status.ALREADY_FAVOURABLE, bound=0.0, reason=reason)
             return self._result(favourable, query_id, complete=True)
-        self._find_starts()
-        first = last = self._one_more()
-        while last.answer is not None and len(self.answers) < self.settings.n:
-            last = self._one_more()
+        try:
+            self._find_starts()
+            first = last = self._one_more()
+            while last.answer is not None and len(self.answers) < self.settings.n:
+                last = self._one_more()
+        except KeyboardInterrupt:
+            if not (self.keep_on_interrupt and self.answers):
+                raise
+            assert self.first is not None  # noqa: S101 - made with the first answer
+            first, last = self.first, _Found(Status.TIME_LIMIT, reason="The search was interrupted.")
         if last.answer is None and self.answers:
             more = "Proved: there are no more." if last.proved else f"No more, as: {last.reason}"
             first.reason = f"{first.reason} {more}".strip()
         complete = len(self.answers) == self.settings.n or last.proved
         return self._result(first, query_id, complete=complete)
+
+    def _check_factual(self) -> Check:
+        """Ask about the row itself; where the user's model fails on it, that is the row's fault."""
+        try:
+            return self._check(self.factual)
+        except CeoptError:
+            raise
+        except Exception as error:
+            raise InvalidValueError(
+                "The model", "a row that it can predict", f"on this one it fails ({error})", "Check the row's values."
+            ) from error
 
     def _find_starts(self) -> None:
         """Look for cheap points; for linear models the program itself is as quick."""
@@ -223,6 +244,8 @@ class _Search:
         settings, space, predictor = self.settings, self.space, self.prepared.predictor
         cost = settings.cost.value(space, self.factual, point)
         bound = 0.0 if bound is None else min(bound, cost)
+        if cost - bound <= _ROUNDING * cost:
+            bound = cost
         gap = (cost - bound) / max(abs(cost), 1e-12)
         scores = predictor.score(np.array([[point[name] for name in space.names]]))
         answer = Counterfactual(
@@ -240,7 +263,9 @@ class _Search:
         self.answers.append((answer, point))
         status = Status.OPTIMAL if gap <= settings.relative_gap else Status.FEASIBLE
         reason = "" if status is Status.OPTIMAL else message or f"The gap of {gap:.3g} could not be closed."
-        return _Found(status, answer=answer, bound=bound, reason=reason)
+        found = _Found(status, answer=answer, bound=bound, reason=reason)
+        self.first = self.first or found
+        return found
 
     def _without_point(self, outcome: Outcome, tries: _Tries) -> _Found:
         if outcome.status is not Stop.INFEASIBLE:
@@ -272,15 +297,13 @@ class _Search:
         return _Found(Status.TIME_LIMIT, bound=tries.bound, reason=reason)
 
     def _fall_back(self, found: _Found, tries: _Tries) -> _Found:
-        """Give a start that passes the check where the solver has nothing in hand."""
-        if found.status not in {Status.TIME_LIMIT, Status.ERROR}:
+        """Give a start that passes the check where there is no answer yet and the solver has nothing in hand."""
+        if self.answers or found.status not in {Status.TIME_LIMIT, Status.ERROR}:
             return found
-        had = {answer.changed for answer, _ in self.answers}
         for _, point in self.starts:
-            if changed_names(self.factual, point) not in had:
-                check = self._check(point)
-                if check.valid and not check.broken:
-                    return self._accept(point, check.prediction, tries.bound, found.reason)
+            check = self._check(point)
+            if check.valid and not check.broken:
+                return self._accept(point, check.prediction, tries.bound, found.reason)
         return found
 
     def _result(self, found: _Found, query_id: Any, *, complete: bool) -> SolutionSet:

@@ -109,7 +109,7 @@ class Settings:
             "relative_gap": number("relative_gap", self.relative_gap),
             "margin": None if self.margin is None else number("margin", self.margin),
             "threads": whole("threads", self.threads, least=1),
-            "random_state": whole("random_state", self.random_state, least=0),
+            "random_state": whole("random_state", self.random_state, least=0, most=2**31 - 1),
             "solver_options": _solver_options(self.solver_options),
             "cost_name": self.cost if isinstance(self.cost, str) else repr(cost),
         }
@@ -123,12 +123,14 @@ def among(word: str, value: Any, choices: tuple[str, ...]) -> None:
         raise UnknownNameError.among("explain", word, value, choices)
 
 
-def whole(word: str, value: Any, *, least: int) -> int:
-    """Return a whole number of at least ``least``, or refuse the option by name."""
+def whole(word: str, value: Any, *, least: int, most: int | None = None) -> int:
+    """Return a whole number from ``least`` to ``most``, or refuse the option by name."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InvalidTypeError("explain", f"a whole number as {word}", f"{word} is {value!r}", "Give an int.")
     if value < least:
         raise InvalidValueError("explain", f"{word} to be at least {least}", f"{word} is {value!r}", "Raise it.")
+    if most is not None and value > most:
+        raise InvalidValueError("explain", f"{word} to be at most {most}", f"{word} is {value!r}", "Lower it.")
     return int(value)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import pandas as pd
 
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
@@ -31,7 +32,7 @@ class Probability:
     at_least: float
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.at_least, int | float) and 0.0 < self.at_least < 1.0):
+        if not (isinstance(self.at_least, int | float | np.number) and 0.0 < self.at_least < 1.0):
             raise InvalidValueError(
                 "Probability",
                 "a level strictly between 0 and 1",
@@ -185,6 +186,10 @@ def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:
     if isinstance(target, OtherThan):
         away = _position(target.label, labels)
         return _checked(tuple(k for k in range(len(labels)) if k != away), labels, target)
+    if isinstance(target, np.ndarray | pd.Series | pd.Index):
+        raise InvalidTypeError(
+            "target", "a label or a set of labels", f"target is {type(target).__name__}", "Write target={...}."
+        )
     if isinstance(target, set | frozenset | list):
         wanted: Iterable[int] = sorted({_position(label, labels) for label in target})
         return _checked(tuple(wanted), labels, target)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
+import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.rule import AbstractRule
@@ -73,7 +74,7 @@ class MaxChanges(AbstractRule):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 0:
+        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 0:
             raise InvalidValueError(
                 "MaxChanges", "a whole number of at least 0", f"k is {self.k!r}", "Give for example 3."
             )

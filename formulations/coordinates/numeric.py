@@ -25,6 +25,17 @@ __all__ = ["LEAST_MOVE", "Numeric"]
 #: of its range (or of 1 where the range is unknown). Without a least move the infimum is not attained.
 LEAST_MOVE = 1e-3
 
+#: Ranges for which a solver's absolute tolerance of 1e-6 is neither coarse nor lost in rounding.
+_ORDINARY = (1e-3, 1e7)
+
+
+def _unit_of(interval: Interval, feature: Feature) -> float:
+    """Return 1, or the power of two nearest to a range that is very small or very large."""
+    width = interval.upper - interval.lower
+    if not math.isfinite(width) or width <= 0.0:
+        width = feature.scale("range")
+    return 1.0 if _ORDINARY[0] <= width <= _ORDINARY[1] else 2.0 ** round(math.log2(width))
+
 
 @final
 class Numeric(AbstractCoordinate):
@@ -48,14 +59,19 @@ class Numeric(AbstractCoordinate):
 
     The cell costs make any separable cost linear in the cuts (F3 of the tree literature's ordered-binary forms), so a
     column that no other row needs has neither a coordinate nor a big-M. Exact: l_k and r_k are float neighbours.
+
+    The variables x, p and n are in raw units, except of a column whose range is below a thousandth or beyond ten
+    million: there they count a power of two of the unit, so that a solver's absolute tolerances mean something.
     """
 
-    __slots__ = ("_moves", "cells", "claims", "interval", "moved", "variable")
+    __slots__ = ("_moves", "cells", "claims", "interval", "moved", "unit", "variable")
 
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         super().__init__(block, feature, x0)
         self.interval: Interval = block.reach[feature.name]
         self.cells = Cells(block, feature.name, self.interval)
+        #: Raw units in one unit of the variables.
+        self.unit = _unit_of(self.interval, feature)
         self.variable: Any = None
         self._moves: tuple[Any, Any] | None = None
         self.moved: Moved | None = None
@@ -87,22 +103,22 @@ class Numeric(AbstractCoordinate):
             return LinearForm(self.interval.lower)
         if self.variable is None:
             self._make_variable()
-        return LinearForm(0.0, ((1.0, self.variable),))
+        return LinearForm(0.0, ((self.unit, self.variable),))
 
     def _make_variable(self) -> None:
-        interval, block, name = self.interval, self.block, self.name
+        interval, block, name, unit = self.interval, self.block, self.name, self.unit
         variable = block.x[name]
-        variable.setlb(interval.lower if math.isfinite(interval.lower) else None)
-        variable.setub(interval.upper if math.isfinite(interval.upper) else None)
+        variable.setlb(interval.lower / unit if math.isfinite(interval.lower) else None)
+        variable.setub(interval.upper / unit if math.isfinite(interval.upper) else None)
         self.variable = variable
         if interval.step is not None:
-            if interval.step == 1.0 and float(interval.anchor).is_integer():
+            if interval.step == unit == 1.0 and float(interval.anchor).is_integer():
                 variable.domain = pyo.Integers
             else:
                 count = block.steps[name]
-                form = LinearForm(-interval.anchor, ((1.0, variable), (-interval.step, count)))
+                form = LinearForm(-interval.anchor / unit, ((1.0, variable), (-interval.step / unit, count)))
                 Rows(block, "on_grid").add(name, form, lower=0.0, upper=0.0)
-        variable.set_value(self.interval.clip(self.x0), skip_validation=True)
+        variable.set_value(self.interval.clip(self.x0) / unit, skip_validation=True)
         self._write_links()
         self.refresh()
 
@@ -112,8 +128,8 @@ class Numeric(AbstractCoordinate):
             return
         self.require_bounds("a link between cuts and a coordinate")
         x, bounds = LinearForm(0.0, ((1.0, self.variable),)), self.cells.bounds()
-        low = self.cells.at_least([low for low, _ in bounds])
-        high = self.cells.at_most([high for _, high in bounds])
+        low = self.cells.at_least([low / self.unit for low, _ in bounds])
+        high = self.cells.at_most([high / self.unit for _, high in bounds])
         for container, end, lower, upper in (("left_end", low, 0.0, None), ("right_end", high, None, 0.0)):
             rows = Rows(self.block, container)
             rows.drop(self.name)
@@ -133,22 +149,22 @@ class Numeric(AbstractCoordinate):
 
     @property
     def rooms(self) -> tuple[float, float]:
-        """How far the value may move (down, up)."""
-        return self.x0 - self.interval.lower, self.interval.upper - self.x0
+        """How far the value may move (down, up), in the variables' unit."""
+        return (self.x0 - self.interval.lower) / self.unit, (self.interval.upper - self.x0) / self.unit
 
     def moves(self) -> tuple[LinearForm, LinearForm]:
-        """Return the move (down, up), both at least 0; their variables and row are made when first asked for."""
+        """Return the move (down, up) in the variables' unit; their variables and row are made when first asked for."""
         if self.is_point:
-            move = self.interval.lower - self.x0
+            move = (self.interval.lower - self.x0) / self.unit
             return LinearForm(max(-move, 0.0)), LinearForm(max(move, 0.0))
-        value = self.raw()
+        value = self.raw().scaled(1.0 / self.unit)
         if self._moves is None:
             self._moves = (self.block.down[self.name], self.block.up[self.name])
             down, up = self._moves
             # Without these, a column that may only fall could go "up 1, down 1", and count as changed where it is.
             for move, room in zip(self._moves, self.rooms, strict=True):
                 move.setub(max(room, 0.0) if math.isfinite(room) else None)
-            home = (-1.0, self.block.factual[self.name])
+            home = (-1.0 / self.unit, self.block.factual[self.name])
             form = value + LinearForm(0.0, (home, (1.0, down), (-1.0, up)))
             Rows(self.block, "move").add(self.name, form, lower=0.0, upper=0.0)
             if self.cells.keys:
@@ -161,8 +177,8 @@ class Numeric(AbstractCoordinate):
         assert self._moves is not None  # noqa: S101 - called only once the moves exist
         bounds = self.cells.bounds()
         # A fall shrinks to the right, so it is the negative of ascending values.
-        fall = self.cells.at_most([-max(self.x0 - high, 0.0) for _, high in bounds]).scaled(-1.0)
-        rise = self.cells.at_least([max(low - self.x0, 0.0) for low, _ in bounds])
+        fall = self.cells.at_most([-max(self.x0 - high, 0.0) / self.unit for _, high in bounds]).scaled(-1.0)
+        rise = self.cells.at_least([max(low - self.x0, 0.0) / self.unit for low, _ in bounds])
         for container, move, least in zip(("down_floor", "up_floor"), self._moves, (fall, rise), strict=True):
             rows = Rows(self.block, container)
             rows.drop(self.name)
@@ -205,11 +221,11 @@ class Numeric(AbstractCoordinate):
             self.moved.make_exact()
 
     def least_move(self) -> float:
-        """Return the least move that counts as a change where answers must change different columns."""
+        """Return the least move that counts as a change where answers must differ, in the variables' unit."""
         if self.interval.step is not None:
-            return self.interval.step
+            return self.interval.step / self.unit
         width = self.feature.upper - self.feature.lower
-        return LEAST_MOVE * (width if math.isfinite(width) and width > 0 else 1.0)
+        return LEAST_MOVE * (width if math.isfinite(width) and width > 0 else 1.0) / self.unit
 
     def _price_form(self, price: Price) -> Any:
         if self.is_point:
@@ -224,13 +240,13 @@ class Numeric(AbstractCoordinate):
             assert self.moved is not None  # noqa: S101 - made by the line above
             down, up = self.moved.directions()
             return (down.scaled(price.down) + up.scaled(price.up)).expression()
-        if price.kind == "square" and price.down == price.up:
-            move = self.variable - self.block.factual[self.name]
-            return price.up**2 * move**2
+        by_down, by_up = price.down * self.unit, price.up * self.unit
+        if price.kind == "square" and by_down == by_up:
+            return by_up**2 * (self.variable - self.block.factual[self.name] / self.unit) ** 2
         down, up = self.moves()
         if price.kind == "linear":
-            return (down.scaled(price.down) + up.scaled(price.up)).expression()
-        return (price.down * down.expression()) ** 2 + (price.up * up.expression()) ** 2
+            return (down.scaled(by_down) + up.scaled(by_up)).expression()
+        return (by_down * down.expression()) ** 2 + (by_up * up.expression()) ** 2
 
     # ---- values ------------------------------------------------------------------------------------------------------
     def bounds_here(self) -> tuple[float, float]:
@@ -246,7 +262,8 @@ class Numeric(AbstractCoordinate):
         if self.is_point:
             return self.interval.lower
         low, high = self.bounds_here()
-        wanted = self.x0 if self.variable is None or self.variable.value is None else float(self.variable.value)
+        known = self.variable is not None and self.variable.value is not None
+        wanted = float(self.variable.value) * self.unit if known else self.x0
         value = min(max(self.interval.clip(wanted), low), high)
         # A solver's coordinate is right to a tolerance only: at the factual it means no move.
         near = self.interval.step is None and abs(value - self.x0) <= max(1e-9, 1e-11 * abs(self.x0))
@@ -258,10 +275,10 @@ class Numeric(AbstractCoordinate):
         """Set cuts, coordinate and moves to those of ``value``."""
         self.cells.place(value)
         if self.variable is not None:
-            self.variable.set_value(value, skip_validation=True)
+            self.variable.set_value(value / self.unit, skip_validation=True)
         if self._moves is not None:
-            self._moves[0].set_value(max(self.x0 - value, 0.0), skip_validation=True)
-            self._moves[1].set_value(max(value - self.x0, 0.0), skip_validation=True)
+            self._moves[0].set_value(max(self.x0 - value, 0.0) / self.unit, skip_validation=True)
+            self._moves[1].set_value(max(value - self.x0, 0.0) / self.unit, skip_validation=True)
         if self.moved is not None:
             self.moved.variable.set_value(0 if value == self.x0 else 1, skip_validation=True)
         if self.interval.step is not None and self.name in self.block.steps:

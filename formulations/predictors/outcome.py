@@ -13,15 +13,13 @@ from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.representation import Affine, Representation
+from ceopt.formulations.predictors.margin import checked_margin, row_scale
+from ceopt.formulations.predictors.representation import Representation
 from ceopt.formulations.targets import Labels, ProbabilityOf, Target, Values, parse_target
-from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
+from ceopt.solvers.errors import UnboundedFeatureError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
 
-__all__ = ["Reaches", "default_margin", "slack"]
-
-#: Ten times the feasibility tolerance that mixed-integer solvers use: a smaller margin is inside their noise.
-_LEAST_MARGIN = 1e-5
+__all__ = ["Reaches", "require_probability", "slack"]
 
 _MANIFEST = Manifest(
     title="the decision reaches the target",
@@ -29,16 +27,6 @@ _MANIFEST = Manifest(
     reference="spec 8.1, 8.2",
     rule="target",
 )
-
-
-def default_margin(core: Representation) -> float:
-    """Return the least slack that a solver can be trusted with: 1e-5, times the scores' size where that exceeds 1."""
-    if isinstance(core, Affine):
-        size = float(np.abs(core.weights).max(initial=0.0))
-    else:
-        spread = [np.ptp(tree.value[tree.feature < 0], axis=0).max() for tree in core.trees]
-        size = float(sum(spread)) / core.divisor
-    return _LEAST_MARGIN * max(1.0, size)
 
 
 def slack(core: Representation, scores: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
@@ -102,7 +90,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     target
         A label, a set of labels, ``OtherThan``, ``Probability``, ``AtLeast``, ``AtMost`` or ``Between``.
     margin
-        Least slack m in the model's own score; None for :func:`default_margin`. With 0 the decision may be a tie.
+        Least slack m in the model's own score; None for
+        :func:`~ceopt.formulations.predictors.margin.default_margin`. With 0 the decision may be a tie.
 
     Notes
     -----
@@ -119,7 +108,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     def __init__(self, block: AbstractEmbedded, target: Any, *, margin: float | None = None) -> None:
         super().__init__(concrete=True)
         core = block.predictor.core
-        self.margin = checked_margin(margin, core)
+        self.margin = checked_margin(margin, block.predictor)
+        self._scale = row_scale(block.predictor)
         checked = target if isinstance(target, Labels | ProbabilityOf | Values) else parse_target(target, core.labels)
         describe(self, _MANIFEST)
         match checked:
@@ -130,36 +120,41 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             case Labels():
                 self._labels(block, checked)
 
+    def _row(self, index: Any, form: LinearForm, *, lower: float | None = None, upper: float | None = None) -> None:
+        """Add a row over the score, in its own unit unless its size is far from 1."""
+        scale = self._scale
+        low, high = (None if bound is None else bound * scale for bound in (lower, upper))
+        Rows(self, "valid").add(index, form if scale == 1.0 else form.scaled(scale), lower=low, upper=high)
+
     def _range(self, block: AbstractEmbedded, target: Values) -> None:
-        rows, score = Rows(self, "valid"), block.combine((1.0,))
+        score = block.combine((1.0,))
         if math.isfinite(target.low):
-            rows.add("low", score, lower=target.low + self.margin)
+            self._row("low", score, lower=target.low + self.margin)
         if math.isfinite(target.high):
-            rows.add("high", score, upper=target.high - self.margin)
+            self._row("high", score, upper=target.high - self.margin)
 
     def _probability(self, block: AbstractEmbedded, target: ProbabilityOf) -> None:
         core, label = block.predictor.core, target.labels[target.position]
         require_probability(core)
-        rows = Rows(self, "valid")
         if core.probability == "logistic":
             level = math.log(target.at_least / (1.0 - target.at_least))
-            rows.add(label, block.combine((1.0 if target.position else -1.0,)), lower=level + self.margin)
+            self._row(label, block.combine((1.0 if target.position else -1.0,)), lower=level + self.margin)
         else:
             weights = [1.0 if k == target.position else 0.0 for k in range(core.n_scores)]
-            rows.add(label, block.combine(weights), lower=target.at_least + self.margin)
+            self._row(label, block.combine(weights), lower=target.at_least + self.margin)
 
     def _labels(self, block: AbstractEmbedded, target: Labels) -> None:
-        core, rows = block.predictor.core, Rows(self, "valid")
+        core = block.predictor.core
         if core.n_scores == 1:
             sign = 1.0 if target.wanted == (1,) else -1.0
-            rows.add(target.labels[target.wanted[0]], block.combine((sign,)), lower=self.margin)
+            self._row(target.labels[target.wanted[0]], block.combine((sign,)), lower=self.margin)
             return
         unit = _unit(core)
         if len(target.wanted) == 1:
             (t,) = target.wanted
             for k in target.others:
                 index = target.labels[t] if len(target.others) == 1 else (target.labels[t], target.labels[k])
-                rows.add(index, block.combine(_difference(core.n_scores, t, k, unit)), lower=self.margin)
+                self._row(index, block.combine(_difference(core.n_scores, t, k, unit)), lower=self.margin)
             return
         self.wins = pyo.Var([target.labels[t] for t in target.wanted], domain=pyo.Binary)
         for t in target.wanted:
@@ -175,18 +170,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                         "Set them with space.update(name, lower=..., upper=...), or ask for one label.",
                     )
                 form = block.combine(weights) + wins.scaled(-max(big_m, 0.0))
-                rows.add((target.labels[t], target.labels[k]), form, lower=self.margin - max(big_m, 0.0))
+                self._row((target.labels[t], target.labels[k]), form, lower=self.margin - max(big_m, 0.0))
         form = LinearForm(0.0, tuple((1.0, v) for v in self.wins.values()))
         Rows(self, "one_wins").add("target", form, lower=1.0, upper=1.0)
-
-
-def checked_margin(margin: float | None, core: Representation) -> float:
-    """Return the margin to use, or refuse one that is negative or not a number."""
-    if margin is None:
-        return default_margin(core)
-    if isinstance(margin, bool) or not isinstance(margin, int | float | np.number) or not 0.0 <= margin < math.inf:
-        raise InvalidValueError("Reaches", "a margin of at least 0", f"margin is {margin!r}", "Give None or a number.")
-    return float(margin)
 
 
 def require_probability(core: Representation) -> None:

@@ -88,10 +88,13 @@ class LeafTrees(AbstractForest):
             (low, high), coordinate = admitted, self.x.numeric(name)
             coordinate.require_bounds("The leaf form")
             least, greatest, value = coordinate.interval.lower, coordinate.interval.upper, coordinate.raw()
-            if greatest - high >= TINY:
-                Rows(self, "not_above").add(index, value + on.scaled(greatest - high), upper=greatest)
-            if low - least >= TINY:
-                Rows(self, "not_below").add(index, value + on.scaled(least - low), lower=least)
+            unit = 1.0 / coordinate.unit
+            if (greatest - high) * unit >= TINY:
+                form = (value + on.scaled(greatest - high)).scaled(unit)
+                Rows(self, "not_above").add(index, form, upper=greatest * unit)
+            if (low - least) * unit >= TINY:
+                form = (value + on.scaled(least - low)).scaled(unit)
+                Rows(self, "not_below").add(index, form, lower=least * unit)
             coordinate.claim(variable, 1, low, high)
 
     def differs(self) -> LinearForm:

@@ -100,10 +100,13 @@ class MisicTrees(AbstractForest):
         coordinate, (last, first) = self.x.numeric(cut.name), cut.key
         coordinate.require_bounds("Misic's form")
         value, low, high = coordinate.raw(), coordinate.interval.lower, coordinate.interval.upper
-        if high - last >= TINY:
-            Rows(self, "not_above").add(index, value + below.scaled(high - last), upper=high)
-        if first - low >= TINY:
-            Rows(self, "not_below").add(index, value + below.scaled(first - low), lower=first)
+        unit = 1.0 / coordinate.unit
+        if (high - last) * unit >= TINY:
+            form = (value + below.scaled(high - last)).scaled(unit)
+            Rows(self, "not_above").add(index, form, upper=high * unit)
+        if (first - low) * unit >= TINY:
+            form = (value + below.scaled(first - low)).scaled(unit)
+            Rows(self, "not_below").add(index, form, lower=first * unit)
         ((_, variable),) = below.terms
         self._splits.append((cut.name, variable, last))
         coordinate.claim(variable, 1, low, last)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
 from typing import Any, cast, final, get_args
 
@@ -178,6 +179,8 @@ class Feature:
         kind = type(value)
         if kind is not float and kind is not int:
             value = self._number(value)
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            raise InvalidValueError(self.who, "a number that float64 holds", "its value is beyond 1e308", "Correct it.")
         if not math.isfinite(value):
             self._refuse_missing(value)
             raise InvalidValueError(self.who, "a finite number", f"its value is {value}", "Replace it.")

@@ -178,6 +178,11 @@ def test_a_level_that_the_encoder_has_not_seen_is_known_to_be_out_of_reach(data,
     predictor = read(model, space)
     assert predictor.unseen == {"job": frozenset({len(few.space["job"].levels)})}
 
+    first = FeatureSpace(
+        [few.space["home"], Feature("job", kind="categorical", levels=("poet", "sailor", *few.space["job"].levels))]
+    )
+    assert read(model, first).unseen == {"job": frozenset({0, 1})}
+
     strangers = FeatureSpace([few.space["home"], Feature("job", kind="categorical", levels=("poet", "sailor"))])
     with pytest.raises(UnsupportedModelError, match=r"column 'job' has none, '(poet|sailor)' among them"):
         read(model, strangers)

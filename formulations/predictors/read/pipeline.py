@@ -7,6 +7,7 @@ transform on probe rows, and the result is compared with the encoding bit for bi
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -80,8 +81,10 @@ def encode(steps: Sequence[Any], estimator: Any, space: FeatureSpace) -> Encodin
             return _checked(_traced(steps, estimator, space, coordinates), coordinates, unseen)
         except UnseenLevelError as error:
             name, rank = error.unseen
-            unseen.setdefault(name, set()).add(rank)
-            if len(unseen[name]) == len(space[name].levels):
+            ranks = unseen.setdefault(name, set())
+            # A row of a level known to be unseen held a substitute: then that one is unseen as well.
+            ranks.add(next(k for k in itertools.count() if k not in ranks) if rank in ranks else rank)
+            if len(ranks) == len(space[name].levels):
                 raise
 
 
