@@ -30,8 +30,8 @@ _ORDINARY = (1e-3, 1e7)
 
 
 def _unit_of(interval: Interval, feature: Feature) -> float:
-    """Return 1, or the power of two nearest to a range that is very small or very large."""
-    width = interval.upper - interval.lower
+    """Return 1, or the power of two nearest to a range (or a step) that is very small or very large."""
+    width = interval.upper - interval.lower if interval.step is None else interval.step
     if not math.isfinite(width) or width <= 0.0:
         width = feature.scale("range")
     return 1.0 if _ORDINARY[0] <= width <= _ORDINARY[1] else 2.0 ** round(math.log2(width))

@@ -65,6 +65,22 @@ class PrunedTree:
         """The cuts of this tree, each once."""
         return tuple(dict.fromkeys(cut for cut, _, _ in self.nodes))
 
+    def sides(self, cut: Cut) -> tuple[list[int], list[int]]:
+        """Return the positions of the leaves that lie wholly left, and wholly right, of a cut, over the whole tree."""
+        left: list[int] = []
+        right: list[int] = []
+        for k, leaf in enumerate(self.leaves):
+            match leaf.box.get(cut.name), cut:
+                case (_, high), NumberCut(key=(last, _)) if high <= last:
+                    left.append(k)
+                case (low, _), NumberCut(key=(_, first)) if low >= first:
+                    right.append(k)
+                case frozenset() as ranks, LevelCut() if ranks <= cut.ranks:
+                    left.append(k)
+                case frozenset() as ranks, LevelCut() if not ranks & cut.ranks:
+                    right.append(k)
+        return left, right
+
 
 def prune(
     trees: tuple[RoutedTree, ...], reach: Reach, *, too_far: Callable[[Box], bool] | None = None

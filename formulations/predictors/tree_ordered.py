@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.predictors.forest import AbstractForest
-from ceopt.formulations.predictors.pruning import Cut, NumberCut, PrunedTree
+from ceopt.formulations.predictors.pruning import Cut
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -74,35 +74,10 @@ class OrderedTrees(AbstractForest):
                 if cut not in indicators:
                     indicators[cut], names[cut] = self.goes_right(cut)
                 goes_right, index = indicators[cut], (tree.position, *names[cut])
-                lefts, rights = _sides(cut, tree)
+                lefts, rights = tree.sides(cut)
                 if lefts:
                     form = LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in lefts)) + goes_right
                     left.add(index, form, upper=1.0)
                 if rights:
                     form = LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in rights)) + goes_right.scaled(-1.0)
                     right.add(index, form, upper=0.0)
-
-
-def _sides(cut: Cut, tree: PrunedTree) -> tuple[list[int], list[int]]:
-    """Return the positions of the leaves that lie wholly left, and wholly right, of a cut."""
-    left, right = [], []
-    if isinstance(cut, NumberCut):
-        name, (last, first) = cut.name, cut.key
-        for k, leaf in enumerate(tree.leaves):
-            bounds = leaf.box.get(name)
-            if bounds is None:
-                continue
-            if bounds[1] <= last:  # type: ignore[index]  # a number's box is a pair
-                left.append(k)
-            elif bounds[0] >= first:  # type: ignore[index]
-                right.append(k)
-        return left, right
-    for k, leaf in enumerate(tree.leaves):
-        ranks = leaf.box.get(cut.name)
-        if ranks is None:
-            continue
-        if cut.ranks.issuperset(ranks):
-            left.append(k)
-        elif cut.ranks.isdisjoint(ranks):
-            right.append(k)
-    return left, right

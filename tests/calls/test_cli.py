@@ -298,7 +298,7 @@ def test_the_demonstration_prints_verified_answers():
     result = run("demo")
 
     assert result.exit_code == 0
-    assert "8 answers, each predicted again by the model itself" in result.stdout
+    assert "12 answers, each predicted again by the model itself" in result.stdout
     assert "dollars" in result.stdout
     assert "4/4" in result.stderr
     assert "Drawing" not in result.stdout

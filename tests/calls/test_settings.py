@@ -40,7 +40,7 @@ def test_rules_and_costs_are_read(space):
 @pytest.mark.parametrize(
     ("options", "kind", "match"),
     [
-        ({"target": "excellent"}, UnknownNameError, "'excellent'.*bad, good"),
+        ({"target": "excellent"}, UnknownNameError, "'excellent'.*'bad', 'good'"),
         ({"target": OtherThan("excellent")}, UnknownNameError, "excellent"),
         ({"target": {"bad", "good"}}, InvalidValueError, "some classes wanted"),
         ({"target": AtLeast(3.0)}, InvalidTypeError, "classifier"),

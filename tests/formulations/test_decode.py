@@ -127,7 +127,7 @@ def value_of(feature: Feature, x0: float, raw: float) -> Any:
     m = pyo.ConcreteModel()
     m.x = Factual(FeatureSpace([feature]), {feature.name: x0})
     assert m.x.raw[feature.name] is not None
-    m.x.x[feature.name].set_value(raw, skip_validation=True)
+    m.x.x[feature.name].set_value(raw / m.x.coordinates[feature.name].unit, skip_validation=True)
     return m.x.decode()[feature.name]
 
 
