@@ -163,7 +163,8 @@ class Numeric(AbstractCoordinate):
             down, up = self._moves
             # Without these, a column that may only fall could go "up 1, down 1", and count as changed where it is.
             for move, room in zip(self._moves, self.rooms, strict=True):
-                move.setub(max(room, 0.0) if math.isfinite(room) else None)
+                if room <= 0.0:
+                    move.setub(0.0)
             home = (-1.0 / self.unit, self.block.factual[self.name])
             form = value + LinearForm(0.0, (home, (1.0, down), (-1.0, up)))
             Rows(self.block, "move").add(self.name, form, lower=0.0, upper=0.0)

@@ -124,8 +124,8 @@ def test_moves_and_their_floors(age: int, floors: list[str]) -> None:
     m.x.coordinate("age").moves()
     assert rows(m.x, "move") == [f"+1 down[age] -1 up[age] +1 x[age] = {age}"]
     assert sorted(rows(m.x, "up_floor", "down_floor")) == sorted(floors)
-    assert variables(m.x)["up[age]"] == f"NonNegativeReals [0, {90 - age}]"
-    assert variables(m.x)["down[age]"] == f"NonNegativeReals [0, {age - 18}]"
+    assert variables(m.x)["up[age]"] == "NonNegativeReals [0, inf]"
+    assert variables(m.x)["down[age]"] == "NonNegativeReals [0, inf]"
 
 
 def test_a_move_one_way_has_no_room_the_other_way() -> None:
@@ -133,7 +133,7 @@ def test_a_move_one_way_has_no_room_the_other_way() -> None:
     m.x.coordinate("a").moves()
     assert variables(m) == {
         "x[a]": "Reals [2, 9]",
-        "up[a]": "NonNegativeReals [0, 7]",
+        "up[a]": "NonNegativeReals [0, inf]",
         "down[a]": "NonNegativeReals [0, 0]",
     }
 
