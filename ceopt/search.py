@@ -193,6 +193,9 @@ class _Search:
             if attempt.point is None:
                 return self._fall_back(self._without_point(attempt.outcome, tries), tries)
             check = self._check(attempt.point)
+            if any(attempt.point == earlier for _, earlier in self.answers):
+                # The program's decisions differ, but not by more than the solver's noise.
+                check = Check(check.valid, check.prediction, (*check.broken, "it repeats an earlier answer"))
             if check.valid and not check.broken:
                 return self._accept(attempt.point, check.prediction, tries.bound, attempt.outcome.message)
             tries.failures.append(_why(check))

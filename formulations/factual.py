@@ -21,7 +21,7 @@ __all__ = ["Factual"]
 
 #: Components of the block whose index begins with a column's name.
 _COLUMNWISE = """
-    factual x steps up down cut at_least level moved direction
+    factual x steps up down cut at_least level moved direction surely
     ordered one_level on_grid move left_end right_end up_floor down_floor
     moved_floor moved_up moved_down moved_claim most least one_direction greatest_of
 """
@@ -38,7 +38,7 @@ _VARIABLES = {
     "Reals": "x",
     "NonNegativeReals": "up down",
     "Integers": "steps",
-    "Binary": "cut at_least level moved direction",
+    "Binary": "cut at_least level moved direction surely",
 }
 
 

@@ -31,8 +31,8 @@ def exclude(
     "pool"
         z are the integer decisions: another cell of some number, another level, or another set of changed columns.
 
-    A numeric coordinate counts as changed once it moves by its step, or by a thousandth of its range; then the
-    indicators are made exact (:meth:`Numeric.faithful`).
+    A numeric coordinate counts as newly changed once it leaves its cell, or moves by its step or by a thousandth of its
+    range (:class:`~ceopt.formulations.coordinates.moved.Moved`).
 
     Parameters
     ----------
@@ -49,10 +49,8 @@ def exclude(
     """
     moving = {name: c for name, c in x.coordinates.items() if not c.is_point}
     if how == "support":
-        for coordinate in moving.values():
-            coordinate.faithful()
         forms = [
-            c.changed_form() if point[name] == x.point[name] else c.changed_form().complement()
+            c.surely_changed_form() if point[name] == x.point[name] else c.changed_form().complement()
             for name, c in moving.items()
         ]
     else:

@@ -106,8 +106,9 @@ class AbstractCoordinate(ABC):
     def _price_form(self, price: Price) -> Any:
         """Return the cost of the move as an expression."""
 
-    def faithful(self) -> None:
-        """Make ``changed`` exact in both directions; coordinates of which it always is do nothing."""
+    def surely_changed_form(self) -> LinearForm:
+        """Return a form that is at least 1 only where the column left the factual; ``changed`` may but permit it."""
+        return self._changed_form()
 
     @property
     def is_point(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
-from ceopt.formulations.linear import LinearForm, Rows
+from ceopt.formulations.linear import LinearForm, Rows, total
 
 if TYPE_CHECKING:
     from ceopt.formulations.coordinates.numeric import Numeric
@@ -17,14 +17,15 @@ class Moved:
     r"""The binary z of a coordinate that has left, or may leave, the factual.
 
     .. math::
-        p \le (u - x^0) z, \quad n \le (x^0 - l) z, \quad z \ge 1 - [\text{home cell}] \text{ (z = 0 forbids a move)} \\
+        p \le (u - x^0) z, \quad n \le (x^0 - l) z, \quad z \ge 1 - [\text{home}] \qquad\text{(z = 0 forbids a move)} \\
         z = z^+ + z^-,\quad p \le (u - x^0) z^+,\quad n \le (x^0 - l) z^- \qquad\text{(directions)} \\
-        p \ge \epsilon z^+, \quad n \ge \epsilon z^- \qquad\text{(faithful: z = 1 forces one)}
+        p + \epsilon a \ge \epsilon s^+, \quad n + \epsilon a \ge \epsilon s^- \qquad\text{(s = 1 forces a move)}
 
-    p and n are the coordinate's moves up and down. Each part is written when it is first asked for.
+    p and n are the coordinate's moves up and down, a is 1 outside the home cell, and :math:`\epsilon` the least move
+    that counts inside it; s binds nobody who does not use it. Each part is written when it is first asked for.
     """
 
-    __slots__ = ("_claims", "_exact", "_switches", "at", "variable")
+    __slots__ = ("_claims", "_surely", "_switches", "at", "variable")
 
     def __init__(self, at: Numeric) -> None:
         at.require_bounds("a count of changes")
@@ -32,7 +33,7 @@ class Moved:
         self.variable: Any = at.block.moved[at.name]
         self._claims = 0
         self._switches: tuple[LinearForm, LinearForm] | None = None
-        self._exact = False
+        self._surely: LinearForm | None = None
         down, up = at.moves()
         room_down, room_up = at.rooms
         if room_up > 0:
@@ -79,12 +80,22 @@ class Moved:
             self._switches = (sides[0], sides[1])
         return self._switches
 
-    def make_exact(self) -> None:
-        """Let z = 1 force a move of at least the coordinate's least one."""
-        if self._exact:
-            return
-        self._exact = True
-        at = self.at
-        for side, switch, move in zip(("down", "up"), self.directions(), at.moves(), strict=True):
-            if switch.terms:
-                Rows(at.block, "least").add((at.name, side), move + switch.scaled(-at.least_move()), lower=0.0)
+    def surely(self) -> LinearForm:
+        """Return a form that is at least 1 only where the value leaves the home cell, or moves by the least move."""
+        if self._surely is None:
+            self.directions()  # else "up 1, down 1" would be a move
+            at, home = self.at, self.at.cells.cell_of(self.at.x0)
+            away = [at.cells.inside(home).complement()] if at.cells.keys and home is not None else []
+            for variable, value, lower, upper in at.claims:
+                if not lower <= at.x0 <= upper:
+                    on = LinearForm(0.0, ((1.0, variable),))
+                    away.append(on if value else on.complement())
+            outside, least, sides = total(away), at.least_move(), []
+            for side, move, room in zip(("down", "up"), at.moves(), at.rooms, strict=True):
+                if room > 0:
+                    switch = LinearForm(0.0, ((1.0, at.block.surely[at.name, side]),))
+                    form = move + (outside + switch.scaled(-1.0)).scaled(least)
+                    Rows(at.block, "least").add((at.name, side), form, lower=0.0)
+                    sides.append(switch)
+            self._surely = total(sides)
+        return self._surely

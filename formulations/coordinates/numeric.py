@@ -26,7 +26,7 @@ __all__ = ["LEAST_MOVE", "Numeric"]
 LEAST_MOVE = 1e-3
 
 #: Ranges for which a solver's absolute tolerance of 1e-6 is neither coarse nor lost in rounding.
-_ORDINARY = (1e-3, 1e7)
+_ORDINARY = (5e-2, 1e7)
 
 
 def _unit_of(interval: Interval, feature: Feature) -> float:
@@ -60,7 +60,7 @@ class Numeric(AbstractCoordinate):
     The cell costs make any separable cost linear in the cuts (F3 of the tree literature's ordered-binary forms), so a
     column that no other row needs has neither a coordinate nor a big-M. Exact: l_k and r_k are float neighbours.
 
-    The variables x, p and n are in raw units, except of a column whose range is below a thousandth or beyond ten
+    The variables x, p and n are in raw units, except of a column whose range is below a twentieth or beyond ten
     million: there they count a power of two of the unit, so that a solver's absolute tolerances mean something.
     """
 
@@ -214,12 +214,10 @@ class Numeric(AbstractCoordinate):
             self.moved.refresh()
         super().refresh()
 
-    def faithful(self) -> None:
-        """Make the count of changes exact where it only permits a move."""
-        if not self.is_point and self.variable is not None and self.cells.cell_of(self.x0) is not None:
-            self.changed_form()
-            assert self.moved is not None  # noqa: S101 - made by the line above
-            self.moved.make_exact()
+    def surely_changed_form(self) -> LinearForm:
+        """Return a form that is at least 1 only where the value leaves its cell, or moves by the least move in it."""
+        changed = self._changed_form()
+        return changed if self.moved is None else self.moved.surely()
 
     def least_move(self) -> float:
         """Return the least move that counts as a change where answers must differ, in the variables' unit."""
@@ -267,10 +265,17 @@ class Numeric(AbstractCoordinate):
         wanted = float(self.variable.value) * self.unit if known else self.x0
         value = min(max(self.interval.clip(wanted), low), high)
         # A solver's coordinate is right to a tolerance only: at the factual it means no move.
-        near = self.interval.step is None and abs(value - self.x0) <= max(1e-9, 1e-11 * abs(self.x0))
-        if near and low <= self.x0 <= high:
+        stays = self.moved is not None and round(self.moved.variable.value or 0.0) == 0
+        near = self.interval.step is None and abs(value - self.x0) <= self._noise()
+        if (stays or near) and low <= self.x0 <= high:
             return self.x0
         return value
+
+    def _noise(self) -> float:
+        """Return how far a solver's coordinate may be off, in raw units, but never a visible share of the range."""
+        width = self.interval.upper - self.interval.lower
+        large = min(1e-11 * abs(self.x0), 1e-7 * width)
+        return max(1e-9 * min(self.unit, 1.0), large)
 
     def place(self, value: float) -> None:
         """Set cuts, coordinate and moves to those of ``value``."""
@@ -299,6 +304,4 @@ class Numeric(AbstractCoordinate):
             return LinearForm(1.0) if cell is None else self.cells.inside(cell).complement()
         if self.variable is None:
             return LinearForm()
-        self.faithful()
-        changed = self.changed_form()
-        return changed if value == self.x0 else changed.complement()
+        return self.surely_changed_form() if value == self.x0 else self.changed_form().complement()

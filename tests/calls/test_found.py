@@ -71,6 +71,48 @@ def test_trees_of_the_leaf_form_take_one_side_of_a_threshold():
         assert result.status == "infeasible"
 
 
+def stump(feature, threshold, left, right):
+    return {"feature": feature, "threshold": threshold, "left": {"value": left}, "right": {"value": right}}
+
+
+TEN = ceopt.FeatureSpace([ceopt.Feature(c, kind="continuous", lower=0.0, upper=10.0, mad=1.0) for c in "ab"])
+
+
+@pytest.mark.parametrize("formulation", ["ordered", "misic", "leaf"])
+@pytest.mark.parametrize("rules", [[], [ceopt.Linear({"a": 1.0, "b": 1.0}, "<=", 20.0)]])
+def test_crossing_a_cut_is_a_change_however_near_it_is(formulation, rules):
+    """Columns with a coordinate once had to move a thousandth of their range; what crossed a cut at less was lost."""
+    model = TreeEnsemble(
+        [stump(0, 5.001, -1.0, 1.0), stump(1, 5.002, -1.0, 1.0)], base=0.5, labels=("no", "yes"), n_inputs=2
+    )
+    result = ceopt.explain(
+        model, {"a": 5.0, "b": 5.0}, TEN, target="yes", n=3, diversity="support", formulation=formulation,
+        constraints=rules,
+    )  # fmt: skip
+    assert [answer.cost for answer in result] == pytest.approx([0.001, 0.002, 0.003], abs=1e-6)
+
+
+@pytest.mark.parametrize("sense", ["==", ">="])
+def test_the_least_move_binds_only_answers_that_differ_by_it(sense):
+    split = {"feature": 1, "threshold": 6.0, "left": {"value": -1.0}, "right": stump(1, 8.0, 1.0, 2.0)}
+    model = TreeEnsemble([split], labels=("no", "yes"), n_inputs=2)
+    result = ceopt.explain(
+        model, {"a": 5.0, "b": 5.0}, TEN, target="yes", n=2, constraints=[ceopt.Linear({"a": 1.0}, sense, 5.001)]
+    )
+    assert [answer.cost for answer in result] == pytest.approx([1.001, 3.001], abs=1e-5)
+
+
+@pytest.mark.parametrize("unit", [1e12, 1.0, 1e-2, 1e-3, 1e-6, 1e-9, 1e-12])
+def test_answers_do_not_repeat_in_any_unit(unit):
+    space = ceopt.FeatureSpace(
+        [ceopt.Feature(c, kind="continuous", lower=0.0, upper=unit, mad=0.1 * unit) for c in "ab"]
+    )
+    model = Affine([1 / unit, 2 / unit], -1.6, labels=("no", "yes"))
+    result = ceopt.explain(model, {"a": 0.5 * unit, "b": 0.5 * unit}, space, target="yes", n=2)
+    assert [answer.changed for answer in result] == [("b",), ("a", "b")]
+    assert [answer.cost for answer in result] == pytest.approx([0.50005, 0.50505], rel=1e-4)
+
+
 def test_a_level_that_the_pipeline_never_saw_is_no_answer():
     rng = np.random.default_rng(0)
     data = pd.DataFrame({"job": rng.choice(["cook", "nurse", "clerk"], 200), "age": rng.integers(20, 60, 200)})

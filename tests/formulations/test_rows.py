@@ -153,14 +153,16 @@ def test_moved_permits_a_move(age: int, floor: str) -> None:
     assert variables(m.x)["moved[age]"] == "Binary [0, 1]"
 
 
-def test_a_faithful_move_forces_one() -> None:
+def test_a_sure_move_leaves_the_cell_or_is_the_least() -> None:
     m = aged(35)
     assert m.x.raw["age"] is not None
-    m.x.coordinate("age").faithful()
+    m.x.coordinate("age").changed_form()
+    form = m.x.coordinate("age").surely_changed_form()
+    assert text(form.expression()) == "+1 surely[age,down] +1 surely[age,up]"
     assert rows(m.x, "most", "least", "one_direction") == [
+        "+1 cut[age,'37'] +1 down[age] -1 surely[age,down] >= 0",
+        "+1 cut[age,'37'] -1 surely[age,up] +1 up[age] >= 0",
         "+1 direction[age,down] +1 direction[age,up] -1 moved[age] = 0",
-        "-1 direction[age,down] +1 down[age] >= 0",
-        "-1 direction[age,up] +1 up[age] >= 0",
         "-17 direction[age,down] +1 down[age] <= 0",
         "-55 direction[age,up] +1 up[age] <= 0",
     ]
@@ -177,8 +179,8 @@ def test_a_faithful_move_forces_one() -> None:
 def test_the_least_move_that_counts(feature: Feature, least: str) -> None:
     m = at([feature], a=2)
     assert m.x.raw["a"] is not None
-    m.x.coordinate("a").faithful()
-    assert f"-{least} direction[a,up] +1 up[a] >= 0" in rows(m.x, "least")
+    assert m.x.coordinate("a").surely_changed_form().terms
+    assert f"-{least} surely[a,up] +1 up[a] >= 0" in rows(m.x, "least")
 
 
 def test_steps_from_the_factual() -> None:
@@ -513,10 +515,10 @@ def test_a_no_good_over_a_coordinate_makes_its_move_exact() -> None:
     exclude(m, m.x, {"wage": 5.0}, "pool")
     assert rows(m, "differs") == ["-1 moved[wage] >= 0"]
     exclude(m, m.x, {"wage": 4.0}, "support")
-    assert rows(m, "differs") == ["+1 moved[wage] >= 1", "-1 moved[wage] >= 0"]
+    assert rows(m, "differs") == ["+1 surely[wage,down] +1 surely[wage,up] >= 1", "-1 moved[wage] >= 0"]
     assert rows(m.x, "least") == [
-        "-0.009 direction[wage,down] +1 down[wage] >= 0",
-        "-0.009 direction[wage,up] +1 up[wage] >= 0",
+        "+1 down[wage] -0.009 surely[wage,down] >= 0",
+        "-0.009 surely[wage,up] +1 up[wage] >= 0",
     ]
 
 
