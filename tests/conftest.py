@@ -8,6 +8,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # histogram boosting: threads per core and worker are ten times slower
 os.environ.setdefault("MPLBACKEND", "Agg")  # a documentation block may draw; nobody is there to close a window
 
 # No deadline: a property may build and solve a program. In CI the same examples each time, so that red stays red.

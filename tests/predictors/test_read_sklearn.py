@@ -10,11 +10,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
+from library_rows import as_given, check, frame_of, trial_rows
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.feature_selection import (
     RFE,
     RFECV,
@@ -63,17 +72,20 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.predictors.read.pipeline import TRANSFORMERS
 from ceopt.formulations.predictors.read.sklearn import ESTIMATORS
-from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 
 TREE = {"max_depth": 5, "random_state": 0}
 FOREST = {"n_estimators": 10, **TREE}
+BOOSTED = {"n_estimators": 8, "max_depth": 4, "learning_rate": 0.3, "random_state": 0}
+HISTOGRAM = {"max_iter": 6, "max_leaf_nodes": 9, "learning_rate": 0.3}
 
 CLASSIFIERS: dict[str, tuple[Any, bool]] = {  # (estimator, whether it is read with three classes)
     "DecisionTreeClassifier": (DecisionTreeClassifier(**TREE), True),
     "ExtraTreeClassifier": (ExtraTreeClassifier(**TREE), True),
     "ExtraTreesClassifier": (ExtraTreesClassifier(**FOREST), True),
+    "GradientBoostingClassifier": (GradientBoostingClassifier(**BOOSTED), True),
+    "HistGradientBoostingClassifier": (HistGradientBoostingClassifier(**HISTOGRAM), True),
     "LinearDiscriminantAnalysis": (LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1), True),
     "LinearSVC": (LinearSVC(max_iter=20), True),
     "LogisticRegression": (LogisticRegression(max_iter=20), True),
@@ -96,6 +108,8 @@ REGRESSORS: dict[str, Any] = {
     "ElasticNetCV": ElasticNetCV(alphas=[0.1, 1.0], cv=2),
     "ExtraTreeRegressor": ExtraTreeRegressor(**TREE),
     "ExtraTreesRegressor": ExtraTreesRegressor(**FOREST),
+    "GradientBoostingRegressor": GradientBoostingRegressor(**BOOSTED),
+    "HistGradientBoostingRegressor": HistGradientBoostingRegressor(**HISTOGRAM),
     "Lasso": Lasso(alpha=0.01),
     "LassoCV": LassoCV(alphas=[0.1, 1.0], cv=2),
     "LinearRegression": LinearRegression(),
@@ -178,6 +192,8 @@ PREPARATIONS: dict[str, tuple[Any, list[str] | None, bool]] = {
     "array": (make_pipeline(MinMaxScaler(), RobustScaler(quantile_range=(10, 80))), NUMBERS, True),
 }
 
+#: The library refuses sparse input to them.
+DENSE_ONLY = {"HistGradientBoostingClassifier", "HistGradientBoostingRegressor", "LinearDiscriminantAnalysis"}
 MODELS = [
     *((name, estimator, 2) for name, (estimator, _) in CLASSIFIERS.items()),
     *((name, estimator, 3) for name, (estimator, three) in CLASSIFIERS.items() if three),
@@ -187,76 +203,8 @@ CASES = [
     (preparation, *model)
     for preparation in PREPARATIONS
     for model in MODELS
-    if (preparation, model[0]) != ("sparse", "LinearDiscriminantAnalysis")  # the library refuses sparse input to it
+    if preparation != "sparse" or model[0] not in DENSE_ONLY
 ]
-
-
-def as_given(frame: pd.DataFrame, *, array: bool) -> Any:
-    """What the user hands to a model fitted on an array or on a frame."""
-    if not array:
-        return frame
-    return frame.to_numpy(dtype=float if all(map(pd.api.types.is_numeric_dtype, frame.dtypes)) else object)
-
-
-def frame_of(space: Any, coordinates: np.ndarray[Any, Any]) -> pd.DataFrame:
-    return space.frame([dict(zip(space.names, row, strict=True)) for row in coordinates.tolist()])
-
-
-def trial_rows(predictor: Any, coordinates: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Random rows, then for every threshold the rows on it and next to it."""
-    space, rng = predictor.space, np.random.default_rng(1)
-    rows = [*coordinates]
-    if isinstance(predictor.core, TreeEnsemble):
-        for place, column in enumerate(predictor.encoding.columns):
-            used = [tree.threshold[tree.feature == place] for tree in predictor.core.trees]
-            if column.table is not None or column.feature is None or not np.concatenate(used).size:
-                continue
-            last = column.largest_left(np.unique(np.concatenate(used)), predictor.core.input_dtype)
-            near = [last, np.nextafter(last, np.inf), np.nextafter(last, -np.inf)]
-            near += [np.nextafter(last.astype("f4"), np.float32(end)).astype(float) for end in (np.inf, -np.inf)]
-            values = np.concatenate(near)
-            if space[column.feature].kind == "integer":
-                values = np.concatenate([np.floor(last), np.floor(last) + 1])
-            for value in values[np.isfinite(values)]:
-                row = coordinates[rng.integers(len(coordinates))].copy()
-                row[space.names.index(column.feature)] = value
-                rows.append(row)
-    return np.array(rows)
-
-
-def check(model: Any, data: Any, *, array: bool, steps: Any, estimator: Any) -> None:
-    predictor = read(model, data.space)
-    rows = trial_rows(predictor, data.space.coordinates(data.frame))
-    given = as_given(frame_of(data.space, rows), array=array)
-    seen = steps.transform(given) if steps is not None else given
-    matrix = predictor.encoding.matrix(rows)
-    core = predictor.core
-
-    plain = seen.toarray() if hasattr(seen, "toarray") else np.asarray(seen)
-    np.testing.assert_array_equal(matrix, plain.astype(float))
-    if core.labels is not None:
-        assert list(core.labels) == estimator.classes_.tolist()
-    if isinstance(core, TreeEnsemble):
-        np.testing.assert_array_equal(core.apply(matrix), np.asarray(estimator.apply(seen)).reshape(len(rows), -1))
-        expected = model.predict(given) if core.labels is None else model.predict_proba(given)
-        np.testing.assert_array_equal(core.score(matrix), expected)
-        np.testing.assert_array_equal(core.predict(matrix), model.predict(given))
-        assert core.probability == (None if core.labels is None else "share")
-        return
-    assert isinstance(core, Affine)
-    expected = model.predict(given) if core.labels is None else model.decision_function(given)
-    score = core.score(matrix)
-    size = np.abs(matrix) @ np.abs(core.weights.T) + np.abs(core.intercept)
-    if isinstance(estimator, SVC):  # the library adds up over support vectors instead of over columns
-        size = np.abs(estimator.dual_coef_) @ (np.abs(estimator.support_vectors_) @ np.abs(plain.T.astype(float)))
-    error = 4 * matrix.shape[1] * np.finfo(core.dtype).eps * size.reshape(score.shape)
-    assert (np.abs(score - expected) <= error).all()
-    clear = np.abs(score) > error if score.ndim == 1 else np.sort(score)[:, -1] - np.sort(score)[:, -2] > error.max(1)
-    assert clear.mean() > 0.9
-    if core.labels is not None:
-        np.testing.assert_array_equal(core.predict(matrix)[clear], model.predict(given)[clear])
-    if core.probability == "logistic":
-        np.testing.assert_allclose(expit(score), model.predict_proba(given)[:, 1], rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

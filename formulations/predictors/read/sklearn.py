@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ceopt.formulations.predictors.read.boosting import BOOSTING
 from ceopt.formulations.predictors.read.linear import LINEAR
 from ceopt.formulations.predictors.read.trace import refuse
 from ceopt.formulations.predictors.read.trees import TREES
@@ -12,7 +13,7 @@ from ceopt.formulations.predictors.representation import Representation
 
 __all__ = ["ESTIMATORS", "read_estimator"]
 
-ESTIMATORS: Final[Mapping[str, Callable[[Any, str], Representation]]] = {**LINEAR, **TREES}
+ESTIMATORS: Final[Mapping[str, Callable[[Any, str], Representation]]] = {**BOOSTING, **LINEAR, **TREES}
 
 _INSTEAD: Final[Mapping[str, str]] = {
     "CalibratedClassifierCV": "Give the classifier under it. ",

@@ -1,0 +1,116 @@
+"""Boosted trees of scikit-learn: the score is a constant plus one leaf per tree, added up in float64, stage by stage.
+
+====================== ============================ ==================================
+what                   GradientBoosting             HistGradientBoosting
+====================== ============================ ==================================
+left iff               ``float32(x) <= threshold``  ``x <= threshold`` in float64
+start of the sum       what the init predicts       baseline fitted with the loss
+a leaf adds            ``learning_rate * value``    ``value``, the rate is in it
+second of two classes  iff the score is >= 0        iff the score is > 0
+several classes        one tree per stage and class, the first of the largest scores
+====================== ============================ ==================================
+
+Two classes have probability ``1 / (1 + exp(-score))``. With ``loss="exponential"`` the library has
+``1 / (1 + exp(-2 * decision_function))``; the score read is ``2 * decision_function``, which rounds nothing, so label
+and probability are exact and a margin counts in log-odds. Several classes have no probability: it is no sum.
+
+Branches for missing values are not read: they matter to NaN only, which no row of a space holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from ceopt.formulations.predictors.read.trace import refuse
+from ceopt.formulations.predictors.representation import Decision, Tree, TreeEnsemble
+from ceopt.formulations.predictors.tree import Floats
+
+__all__ = ["BOOSTING"]
+
+#: Strategies of DummyClassifier and DummyRegressor that predict the same of every row; "stratified" draws.
+_CONSTANT: Final = ("constant", "mean", "median", "most_frequent", "prior", "quantile", "uniform")
+#: Losses whose prediction is the sum itself; those of counts and of positive values predict its exponential.
+_SUMS: Final = ("absolute_error", "huber", "log_loss", "exponential", "quantile", "squared_error")
+
+
+def _gradient(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
+    name, init = type(model).__name__, model.init_
+    dummy = type(init).__module__ == "sklearn.dummy" and getattr(init, "strategy", None) in _CONSTANT
+    if not dummy and not (isinstance(init, str) and init == "zero"):
+        raise refuse(
+            "a constant start of the sum", f"{name} has init={init!r}", "Fit it with init=None or init='zero'."
+        )
+    rate, scores = float(model.learning_rate), model.estimators_.shape[1]
+    # The library's own link and rounding; a constant is the same at any row.
+    base = model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32))[0]  # noqa: SLF001
+    trees = []
+    for stage in model.estimators_:
+        for k, member in enumerate(stage):
+            tree, leaf = member.tree_, member.tree_.children_left < 0
+            links = (tree.children_left, tree.children_right)
+            trees.append(
+                _tree(leaf, tree.feature, tree.threshold, links, _column(rate * tree.value[:, 0, 0], k, scores))
+            )
+    return _ensemble(model, trees, base, "float32", "nonnegative")
+
+
+def _histogram(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
+    if model.is_categorical_ is not None:
+        places = np.flatnonzero(model.is_categorical_).tolist()
+        names = getattr(model, "feature_names_in_", np.arange(model.n_features_in_)).tolist()
+        columns = [names[place] for place in places]
+        raise refuse(
+            "splits on numbers", f"{type(model).__name__} takes {', '.join(map(repr, columns))} as categories",
+            "Fit it with categorical_features=None behind a OneHotEncoder or OrdinalEncoder.",
+        )  # fmt: skip
+    scores = model.n_trees_per_iteration_
+    trees = []
+    for stage in model._predictors:  # noqa: SLF001
+        for k, member in enumerate(stage):
+            nodes = member.nodes
+            links = (nodes["left"], nodes["right"])
+            value = _column(nodes["value"], k, scores)
+            trees.append(_tree(nodes["is_leaf"] != 0, nodes["feature_idx"], nodes["num_threshold"], links, value))
+    return _ensemble(model, trees, model._baseline_prediction[0], "float64", "positive")  # noqa: SLF001
+
+
+def _ensemble(model: Any, trees: Iterable[Tree], base: Floats, width: str, decision: Decision) -> TreeEnsemble:
+    name = type(model).__name__
+    if model.loss not in _SUMS:
+        raise refuse(
+            "a prediction that is a sum of leaves", f"{name} has loss={model.loss!r}",
+            "Fit it with loss='squared_error' on the logarithm of the target.",
+        )  # fmt: skip
+    labels = model.classes_.tolist() if hasattr(model, "classes_") else None
+    if labels is not None and len(labels) == 1:
+        raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
+    two = labels is not None and len(labels) == 2
+    return TreeEnsemble(
+        trees, base, labels=labels, divisor=0.5 if model.loss == "exponential" else 1.0, input_dtype=width,
+        decision=decision if two else None, probability="logistic" if two else None, n_inputs=model.n_features_in_,
+    )  # fmt: skip
+
+
+def _tree(leaf: Any, feature: Any, threshold: Any, links: tuple[Any, Any], value: Floats) -> Tree:
+    # A split of missing values from all others has threshold inf; every number goes left, as with the largest float.
+    numbers = np.minimum(np.where(leaf, 0.0, threshold), np.finfo(np.float64).max)
+    left, right = (np.where(leaf, -1, link.astype(np.intp)) for link in links)
+    return Tree(np.where(leaf, -1, feature), numbers, left, right, value)
+
+
+def _column(leaves: Floats, k: int, scores: int) -> Floats:
+    """Return the values of a tree that adds to score ``k`` alone, (nodes, scores)."""
+    value = np.zeros((len(leaves), scores))
+    value[:, k] = leaves
+    return value
+
+
+BOOSTING: Final[Mapping[str, Callable[[Any, str], TreeEnsemble]]] = {
+    "GradientBoostingClassifier": _gradient,
+    "GradientBoostingRegressor": _gradient,
+    "HistGradientBoostingClassifier": _histogram,
+    "HistGradientBoostingRegressor": _histogram,
+}
