@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ class AbstractForest(AbstractEmbedded):
     .. math:: \sum_\ell z_{t\ell} = 1 \,\forall t,\ s_k = \bigl(b_k + \sum_{t,\ell} v_{t\ell k} z_{t\ell}\bigr) / D.
     """
 
+    #: The program and its source, as ``model_summary`` shows them.
+    manifest: Manifest
     #: Domain of the leaf variables: continuous where the cuts imply integrality.
     leaf_domain: Any = pyo.NonNegativeReals
 
@@ -35,12 +38,11 @@ class AbstractForest(AbstractEmbedded):
         self,
         predictor: Predictor,
         x: Factual,
-        manifest: Manifest,
         *,
         too_far: Callable[[Box], bool] | None = None,
         all_cells: bool = False,
     ) -> None:
-        super().__init__(predictor, x, manifest)
+        super().__init__(predictor, x, self.manifest)
         self.trees: tuple[PrunedTree, ...] = prune(route(predictor), x.reach, too_far=too_far)
         deciding = {cut for tree in self.trees for cut in tree.cuts if isinstance(cut, NumberCut)}
         #: Cuts on numbers, by column and place: those that decide something for this person, or all in reach.
@@ -67,9 +69,9 @@ class AbstractForest(AbstractEmbedded):
         self.link()
         self.publish_scores()
 
+    @abstractmethod
     def link(self) -> None:
         """Tie the leaves to the coordinates."""
-        raise TypeError(type(self))
 
     def share_cuts(self) -> None:
         """Put the cuts of all trees on the person's numeric columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,11 +23,20 @@ _LEAST = 1e-5
 _ORDINARY = (1e-2, 1e6)
 
 
+_SIZES: WeakKeyDictionary[Predictor, float] = WeakKeyDictionary()
+
+
 def score_size(predictor: Predictor) -> float:
     """Return by how much a score can differ through one column (linear) or through all leaves (trees).
 
-    A number counts with its range, or where it has none with its scale.
+    A number counts with its range, or where it has none with its scale. Kept as long as the predictor lives.
     """
+    if predictor not in _SIZES:
+        _SIZES[predictor] = _score_size(predictor)
+    return _SIZES[predictor]
+
+
+def _score_size(predictor: Predictor) -> float:
     core, encoding, space = predictor.core, predictor.encoding, predictor.space
     if not isinstance(core, Affine):
         spread = [np.ptp(tree.value[tree.feature < 0], axis=0).max() for tree in core.trees]

@@ -14,11 +14,7 @@ from ceopt.formulations.predictors.pruning import NumberCut
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ceopt.formulations.factual import Factual
-    from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.pruning import Box, Leaf
+    from ceopt.formulations.predictors.pruning import Leaf
 
 __all__ = ["LeafTrees"]
 
@@ -67,15 +63,7 @@ class LeafTrees(AbstractForest):
 
     leaf_domain = pyo.Binary
 
-    def __init__(
-        self,
-        predictor: Predictor,
-        x: Factual,
-        *,
-        too_far: Callable[[Box], bool] | None = None,
-        all_cells: bool = False,
-    ) -> None:
-        super().__init__(predictor, x, _MANIFEST, too_far=too_far, all_cells=all_cells)
+    manifest = _MANIFEST
 
     def link(self) -> None:
         """Write the rows of each leaf's box, and those that keep all trees on one side of each cut."""

@@ -13,11 +13,8 @@ from ceopt.formulations.predictors.pruning import Cut, NumberCut
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from ceopt.formulations.factual import Factual
-    from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.pruning import Box
 
 __all__ = ["MisicTrees"]
 
@@ -60,15 +57,7 @@ class MisicTrees(AbstractForest):
     Misic, Optimization of tree ensembles, Operations Research 2020.
     """
 
-    def __init__(
-        self,
-        predictor: Predictor,
-        x: Factual,
-        *,
-        too_far: Callable[[Box], bool] | None = None,
-        all_cells: bool = False,
-    ) -> None:
-        super().__init__(predictor, x, _MANIFEST, too_far=too_far, all_cells=all_cells)
+    manifest = _MANIFEST
 
     def link(self) -> None:
         """Write the splits, their order, and the rows that tie them to coordinates."""

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.predictors.forest import AbstractForest
 from ceopt.formulations.predictors.pruning import Cut
 from ceopt.solvers.manifest import Manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ceopt.formulations.factual import Factual
-    from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.pruning import Box
 
 __all__ = ["OrderedTrees"]
 
@@ -53,15 +46,7 @@ class OrderedTrees(AbstractForest):
     Misic, Optimization of tree ensembles (2020); categorical splits as sums of level binaries (Thebelt et al. 2022).
     """
 
-    def __init__(
-        self,
-        predictor: Predictor,
-        x: Factual,
-        *,
-        too_far: Callable[[Box], bool] | None = None,
-        all_cells: bool = False,
-    ) -> None:
-        super().__init__(predictor, x, _MANIFEST, too_far=too_far, all_cells=all_cells)
+    manifest = _MANIFEST
 
     def link(self) -> None:
         """Write two rows for each split of each tree."""
