@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.predictors.embed import formulation_of
+from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.margin import checked_margin, default_margin
 from ceopt.formulations.predictors.outcome import require_probability, slack
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import ProbabilityOf
 from ceopt.referee import Referee
@@ -72,10 +72,11 @@ def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.Dat
             f"space is {type(space).__name__}",
             "Make one: ceopt.FeatureSpace.infer(X_train).",
         )
-    referee = Referee(model, space)
-    predictor = read(model, space)
+    opened = open_model(model)
+    referee = Referee(opened, space)
+    predictor = read(opened, space)
     checked = settings.check(space, predictor.labels)
-    formulation_of(predictor, checked.formulation)
+    check_formulation(predictor, checked.formulation)
     if isinstance(checked.target, ProbabilityOf):
         require_probability(predictor.core)
     favoured = None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
+from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
@@ -58,11 +58,11 @@ class Referee:
     __slots__ = ("_encoding", "_names", "labels", "model", "space")
 
     def __init__(self, model: Any, space: FeatureSpace) -> None:
-        model = model.model if isinstance(model, Predictor) else model
+        model = open_model(model.model if isinstance(model, Predictor) else model)
         self.model, self.space = model, space
         self._encoding: Encoding | None = None
         self._names: list[str] | None = None
-        if isinstance(model, Affine | TreeEnsemble):
+        if isinstance(model, AbstractRepresentation):
             self._encoding = Encoding.identity(space)
             self.labels = model.labels
             return
@@ -104,11 +104,7 @@ class Referee:
         if self._encoding is None:
             return np.asarray(self.model.predict_proba(self._given(frame)), dtype=np.float64)[:, position]
         scores = self.model.score(self._matrix(frame))
-        if kind == "share":
-            return np.asarray(scores[:, position])
-        from scipy.special import expit
-
-        return np.asarray(expit(scores if position == 1 else -scores))
+        return np.asarray(self.model.head.of_position(scores, position), dtype=np.float64)
 
     def meets(self, frame: pd.DataFrame, target: Target) -> NDArray[np.bool_]:
         """Return whether the model's own decision for each raw row meets a target in checked form, shape (n,)."""
@@ -142,11 +138,7 @@ class Referee:
 
 def _require_fitted(model: Any) -> None:
     but = ""
-    if isinstance(model, str | Path):
-        but, then = f"it is the path {str(model)!r}", "Load the file and give the fitted model."
-    elif isinstance(model, bytes | bytearray):
-        but, then = "it is bytes", "Give the fitted model itself."
-    elif isinstance(model, type):
+    if isinstance(model, type):
         but, then = f"{model.__name__} is a class", "Give an object that was fitted."
     elif not hasattr(model, "predict"):
         but = f"{type(model).__name__} has no predict"

@@ -20,7 +20,6 @@ from ceopt.attempt import Attempt, Attempts, Start, changed_names
 from ceopt.formulations.constraints.diversity import Diversity
 from ceopt.formulations.predictors.outcome import slack
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.space.reach import Interval, Levels, reach_of, removed_by
 from ceopt.prepare import Prepared
 from ceopt.solution import Counterfactual, SolutionSet
@@ -151,7 +150,7 @@ class _Search:
     def _find_starts(self) -> None:
         """Look for cheap points; for linear models the program itself is as quick."""
         prepared, settings = self.prepared, self.settings
-        if isinstance(prepared.predictor.core, Affine):
+        if prepared.predictor.is_linear:
             return
         began, favoured = time.perf_counter(), prepared.favoured
         if favoured is not None and len(favoured) > _START_ROWS:
@@ -231,8 +230,8 @@ class _Search:
         return Check(bool(met[0]), predicted[0], broken)
 
     def _repair(self, point: dict[str, float], check: Check) -> None:
-        """Bar the cell of a tree's answer; ask more of a linear score, and of rules that a rounding broke."""
-        if isinstance(self.prepared.predictor.core, Affine) or check.broken:
+        """Bar the cell of a tree's answer; ask more of any other score, and of rules that a rounding broke."""
+        if not self.prepared.predictor.is_trees or check.broken:
             self.margin = max(10.0 * self.margin, _FIRST_REPAIR * self.prepared.least_margin)
         else:
             self.barred.append(point)

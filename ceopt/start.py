@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.costs.cost import move_of
 from ceopt.formulations.predictors.pruning import NumberCut, PrunedTree, cuts_in_reach, prune
-from ceopt.formulations.predictors.representation import TreeEnsemble
 from ceopt.formulations.predictors.routing import route
 from ceopt.formulations.space.reach import Levels, Reach
 from ceopt.ladders import Ladders
@@ -43,6 +42,8 @@ _ROWS = 4000
 #: Rows times trees that are scored in all, about two seconds: a count, and not a time, so that the same person gets the
 #: same start whatever else the machine does.
 _WORK = 20_000_000
+#: What scoring a row costs at least, in trees.
+_NETWORK = 20
 
 
 @final
@@ -71,13 +72,13 @@ class StartSearch:
         """Return points with their costs, cheapest first, each with another set of changed columns."""
         if all(part.is_point for part in reach.values()):
             return []
-        core = self.predictor.core
-        trees = prune(route(self.predictor), reach) if isinstance(core, TreeEnsemble) else None
-        ladders = self._ladders(factual, reach, () if trees is None else cuts_in_reach(route(self.predictor), reach))
-        rows = _WORK // (1 if trees is None else len(trees))
+        routes = [route(part) for part in self.predictor.forests]
+        trees = tuple(tree for part in routes for tree in prune(part, reach))
+        ladders = self._ladders(factual, reach, [cut for part in routes for cut in cuts_in_reach(part, reach)])
+        rows = _WORK // max(len(trees), _NETWORK)
         search = _Search(ladders, self.slack, lambda point: self._keeps_rules(factual, point), rows, deadline)
         rng = np.random.default_rng(seed)
-        pools = [] if trees is None else [_corners(ladders, trees)]
+        pools = [_corners(ladders, trees)] if trees else []
         pools += [ladders.snap(data)] if data is not None and len(data) else [ladders.random(_SAMPLES, rng)]
         search.sift(np.unique(np.vstack(pools), axis=0))
         tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(ladders.names))))
@@ -90,7 +91,7 @@ class StartSearch:
             key=lambda pair: pair[0],
         )
 
-    def _ladders(self, factual: Mapping[str, float], reach: Reach, cuts: tuple[NumberCut, ...]) -> Ladders:
+    def _ladders(self, factual: Mapping[str, float], reach: Reach, cuts: Sequence[NumberCut]) -> Ladders:
         """Return, per column, the values worth trying: ends of the model's cells, all levels, or even steps."""
         space, prices = self.predictor.space, self.cost.prices(self.predictor.space)
         ends: dict[str, set[float]] = {name: set() for name in space.names}
@@ -105,12 +106,12 @@ class StartSearch:
             part, home = reach[feature.name], factual[feature.name]
             if isinstance(part, Levels):
                 values = set(map(float, part.ranks))
-            elif isinstance(self.predictor.core, TreeEnsemble):
+            elif self.predictor.is_trees:
                 values = ends[feature.name]
             else:
                 low = part.lower if math.isfinite(part.lower) else home - 10.0 * max(1.0, abs(home))
                 high = part.upper if math.isfinite(part.upper) else home + 10.0 * max(1.0, abs(home))
-                values = {part.clip(value) for value in np.linspace(low, high, 33).tolist()}
+                values = ends[feature.name] | {part.clip(value) for value in np.linspace(low, high, 33).tolist()}
             ladder = sorted(values | {home})
             moves = [move_of(feature, home, value) for value in ladder]
             rungs.append(np.array(ladder))

@@ -8,7 +8,10 @@ from typing import Any
 from ceopt.formulations.factual import Factual
 from ceopt.formulations.linear import Rows
 from ceopt.formulations.predictors.affine import EmbeddedAffine
+from ceopt.formulations.predictors.combination import Combination
+from ceopt.formulations.predictors.combined import EmbeddedSum, EmbeddedVotes
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
+from ceopt.formulations.predictors.network import ReluNetwork
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.pruning import Box
 from ceopt.formulations.predictors.read import read
@@ -18,7 +21,7 @@ from ceopt.formulations.predictors.tree_misic import MisicTrees
 from ceopt.formulations.predictors.tree_ordered import OrderedTrees
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 
-__all__ = ["FORMULATIONS", "embed", "formulation_of"]
+__all__ = ["FORMULATIONS", "check_formulation", "embed", "kind_of"]
 
 #: Formulations by representation and name; the first of each is what "auto" means.
 FORMULATIONS: Mapping[str, Mapping[str, Callable[..., AbstractEmbedded]]] = {
@@ -27,14 +30,23 @@ FORMULATIONS: Mapping[str, Mapping[str, Callable[..., AbstractEmbedded]]] = {
 }
 
 
-def formulation_of(predictor: Predictor, name: str) -> str:
-    """Return the formulation that ``name`` means for this model, or refuse it with the choices."""
-    choices = FORMULATIONS["linear" if isinstance(predictor.core, Affine) else "trees"]
-    if name == "auto":
-        return next(iter(choices))
+def kind_of(predictor: Predictor) -> str:
+    """Return the key of ``FORMULATIONS`` under which a model that is no combination stands."""
+    match predictor.core:
+        case Affine():
+            return "linear"
+        case ReluNetwork():
+            return "networks"
+        case _:
+            return "trees"
+
+
+def check_formulation(predictor: Predictor, name: str) -> None:
+    """Refuse a formulation that no part of the model has, with the choices."""
+    kinds = dict.fromkeys(kind_of(part) for part in predictor.parts)
+    choices = ["auto", *(choice for kind in kinds for choice in FORMULATIONS[kind])]
     if name not in choices:
-        raise UnknownNameError.among("embed", "formulation", name, ["auto", *choices])
-    return name
+        raise UnknownNameError.among("embed", "formulation", name, choices)
 
 
 def embed(
@@ -54,7 +66,8 @@ def embed(
     x
         The person's block, already part of a ConcreteModel.
     formulation
-        "auto"; "affine" for linear models; "ordered", "misic" or "leaf" for trees.
+        "auto"; "affine" for linear models; "ordered", "misic" or "leaf" for trees; "bigm", "partition" or "extended"
+        for networks. Parts of a model that do not have it take their own default.
     too_far
         Drops leaves by their box, where the caller knows that no answer lies there (trees only).
     all_cells
@@ -90,11 +103,20 @@ def embed(
     if not isinstance(x, Factual):
         raise InvalidTypeError("embed", "a Factual block", f"x is {x!r}", "Pass m.x = Factual(space, row).")
     predictor = model if isinstance(model, Predictor) else read(model, x.space)
-    name = formulation_of(predictor, formulation)
-    if isinstance(predictor.core, Affine):
-        block: AbstractEmbedded = EmbeddedAffine(predictor, x)
-    else:
-        block = FORMULATIONS["trees"][name](predictor, x, too_far=too_far, all_cells=all_cells)
+    check_formulation(predictor, formulation)
+    block = _embedded(predictor, x, formulation, {"too_far": too_far, "all_cells": all_cells})
     for column, ranks in predictor.unseen.items():
         Rows(block, "never_seen").add(column, x.coordinate(column).indicator(ranks), upper=0.0)
     return block
+
+
+def _embedded(predictor: Predictor, x: Factual, formulation: str, of_trees: Mapping[str, Any]) -> AbstractEmbedded:
+    """Return the block of a model; a formulation that a part does not have leaves that part its own default."""
+    core = predictor.core
+    if isinstance(core, Combination):
+        members = [_embedded(member, x, formulation, of_trees) for member in core.members]
+        return (EmbeddedVotes if core.votes else EmbeddedSum)(predictor, x, members)
+    kind = kind_of(predictor)
+    choices = FORMULATIONS[kind]
+    make = choices.get(formulation, next(iter(choices.values())))
+    return make(predictor, x, **of_trees) if kind == "trees" else make(predictor, x)

@@ -8,11 +8,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.predictors.combination import Combination
+from ceopt.formulations.predictors.network import ReluNetwork
+from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.tree import Floats
     from ceopt.formulations.space.feature import Feature
 
 __all__ = ["checked_margin", "default_margin", "row_scale", "score_size"]
@@ -27,9 +30,10 @@ _SIZES: WeakKeyDictionary[Predictor, float] = WeakKeyDictionary()
 
 
 def score_size(predictor: Predictor) -> float:
-    """Return by how much a score can differ through one column (linear) or through all leaves (trees).
+    """Return by how much a score can differ through one column (linear, networks) or through all leaves (trees).
 
-    A number counts with its range, or where it has none with its scale. Kept as long as the predictor lives.
+    A number counts with its range, or where it has none with its scale. A combination's is the sum of its members'.
+    Kept as long as the predictor lives.
     """
     if predictor not in _SIZES:
         _SIZES[predictor] = _score_size(predictor)
@@ -37,20 +41,40 @@ def score_size(predictor: Predictor) -> float:
 
 
 def _score_size(predictor: Predictor) -> float:
-    core, encoding, space = predictor.core, predictor.encoding, predictor.space
-    if not isinstance(core, Affine):
-        spread = [np.ptp(tree.value[tree.feature < 0], axis=0).max() for tree in core.trees]
-        return float(sum(spread)) / core.divisor
-    size = 0.0
-    for weight, column in zip(np.abs(core.weights).max(axis=0).tolist(), encoding.columns, strict=True):
-        if column.feature is None or weight == 0.0:
-            continue
-        if column.table is not None:
+    core = predictor.core
+    match core:
+        case TreeEnsemble():
+            spread = [np.ptp(tree.value[tree.feature < 0], axis=0).max() for tree in core.trees]
+            return float(sum(spread)) / core.divisor
+        case Combination():
+            pairs = zip(core.members, core.weights, strict=True)
+            sizes = [np.abs(w).max() * (1.0 if core.votes else score_size(member)) for member, w in pairs]
+            return float(sum(sizes)) / core.divisor
+        case ReluNetwork():
+            reach = _column_sizes(predictor, core.weights[0])
+            for w in core.weights[1:]:
+                reach = np.abs(w) @ reach
+            return float(reach.max(initial=0.0))
+        case Affine():
+            return float(_column_sizes(predictor, core.weights).max(initial=0.0))
+    raise AssertionError
+
+
+def _column_sizes(predictor: Predictor, weights: Floats) -> Floats:
+    """Return by how much each row of weights can change its sum through each matrix column, (K, m)."""
+    sizes = np.abs(weights)
+    for place, column in enumerate(predictor.encoding.columns):
+        if column.feature is None:
+            width = 0.0
+        elif column.table is not None:
             values = [value for value in column.table if not math.isnan(value)]
-            size = max(size, weight * (max(values) - min(values)))
+            width = max(values) - min(values)
+        elif not weights[:, place].any():
+            width = 0.0  # a column that is not read may be one that clips
         else:
-            size = max(size, weight * abs(column.affine()[0]) * _width(space[column.feature]))
-    return size
+            width = abs(column.affine()[0]) * _width(predictor.space[column.feature])
+        sizes[:, place] *= width
+    return sizes
 
 
 def _width(feature: Feature) -> float:
@@ -62,13 +86,13 @@ def default_margin(predictor: Predictor) -> float:
     """Return the least slack that a solver can be trusted with, in the model's own score.
 
     1e-5 for scores of ordinary size. A solver's binaries are off by up to 1e-6, which leaves of size s turn into an
-    error of 1e-6 s, so trees take 1e-5 s beyond 1; linear scores, whose large terms are coordinates, beyond 100. Very
+    error of 1e-6 s, so trees take 1e-5 s beyond 1; other scores, whose large terms are coordinates, beyond 100. Very
     small scores are stated in larger units (:func:`row_scale`) and take 1e-3 of their size.
     """
     size = score_size(predictor)
     if 0.0 < size < _ORDINARY[0]:
         return 1e-3 * size
-    return _LEAST * max(1.0, size / 100.0 if isinstance(predictor.core, Affine) else size)
+    return _LEAST * max(1.0, size if predictor.forests else size / 100.0)
 
 
 def row_scale(predictor: Predictor) -> float:

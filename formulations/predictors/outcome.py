@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.linear import LinearForm, Rows
+from ceopt.formulations.predictors.combination import Combination
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.margin import checked_margin, row_scale
-from ceopt.formulations.predictors.representation import Representation
+from ceopt.formulations.predictors.head import AbstractRepresentation, score_needed
+from ceopt.formulations.predictors.margin import checked_margin, default_margin, row_scale
 from ceopt.formulations.targets import Labels, ProbabilityOf, Target, Values, parse_target
 from ceopt.solvers.errors import UnboundedFeatureError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
@@ -29,16 +30,16 @@ _MANIFEST = Manifest(
 )
 
 
-def slack(core: Representation, scores: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
+def slack(core: AbstractRepresentation, scores: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
     """Return by how much each row's scores (n,) or (n, K) meet the target, in the model's own score; negative if not.
 
     ============================= =========================================================
     target                        slack
     ============================= =========================================================
-    label, one score              the score, signed
+    label, one score              score - level, signed
     label, two classes by share   P(target) - 1/2
     labels, several classes       best score wanted - best score not wanted
-    probability p, logistic       signed score - log(p / (1 - p))
+    probability p, one score      signed score - least signed score that has it
     probability p, share          P(target) - p
     range of values               distance to the nearer end
     ============================= =========================================================
@@ -47,20 +48,20 @@ def slack(core: Representation, scores: NDArray[np.float64], target: Target) -> 
     match target:
         case Values():
             result = np.minimum(scores - target.low, target.high - scores)
-        case ProbabilityOf() if core.probability == "logistic":
-            sign = 1.0 if target.position == 1 else -1.0
-            result = sign * scores - math.log(target.at_least / (1.0 - target.at_least))
-        case ProbabilityOf():
+        case ProbabilityOf() if core.probability == "share":
             result = scores[:, target.position] - target.at_least
+        case ProbabilityOf():
+            sign = 1.0 if target.position == 1 else -1.0
+            result = sign * scores - score_needed(core.probability, target.position, target.at_least)
         case Labels() if core.n_scores == 1:
-            result = scores if target.wanted == (1,) else -scores
+            result = scores - core.level if target.wanted == (1,) else core.level - scores
         case Labels():
             best = scores[:, list(target.wanted)].max(axis=1)
             result = (best - scores[:, list(target.others)].max(axis=1)) * _unit(core)
     return result
 
 
-def _unit(core: Representation) -> float:
+def _unit(core: AbstractRepresentation) -> float:
     """P(target) - 1/2 is half the difference of two shares."""
     return 0.5 if core.probability == "share" and core.n_scores == 2 else 1.0
 
@@ -73,7 +74,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         s_t - s_k \ge m \ \forall k \notin T \quad (T = \{t\}), \qquad
         s_t - s_k \ge m - M_{tk}(1 - u_t),\ \sum_{t \in T} u_t = 1 \quad (|T| > 1)
 
-    One score: :math:`\pm s \ge m`. A logistic probability: :math:`\pm s \ge \log\frac{p}{1-p} + m`. Shares of trees:
+    One score, which decides at level c: :math:`\pm (s - c) \ge m`. A probability p of one score:
+    :math:`\pm s \ge g(p) + m`, where g is the inverse of the model's link: :math:`\log\frac{p}{1-p}` for the logistic
+    one. Shares of trees:
     :math:`P_t \ge p + m`, and :math:`P_t - \tfrac12 \ge m` for a label of two. Values: :math:`l + m \le s \le h - m`.
 
     ======== =============== =================================================================
@@ -95,7 +98,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
 
     Notes
     -----
-    One row per rival; with several labels wanted one binary per label and a row per pair. Exact at the margin.
+    One row per rival; with several labels wanted one binary per label and a row per pair. Exact at the margin. Where
+    votes are counted, equal counts are an outcome like any other: the label that the library then takes may tie.
 
     Raises
     ------
@@ -136,32 +140,45 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     def _probability(self, block: AbstractEmbedded, target: ProbabilityOf) -> None:
         core, label = block.predictor.core, target.labels[target.position]
         require_probability(core)
-        if core.probability == "logistic":
-            level = math.log(target.at_least / (1.0 - target.at_least))
-            self._row(label, block.combine((1.0 if target.position else -1.0,)), lower=level + self.margin)
-        else:
+        if core.probability == "share":
             weights = [1.0 if k == target.position else 0.0 for k in range(core.n_scores)]
             self._row(label, block.combine(weights), lower=target.at_least + self.margin)
+            return
+        needed = score_needed(core.probability, target.position, target.at_least)
+        if needed == math.inf:  # no score has so high a probability
+            self._row(label, LinearForm(0.0), lower=1.0)
+        elif needed > -math.inf:
+            self._row(label, block.combine((1.0 if target.position else -1.0,)), lower=needed + self.margin)
+
+    def _least(self, block: AbstractEmbedded, t: int, k: int) -> float:
+        """Return by how much label t has to beat label k: a tie of votes is one that the library breaks."""
+        core, margin = block.predictor.core, self.margin
+        counted = isinstance(core, Combination) and core.votes and margin <= default_margin(block.predictor)
+        wins_ties = t < k if core.decision == "argmax" else t > k
+        return -margin if counted and wins_ties else margin
 
     def _labels(self, block: AbstractEmbedded, target: Labels) -> None:
         core = block.predictor.core
         if core.n_scores == 1:
             sign = 1.0 if target.wanted == (1,) else -1.0
-            self._row(target.labels[target.wanted[0]], block.combine((sign,)), lower=self.margin)
+            form = block.combine((sign,))
+            self._row(target.labels[target.wanted[0]], form, lower=sign * core.level + self.margin)
             return
         unit = _unit(core)
         if len(target.wanted) == 1:
             (t,) = target.wanted
             for k in target.others:
                 index = target.labels[t] if len(target.others) == 1 else (target.labels[t], target.labels[k])
-                self._row(index, block.combine(_difference(core.n_scores, t, k, unit)), lower=self.margin)
+                least = self._least(block, t, k)
+                self._row(index, block.combine(_difference(core.n_scores, t, k, unit)), lower=least)
             return
         self.wins = pyo.Var([target.labels[t] for t in target.wanted], domain=pyo.Binary)
         for t in target.wanted:
             wins = LinearForm(0.0, ((1.0, self.wins[target.labels[t]]),))
             for k in target.others:
                 weights = _difference(core.n_scores, t, k, unit)
-                big_m = self.margin - block.range_of(weights)[0]
+                least = self._least(block, t, k)
+                big_m = least - block.range_of(weights)[0]
                 if not math.isfinite(big_m):
                     raise UnboundedFeatureError(
                         "A target of several labels",
@@ -170,12 +187,12 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                         "Set them with space.update(name, lower=..., upper=...), or ask for one label.",
                     )
                 form = block.combine(weights) + wins.scaled(-max(big_m, 0.0))
-                self._row((target.labels[t], target.labels[k]), form, lower=self.margin - max(big_m, 0.0))
+                self._row((target.labels[t], target.labels[k]), form, lower=least - max(big_m, 0.0))
         form = LinearForm(0.0, tuple((1.0, v) for v in self.wins.values()))
         Rows(self, "one_wins").add("target", form, lower=1.0, upper=1.0)
 
 
-def require_probability(core: Representation) -> None:
+def require_probability(core: AbstractRepresentation) -> None:
     """Refuse a probability target where the model's scores give none."""
     if core.probability is None:
         raise UnsupportedModelError(

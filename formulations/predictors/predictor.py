@@ -8,7 +8,10 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ceopt.formulations.predictors.representation import Affine, Representation
+from ceopt.formulations.predictors.combination import Combination
+from ceopt.formulations.predictors.head import AbstractRepresentation
+from ceopt.formulations.predictors.network import ReluNetwork
+from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
@@ -39,28 +42,50 @@ class Predictor:
         score reads (the score would not be affine in the raw column).
     """
 
-    core: Representation
+    core: AbstractRepresentation
     encoding: Encoding
     model: Any
     space: FeatureSpace
 
     def __post_init__(self) -> None:
         columns, needed = self.encoding.columns, self.core.n_inputs
-        exactly = isinstance(self.core, Affine)
-        if len(columns) < needed or (exactly and len(columns) != needed):
+        if len(columns) < needed or (len(columns) != needed and not isinstance(self.core, TreeEnsemble)):
             raise UnsupportedModelError(
                 "The model", f"{needed} columns", f"the space gives {len(columns)}",
                 f"Describe every column that the model was fitted on; the space has: {', '.join(self.space.names)}.",
             )  # fmt: skip
-        if isinstance(self.core, Affine):
-            read = (self.core.weights != 0.0).any(axis=0).tolist()
+        if isinstance(self.core, Affine | ReluNetwork):
+            weights = self.core.weights if isinstance(self.core, Affine) else self.core.weights[0]
+            read = (weights != 0.0).any(axis=0).tolist()
             for column, used in zip(columns, read, strict=True):
                 if used and not column.is_affine:
                     raise UnsupportedModelError(
-                        "A linear model", "columns that are not clipped",
+                        "A model that is linear in its columns", "columns that are not clipped",
                         f"MinMaxScaler or MaxAbsScaler clips {column.feature!r}",
                         "Fit the scaler with clip=False and bound the column in the space instead.",
                     )  # fmt: skip
+
+    @property
+    def parts(self) -> tuple[Predictor, ...]:
+        """The models that it is made of: itself, or the parts of a combination's members."""
+        if isinstance(self.core, Combination):
+            return tuple(part for member in self.core.members for part in member.parts)
+        return (self,)
+
+    @property
+    def forests(self) -> tuple[Predictor, ...]:
+        """Those of its parts that are trees."""
+        return tuple(part for part in self.parts if isinstance(part.core, TreeEnsemble))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether its scores are affine in the columns."""
+        return isinstance(self.core, Affine)
+
+    @property
+    def is_trees(self) -> bool:
+        """Whether its scores are constant on cells of the space: trees, or combinations of nothing but trees."""
+        return len(self.forests) == len(self.parts)
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
@@ -71,11 +96,11 @@ class Predictor:
     def unseen(self) -> dict[str, frozenset[int]]:
         """Per column, the ranks of levels that the pipeline was not fitted on and fails on: no answer can hold them."""
         found: dict[str, frozenset[int]] = {}
-        for column in self.encoding.columns:
+        for column in (column for part in self.parts for column in part.encoding.columns):
             if column.feature is not None and column.table is not None:
                 ranks = frozenset(rank for rank, value in enumerate(column.table) if value != value)  # noqa: PLR0124
                 if ranks:
-                    found[column.feature] = ranks
+                    found[column.feature] = found.get(column.feature, frozenset()) | ranks
         return found
 
     def score(self, coordinates: ArrayLike) -> NDArray[np.float64]:

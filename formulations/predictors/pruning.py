@@ -132,6 +132,8 @@ class _Walk:
     def __init__(self, tree: RoutedTree, cutter: _Cutter, too_far: Callable[[Box], bool] | None) -> None:
         self.tree, self.cutter, self.too_far = tree, cutter, too_far
         self.nodes: list[tuple[Cut, list[Leaf], list[Leaf]]] = []
+        self.visited: set[int] = set()
+        self.extra = len(tree.is_leaf)
 
     def run(self, position: int) -> PrunedTree:
         leaves = self._visit(0, {})
@@ -147,7 +149,7 @@ class _Walk:
         if tree.is_leaf[node]:
             if self.too_far is not None and self.too_far(box):
                 return []
-            return [Leaf(node, tree.value[node], dict(box))]
+            return [Leaf(self._number(node), tree.value[node], dict(box))]
         split = tree.splits[node]
         if split is None:
             return self._visit(tree.left[node], box)
@@ -167,9 +169,17 @@ class _Walk:
         found = [leaves for leaves in found if leaves]
         if len(found) == 2:
             if len(found[0]) == len(found[1]) == 1 and found[0][0].value == found[1][0].value:
-                return [Leaf(node, found[0][0].value, dict(box))]
+                return [Leaf(self._number(node), found[0][0].value, dict(box))]
             self.nodes.append((cut, found[0], found[1]))
         return [leaf for leaves in found for leaf in leaves]
+
+    def _number(self, node: int) -> int:
+        """Return the number of a leaf: its node's, or a new one where the node was met before on another path."""
+        if node not in self.visited:
+            self.visited.add(node)
+            return node
+        self.extra += 1
+        return self.extra - 1
 
 
 def _divide(

@@ -1,47 +1,45 @@
 r"""What a fitted model computes, in the library's own arithmetic, as plain arrays.
 
-A representation maps a matrix ``X`` (n, m) to ``K`` scores per row and the scores to a label or value. Two exist:
+A representation maps a matrix ``X`` (n, m) to ``K`` scores per row and the scores to a label or value. Here are the
+linear one and that of trees (networks are in ``network.py``, models of models in ``combination.py``):
 
 .. math::
     s(x) = W x + b \qquad\text{and}\qquad s(x) = \bigl(b + \textstyle\sum_t v_t(\mathrm{leaf}_t(x))\bigr) / D .
 
-=========== ======== =========================================================================
-decision    K        prediction
-=========== ======== =========================================================================
-value       1        the score itself (a regressor)
-positive    1        ``labels[1]`` if the score is > 0, else ``labels[0]``
-nonnegative 1        ``labels[1]`` if the score is >= 0, else ``labels[0]``
-argmax      >= 2     the label of the largest score, the first of them on ties
-=========== ======== =========================================================================
-
-``probability`` is None, ``"logistic"`` (one score; ``labels[1]`` has probability ``1 / (1 + exp(-s))``) or ``"share"``
-(the K scores are the probabilities of the K labels).
+How scores become a prediction and a probability is their head's matter (``head.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ceopt.formulations.predictors.head import (
+    AbstractRepresentation,
+    Decision,
+    Head,
+    Probability,
+    matrix_of,
+    one_of,
+    set_frozen,
+)
 from ceopt.formulations.predictors.stacked import StackedTrees
 from ceopt.formulations.predictors.tree import Floats, Tree, as_numbers
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import InvalidValueError
 
-__all__ = ["Affine", "Decision", "Probability", "Representation", "Tree", "TreeEnsemble"]
+__all__ = ["WIDTHS", "Affine", "Tree", "TreeEnsemble"]
 
-Decision: TypeAlias = Literal["value", "positive", "nonnegative", "argmax"]
-Probability: TypeAlias = Literal["logistic", "share"]
-_DECISIONS = ("value", "positive", "nonnegative", "argmax")
-_WIDTHS = ("float32", "float64")
+#: Float widths in which libraries compute.
+WIDTHS: Final = ("float32", "float64")
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Affine:
+class Affine(AbstractRepresentation):
     r"""Scores that are affine in the columns: ``s = W x + b``.
 
     Parameters
@@ -52,8 +50,8 @@ class Affine:
         A number, or one per score; kept as (K,).
     labels
         None for a regressor. Two labels for one score (favourable score, second label), else K labels.
-    decision, probability
-        See the module. By default "value", "positive" or "argmax", and no probability.
+    decision, probability, level
+        See ``head.py``. By default "value", "positive" or "argmax", no probability, and 0.
     dtype
         Float width in which the library adds up (float64 unless both its weights and its input are float32).
 
@@ -71,10 +69,8 @@ class Affine:
 
     weights: Floats
     intercept: Floats
-    labels: tuple[Any, ...] | None
-    decision: Decision
-    probability: Probability | None
     dtype: str
+    head: Head
 
     def __init__(
         self,
@@ -84,6 +80,7 @@ class Affine:
         labels: Iterable[Any] | None = None,
         decision: Decision | None = None,
         probability: Probability | None = None,
+        level: float = 0.0,
         dtype: str = "float64",
     ) -> None:
         w = np.atleast_2d(as_numbers("Affine", "weights", weights))
@@ -93,9 +90,9 @@ class Affine:
                 "Affine", "weights (d,) or (K, d) and one intercept per score",
                 f"weights are {w.shape} and intercept {b.shape}", "Give one row of weights per score.",
             )  # fmt: skip
-        _set(self, weights=w, intercept=np.broadcast_to(b, len(w)).copy())
-        _set(self, dtype=_one_of("Affine", "dtype", dtype, _WIDTHS))
-        _head(self, "Affine", len(w), labels, decision, probability)
+        set_frozen(self, weights=w, intercept=np.broadcast_to(b, len(w)).copy())
+        set_frozen(self, dtype=one_of("Affine", "dtype", dtype, WIDTHS))
+        set_frozen(self, head=Head.checked("Affine", len(w), labels, decision, probability, level))
 
     @property
     def n_inputs(self) -> int:
@@ -109,18 +106,14 @@ class Affine:
 
     def score(self, x: ArrayLike) -> Floats:
         """Return the scores, (n,) if there is one and (n, K) else."""
-        matrix = _matrix("Affine.score", x, self.n_inputs, exactly=True).astype(self.dtype)
+        matrix = matrix_of("Affine.score", x, self.n_inputs, exactly=True).astype(self.dtype)
         scores = (matrix @ self.weights.T.astype(self.dtype) + self.intercept.astype(self.dtype)).astype(np.float64)
         return np.asarray(scores[:, 0] if self.n_scores == 1 else scores)
-
-    def predict(self, x: ArrayLike) -> NDArray[Any]:
-        """Return the labels, or the values of a regressor, (n,)."""
-        return _decide(self, self.score(x))
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class TreeEnsemble:
+class TreeEnsemble(AbstractRepresentation):
     r"""Scores that add up one leaf per tree: ``s = (base + sum of the leaves' values, trees in order) / divisor``.
 
     Parameters
@@ -138,8 +131,10 @@ class TreeEnsemble:
         Number of trees of a forest, whose score is a mean.
     input_dtype
         Float width to which the library casts its input before it compares with the float64 thresholds.
-    decision, probability
-        See the module. By default "value", "positive" or "argmax", and no probability.
+    sum_dtype
+        Float width in which the library adds up base and leaves.
+    decision, probability, level
+        See ``head.py``. By default "value", "positive" or "argmax", no probability, and 0.
     n_inputs
         Columns of the matrix; by default up to the last one that a tree compares.
 
@@ -158,12 +153,11 @@ class TreeEnsemble:
     trees: tuple[Tree, ...]
     base: Floats
     right_gap: float | None
-    labels: tuple[Any, ...] | None
     divisor: float
     input_dtype: str
-    decision: Decision
-    probability: Probability | None
-    n_inputs: int
+    sum_dtype: str
+    head: Head
+    width: int
     _stacked: StackedTrees = field(repr=False)
 
     def __init__(
@@ -175,8 +169,10 @@ class TreeEnsemble:
         labels: Iterable[Any] | None = None,
         divisor: float = 1,
         input_dtype: str = "float64",
+        sum_dtype: str = "float64",
         decision: Decision | None = None,
         probability: Probability | None = None,
+        level: float = 0.0,
         n_inputs: int | None = None,
     ) -> None:
         who = "TreeEnsemble"
@@ -199,10 +195,16 @@ class TreeEnsemble:
         for name, number in (("right_gap", right_gap), ("divisor", divisor)):
             if number is not None and not 0 < number < np.inf:
                 raise InvalidValueError(who, f"a positive {name}", f"{name} is {number}", "Give one above 0.")
-        _set(self, trees=read, base=np.broadcast_to(b, widths[0]).copy(), right_gap=right_gap, divisor=divisor)
-        _set(self, input_dtype=_one_of(who, "input_dtype", str(np.dtype(input_dtype)), _WIDTHS))
-        _set(self, n_inputs=used if n_inputs is None else n_inputs, _stacked=StackedTrees(read))
-        _head(self, who, widths[0], labels, decision, probability)
+        set_frozen(self, trees=read, base=np.broadcast_to(b, widths[0]).copy(), right_gap=right_gap, divisor=divisor)
+        set_frozen(self, input_dtype=one_of(who, "input_dtype", str(np.dtype(input_dtype)), WIDTHS))
+        set_frozen(self, sum_dtype=one_of(who, "sum_dtype", str(np.dtype(sum_dtype)), WIDTHS))
+        set_frozen(self, width=used if n_inputs is None else n_inputs, _stacked=StackedTrees(read))
+        set_frozen(self, head=Head.checked(who, widths[0], labels, decision, probability, level))
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of the matrix."""
+        return self.width
 
     @property
     def n_scores(self) -> int:
@@ -211,7 +213,7 @@ class TreeEnsemble:
 
     def seen(self, x: ArrayLike) -> Floats:
         """Return the matrix as the splits see it: rounded to ``input_dtype``, held in float64 for the comparison."""
-        matrix = _matrix("TreeEnsemble", x, self.n_inputs, exactly=False)
+        matrix = matrix_of("TreeEnsemble", x, self.n_inputs, exactly=False)
         with np.errstate(over="ignore", under="ignore"):
             return matrix.astype(self.input_dtype).astype(np.float64)
 
@@ -221,89 +223,5 @@ class TreeEnsemble:
 
     def score(self, x: ArrayLike) -> Floats:
         """Return the scores, (n,) if there is one and (n, K) else, added up in the library's order."""
-        total = self._stacked.sums(self.seen(x), self.base) / self.divisor
+        total = self._stacked.sums(self.seen(x), self.base, self.sum_dtype) / self.divisor
         return total[:, 0] if self.n_scores == 1 else total
-
-    def predict(self, x: ArrayLike) -> NDArray[Any]:
-        """Return the labels, or the values of a regressor, (n,)."""
-        return _decide(self, self.score(x))
-
-
-Representation: TypeAlias = Affine | TreeEnsemble
-
-
-def _decide(model: Representation, score: Floats) -> NDArray[Any]:
-    if model.labels is None:
-        return score
-    match model.decision:
-        case "positive":
-            winner = (score > 0).astype(np.intp)
-        case "nonnegative":
-            winner = (score >= 0).astype(np.intp)
-        case _:
-            winner = np.argmax(score, axis=1)
-    return label_array(model.labels)[winner]
-
-
-def label_array(labels: Sequence[Any]) -> NDArray[Any]:
-    """Return labels as an array of their own common type, or of objects where they have none."""
-    kinds = {type(label) for label in labels}
-    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
-        return np.array(labels)
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
-    return array
-
-
-def _head(  # noqa: PLR0917
-    model: Representation,
-    who: str,
-    n_scores: int,
-    labels: Iterable[Any] | None,
-    decision: Decision | None,
-    probability: Probability | None,
-) -> None:
-    """Check and set what turns scores into labels."""
-    named = None if labels is None else tuple(labels)
-    needed = 2 if n_scores == 1 else n_scores
-    if named is None and n_scores > 1:
-        raise InvalidValueError(
-            who, "labels for several scores", f"labels is None with {n_scores} scores", "Name one label per score."
-        )
-    if named is not None and (len(named) != needed or len(set(named)) != needed):
-        raise InvalidValueError(
-            who, f"{needed} different labels for {n_scores} score(s)", f"labels is {named!r}",
-            "Give two labels for one score, else one label per score.",
-        )  # fmt: skip
-    fitting = ("value",) if named is None else ("positive", "nonnegative") if n_scores == 1 else ("argmax",)
-    chosen = fitting[0] if decision is None else decision
-    fits = (None,) if named is None else (None, "logistic") if n_scores == 1 else (None, "share")
-    _set(model, labels=named, decision=_one_of(who, "decision", chosen, fitting))
-    if probability not in fits:
-        raise InvalidValueError(
-            who, f"a probability among {fits}", f"probability is {probability!r}", "See the table of decisions."
-        )
-    _set(model, probability=probability)
-
-
-def _set(model: Representation, **fields: Any) -> None:
-    for name, value in fields.items():
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-        object.__setattr__(model, name, value)
-
-
-def _one_of(who: str, what: str, name: str, choices: Sequence[str]) -> str:
-    if name not in choices:
-        raise UnknownNameError.among(who, what, name, choices)
-    return name
-
-
-def _matrix(who: str, x: ArrayLike, n_inputs: int, *, exactly: bool) -> Floats:
-    matrix = as_numbers(who, "X", x)
-    wide = matrix.shape[1] if matrix.ndim == 2 else -1
-    if wide < n_inputs or (exactly and wide != n_inputs):
-        raise InvalidValueError(
-            who, f"a matrix with {n_inputs} columns", f"X has shape {matrix.shape}", "Give one row per person."
-        )
-    return matrix

@@ -24,7 +24,7 @@ class StackedTrees:
     tree on ten rows, three times on thousands.
     """
 
-    __slots__ = ("_child", "_depth", "_feature", "_root", "_threshold", "_value")
+    __slots__ = ("_child", "_depth", "_feature", "_members", "_root", "_threshold", "_value")
 
     def __init__(self, trees: Sequence[Tree]) -> None:
         sizes = [len(tree.feature) for tree in trees]
@@ -37,6 +37,7 @@ class StackedTrees:
         self._feature = np.where(leaf, 0, np.concatenate([tree.feature for tree in trees]))
         self._threshold = np.concatenate([tree.threshold for tree in trees])
         self._value = np.concatenate([tree.value for tree in trees])
+        self._members = _Members(trees) if any(tree.sets for tree in trees) else None
         self._depth, level = 0, self._root[~leaf[self._root]]
         while len(level):
             self._depth += 1
@@ -48,13 +49,13 @@ class StackedTrees:
         parts = [nodes - self._root for _, nodes in self._walks(seen)]
         return np.concatenate(parts) if parts else np.zeros((0, len(self._root)), dtype=np.intp)
 
-    def sums(self, seen: Floats, base: Floats) -> Floats:
-        """Return base plus the values of the leaves reached, added tree by tree in their order, (n, K)."""
-        totals = np.tile(base, (len(seen), 1))
+    def sums(self, seen: Floats, base: Floats, dtype: str) -> Floats:
+        """Return base plus the values of the leaves reached, added tree by tree in float width ``dtype``, (n, K)."""
+        totals, values = np.tile(base.astype(dtype), (len(seen), 1)), self._value.astype(dtype, copy=False)
         for rows, nodes in self._walks(seen):
             for position in range(nodes.shape[1]):
-                totals[rows] += self._value[nodes[:, position]]
-        return totals
+                totals[rows] += values[nodes[:, position]]
+        return totals.astype(np.float64, copy=False)
 
     def _walks(self, seen: Floats) -> Iterator[tuple[slice, NDArray[np.intp]]]:
         step = max(1, _PAIRS // len(self._root))
@@ -64,6 +65,34 @@ class StackedTrees:
             flat, offset = rows.ravel(), (np.arange(len(rows)) * width)[:, None]
             nodes = np.tile(self._root, (len(rows), 1))
             for _ in range(self._depth):
-                left = flat[self._feature[nodes] + offset] <= self._threshold[nodes]
+                value = flat[self._feature[nodes] + offset]
+                left = value <= self._threshold[nodes]
+                if self._members is not None:
+                    left = self._members.decide(nodes, value, left)
                 nodes = self._child[2 * nodes + left]
             yield slice(first, first + len(rows)), nodes
+
+
+@final
+class _Members:
+    """Splits on sets of values: which of all values that any set holds are in which set."""
+
+    def __init__(self, trees: Sequence[Tree]) -> None:
+        sets = [members for tree in trees for members in tree.sets]
+        self._values = np.unique(np.concatenate([np.sort(list(members)) for members in sets]))
+        # One more row and column for values that no set holds.
+        self._holds = np.zeros((len(sets), len(self._values) + 1), dtype=bool)
+        for row, members in zip(self._holds, sets, strict=True):
+            row[np.searchsorted(self._values, list(members))] = True
+        parts, first = [], 0
+        for tree in trees:
+            parts.append(np.where(tree.subset >= 0, tree.subset + first, -1))
+            first += len(tree.sets)
+        self._set = np.concatenate(parts)
+
+    def decide(self, nodes: NDArray[np.intp], value: Floats, left: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return ``left``, with the answer of the set at nodes that have one."""
+        chosen = self._set[nodes]
+        place = np.searchsorted(self._values, value)
+        known = self._values[np.minimum(place, len(self._values) - 1)] == value
+        return np.where(chosen >= 0, self._holds[chosen, np.where(known, place, len(self._values))], left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, final
 
 import numpy as np
@@ -19,7 +19,10 @@ Floats: TypeAlias = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """One decision tree as arrays over its nodes; node 0 is the root and a row goes left iff ``x <= threshold``.
+    """One decision tree as arrays over its nodes; node 0 is the root.
+
+    A row goes left iff ``x <= threshold``, or at a node with a set iff ``x`` is one of the set's values. Other tests
+    are these: ``x < t`` is ``x <= np.nextafter(t, -inf)`` in float64, and ``>`` and ``>=`` exchange the children.
 
     ========= ========== ==========================================================
     field     shape      meaning
@@ -29,6 +32,8 @@ class Tree:
     left      (nodes,)   node of the left child; ignored at leaves
     right     (nodes,)   node of the right child; ignored at leaves
     value     (nodes, K) scores of the leaf; ignored at inner nodes
+    subset    (nodes,)   position in ``sets`` of the values that go left; -1: threshold
+    sets                 sets of values, none empty
     ========= ========== ==========================================================
 
     Raises
@@ -42,17 +47,25 @@ class Tree:
     left: NDArray[np.intp]
     right: NDArray[np.intp]
     value: Floats
+    subset: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    sets: tuple[frozenset[float], ...] = ()
 
     def __post_init__(self) -> None:
         for name, kind in (("feature", np.intp), ("threshold", float), ("left", np.intp), ("right", np.intp)):
             object.__setattr__(self, name, np.array(getattr(self, name), dtype=kind))
+        subset = np.array(self.subset if self.sets else np.full(self.feature.shape, -1), dtype=np.intp)
+        object.__setattr__(self, "subset", subset)
         value = np.array(self.value, dtype=float)
         object.__setattr__(self, "value", value[:, None] if value.ndim == 1 else value)
         nodes = self.feature.shape
-        shapes = [nodes, self.threshold.shape, self.left.shape, self.right.shape, self.value.shape[:1]]
+        shapes = [nodes, self.threshold.shape, self.left.shape, self.right.shape, self.value.shape[:1], subset.shape]
         if len(set(shapes)) > 1 or len(nodes) != 1 or nodes[0] == 0 or self.value.ndim != 2:
             raise InvalidValueError("Tree", "arrays over the same nodes", f"their shapes are {shapes}", "Check them.")
         inner = self.inner
+        if (subset >= len(self.sets)).any() or not all(self.sets):
+            raise InvalidValueError(
+                "Tree", "a set with values for each subset", "one is missing or empty", "Check them."
+            )
         refuse_infinite("Tree", "threshold", self.threshold[inner])
         refuse_infinite("Tree", "value", self.value[~inner])
         children = np.concatenate([self.left[inner], self.right[inner]])
@@ -61,7 +74,7 @@ class Tree:
                 "Tree", "every node but the root to be the child of one node", "left and right say otherwise",
                 "Number the root 0 and give each node one parent.",
             )  # fmt: skip
-        for name in ("feature", "threshold", "left", "right", "value"):
+        for name in ("feature", "threshold", "left", "right", "value", "subset"):
             getattr(self, name).setflags(write=False)
 
     @classmethod
@@ -107,17 +120,6 @@ class Tree:
     def n_scores(self) -> int:
         """Values per leaf."""
         return int(self.value.shape[1])
-
-    def apply(self, x: Floats) -> NDArray[np.intp]:
-        """Return the leaf that each row of a float64 matrix reaches, (n,)."""
-        node = np.zeros(len(x), dtype=np.intp)
-        moving = np.arange(len(x)) if self.feature[0] >= 0 else np.arange(0)
-        while len(moving):
-            at = node[moving]
-            goes_left = x[moving, self.feature[at]] <= self.threshold[at]
-            node[moving] = np.where(goes_left, self.left[at], self.right[at])
-            moving = moving[self.feature[node[moving]] >= 0]
-        return node
 
     def _unreachable(self) -> bool:
         seen, level = 0, np.array([0])

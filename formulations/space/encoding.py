@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ceopt.formulations.space.bisection import last_true
 from ceopt.formulations.space.step import Floats, Step
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -90,6 +91,11 @@ class Column:
             slope, offset = step.compose(slope, offset)
         return float(slope), float(offset)
 
+    def seen(self, coordinates: ArrayLike, input_dtype: DTypeLike) -> Floats:
+        """Return what a split sees at coordinates: the value rounded to ``input_dtype``, held in float64."""
+        with np.errstate(over="ignore", under="ignore"):
+            return self.evaluate(coordinates).astype(input_dtype, copy=False).astype(np.float64, copy=False)
+
     def goes_left(
         self, coordinates: ArrayLike, thresholds: ArrayLike, input_dtype: DTypeLike, *, inclusive: bool = True
     ) -> NDArray[np.bool_]:
@@ -98,8 +104,7 @@ class Column:
         The value is cast to ``input_dtype``, then compared in float64: NumPy 2 would round a Python threshold to
         float32 before comparing it with one.
         """
-        with np.errstate(over="ignore", under="ignore"):
-            seen = self.evaluate(coordinates).astype(input_dtype, copy=False).astype(np.float64, copy=False)
+        seen = self.seen(coordinates, input_dtype)
         theta = np.asarray(thresholds, dtype=np.float64)
         return np.asarray(seen <= theta if inclusive else seen < theta)
 
@@ -132,25 +137,8 @@ class Column:
             )
         given = np.asarray(thresholds, dtype=np.float64)
         theta, back = np.unique(given, return_inverse=True)
-        low = np.full(theta.shape, -_LAST, dtype=np.int64)
-        high = np.full(theta.shape, _LAST, dtype=np.int64)
-        none = ~self.goes_left(_number(low), theta, input_dtype, inclusive=inclusive)
-        every = self.goes_left(_number(high), theta, input_dtype, inclusive=inclusive)
-        for _ in range(64):  # the ends are 2**64 numbers apart at most; low goes left, high goes right
-            middle = (low >> 1) + (high >> 1) + (low & high & 1)
-            left = self.goes_left(_number(middle), theta, input_dtype, inclusive=inclusive)
-            low, high = np.where(left, middle, low), np.where(left, high, middle)
-        found = np.where(none, -np.inf, np.where(every, np.inf, _number(low)))
+        found = last_true(lambda x: self.goes_left(x, theta, input_dtype, inclusive=inclusive), theta.shape)
         return np.asarray(found[back].reshape(given.shape))
-
-
-_LAST: Final = np.finfo(np.float64).max.view(np.int64)  # place of the largest finite float64
-
-
-def _number(order: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the float64 whose place among all float64 is ``order``, counted from 0.0 = 0."""
-    bits = np.where(order >= 0, order, np.int64(-(2**63)) - order)
-    return bits.view(np.float64)
 
 
 @final

@@ -126,7 +126,6 @@ def test_labels_that_are_numbers_are_python_numbers(credit):
 @pytest.mark.parametrize(
     ("thing", "match"),
     [
-        ("model.onnx", r"path 'model\.onnx'.*Load the file"),
         (Path("model.joblib"), r"model\.joblib"),
         (b"\x08\x07", "bytes"),
         (LogisticRegression, "LogisticRegression is a class"),

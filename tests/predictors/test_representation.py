@@ -95,7 +95,7 @@ def test_arrays_cannot_be_changed_behind_the_back():
     with pytest.raises(ValueError, match="read-only"):
         model.weights[0, 0] = 3.0
     with pytest.raises(AttributeError):
-        model.decision = "argmax"
+        model.head = None
 
 
 def leafless(**changes):

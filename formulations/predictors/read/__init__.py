@@ -1,25 +1,60 @@
 """Readers: a fitted model of some library becomes a representation with that library's exact semantics.
 
-One file per library, named as the library is imported (``sklearn.py`` reads what ``import sklearn`` fits). It has one
-function, ``read_estimator(estimator, dtype)``, and is imported only when a model of that library is given, so another
-library is another file and no edit here.
+One file per library, named as the library is imported (``sklearn.py`` reads what ``import sklearn`` fits). It is
+imported only when a model of that library is given, so another library is another file and no edit here. It has
+
+``read_estimator(estimator, dtype)``
+    -> the representation of what the estimator computes from a matrix of float width ``dtype``;
+
+and may have
+
+``open_model(model)``
+    -> an estimator (``predict``, ``classes_``, ``feature_names_in_``) for what is none: a file, bytes, a booster;
+``own_steps(estimator)``
+    -> transformers that the estimator itself runs on its input before the model proper;
+``read_composite(estimator, behind)``
+    -> (representation, encoding) of a model that is made of others or that encodes its own input, None for all else.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final, final
 
+from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read.pipeline import encode, split
-from ceopt.formulations.predictors.representation import Affine, Representation, TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
-__all__ = ["read"]
+__all__ = ["Behind", "open_model", "read"]
+
+#: Libraries by the suffix of the files that they save.
+_SUFFIXES: Final = {".onnx": "onnx", ".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm"}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Where a model stands: behind the steps of a pipeline, over the raw columns of a space."""
+
+    steps: tuple[Any, ...]
+    space: FeatureSpace
+
+    def member(self, model: Any, *steps: Any) -> Predictor:
+        """Read a model that is given what this place gives, through further steps."""
+        inner, estimator = split(open_model(model))
+        return _read([*self.steps, *steps, *inner], estimator, model, self.space)
+
+    def encoding(self, estimator: Any, *steps: Any) -> Encoding:
+        """Return what an estimator at this place sees, through further steps."""
+        return encode([*self.steps, *steps], estimator, self.space)
 
 
 def read(model: Any, space: FeatureSpace) -> Predictor:
@@ -31,7 +66,8 @@ def read(model: Any, space: FeatureSpace) -> Predictor:
     Parameters
     ----------
     model
-        A fitted estimator, pipeline or search object of a library that has a reader, or a representation.
+        A fitted estimator, pipeline or search object of a library that has a reader; a saved model or a native one that
+        a reader opens; or a representation.
     space
         The raw columns.
 
@@ -45,23 +81,59 @@ def read(model: Any, space: FeatureSpace) -> Predictor:
     UnsupportedModelError
         The model, a step or an option has no exact representation; it is not fitted; its columns are not the space's.
     """
-    if isinstance(model, Affine | TreeEnsemble):
+    if isinstance(model, Predictor):
+        return model
+    if isinstance(model, AbstractRepresentation):
         return Predictor(model, Encoding.identity(space), model, space)
-    steps, estimator = split(model)
-    library = _library(estimator)
-    encoding = encode(steps, estimator, space)
-    core: Representation = library.read_estimator(estimator, str(encoding.dtype))
-    return Predictor(core, encoding, model, space)
+    return Behind((), space).member(model)
 
 
-def _library(estimator: Any) -> ModuleType:
-    root = type(estimator).__module__.partition(".")[0]
-    name = f"{__name__}.{root}"
-    module = importlib.import_module(name) if importlib.util.find_spec(name) else None
-    if module is None or not hasattr(module, "read_estimator"):
+def open_model(model: Any) -> Any:
+    """Return a fitted estimator: the model itself, or what its library's reader makes of a file, bytes or a booster.
+
+    Raises
+    ------
+    UnsupportedModelError
+        A file whose suffix no reader opens.
+    """
+    if isinstance(model, str | Path):
+        name = _SUFFIXES.get(Path(model).suffix.lower())
+        if name is None:
+            raise UnsupportedModelError(
+                "The model", f"a fitted model, or a file that ends in {', '.join(_SUFFIXES)}", f"it is {str(model)!r}",
+                "Load the file and give the fitted model.",
+            )  # fmt: skip
+    else:
+        name = "onnx" if isinstance(model, bytes | bytearray) else _root(model)
+    module = _module(name)
+    return model if module is None or not hasattr(module, "open_model") else module.open_model(model)
+
+
+def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace) -> Predictor:
+    library = _module(_root(estimator))
+    if library is None or not hasattr(library, "read_estimator"):
         raise UnsupportedModelError(
             "The model", "a fitted estimator of a library that ceopt reads, or a representation",
             f"it is {type(estimator).__name__} of module {type(estimator).__module__}",
-            "Give a scikit-learn estimator or pipeline, or ceopt.formulations.predictors.Affine or TreeEnsemble.",
+            "Give a scikit-learn estimator or pipeline, an XGBoost, LightGBM or ONNX model, or ceopt.formulations."
+            "predictors.Affine, TreeEnsemble or ReluNetwork.",
         )  # fmt: skip
-    return module
+    if hasattr(library, "read_composite"):
+        found = library.read_composite(estimator, Behind(tuple(steps), space))
+        if found is not None:
+            return Predictor(found[0], found[1], model, space)
+    own = library.own_steps(estimator) if hasattr(library, "own_steps") else []
+    encoding = encode([*steps, *own], estimator, space)
+    return Predictor(library.read_estimator(estimator, str(encoding.dtype)), encoding, model, space)
+
+
+def _root(model: Any) -> str:
+    """Return the name of the library that a model comes from; what a reader opened is of the reader's library."""
+    module = type(model).__module__
+    return module.removeprefix(f"{__name__}.") if module.startswith(f"{__name__}.") else module.partition(".")[0]
+
+
+def _module(library: str) -> ModuleType | None:
+    """Return the reader of a library; None if there is none."""
+    name = f"{__name__}.{library}"
+    return importlib.import_module(name) if library.isidentifier() and importlib.util.find_spec(name) else None

@@ -24,8 +24,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from ceopt.formulations.predictors.head import Decision
 from ceopt.formulations.predictors.read.trace import refuse
-from ceopt.formulations.predictors.representation import Decision, Tree, TreeEnsemble
+from ceopt.formulations.predictors.representation import Tree, TreeEnsemble
 from ceopt.formulations.predictors.tree import Floats
 
 __all__ = ["BOOSTING"]

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from ceopt.formulations.predictors.head import Decision, Probability
 from ceopt.formulations.predictors.read.trace import refuse
-from ceopt.formulations.predictors.representation import Affine, Decision, Probability
+from ceopt.formulations.predictors.representation import Affine
 
 __all__ = ["LINEAR"]
 

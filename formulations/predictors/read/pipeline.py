@@ -262,8 +262,8 @@ def _passes(step: Any) -> bool:
 
 
 def _name(step: Any) -> str:
-    """Return the class name of an object of scikit-learn itself; "" of any other, subclasses included."""
-    return type(step).__name__ if type(step).__module__.partition(".")[0] == "sklearn" else ""
+    """Return the class name of an object of scikit-learn itself, or ours; "" of any other, subclasses included."""
+    return type(step).__name__ if type(step).__module__.partition(".")[0] in {"ceopt", "sklearn"} else ""
 
 
 def _title(step: Any) -> str:

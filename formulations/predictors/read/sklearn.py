@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.read.boosting import BOOSTING
 from ceopt.formulations.predictors.read.linear import LINEAR
 from ceopt.formulations.predictors.read.trace import refuse
 from ceopt.formulations.predictors.read.trees import TREES
-from ceopt.formulations.predictors.representation import Representation
 
 __all__ = ["ESTIMATORS", "read_estimator"]
 
-ESTIMATORS: Final[Mapping[str, Callable[[Any, str], Representation]]] = {**BOOSTING, **LINEAR, **TREES}
+ESTIMATORS: Final[Mapping[str, Callable[[Any, str], AbstractRepresentation]]] = {**BOOSTING, **LINEAR, **TREES}
 
 _INSTEAD: Final[Mapping[str, str]] = {
     "CalibratedClassifierCV": "Give the classifier under it. ",
@@ -23,7 +23,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
 }
 
 
-def read_estimator(estimator: Any, dtype: str) -> Representation:
+def read_estimator(estimator: Any, dtype: str) -> AbstractRepresentation:
     """Return what a fitted estimator computes from a matrix of float width ``dtype``.
 
     Raises
