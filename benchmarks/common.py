@@ -11,9 +11,9 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -88,15 +88,20 @@ def load(name: str) -> Task:
     return Task(bunch, train, labels, others)
 
 
-def fit(task: Task, model: str) -> Pipeline:
-    """Fit a pipeline: one-hot categories, ordered text by rank, numbers scaled."""
-    schema = schema_of(task.bunch.name)
+def groups_of(name: str) -> dict[str, list[str]]:
+    """Return the columns of a data set by how the pipelines encode them."""
     groups: dict[str, list[str]] = {"one_hot": [], "ranked": [], "number": []}
-    for name, column in schema.items():
+    for feature, column in schema_of(name).items():
         text = any(isinstance(level, str) for level in column.get("levels", ()))
         ranked = column["kind"] == "ordinal" and text
         one_hot = column["kind"] == "categorical" or (column["kind"] == "binary" and text)
-        groups["ranked" if ranked else "one_hot" if one_hot else "number"].append(name)
+        groups["ranked" if ranked else "one_hot" if one_hot else "number"].append(feature)
+    return groups
+
+
+def fit(task: Task, model: str | Any) -> Pipeline:
+    """Fit a pipeline: one-hot categories, ordered text by rank, numbers scaled; of ``MODELS`` or another."""
+    schema, groups = schema_of(task.bunch.name), groups_of(task.bunch.name)
     levels = [schema[name]["levels"] for name in groups["ranked"]]
     columns = ColumnTransformer(
         [
@@ -105,10 +110,11 @@ def fit(task: Task, model: str) -> Pipeline:
             ("number", StandardScaler(), groups["number"]),
         ]
     )
-    return make_pipeline(columns, MODELS[model]()).fit(task.train, task.labels)
+    estimator = MODELS[model]() if isinstance(model, str) else model
+    return make_pipeline(columns, estimator).fit(task.train, task.labels)
 
 
-def rejected(task: Task, model: Pipeline, rows: int, seed: int = SEED) -> pd.DataFrame:
+def rejected(task: Task, model: Any, rows: int, seed: int = SEED) -> pd.DataFrame:
     """Draw people whom the model refuses, of those it was not trained on where there are enough."""
     for pool in (task.others, task.bunch.data):
         refused = pool[model.predict(pool) != task.target]
@@ -174,6 +180,41 @@ def spread(seconds: Sequence[float], digits: int = 3) -> str:
     return " / ".join(f"{np.quantile(seconds, share):.{digits}f}" for share in (0.5, 0.9, 1.0))
 
 
+def timed(ask: Callable[[], dict[str, Any]], limit_s: float) -> dict[str, Any]:
+    """Return the record with wall and CPU seconds; a time-out counts as the limit."""
+    began, cpu = time.perf_counter(), time.process_time()
+    record = ask()
+    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
+    proved = record["status"] in {"optimal", "infeasible"}
+    seconds = seconds if proved else max(seconds, limit_s)
+    return record | {"seconds": seconds, "cpu": cpu_seconds, "timed_out": not proved}
+
+
+def rotated(ways: list[str], place: int) -> list[str]:
+    """Begin with another way at each row, so that none always runs on a warm or a busy machine."""
+    return ways[place % len(ways) :] + ways[: place % len(ways)]
+
+
+def ratios(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], what: str) -> dict[str, float]:
+    """Return how many times less the first needed: by medians, by sums, and the median over rows."""
+    a, b = (np.array([r[what] for r in sorted(part, key=lambda r: r["row"])]) for part in (ours, theirs))
+    return {
+        "medians": float(np.median(b) / np.median(a)),
+        "sums": float(b.sum() / a.sum()),
+        "median": float(np.median(b / a)),
+    }
+
+
+def disagreement(records: list[dict[str, Any]]) -> float:
+    """Return the greatest relative difference of proved and valid optima of the same row."""
+    worst = 0.0
+    for row in {r["row"] for r in records}:
+        costs = [r["cost"] for r in records if r["row"] == row and r["status"] == "optimal" and not r.get("invalid")]
+        if costs:
+            worst = max(worst, (max(costs) - min(costs)) / max(1e-12, *costs))
+    return worst
+
+
 # ---- journal ---------------------------------------------------------------------------------------------------------
 class Journal:
     """Results kept line by line as they come; a run with the same settings goes on where the last one stopped."""
@@ -222,6 +263,15 @@ def versions() -> dict[str, str]:
     """Return the versions that decide the numbers."""
     packages = ("ceopt", "pyomo", "highspy", "scikit-learn", "numpy", "pandas")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def installed(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of those packages that are there."""
+    found = {}
+    for name in packages:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def machine() -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import common
@@ -69,16 +68,6 @@ def whole(prepared: Prepared, row: pd.DataFrame) -> dict[str, Any]:
     return record
 
 
-def timed(ask: Callable[[], dict[str, Any]], limit_s: float) -> dict[str, Any]:
-    """Return the record with wall and CPU seconds; a time-out counts as the limit."""
-    began, cpu = time.perf_counter(), time.process_time()
-    record = ask()
-    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
-    proved = record["status"] in {"optimal", "infeasible"}
-    seconds = seconds if proved else max(seconds, limit_s)
-    return record | {"seconds": seconds, "cpu": cpu_seconds, "timed_out": not proved}
-
-
 def main() -> None:
     """Run every way on every row, interleaved, and write the report."""
     options = common.arguments("Forest on German credit, ordered against Misic.", rows=10, limit=60)
@@ -99,24 +88,19 @@ def main() -> None:
     }
     _warm_up(kept["default"], people.iloc[[0]])
     journal = common.Journal("trees-quick" if options.quick else "trees", settings)
-    asked = [(place, way) for place in range(len(people)) for way in _rotated(list(ways), place)]
+    asked = [(place, way) for place in range(len(people)) for way in common.rotated(list(ways), place)]
     for place, way in common.bar(asked, len(asked)):
         key = f"{place}/{way}"
         if key in journal.done:
             continue
         row, (formulation, helped) = people.iloc[[place]], ways[way]
         prepared = kept[way]
-        record = timed(
+        record = common.timed(
             lambda p=prepared, r=row, f=formulation, h=helped: whole(p, r) if h else alone(p, r, f, options.limit),
             options.limit,
         )
         journal.add(key, {"row": str(people.index[place]), "way": way, **record})
     write(journal, settings, ways, quick=options.quick)
-
-
-def _rotated(ways: list[str], place: int) -> list[str]:
-    """Begin with another way at each row, so that none always runs on a warm or a busy machine."""
-    return ways[place % len(ways) :] + ways[: place % len(ways)]
 
 
 def _warm_up(prepared: Prepared, row: pd.DataFrame) -> None:
@@ -139,13 +123,13 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: dict[str, Any
         times = [common.spread(seconds, 2), common.spread(cpu, 2), f"{sum(seconds):.1f}"]
         lines.append([way, statuses, invalid, size, *times])
     ratios: list[dict[str, Any]] = [
-        {"way": a, "against": b, "what": what, "seconds": _ratios(by_way[a], by_way[b], "seconds"),
-         "cpu": _ratios(by_way[a], by_way[b], "cpu")}
+        {"way": a, "against": b, "what": what, "seconds": common.ratios(by_way[a], by_way[b], "seconds"),
+         "cpu": common.ratios(by_way[a], by_way[b], "cpu")}
         for a, b, what in RATIOS
     ]  # fmt: skip
     totals = {
         "ratios": ratios,
-        "greatest_relative_difference_of_proved_optima": _disagreement(journal.records),
+        "greatest_relative_difference_of_proved_optima": common.disagreement(journal.records),
         "invalid_answers": sum(r.get("invalid", False) for r in journal.records),
     }
     text = (
@@ -171,24 +155,6 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: dict[str, Any
     record = {"settings": settings, "totals": totals, "records": journal.records}
     common.report("trees", "Trees: ordered split binaries against Misic's form", text, record, quick=quick)
     journal.close()
-
-
-def _ratios(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], what: str) -> dict[str, float]:
-    a, b = (np.array([r[what] for r in sorted(part, key=lambda r: r["row"])]) for part in (ours, theirs))
-    return {
-        "medians": float(np.median(b) / np.median(a)),
-        "sums": float(b.sum() / a.sum()),
-        "median": float(np.median(b / a)),
-    }
-
-
-def _disagreement(records: list[dict[str, Any]]) -> float:
-    worst = 0.0
-    for row in {r["row"] for r in records}:
-        costs = [r["cost"] for r in records if r["row"] == row and r["status"] == "optimal" and not r.get("invalid")]
-        if costs:
-            worst = max(worst, (max(costs) - min(costs)) / max(1e-12, *costs))
-    return worst
 
 
 if __name__ == "__main__":

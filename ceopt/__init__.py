@@ -15,7 +15,7 @@ from ceopt.explain import explain
 from ceopt.formulations.constraints import Linear, MaxChanges
 from ceopt.formulations.costs import L0, L1, L2, Changes, Linf
 from ceopt.formulations.space import Feature, FeatureSpace
-from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
+from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
 from ceopt.recourse import Recourse
 from ceopt.solution import Counterfactual, SolutionSet
 from ceopt.solvers import model_summary, write
@@ -36,6 +36,7 @@ __all__ = [
     "Changes",
     "Cohort",
     "Counterfactual",
+    "Disagreement",
     "Feature",
     "FeatureSpace",
     "Linear",

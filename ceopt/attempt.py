@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.diversity import Diversity, exclude
+from ceopt.formulations.costs.cutoff import Cutoff
 from ceopt.formulations.recourse import RecourseProgram, recourse_program
 from ceopt.formulations.targets import Labels
-from ceopt.presolve import too_far, within_budget
 from ceopt.solvers.compiled import CompiledModel, compile_model
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.problem import Outcome
@@ -152,11 +152,10 @@ class Attempts:
 
     def _program(self, margin: float, budget: float | None, target: Target) -> RecourseProgram:
         prepared, settings = self.prepared, self.prepared.settings
-        reach, far = self.reach, None
+        reach, cutoff = self.reach, None
         if budget is not None:
-            objective = settings.cost.to_objective(budget)
-            reach = within_budget(prepared.space, self.factual, reach, settings.cost, objective)
-            far = too_far(prepared.space, self.factual, settings.cost, objective)
+            cutoff = Cutoff(prepared.space, self.factual, settings.cost, settings.cost.to_objective(budget))
+            reach = cutoff.narrowed(reach)
         return recourse_program(
             prepared.predictor,
             self.row,
@@ -166,7 +165,7 @@ class Attempts:
             margin=margin,
             formulation=settings.formulation,
             reach=reach,
-            too_far=far,
+            cutoff=cutoff,
             all_cells=settings.n > 1,
         )
 

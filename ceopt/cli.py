@@ -62,7 +62,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A fitted model or pipeline, as joblib.dump saves it.")]
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="A saved model: .onnx, .json or .ubj of XGBoost, .txt of LightGBM, or as joblib.dump writes it.",
+    ),
+]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="People in raw units: a .csv or .parquet file.")]
 Target = Annotated[str, typer.Option(metavar="LABEL", help="The class wanted; of a regressor '>=5', '<=5' or '5..8'.")]
 Space = Annotated[
@@ -180,6 +186,14 @@ def solvers() -> None:
     from ceopt.solvers import available
 
     print_frame(available())
+
+
+@app.command()
+def models() -> None:
+    """List the models that are read, library by library, and how each is embedded."""
+    from ceopt.formulations.predictors.read.supported import supported
+
+    print_frame(supported())
 
 
 @app.command()

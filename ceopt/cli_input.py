@@ -1,4 +1,4 @@
-"""What a command reads: a pickled model, a table of people, a space, a target given as text."""
+"""What a command reads: a saved model, a table of people, a space, a target given as text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, final
 
 import pandas as pd
 
+from ceopt.formulations.predictors.read import SUFFIXES, open_model
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between
 from ceopt.referee import Referee
@@ -102,14 +103,12 @@ def read_inputs(
 
 
 def read_model(path: Path, *, allow_pickle: bool) -> Any:
-    """Load a fitted model that ``joblib.dump`` wrote."""
+    """Open a model that its library saved (ONNX, XGBoost, LightGBM), or load what ``joblib.dump`` wrote."""
     who = "MODEL"
     if not path.is_file():
         raise UnreadableFileError(who, "a file", f"{str(path)!r} is none", "Check the path.")
-    if path.suffix == ".onnx":
-        raise UnreadableFileError(
-            who, "a model saved by joblib.dump", f"{str(path)!r} is an ONNX file", "Save the fitted model instead."
-        )
+    if path.suffix.lower() in SUFFIXES:
+        return open_model(path)
     if not allow_pickle:
         raise InvalidValueError(
             who, "--allow-pickle to be opened", f"{str(path)!r} is a pickle, which runs code when it is loaded",

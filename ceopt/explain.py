@@ -50,7 +50,8 @@ def explain(
     Parameters
     ----------
     model
-        A fitted scikit-learn classifier, regressor, pipeline or search object, or a representation of
+        A fitted scikit-learn classifier, regressor, pipeline or search object; an XGBoost or LightGBM model, or the
+        path of one that they saved; path or bytes of an ONNX file; or a representation of
         ``ceopt.formulations.predictors``. One that was fitted on a frame is given frames; one that was fitted on an
         array is given the space's columns in the space's order.
     row
@@ -59,7 +60,8 @@ def explain(
         What each column is and how it may move.
     target
         A label; a set of labels; ``OtherThan(label)``; ``Probability(label, at_least)`` (two classes); ``AtLeast``,
-        ``AtMost`` or ``Between`` for regressors.
+        ``AtMost`` or ``Between`` for regressors; ``Disagreement(any of these but Probability, at_most)`` for the trees
+        of a forest one by one.
     n
         Answers wanted. The first is optimal, each further one optimal among those that differ as ``diversity`` says.
     cost
@@ -76,6 +78,7 @@ def explain(
         What counts as optimal: ``(cost - bound) / max(|cost|, 1e-12)``.
     margin
         Least slack of the decision in the program, in the model's own score; None: just above the solver's tolerance.
+        ``Disagreement`` counts trees and takes none.
     diversity
         "pool" (other tree cells, categories or set of changed columns) or "support" (other set of changed columns).
     formulation

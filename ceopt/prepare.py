@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.predictors.disagreement import forest_of
 from ceopt.formulations.predictors.embed import check_formulation
-from ceopt.formulations.predictors.margin import checked_margin, default_margin
-from ceopt.formulations.predictors.outcome import require_probability, slack
+from ceopt.formulations.predictors.margin import default_margin
+from ceopt.formulations.predictors.outcome import require_probability, slack, target_margin
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.formulations.targets import ProbabilityOf
+from ceopt.formulations.targets import DisagreementOf, ProbabilityOf
 from ceopt.referee import Referee
 from ceopt.solvers.errors import InvalidTypeError
 
@@ -79,20 +80,23 @@ def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.Dat
     check_formulation(predictor, checked.formulation)
     if isinstance(checked.target, ProbabilityOf):
         require_probability(predictor.core)
+    counted = isinstance(checked.target, DisagreementOf)
+    if counted:
+        forest_of(predictor.core)
+        referee.jury()
     favoured = None
     if data is not None:
         coordinates = space.coordinates(data)
         for name, ranks in predictor.unseen.items():
             coordinates = coordinates[~np.isin(coordinates[:, space.names.index(name)], list(ranks))]
-        scores = predictor.score(coordinates)
-        favoured = coordinates[slack(predictor.core, scores, checked.target) > 0]
+        favoured = coordinates[slack(predictor, coordinates, checked.target) > 0]
     return Prepared(
         predictor=predictor,
         referee=referee,
         space=space,
         settings=checked,
-        margin=checked_margin(checked.margin, predictor),
-        least_margin=default_margin(predictor),
+        margin=target_margin(checked.margin, predictor, checked.target),
+        least_margin=0.0 if counted else default_margin(predictor),
         favoured=favoured,
         read_s=time.perf_counter() - began,
     )

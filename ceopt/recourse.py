@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from ceopt.batch import answers, no_answer, resumed, until_interrupted
 from ceopt.cohort import Cohort
-from ceopt.formulations.targets import Labels, ProbabilityOf, Target
+from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target
 from ceopt.prepare import Prepared, prepare
 from ceopt.settings import Settings, whole
 from ceopt.solution import SolutionSet
@@ -34,7 +34,8 @@ class Recourse(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     Parameters
     ----------
     model
-        The fitted model; ``sklearn.base.clone`` of a Recourse keeps it fitted.
+        The fitted model, or path or bytes of an ONNX file, as for :func:`ceopt.explain`; ``sklearn.base.clone`` of a
+        Recourse keeps it fitted.
     space
         What each column is and how it may move.
     target, n, cost, constraints, data, solver, time_limit_s, relative_gap, margin, diversity, formulation, threads, \
@@ -221,6 +222,8 @@ def _check_labels(y: Any, n: int, target: Target) -> None:
             "Recourse.fit", f"one label for each of {n} rows", f"y has shape {labels.shape}", "Match X."
         )
     wanted: list[Any] = []
+    if isinstance(target, DisagreementOf):
+        target = target.wanted
     if isinstance(target, Labels):
         wanted = [target.labels[k] for k in target.wanted]
     elif isinstance(target, ProbabilityOf):

@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.predictors.asking import given, names_of
 from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.formulations.targets import Labels, ProbabilityOf, Target, Values
+from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
+from ceopt.jury import Jury
 from ceopt.solvers.errors import UnknownNameError, UnsupportedModelError
 
 __all__ = ["Referee"]
@@ -55,20 +57,18 @@ class Referee:
     ['bad', 'good']
     """
 
-    __slots__ = ("_encoding", "_names", "labels", "model", "space")
+    __slots__ = ("_encoding", "labels", "model", "space")
 
     def __init__(self, model: Any, space: FeatureSpace) -> None:
         model = open_model(model.model if isinstance(model, Predictor) else model)
         self.model, self.space = model, space
         self._encoding: Encoding | None = None
-        self._names: list[str] | None = None
         if isinstance(model, AbstractRepresentation):
             self._encoding = Encoding.identity(space)
             self.labels = model.labels
             return
         _require_fitted(model)
-        self._names = _names_of(model)
-        for name in self._names or ():
+        for name in names_of(model, space) or ():
             if name not in space:
                 raise UnsupportedModelError(
                     "The model", "every column that it was fitted on", f"column {name!r} is not in the space",
@@ -80,7 +80,7 @@ class Referee:
         """Return the model's labels or values for raw rows (n, d), shape (n,)."""
         if self._encoding is not None:
             return np.asarray(self.model.predict(self._matrix(frame)))
-        return np.asarray(self.model.predict(self._given(frame))).reshape(len(frame))
+        return np.asarray(self.model.predict(given(self.model, self.space, frame))).reshape(len(frame))
 
     def probability(self, frame: pd.DataFrame, label: Any) -> NDArray[np.float64]:
         """Return the model's probability of a label for raw rows, shape (n,).
@@ -102,7 +102,9 @@ class Referee:
             raise UnknownNameError.among("target", "class of the model", label, self.labels or ())
         position = self.labels.index(label)
         if self._encoding is None:
-            return np.asarray(self.model.predict_proba(self._given(frame)), dtype=np.float64)[:, position]
+            return np.asarray(self.model.predict_proba(given(self.model, self.space, frame)), dtype=np.float64)[
+                :, position
+            ]
         scores = self.model.score(self._matrix(frame))
         return np.asarray(self.model.head.of_position(scores, position), dtype=np.float64)
 
@@ -113,27 +115,32 @@ class Referee:
     def judge(self, frame: pd.DataFrame, target: Target) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return predictions and whether they meet the target, with one call of ``predict`` for all rows."""
         predicted = self.predict(frame)
-        met = np.zeros(len(frame), dtype=bool)
         match target:
             case ProbabilityOf():
-                met = self.probability(frame, target.labels[target.position]) >= target.at_least
-            case Values():
-                met = (predicted >= target.low) & (predicted <= target.high)
-            case Labels():
-                for k in target.wanted:
-                    met |= np.asarray(predicted == target.labels[k], dtype=bool)
-        return predicted, met
+                return predicted, self.probability(frame, target.labels[target.position]) >= target.at_least
+            case DisagreementOf():
+                said = self.jury().predict(frame)
+                agree = np.sum([_as_wanted(one, target.wanted) for one in said], axis=0)
+                return predicted, agree >= target.needed(len(said))
+            case _:
+                return predicted, _as_wanted(predicted, target)
+
+    def jury(self) -> Jury:
+        """Return the model's own trees, to be asked each alone, or refuse a model that is not made of such."""
+        return Jury(self.model, self.space)
 
     def _matrix(self, frame: pd.DataFrame) -> NDArray[Any]:
         assert self._encoding is not None  # noqa: S101 - only representations come here
         return self._encoding.matrix(self.space.coordinates(frame))
 
-    def _given(self, frame: pd.DataFrame) -> Any:
-        if self._names is not None:
-            return frame[self._names]
-        frame = frame[list(self.space.names)]
-        numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)  # bool is numeric here
-        return frame.to_numpy(dtype=np.float64 if numeric else object)
+
+def _as_wanted(predicted: NDArray[Any], wanted: Labels | Values) -> NDArray[np.bool_]:
+    if isinstance(wanted, Values):
+        return np.asarray((predicted >= wanted.low) & (predicted <= wanted.high))
+    met = np.zeros(len(predicted), dtype=bool)
+    for k in wanted.wanted:
+        met |= np.asarray(predicted == wanted.labels[k], dtype=bool)
+    return met
 
 
 def _require_fitted(model: Any) -> None:
@@ -153,18 +160,6 @@ def _require_fitted(model: Any) -> None:
             but, then = f"{type(model).__name__} is not fitted", "Call fit first."
     if but:
         raise UnsupportedModelError("The model", "a fitted model", but, then)
-
-
-def _names_of(model: Any) -> list[str] | None:
-    """Return the columns that the model was fitted on, if it was fitted on a frame."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None and hasattr(model, "best_estimator_"):
-        return _names_of(model.best_estimator_)
-    if names is None and hasattr(model, "steps"):  # a pipeline asks its first step, which may be "passthrough"
-        for _, step in model.steps:
-            if step is not None and not isinstance(step, str):
-                return _names_of(step)
-    return None if names is None else [str(name) for name in names]
 
 
 def _labels_of(model: Any) -> tuple[Any, ...] | None:

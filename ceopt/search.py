@@ -165,7 +165,7 @@ class _Search:
     def _slack_beyond_margin(self, points: np.ndarray) -> np.ndarray:
         predictor = self.prepared.predictor
         # The same slack in the heuristic and in the program, or its own start would be cut off.
-        return slack(predictor.core, predictor.score(points), self.settings.target) - self.margin * (1.0 + 1e-6)
+        return slack(predictor, points, self.settings.target) - self.margin * (1.0 + 1e-6)
 
     def _budget(self) -> float | None:
         """Return a cost that no answer will exceed: that of the n-th start.
@@ -233,6 +233,9 @@ class _Search:
         """Bar the cell of a tree's answer; ask more of any other score, and of rules that a rounding broke."""
         if not self.prepared.predictor.is_trees or check.broken:
             self.margin = max(10.0 * self.margin, _FIRST_REPAIR * self.prepared.least_margin)
+            # Starts found at the smaller margin would set a budget that the program cannot keep any more.
+            self.starts = []
+            self._find_starts()
         else:
             self.barred.append(point)
 
@@ -249,13 +252,13 @@ class _Search:
         if cost - bound <= _ROUNDING * cost:
             bound = cost
         gap = (cost - bound) / max(abs(cost), 1e-12)
-        scores = predictor.score(np.array([[point[name] for name in space.names]]))
+        coordinates = np.array([[point[name] for name in space.names]])
         answer = Counterfactual(
             values=space.frame([point]),  # type: ignore[arg-type]  # a frame keeps each column's dtype
             cost=cost,
             prediction=prediction,
-            score=_score(predictor, scores),
-            slack=float(slack(predictor.core, scores, settings.target)[0]),
+            score=_score(predictor, predictor.score(coordinates)),
+            slack=float(slack(predictor, coordinates, settings.target)[0]),
             changed=changed_names(self.factual, point),
             verified=True,
             rank=len(self.answers) + 1,

@@ -33,6 +33,8 @@ Rungs = NDArray[np.intp]
 
 #: Random points, where there is no data; points that are improved; climbs at once; steps of a climb or an improvement.
 _SAMPLES, _IMPROVED, _CLIMBS, _STEPS = 1500, 6, 5, 60
+#: Even steps of a number where no tree cuts it, how often they are then made finer, and around how many points.
+_EVEN, _FINER, _REFINED = 33, 2, 2
 #: Spread of the random taste by which climbs differ, as the standard deviation of a logarithm.
 _TASTE = 0.5
 #: A point is cheaper if its price is less by more than this share.
@@ -74,7 +76,8 @@ class StartSearch:
             return []
         routes = [route(part) for part in self.predictor.forests]
         trees = tuple(tree for part in routes for tree in prune(part, reach))
-        ladders = self._ladders(factual, reach, [cut for part in routes for cut in cuts_in_reach(part, reach)])
+        cuts = [cut for part in routes for cut in cuts_in_reach(part, reach)]
+        ladders = self._ladders(factual, reach, cuts)
         rows = _WORK // max(len(trees), _NETWORK)
         search = _Search(ladders, self.slack, lambda point: self._keeps_rules(factual, point), rows, deadline)
         rng = np.random.default_rng(seed)
@@ -85,14 +88,32 @@ class StartSearch:
         search.climb(np.ones((1, len(ladders.names))))  # alone, as what it finds bounds the others
         search.climb(tastes)
         search.improve()
-        points = [dict(zip(ladders.names, ladders.values(rungs)[0].tolist(), strict=True)) for rungs in search.best()]
-        return sorted(
-            ((self.cost.value(self.predictor.space, factual, point), point) for point in points),
-            key=lambda pair: pair[0],
-        )
+        found = search.points()
+        for _ in range(0 if self.predictor.is_trees else _FINER):
+            search = search.on(self._ladders(factual, reach, cuts, through=search.points()[:_REFINED]))
+            search.improve()
+            found += search.points()
+        return self._cheapest(factual, found)
 
-    def _ladders(self, factual: Mapping[str, float], reach: Reach, cuts: Sequence[NumberCut]) -> Ladders:
-        """Return, per column, the values worth trying: ends of the model's cells, all levels, or even steps."""
+    def _cheapest(self, factual: Mapping[str, float], points: Sequence[Points]) -> list[tuple[float, dict[str, float]]]:
+        """Return the cheapest point per set of changed columns, with its cost, cheapest first."""
+        space = self.predictor.space
+        named = [dict(zip(space.names, point.tolist(), strict=True)) for point in points]
+        best: dict[tuple[str, ...], tuple[float, dict[str, float]]] = {}
+        for point in named:
+            cost = self.cost.value(space, factual, point)
+            changed = tuple(name for name, value in point.items() if value != factual[name])
+            if changed not in best or cost < best[changed][0]:
+                best[changed] = (cost, point)
+        return sorted(best.values(), key=lambda pair: pair[0])
+
+    def _ladders(
+        self, factual: Mapping[str, float], reach: Reach, cuts: Sequence[NumberCut], through: Sequence[Points] = ()
+    ) -> Ladders:
+        """Return, per column, the values worth trying: ends of the model's cells, all levels, or even steps.
+
+        With points ``through``, the even steps lead from the factual to their values instead of from end to end.
+        """
         space, prices = self.predictor.space, self.cost.prices(self.predictor.space)
         ends: dict[str, set[float]] = {name: set() for name in space.names}
         for cut in cuts:
@@ -102,16 +123,19 @@ class StartSearch:
                 [left] if right <= factual[cut.name] else [right] if left >= factual[cut.name] else cut.key
             )
         rungs, costs = [], []
-        for feature in space:
+        for j, feature in enumerate(space):
             part, home = reach[feature.name], factual[feature.name]
             if isinstance(part, Levels):
                 values = set(map(float, part.ranks))
             elif self.predictor.is_trees:
                 values = ends[feature.name]
+            elif through:
+                steps = np.linspace(home, [point[j] for point in through], _EVEN)
+                values = {part.clip(value) for value in steps.ravel().tolist()} | {float(p[j]) for p in through}
             else:
                 low = part.lower if math.isfinite(part.lower) else home - 10.0 * max(1.0, abs(home))
                 high = part.upper if math.isfinite(part.upper) else home + 10.0 * max(1.0, abs(home))
-                values = ends[feature.name] | {part.clip(value) for value in np.linspace(low, high, 33).tolist()}
+                values = ends[feature.name] | {part.clip(value) for value in np.linspace(low, high, _EVEN).tolist()}
             ladder = sorted(values | {home})
             moves = [move_of(feature, home, value) for value in ladder]
             rungs.append(np.array(ladder))
@@ -162,6 +186,20 @@ class _Search:
     def best(self) -> list[Rungs]:
         """Return what was found, cheapest first."""
         return [rungs for _, rungs in sorted(self.found.values(), key=lambda pair: pair[0])]
+
+    def points(self) -> list[Points]:
+        """Return what was found as coordinates, cheapest first."""
+        return [self.ladders.values(rungs)[0] for rungs in self.best()]
+
+    def on(self, ladders: Ladders) -> _Search:
+        """Return a search on other ladders, which hold some of the points found, from those points."""
+        search = _Search(ladders, self.slack, self.keeps_rules, self.rows, self.deadline)
+        points = self.points()
+        held = [all(np.isin(v, rungs) for v, rungs in zip(p, ladders.rungs, strict=True)) for p in points]
+        for point in (point for point, there in zip(points, held, strict=True) if there):
+            rungs = np.array([int(np.searchsorted(r, v)) for r, v in zip(ladders.rungs, point, strict=True)])
+            search._keep(rungs, float(ladders.price(rungs[None, :])[0]))
+        return search
 
     def sift(self, points: Rungs) -> None:
         """Keep the cheapest of many points that reach the target."""

@@ -12,7 +12,7 @@ import pandas as pd
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.formulations.targets import ProbabilityOf, Target, parse_target
+from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, parse_target
 from ceopt.moves import broken_moves, needing_factual
 from ceopt.referee import Referee
 from ceopt.solution import Counterfactual, SolutionSet
@@ -185,7 +185,7 @@ def _judged(
 
 def _missed(target: Target, prediction: Any) -> str:
     said = f"{prediction:.6g}" if isinstance(prediction, float) else str(prediction)
-    if isinstance(target, ProbabilityOf):
+    if isinstance(target, ProbabilityOf | DisagreementOf):
         return f"target: {target.text()} does not hold (the model predicts {said})"
     return f"target: the model predicts {said}, not {target.text()}"
 

@@ -7,7 +7,22 @@ from ceopt.formulations import predictors
 from ceopt.formulations.constraints import impose
 from ceopt.formulations.costs import l0, l1, l2, l2_squared, linf
 from ceopt.formulations.factual import Factual
+from ceopt.formulations.own_columns import Columns
 from ceopt.formulations.predictors.embed import embed
+from ceopt.formulations.predictors.embedding_error import embedding_error
 from ceopt.formulations.predictors.outcome import Reaches
 
-__all__ = ["Factual", "Reaches", "embed", "impose", "l0", "l1", "l2", "l2_squared", "linf", "predictors"]
+__all__ = [
+    "Columns",
+    "Factual",
+    "Reaches",
+    "embed",
+    "embedding_error",
+    "impose",
+    "l0",
+    "l1",
+    "l2",
+    "l2_squared",
+    "linf",
+    "predictors",
+]

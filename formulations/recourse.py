@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -16,9 +16,9 @@ from ceopt.formulations.space.reach import Reach
 
 if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
+    from ceopt.formulations.costs.cutoff import Cutoff
     from ceopt.formulations.predictors.embedded import AbstractEmbedded
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.predictors.pruning import Box
     from ceopt.formulations.targets import Target
 
 __all__ = ["RecourseProgram", "recourse_program"]
@@ -45,7 +45,7 @@ def recourse_program(
     margin: float | None = None,
     formulation: str = "auto",
     reach: Reach | None = None,
-    too_far: Callable[[Box], bool] | None = None,
+    cutoff: Cutoff | None = None,
     all_cells: bool = False,
 ) -> RecourseProgram:
     r"""State "the least change for which the model decides otherwise" for one person.
@@ -64,8 +64,8 @@ def recourse_program(
         As for :func:`ceopt.explain`.
     reach
         Values that each column may take, where narrower than the space says.
-    too_far
-        Drops leaves of trees by their box, where the caller knows that no answer lies there.
+    cutoff
+        A cost that no answer worth finding exceeds, where one is known; the reach is narrowed by the caller.
     all_cells
         Keep the splits of trees that decide nothing for this person, for answers that differ by any cell.
 
@@ -76,7 +76,7 @@ def recourse_program(
     """
     model = pyo.ConcreteModel(name="recourse")
     model.x = x = Factual(predictor.space, row, reach=reach)
-    model.predictor = embedded = embed(predictor, x, formulation=formulation, too_far=too_far, all_cells=all_cells)
+    model.predictor = embedded = embed(predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells)
     model.valid = valid = Reaches(embedded, target, margin=margin)
     model.rules = pyo.Block(concrete=True)
     for position, rule in enumerate(rules):

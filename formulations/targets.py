@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -12,7 +11,23 @@ import pandas as pd
 
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
-__all__ = ["AtLeast", "AtMost", "Between", "Labels", "OtherThan", "Probability", "Target", "Values", "parse_target"]
+__all__ = [
+    "AtLeast",
+    "AtMost",
+    "Between",
+    "Disagreement",
+    "DisagreementOf",
+    "Labels",
+    "OtherThan",
+    "Probability",
+    "ProbabilityOf",
+    "Target",
+    "Values",
+    "parse_target",
+]
+
+#: Shares of trees are whole counts up to rounding.
+_WHOLE = 1e-9
 
 
 @final
@@ -82,6 +97,51 @@ class Between:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Disagreement:
+    """At most the share ``at_most`` of a forest's trees, each asked alone, decides otherwise than ``target``.
+
+    For forests, bagged trees and single trees: OptiCL's violation limit. It speaks of the trees one by one and neither
+    implies the forest's own decision nor follows from it. Nine trees that favour "good" by 51 to 49 meet a limit of
+    0.1, and are outvoted in the average by a tenth that is sure of "bad"; a narrow majority of sure trees decides for
+    "good" against a limit that it does not meet. Where both are wanted, add a second ``Reaches`` for the label.
+
+    Parameters
+    ----------
+    target
+        A label, a set of labels or ``OtherThan``; for regressors ``AtLeast``, ``AtMost`` or ``Between``.
+    at_most
+        From 0 (all trees agree) to below 1. Of T trees, ``at_most * T`` rounded down may disagree.
+
+    Raises
+    ------
+    InvalidValueError
+        ``at_most`` is no share below 1, or ``target`` a probability, which no tree decides.
+
+    References
+    ----------
+    Maragno, Wiberg, Bertsimas, Birbil, den Hertog, Fajemisin, Mixed-integer optimization with constraint learning:
+    violation limit of an ensemble.
+    """
+
+    target: Any
+    at_most: float
+
+    def __post_init__(self) -> None:
+        _require_number("Disagreement", "at_most", self.at_most)
+        if not 0.0 <= self.at_most < 1.0:
+            raise InvalidValueError(
+                "Disagreement", "a share of the trees from 0 to below 1", f"at_most is {self.at_most!r}",
+                "Give for example Disagreement('good', at_most=0.1).",
+            )  # fmt: skip
+        if isinstance(self.target, Probability | Disagreement):
+            raise InvalidValueError(
+                "Disagreement", "what a single tree decides", f"target is {self.target!r}",
+                "Give a label, a set of labels, OtherThan(label) or a range of values.",
+            )  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Labels:
     """A target checked against a classifier: the positions of the labels wanted, among all labels."""
 
@@ -114,6 +174,23 @@ class ProbabilityOf:
 
 @final
 @dataclass(frozen=True, slots=True)
+class DisagreementOf:
+    """A limit on the trees that disagree, checked: what each tree should decide, and the share that need not."""
+
+    wanted: Labels | Values
+    at_most: float
+
+    def needed(self, trees: int) -> int:
+        """Return how many of that many trees have to agree."""
+        return trees - math.floor(self.at_most * trees + _WHOLE)
+
+    def text(self) -> str:
+        """Return the target as a person would write it."""
+        return f"{self.wanted.text()} by all but {100 * self.at_most:g}% of the trees"
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Values:
     """A regressor's target: the value lies from ``low`` to ``high`` (either may be infinite)."""
 
@@ -127,7 +204,7 @@ class Values:
         return f"at most {self.high:g}" if math.isinf(self.low) else f"from {self.low:g} to {self.high:g}"
 
 
-Target = Labels | ProbabilityOf | Values
+Target = Labels | ProbabilityOf | Values | DisagreementOf
 
 
 def _require_number(who: str, name: str, value: Any) -> None:
@@ -155,6 +232,10 @@ def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:
     InvalidValueError
         No class is wanted, or all of them are; a probability is asked of more than two classes.
     """
+    if isinstance(target, Disagreement):
+        wanted = parse_target(target.target, labels)
+        assert isinstance(wanted, Labels | Values)  # noqa: S101 - refused by the constructor
+        return DisagreementOf(wanted, float(target.at_most))
     if isinstance(target, AtLeast | AtMost | Between):
         if labels is not None:
             raise InvalidTypeError(
@@ -191,8 +272,7 @@ def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:
             "target", "a label or a set of labels", f"target is {type(target).__name__}", "Write target={...}."
         )
     if isinstance(target, set | frozenset | list):
-        wanted: Iterable[int] = sorted({_position(label, labels) for label in target})
-        return _checked(tuple(wanted), labels, target)
+        return _checked(tuple(sorted({_position(label, labels) for label in target})), labels, target)
     return _checked((_position(target, labels),), labels, target)
 
 

@@ -11,8 +11,9 @@ import pytest
 from ceopt.formulations import Factual, Reaches, embed, impose, l1
 from ceopt.formulations.constraints import RULES, Linear, MaxChanges
 from ceopt.formulations.costs import COSTS, parse_cost
-from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.predictors.embed import FORMULATIONS
+from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
+from ceopt.formulations.predictors.embed import FORMULATIONS, kind_of
+from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast
 from ceopt.solvers import Status, solve
@@ -97,9 +98,14 @@ def levels_only(point: dict[str, float]) -> Any:
     return model
 
 
+THREE = FeatureSpace([feature for feature in SPACE if feature.name != "job"])
 ABOVE = AtLeast(1.2)
 MODELS = {
     "linear": Affine([1.0, 0.5, 1.0], -3.2),
+    "networks": ReluNetwork(
+        [[[1.0, 0.5, 1.0], [-1.0, 2.0, 0.0], [0.5, -1.0, 2.0]], [[1.0, 0.25, -1.0], [-1.0, 1.0, 0.5]], [[1.0, 1.5]]],
+        [[-1.0, 0.5, -1.5], [-0.5, 0.25], [-2.3]],
+    ),
     "trees": TreeEnsemble(
         [
             {"feature": 0, "threshold": 1.5, "left": {"value": 0.0}, "right": {"value": 1.0}},
@@ -110,9 +116,14 @@ MODELS = {
 }
 
 
+def test_every_kind_of_model_has_an_example() -> None:
+    assert MODELS.keys() == FORMULATIONS.keys(), "Add an example of the kind, so that its formulations are tested."
+    assert {kind: kind_of(read(model, THREE)) for kind, model in MODELS.items()} == {kind: kind for kind in MODELS}
+
+
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in FORMULATIONS.items() for name in names])
 def test_a_formulation_finds_the_optimum_of_enumeration(kind: str, name: str) -> None:
-    space = FeatureSpace([feature for feature in SPACE if feature.name != "job"])
+    space = THREE
     row = {name: value for name, value in ROW.items() if name != "job"}
     factual, model = space.row(row), MODELS[kind]
     m = pyo.ConcreteModel()

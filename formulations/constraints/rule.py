@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyomo.core.base.block import ScalarBlock
 
+from ceopt.formulations.factual import Factual, require_factual
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AbstractRule", "impose", "parse_rules", "rule_name"]
@@ -59,7 +59,7 @@ def impose(rule: AbstractRule, x: Factual) -> Any:
     parse_rules((rule,), x.space)
     block = ScalarBlock(concrete=True)
     describe(block, rule.manifest)
-    rule.build(block, x)
+    rule.build(block, require_factual(type(rule).__name__, x))
     return block
 
 

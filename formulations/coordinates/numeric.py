@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reach import Interval
 
-__all__ = ["LEAST_MOVE", "Numeric"]
+__all__ = ["LEAST_MOVE", "Numeric", "unit_of"]
 
 #: A continuous column counts as changed, where two answers must change different columns, once it moves by this share
 #: of its range (or of 1 where the range is unknown). Without a least move the infimum is not attained.
@@ -29,7 +29,7 @@ LEAST_MOVE = 1e-3
 _ORDINARY = (5e-2, 1e7)
 
 
-def _unit_of(interval: Interval, feature: Feature) -> float:
+def unit_of(interval: Interval, feature: Feature) -> float:
     """Return 1, or the power of two nearest to a range (or a step) that is very small or very large."""
     width = interval.upper - interval.lower if interval.step is None else interval.step
     if not math.isfinite(width) or width <= 0.0:
@@ -71,7 +71,7 @@ class Numeric(AbstractCoordinate):
         self.interval: Interval = block.reach[feature.name]
         self.cells = Cells(block, feature.name, self.interval)
         #: Raw units in one unit of the variables.
-        self.unit = _unit_of(self.interval, feature)
+        self.unit = unit_of(self.interval, feature)
         self.variable: Any = None
         self._moves: tuple[Any, Any] | None = None
         self.moved: Moved | None = None

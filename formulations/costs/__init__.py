@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ceopt.formulations.costs.cost import AbstractCost, Sum
 from ceopt.formulations.costs.linf import Linf
 from ceopt.formulations.costs.separable import L0, L1, L2, Changes
+from ceopt.formulations.factual import Factual, require_factual
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
-
-if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
 
 __all__ = [
     "COSTS",
@@ -55,17 +53,17 @@ def parse_cost(cost: Any) -> AbstractCost:
 
 def l0(x: Factual) -> Any:
     """Weighted number of changed columns, as an expression over a person's block."""
-    return L0().build(x)
+    return L0().build(require_factual("l0", x))
 
 
 def l1(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
     """Weighted l1 distance, as an expression over a person's block."""
-    return L1(scale=scale).build(x)
+    return L1(scale=scale).build(require_factual("l1", x))
 
 
 def l2_squared(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
     """Square of the weighted l2 distance, as an expression over a person's block."""
-    return L2(scale=scale, squared=True).build(x)
+    return L2(scale=scale, squared=True).build(require_factual("l2", x))
 
 
 def l2(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
@@ -75,4 +73,4 @@ def l2(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
 
 def linf(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
     """Weighted l-infinity distance, as an expression over a person's block."""
-    return Linf(scale=scale).build(x)
+    return Linf(scale=scale).build(require_factual("linf", x))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, final
 
-from ceopt.formulations.coordinates import Category, Ranked
+import numpy as np
+
 from ceopt.formulations.linear import LinearForm, total
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
+from ceopt.formulations.predictors.inputs import Inputs
 from ceopt.formulations.predictors.representation import Affine
-from ceopt.formulations.space.reach import Interval, Levels
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns import AbstractColumns
     from ceopt.formulations.predictors.predictor import Predictor
 
 __all__ = ["EmbeddedAffine"]
@@ -38,37 +38,14 @@ class EmbeddedAffine(AbstractEmbedded):
     columns are the real functions behind the library's rounded steps, and verification asks the library itself.
     """
 
-    def __init__(self, predictor: Predictor, x: Factual) -> None:
+    def __init__(self, predictor: Predictor, x: AbstractColumns) -> None:
         super().__init__(predictor, x, _MANIFEST)
         core = predictor.core
         assert isinstance(core, Affine)  # noqa: S101 - chosen by embed
-        weights = core.weights.tolist()
-        self._scores = [self._score(row, offset) for row, offset in zip(weights, core.intercept.tolist(), strict=True)]
+        self._core, self._inputs = core, Inputs(predictor, x, (core.weights != 0.0).any(axis=0))
+        weights, offset = core.weights @ self._inputs.matrix, core.weights @ self._inputs.offset + core.intercept
+        self._scores = self._inputs.forms(weights, offset)
         self.publish_scores()
-
-    def _score(self, weights: list[float], intercept: float) -> LinearForm:
-        x, encoding = self.x, self.predictor.encoding
-        forms = [LinearForm(intercept)]
-        for weight, column in zip(weights, encoding.columns, strict=True):
-            if weight == 0.0:
-                continue
-            if column.feature is None:
-                forms.append(LinearForm(weight * column.constant))
-                continue
-            coordinate = x.coordinate(column.feature)
-            if column.table is not None:
-                assert isinstance(coordinate, Category | Ranked)  # noqa: S101 - tables exist for levels only
-                table = column.table
-                # A level that the pipeline fails on is NaN here, and a row of embed() keeps it off.
-                values = {k: 0.0 if math.isnan(table[k]) else weight * table[k] for k in coordinate.ranks}
-                forms.append(coordinate.tabulate(values))
-            elif coordinate.is_point:
-                value = float(column.evaluate([x.numeric(column.feature).interval.lower])[0])
-                forms.append(LinearForm(weight * value))
-            else:
-                slope, offset = column.affine()
-                forms.append(coordinate.raw().scaled(weight * slope) + LinearForm(weight * offset))
-        return total(forms)
 
     def combine(self, weights: Sequence[float]) -> LinearForm:
         """Return the weighted sum of the scores."""
@@ -76,31 +53,6 @@ class EmbeddedAffine(AbstractEmbedded):
 
     def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
         """Return the least and greatest value over the reach, column by column."""
-        x, core, encoding = self.x, self.predictor.core, self.predictor.encoding
-        assert isinstance(core, Affine)  # noqa: S101 - chosen by embed
-        low = high = float(core.intercept @ list(weights))
-        slopes: dict[str, float] = {}
-        tables: dict[str, dict[int, float]] = {}
-        for weight, column in zip((list(weights) @ core.weights).tolist(), encoding.columns, strict=True):
-            if column.feature is None:
-                low, high = low + weight * column.constant, high + weight * column.constant
-            elif column.table is not None:
-                table = tables.setdefault(column.feature, {})
-                for k, value in enumerate(column.table):
-                    if not math.isnan(value):
-                        table[k] = table.get(k, 0.0) + weight * value
-            elif weight != 0.0:
-                slope, offset = column.affine()
-                slopes[column.feature] = slopes.get(column.feature, 0.0) + weight * slope
-                low, high = low + weight * offset, high + weight * offset
-        for name, slope in slopes.items():
-            part = x.reach[name]
-            assert isinstance(part, Interval)  # noqa: S101 - slopes exist for numbers only
-            ends = (slope * part.lower, slope * part.upper) if slope != 0.0 else (0.0, 0.0)
-            low, high = low + min(ends), high + max(ends)
-        for name, table in tables.items():
-            levels = x.reach[name]
-            assert isinstance(levels, Levels)  # noqa: S101 - tables exist for levels only
-            values = [table[k] for k in levels.ranks if k in table]
-            low, high = low + min(values), high + max(values)
-        return (low, high) if not math.isnan(low + high) else (-math.inf, math.inf)
+        row = np.array([list(weights)])
+        low, high = self._inputs.extremes(row @ self._core.weights, row @ self._core.intercept)
+        return float(low[0]), float(high[0])

@@ -13,12 +13,14 @@ import pyomo.environ as pyo
 from ceopt.formulations.linear import LinearForm, Rows, total
 from ceopt.formulations.predictors.combination import Combination
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
+from ceopt.formulations.predictors.head import NEVER, AbstractRepresentation
 from ceopt.formulations.predictors.margin import default_margin
+from ceopt.formulations.predictors.representation import TreeEnsemble
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns import AbstractColumns
     from ceopt.formulations.predictors.predictor import Predictor
 
 __all__ = ["AbstractCombined", "EmbeddedSum", "EmbeddedVotes"]
@@ -42,7 +44,7 @@ class AbstractCombined(AbstractEmbedded):
     #: The program and its source, as ``model_summary`` shows them.
     manifest: Manifest
 
-    def __init__(self, predictor: Predictor, x: Factual, members: Sequence[AbstractEmbedded]) -> None:
+    def __init__(self, predictor: Predictor, x: AbstractColumns, members: Sequence[AbstractEmbedded]) -> None:
         super().__init__(predictor, x, self.manifest)
         self._members = tuple(members)
         for position, member in enumerate(members):
@@ -135,8 +137,10 @@ class EmbeddedVotes(AbstractCombined):
     M                             least big-M: m_i less the least of the left side in reach
     ======== ==================== ===============================================================
 
-    Adds a binary per member and label, and per member one row and one per pair of labels. Exact at the margins: a point
-    at which a member stands within m_i of a tie is left out.
+    Adds a binary per member and label, and per member one row and one per pair of labels. A single tree that says its
+    label at each leaf adds nothing: its scores are the u. Exact at the margins: a point at which a member stands within
+    m_i of a tie is left out, but for ties of trees' shares and of votes, which go to whom the library gives them
+    (-m_i in place of m_i).
 
     Raises
     ------
@@ -148,21 +152,24 @@ class EmbeddedVotes(AbstractCombined):
 
     def link(self) -> None:
         """Write the decision of each member as rows that its binary switches on."""
-        pairs = [(i, label) for i, member in enumerate(self._members) for label in member.predictor.labels or ()]
-        self.says = pyo.Var(pairs, domain=pyo.Binary)
-        for i, member in enumerate(self._members):
+        voters = [(i, m) for i, m in enumerate(self._members) if not _votes_by_leaf(m.predictor.core)]
+        self.says = pyo.Var([(i, label) for i, m in voters for label in m.predictor.labels or ()], domain=pyo.Binary)
+        for i, member in voters:
             labels = member.predictor.labels or ()
             form = LinearForm(0.0, tuple((1.0, self.says[i, label]) for label in labels))
             Rows(self, "one_label").add(i, form, lower=1.0, upper=1.0)
-            margin = default_margin(member.predictor)
             for j, label in enumerate(labels):
-                for rival, weights, level in _against(member, j):
-                    self._row((i, label, labels[rival]), member, weights, level + margin, self.says[i, label])
+                for rival, weights, least in _against(member, j):
+                    self._row((i, label, labels[rival]), member, weights, least, self.says[i, label])
 
     def _row(
         self, index: tuple[Any, ...], member: AbstractEmbedded, weights: Sequence[float], least: float, says: Any
     ) -> None:
         """Add ``weights . scores >= least`` where ``says`` is 1."""
+        if abs(least) >= NEVER:  # a label that no score has, or that every score has
+            if least > 0.0:
+                says.fix(0)
+            return
         low = member.range_of(weights)[0]
         if not math.isfinite(low):
             raise UnboundedFeatureError(
@@ -177,6 +184,8 @@ class EmbeddedVotes(AbstractCombined):
 
     def member_form(self, position: int, weights: Sequence[float]) -> LinearForm:
         """Return the weighted sum of a member's votes."""
+        if _votes_by_leaf(self._members[position].predictor.core):
+            return self._members[position].combine(weights)
         labels = self._members[position].predictor.labels or ()
         pairs = zip(weights, labels, strict=True)
         return LinearForm(0.0, tuple((w, self.says[position, label]) for w, label in pairs if w != 0.0))
@@ -192,16 +201,30 @@ class EmbeddedVotes(AbstractCombined):
         for i, member in enumerate(self._members):
             (said,) = member.predictor.core.head.positions(member.predictor.score(row)).tolist()
             for j, label in enumerate(member.predictor.labels or ()):
-                self.says[i, label].set_value(1 if j == said else 0, skip_validation=True)
+                if (i, label) in self.says:
+                    self.says[i, label].set_value(1 if j == said else 0, skip_validation=True)
+
+
+def _votes_by_leaf(core: AbstractRepresentation) -> bool:
+    """Whether a member is one tree that says at each leaf 1 for a label and 0 for all others: its scores are votes."""
+    if not isinstance(core, TreeEnsemble) or len(core.trees) > 1 or core.n_scores == 1:
+        return False
+    leaves = core.trees[0].value[~core.trees[0].inner]
+    plain = core.divisor == 1.0 and not core.base.any() and np.isin(leaves, (0.0, 1.0)).all()
+    return bool(plain and (leaves.sum(axis=1) == 1.0).all())
 
 
 def _against(member: AbstractEmbedded, label: int) -> Iterator[tuple[int, list[float], float]]:
     """Yield per rival label the weights of the scores, and what their sum must reach, for ``label`` to win."""
-    core = member.predictor.core
-    if core.n_scores == 1:
-        sign = 1.0 if label == 1 else -1.0
-        yield 1 - label, [sign], sign * core.level
-        return
-    for rival in range(core.n_scores):
-        if rival != label:
-            yield rival, [1.0 if k == label else -1.0 if k == rival else 0.0 for k in range(core.n_scores)], 0.0
+    predictor = member.predictor
+    core, margin = predictor.core, default_margin(predictor)
+    # Shares of trees and counts of votes are often equal, and the library says who wins then.
+    has_ties = predictor.has_ties or (predictor.is_trees and core.n_scores > 1)
+    rivals = [1 - label] if core.n_scores == 1 else [k for k in range(core.n_scores) if k != label]
+    for rival in rivals:
+        least = -margin if has_ties and core.head.wins_ties(label, rival) else margin
+        if core.n_scores == 1:
+            sign = 1.0 if label == 1 else -1.0
+            yield rival, [sign], sign * core.level + least
+        else:
+            yield rival, [1.0 if k == label else -1.0 if k == rival else 0.0 for k in range(core.n_scores)], least

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ceopt.formulations.factual import Factual
+from ceopt.formulations.columns import AbstractColumns
+from ceopt.formulations.costs.cutoff import Cutoff
 from ceopt.formulations.linear import Rows
+from ceopt.formulations.own_columns import Columns
 from ceopt.formulations.predictors.affine import EmbeddedAffine
 from ceopt.formulations.predictors.combination import Combination
 from ceopt.formulations.predictors.combined import EmbeddedSum, EmbeddedVotes
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.network import ReluNetwork
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.pruning import Box
 from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.relu_bigm import BigMNetwork
+from ceopt.formulations.predictors.relu_extended import ExtendedNetwork
+from ceopt.formulations.predictors.relu_partition import PartitionNetwork
 from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.predictors.tree_leaf import LeafTrees
 from ceopt.formulations.predictors.tree_misic import MisicTrees
 from ceopt.formulations.predictors.tree_ordered import OrderedTrees
+from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 
 __all__ = ["FORMULATIONS", "check_formulation", "embed", "kind_of"]
@@ -26,8 +31,12 @@ __all__ = ["FORMULATIONS", "check_formulation", "embed", "kind_of"]
 #: Formulations by representation and name; the first of each is what "auto" means.
 FORMULATIONS: Mapping[str, Mapping[str, Callable[..., AbstractEmbedded]]] = {
     "linear": {"affine": EmbeddedAffine},
+    "networks": {"bigm": BigMNetwork, "partition": PartitionNetwork, "extended": ExtendedNetwork},
     "trees": {"ordered": OrderedTrees, "misic": MisicTrees, "leaf": LeafTrees},
 }
+
+#: What formulations by representation are told beside the model and the columns.
+_OPTIONS: Mapping[str, tuple[str, ...]] = {"linear": (), "networks": ("cutoff",), "trees": ("cutoff", "all_cells")}
 
 
 def kind_of(predictor: Predictor) -> str:
@@ -51,27 +60,34 @@ def check_formulation(predictor: Predictor, name: str) -> None:
 
 def embed(
     model: Any,
-    x: Factual,
+    x: AbstractColumns | Mapping[str, Any],
     *,
     formulation: str = "auto",
-    too_far: Callable[[Box], bool] | None = None,
+    cutoff: Cutoff | None = None,
     all_cells: bool = False,
+    space: FeatureSpace | None = None,
+    split_gap: float | None = None,
 ) -> AbstractEmbedded:
-    """Put a fitted model into the program, on the person's coordinates.
+    """Put a fitted model into the program, on a person's coordinates or on the caller's own variables.
 
     Parameters
     ----------
     model
         A fitted model of a library, a representation from plain arrays, or a :class:`Predictor` that was read before.
     x
-        The person's block, already part of a ConcreteModel.
+        A person's block (:class:`~ceopt.formulations.Factual`), already part of a ConcreteModel. In the caller's own
+        model a :class:`~ceopt.formulations.Columns` block, which several models may share, or the mapping from columns
+        to Vars, expressions and values that makes one (as ``.columns`` of what is returned).
     formulation
         "auto"; "affine" for linear models; "ordered", "misic" or "leaf" for trees; "bigm", "partition" or "extended"
         for networks. Parts of a model that do not have it take their own default.
-    too_far
-        Drops leaves by their box, where the caller knows that no answer lies there (trees only).
+    cutoff
+        A cost that no answer worth finding exceeds: leaves beyond it are left out, and bounds of networks are tighter.
     all_cells
         Keep the splits that decide nothing for this person, so that answers can differ by any cell of the trees.
+    space, split_gap
+        With a mapping only: what its columns are (by default the space of a :class:`Predictor`), and the least distance
+        between the two sides of a split, as ``Columns`` has it.
 
     Returns
     -------
@@ -84,6 +100,8 @@ def embed(
         The model, or a step of its pipeline, cannot be represented exactly.
     UnknownNameError
         The formulation does not exist for this kind of model.
+    UnboundedFeatureError
+        The formulation needs a bound that a column, or the Var given for it, does not have.
 
     Examples
     --------
@@ -100,23 +118,48 @@ def embed(
     >>> print(m.valid.valid["good"].expr)
     0.5  <=  -3.0 + x.x[income]
     """
-    if not isinstance(x, Factual):
-        raise InvalidTypeError("embed", "a Factual block", f"x is {x!r}", "Pass m.x = Factual(space, row).")
-    predictor = model if isinstance(model, Predictor) else read(model, x.space)
+    columns = _columns(model, x, space, split_gap)
+    predictor = model if isinstance(model, Predictor) else read(model, columns.space)
     check_formulation(predictor, formulation)
-    block = _embedded(predictor, x, formulation, {"too_far": too_far, "all_cells": all_cells})
+    block = _embedded(predictor, columns, formulation, {"cutoff": cutoff, "all_cells": all_cells})
     for column, ranks in predictor.unseen.items():
-        Rows(block, "never_seen").add(column, x.coordinate(column).indicator(ranks), upper=0.0)
+        Rows(block, "never_seen").add(column, columns.coordinate(column).indicator(ranks), upper=0.0)
+    if columns is not x:
+        block.columns = columns
     return block
 
 
-def _embedded(predictor: Predictor, x: Factual, formulation: str, of_trees: Mapping[str, Any]) -> AbstractEmbedded:
+def _columns(model: Any, x: Any, space: FeatureSpace | None, split_gap: float | None) -> AbstractColumns:
+    """Return the block of columns: the one given, or one made of a mapping."""
+    if isinstance(x, AbstractColumns):
+        if space is not None or split_gap is not None:
+            raise InvalidTypeError(
+                "embed", "space and split_gap only with a mapping", f"x is a {type(x).__name__}, which has its own",
+                "Leave them out.",
+            )  # fmt: skip
+        return x
+    if not isinstance(x, Mapping):
+        raise InvalidTypeError(
+            "embed", "a Factual block, a Columns block or a mapping from columns to variables", f"x is {x!r}",
+            "Pass m.x = Factual(space, row), or {column: Var} with space=.",
+        )  # fmt: skip
+    if space is None and isinstance(model, Predictor):
+        space = model.space
+    if space is None:
+        raise InvalidTypeError(
+            "embed", "to know what the columns of the mapping are", "space is None",
+            "Pass space=FeatureSpace.infer(X_train), or one that you describe.",
+        )  # fmt: skip
+    return Columns(space, x, split_gap=split_gap)
+
+
+def _embedded(predictor: Predictor, x: AbstractColumns, formulation: str, known: Mapping[str, Any]) -> AbstractEmbedded:
     """Return the block of a model; a formulation that a part does not have leaves that part its own default."""
     core = predictor.core
     if isinstance(core, Combination):
-        members = [_embedded(member, x, formulation, of_trees) for member in core.members]
+        members = [_embedded(member, x, formulation, known) for member in core.members]
         return (EmbeddedVotes if core.votes else EmbeddedSum)(predictor, x, members)
     kind = kind_of(predictor)
     choices = FORMULATIONS[kind]
     make = choices.get(formulation, next(iter(choices.values())))
-    return make(predictor, x, **of_trees) if kind == "trees" else make(predictor, x)
+    return make(predictor, x, **{name: known[name] for name in _OPTIONS[kind]})

@@ -13,7 +13,7 @@ from ceopt.formulations.linear import LinearForm
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns import AbstractColumns
     from ceopt.formulations.predictors.predictor import Predictor
 
 __all__ = ["AbstractEmbedded"]
@@ -33,7 +33,7 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         ``score`` for a regressor. In the model's own units.
     """
 
-    def __init__(self, predictor: Predictor, x: Factual, manifest: Manifest) -> None:
+    def __init__(self, predictor: Predictor, x: AbstractColumns, manifest: Manifest) -> None:
         super().__init__(concrete=True)
         # Held in tuples: Pyomo would otherwise adopt the block x as a child of this one.
         self._held = (predictor, x)
@@ -45,7 +45,7 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         return self._held[0]
 
     @property
-    def x(self) -> Factual:
+    def x(self) -> AbstractColumns:
         """The person's coordinates."""
         return self._held[1]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.linear import LinearForm, Rows
@@ -16,8 +17,12 @@ from ceopt.formulations.predictors.representation import TreeEnsemble
 from ceopt.formulations.predictors.routing import route
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from numpy.typing import NDArray
+
+    from ceopt.formulations.columns import AbstractColumns
+    from ceopt.formulations.costs.cutoff import Cutoff
     from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.tree import Floats
     from ceopt.solvers.manifest import Manifest
 
 __all__ = ["AbstractForest"]
@@ -37,13 +42,15 @@ class AbstractForest(AbstractEmbedded):
     def __init__(
         self,
         predictor: Predictor,
-        x: Factual,
+        x: AbstractColumns,
         *,
-        too_far: Callable[[Box], bool] | None = None,
+        cutoff: Cutoff | None = None,
         all_cells: bool = False,
     ) -> None:
         super().__init__(predictor, x, self.manifest)
-        self.trees: tuple[PrunedTree, ...] = prune(route(predictor), x.reach, too_far=too_far)
+        self.trees: tuple[PrunedTree, ...] = prune(
+            route(predictor), x.reach, too_far=None if cutoff is None else cutoff.excludes
+        )
         deciding = {cut for tree in self.trees for cut in tree.cuts if isinstance(cut, NumberCut)}
         #: Cuts on numbers, by column and place: those that decide something for this person, or all in reach.
         self.number_cuts: tuple[NumberCut, ...] = tuple(
@@ -96,6 +103,18 @@ class AbstractForest(AbstractEmbedded):
             for leaf, variable in pairs:
                 if variable is not None:
                     variable.set_value(1 if _contains(leaf.box, point) else 0, skip_validation=True)
+
+    def ending_in(self, admits: Callable[[Floats], NDArray[np.bool_]]) -> LinearForm:
+        """Return the number of trees that end in a leaf whose values (leaves, K) are admitted."""
+        constant = 0.0
+        terms: list[tuple[float, Any]] = []
+        for pairs in self._variables:
+            admitted = admits(np.array([leaf.value for leaf, _ in pairs])).tolist() if pairs else [False]
+            if all(admitted):
+                constant += 1.0
+            else:
+                terms.extend((1.0, z) for inside, (_, z) in zip(admitted, pairs, strict=False) if inside)
+        return LinearForm(constant, tuple(terms))
 
     def combine(self, weights: Sequence[float]) -> LinearForm:
         """Return the weighted sum of the scores, one term per leaf whose value matters."""

@@ -23,11 +23,13 @@ share        >= 2     the K scores are the probabilities of the K labels
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, final
+from functools import lru_cache
+from typing import Any, Final, Literal, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +40,7 @@ from ceopt.formulations.space.bisection import last_true
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = [
+    "NEVER",
     "AbstractRepresentation",
     "Decision",
     "Head",
@@ -48,9 +51,13 @@ __all__ = [
     "one_of",
     "score_needed",
     "set_frozen",
+    "with_head",
 ]
 
 Decision: TypeAlias = Literal["value", "positive", "nonnegative", "argmax", "argmax_last"]
+
+#: A level of this size, the largest float64, belongs to a label that no score has.
+NEVER: Final = float(np.finfo(np.float64).max)
 
 
 class Link(Protocol):
@@ -132,6 +139,14 @@ class Head:
             case _:
                 return np.asarray(np.argmax(score, axis=1))
 
+    def wins_ties(self, label: int, rival: int) -> bool:
+        """Whether a label wins over another where neither has the larger score, by their positions."""
+        match self.decision:
+            case "positive" | "argmax":
+                return label < rival
+            case _:
+                return label > rival
+
     def of_position(self, score: Floats, position: int) -> Floats:
         """Return the probability of the label at ``position`` for each row's scores."""
         probability = self.probability
@@ -196,10 +211,8 @@ def score_needed(probability: Probability | None, position: int, at_least: float
     inf where no score has it, -inf where all have.
     """
     if callable(probability):
-        if position == 1:
-            last = float(last_true(lambda scores: probability(scores) < at_least))
-            return last if math.isinf(last) else math.nextafter(last, math.inf)
-        return -float(last_true(lambda scores: 1.0 - probability(scores) >= at_least))
+        link: Any = probability  # mypy does not know that objects which are callable can be keys
+        return _score_of_link(link, position, at_least)
     match probability:
         case "logistic":
             return math.log(at_least / (1.0 - at_least))
@@ -207,6 +220,14 @@ def score_needed(probability: Probability | None, position: int, at_least: float
             return at_least if position == 1 else at_least - 1.0
         case _:
             raise AssertionError  # one score with a probability, as the caller has checked
+
+
+@lru_cache(maxsize=64)  # it takes a hundred calls of the library, and searches ask for it all the time
+def _score_of_link(link: Any, position: int, at_least: float) -> float:
+    if position == 1:
+        last = float(last_true(lambda scores: link(scores) < at_least))
+        return last if math.isinf(last) else math.nextafter(last, math.inf)
+    return -float(last_true(lambda scores: 1.0 - link(scores) >= at_least))
 
 
 def label_array(labels: Sequence[Any]) -> NDArray[Any]:
@@ -243,3 +264,10 @@ def set_frozen(representation: AbstractRepresentation, **fields: Any) -> None:
         if isinstance(value, np.ndarray):
             value.setflags(write=False)
         object.__setattr__(representation, name, value)
+
+
+def with_head(representation: AbstractRepresentation, head: Head) -> AbstractRepresentation:
+    """Return a representation of the same scores with another head for as many."""
+    same = copy.copy(representation)
+    set_frozen(same, head=head)
+    return same

@@ -12,26 +12,28 @@ from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.linear import LinearForm, Rows
-from ceopt.formulations.predictors.combination import Combination
+from ceopt.formulations.predictors.disagreement import agreeing, agreeing_trees, forest_of
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.head import AbstractRepresentation, score_needed
+from ceopt.formulations.predictors.head import NEVER, AbstractRepresentation, score_needed
 from ceopt.formulations.predictors.margin import checked_margin, default_margin, row_scale
-from ceopt.formulations.targets import Labels, ProbabilityOf, Target, Values, parse_target
-from ceopt.solvers.errors import UnboundedFeatureError, UnsupportedModelError
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values, parse_target
+from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
 
-__all__ = ["Reaches", "require_probability", "slack"]
+__all__ = ["Reaches", "require_probability", "slack", "target_margin"]
 
 _MANIFEST = Manifest(
     title="the decision reaches the target",
-    formula="score(target) - score(rival) >= margin for every rival; P >= p as score >= log(p / (1 - p)) + margin",
+    formula="score(target) - score(rival) >= margin for every rival; P >= p as score >= log(p / (1 - p)) + margin; "
+    "trees that agree >= T - floor(limit * T)",
     reference="spec 8.1, 8.2",
     rule="target",
 )
 
 
-def slack(core: AbstractRepresentation, scores: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
-    """Return by how much each row's scores (n,) or (n, K) meet the target, in the model's own score; negative if not.
+def slack(predictor: Predictor, coordinates: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
+    """Return by how much each row of coordinates (n, d) meets the target, in the model's own score; negative if not.
 
     ============================= =========================================================
     target                        slack
@@ -42,8 +44,15 @@ def slack(core: AbstractRepresentation, scores: NDArray[np.float64], target: Tar
     probability p, one score      signed score - least signed score that has it
     probability p, share          P(target) - p
     range of values               distance to the nearer end
+    limit on disagreement         share of the trees that agree - share that does half a tree
+                                  short of the limit
     ============================= =========================================================
     """
+    core = predictor.core
+    if isinstance(target, DisagreementOf):
+        trees = len(forest_of(core).trees)
+        return (agreeing_trees(predictor, coordinates, target.wanted) - target.needed(trees) + 0.5) / trees
+    scores = predictor.score(coordinates)
     result: NDArray[np.float64]
     match target:
         case Values():
@@ -59,6 +68,17 @@ def slack(core: AbstractRepresentation, scores: NDArray[np.float64], target: Tar
             best = scores[:, list(target.wanted)].max(axis=1)
             result = (best - scores[:, list(target.others)].max(axis=1)) * _unit(core)
     return result
+
+
+def target_margin(margin: float | None, predictor: Predictor, target: Target) -> float:
+    """Return the least slack to ask for, or refuse one that is none; 0 where trees are counted, which tie nowhere."""
+    if not isinstance(target, DisagreementOf):
+        return checked_margin(margin, predictor)
+    if margin is not None and checked_margin(margin, predictor) > 0.0:
+        raise InvalidValueError(
+            "Disagreement", "no margin, as trees are counted", f"margin is {margin!r}", "Lower at_most instead."
+        )
+    return 0.0
 
 
 def _unit(core: AbstractRepresentation) -> float:
@@ -78,11 +98,15 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     :math:`\pm s \ge g(p) + m`, where g is the inverse of the model's link: :math:`\log\frac{p}{1-p}` for the logistic
     one. Shares of trees:
     :math:`P_t \ge p + m`, and :math:`P_t - \tfrac12 \ge m` for a label of two. Values: :math:`l + m \le s \le h - m`.
+    A limit a on the share of T trees that disagree, with :math:`L_i` the leaves in which tree i decides as wanted:
+
+    .. math:: \sum_i \sum_{\ell \in L_i} z_{i\ell} \ge T - \lfloor a T \rfloor .
 
     ======== =============== =================================================================
     symbol   component       meaning
     ======== =============== =================================================================
     u_t      ``wins[t]``     binary, 1 iff label t is the one that beats every label not wanted
+    z        ``block.leaf``  1 iff tree i ends in the leaf
     M_tk                     least big-M: m less the least difference of the scores in reach
     ======== =============== =================================================================
 
@@ -91,10 +115,12 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     block
         The embedded model.
     target
-        A label, a set of labels, ``OtherThan``, ``Probability``, ``AtLeast``, ``AtMost`` or ``Between``.
+        A label, a set of labels, ``OtherThan``, ``Probability``, ``AtLeast``, ``AtMost``, ``Between`` or
+        ``Disagreement``.
     margin
         Least slack m in the model's own score; None for
-        :func:`~ceopt.formulations.predictors.margin.default_margin`. With 0 the decision may be a tie.
+        :func:`~ceopt.formulations.predictors.margin.default_margin`. With 0 the decision may be a tie. ``Disagreement``
+        counts trees and takes none.
 
     Notes
     -----
@@ -106,15 +132,15 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     UnboundedFeatureError
         Several labels are wanted of a linear model and a column that it weighs has no bound, so no big-M exists.
     UnsupportedModelError
-        A probability is asked of a model that has none.
+        A probability is asked of a model that has none, or a limit on disagreement of one that is no forest.
     """
 
     def __init__(self, block: AbstractEmbedded, target: Any, *, margin: float | None = None) -> None:
         super().__init__(concrete=True)
         core = block.predictor.core
-        self.margin = checked_margin(margin, block.predictor)
         self._scale = row_scale(block.predictor)
-        checked = target if isinstance(target, Labels | ProbabilityOf | Values) else parse_target(target, core.labels)
+        checked = target if isinstance(target, Target) else parse_target(target, core.labels)
+        self.margin = target_margin(margin, block.predictor, checked)
         describe(self, _MANIFEST)
         match checked:
             case Values():
@@ -123,6 +149,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 self._probability(block, checked)
             case Labels():
                 self._labels(block, checked)
+            case DisagreementOf():
+                least = checked.needed(len(forest_of(core).trees))
+                Rows(self, "valid").add("trees", agreeing(block, checked.wanted), lower=float(least))
 
     def _row(self, index: Any, form: LinearForm, *, lower: float | None = None, upper: float | None = None) -> None:
         """Add a row over the score, in its own unit unless its size is far from 1."""
@@ -142,7 +171,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         require_probability(core)
         if core.probability == "share":
             weights = [1.0 if k == target.position else 0.0 for k in range(core.n_scores)]
-            self._row(label, block.combine(weights), lower=target.at_least + self.margin)
+            counted = block.predictor.has_ties and self.margin <= default_margin(block.predictor)
+            least = -self.margin if counted else self.margin  # the library's test is >=
+            self._row(label, block.combine(weights), lower=target.at_least + least)
             return
         needed = score_needed(core.probability, target.position, target.at_least)
         if needed == math.inf:  # no score has so high a probability
@@ -152,17 +183,20 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
 
     def _least(self, block: AbstractEmbedded, t: int, k: int) -> float:
         """Return by how much label t has to beat label k: a tie of votes is one that the library breaks."""
-        core, margin = block.predictor.core, self.margin
-        counted = isinstance(core, Combination) and core.votes and margin <= default_margin(block.predictor)
-        wins_ties = t < k if core.decision == "argmax" else t > k
-        return -margin if counted and wins_ties else margin
+        predictor, margin = block.predictor, self.margin
+        counted = predictor.has_ties and margin <= default_margin(predictor)
+        return -margin if counted and predictor.core.head.wins_ties(t, k) else margin
 
     def _labels(self, block: AbstractEmbedded, target: Labels) -> None:
         core = block.predictor.core
         if core.n_scores == 1:
-            sign = 1.0 if target.wanted == (1,) else -1.0
-            form = block.combine((sign,))
-            self._row(target.labels[target.wanted[0]], form, lower=sign * core.level + self.margin)
+            (t,) = target.wanted
+            sign = 1.0 if t == 1 else -1.0
+            if sign * core.level >= NEVER:  # no score has this label
+                self._row(target.labels[t], LinearForm(0.0), lower=1.0)
+            elif sign * core.level > -NEVER:
+                least = sign * core.level + self._least(block, t, 1 - t)
+                self._row(target.labels[t], block.combine((sign,)), lower=least)
             return
         unit = _unit(core)
         if len(target.wanted) == 1:

@@ -88,6 +88,12 @@ class Predictor:
         return len(self.forests) == len(self.parts)
 
     @property
+    def has_ties(self) -> bool:
+        """Whether equal scores are an outcome like any other: votes are counted, or trees' shares are compared."""
+        core = self.core
+        return isinstance(core, Combination) and (core.votes or (core.n_scores > 1 and self.is_trees))
+
+    @property
     def labels(self) -> tuple[Any, ...] | None:
         """Class labels in the model's own order; None for a regressor."""
         return self.core.labels

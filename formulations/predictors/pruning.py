@@ -122,7 +122,7 @@ class _Cutter:
                 self._known[split] = LevelCut(split.name, split.ranks & frozenset(part.ranks))
             else:
                 assert isinstance(part, Interval)  # noqa: S101 - thresholds exist for numbers only
-                self._known[split] = NumberCut(split.name, (part.floor(split.left), part.ceil(split.right)))
+                self._known[split] = NumberCut(split.name, part.sides(split.left, split.right))
         return self._known[split]
 
 

@@ -33,7 +33,7 @@ def last_true(
     Examples
     --------
     >>> float(last_true(lambda x: x * 3.0 <= 1.0))
-    0.3333333333333333
+    0.33333333333333337
     """
     low, high = np.full(shape, -_LAST, dtype=np.int64), np.full(shape, _LAST, dtype=np.int64)
     with np.errstate(all="ignore"):  # the ends of float64 overflow in most tests

@@ -13,7 +13,7 @@ are exactly those up to :meth:`Column.largest_left`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -152,10 +152,27 @@ class Encoding:
         One per column of the matrix, in its order.
     names
         Raw columns in the order in which :meth:`matrix` is given coordinates.
+    sparse
+        Whether the estimator is given a sparse matrix, which does not store zeros; to some, those are missing.
     """
 
     columns: tuple[Column, ...]
     names: tuple[str, ...]
+    sparse: bool = False
+    #: Per raw column (the first, for constants): its place, the columns that read it, and their tables side by side.
+    _plan: tuple[tuple[int, list[int], Floats | None], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        place = {name: j for j, name in enumerate(self.names)}
+        reading: dict[tuple[str | None, bool], list[int]] = {}
+        for i, column in enumerate(self.columns):
+            reading.setdefault((column.feature, column.table is not None), []).append(i)
+        plan = []
+        for (name, has_table), targets in reading.items():
+            ranks = range(len(self.columns[targets[0]].table or ()))
+            tables = [self.columns[i].evaluate(ranks).astype(np.float64) for i in targets] if has_table else []
+            plan.append((0 if name is None else place[name], targets, np.stack(tables, axis=1) if has_table else None))
+        object.__setattr__(self, "_plan", tuple(plan))
 
     @classmethod
     def identity(cls, space: FeatureSpace) -> Self:
@@ -198,8 +215,12 @@ class Encoding:
                 "Encoding.matrix", f"one coordinate for each of {len(self.names)} columns",
                 f"the array has shape {x.shape}", "Give one row per person, columns in the order of .names.",
             )  # fmt: skip
-        place = {name: j for j, name in enumerate(self.names)}
         matrix = np.empty((len(x), len(self.columns)), dtype=self.dtype)
-        for i, column in enumerate(self.columns):
-            matrix[:, i] = column.evaluate(x[:, place[column.feature] if column.feature is not None else 0])
+        for source, targets, table in self._plan:
+            values = x[:, source]
+            if table is not None:  # all columns that read one category at once: one-hot columns are many
+                matrix[:, targets] = table[values.astype(np.intp)]
+                continue
+            for target in targets:
+                matrix[:, target] = self.columns[target].evaluate(values)
         return matrix

@@ -28,12 +28,16 @@ _WHOLE = 1e-9
 @final
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The numbers ``anchor + k * step`` (all numbers where ``step`` is None) between ``lower`` and ``upper``."""
+    """The numbers ``anchor + k * step`` (all numbers where ``step`` is None) between ``lower`` and ``upper``.
+
+    The two sides of a split are at least ``gap`` apart.
+    """
 
     lower: float
     upper: float
     step: float | None = None
     anchor: float = 0.0
+    gap: float = 0.0
 
     @property
     def is_point(self) -> bool:
@@ -59,6 +63,17 @@ class Interval:
                 count += 1
             value = self.anchor + count * self.step
         return value if value <= self.upper else math.inf
+
+    def sides(self, left: float, right: float) -> tuple[float, float]:
+        """Return the greatest member left of a split and the least right of it (infinite where there is none).
+
+        A gap opens to both sides, but an end of the interval is kept: it lies where the split sends it.
+        """
+        opened = max(self.gap - (right - left), 0.0) / 2.0
+        if opened > 0.0:
+            left = max(left - opened, min(left, self.lower))
+            right = min(right + opened, max(right, self.upper))
+        return self.floor(left), self.ceil(right)
 
     def clip(self, value: float) -> float:
         """Return a nearest member; the interval must not be empty."""

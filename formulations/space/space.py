@@ -244,7 +244,7 @@ class FeatureSpace:
         """
         values = row_mapping(raw)
         if len(values) != len(self._by_name) or values.keys() != self._by_name.keys():
-            self._check_names("FeatureSpace.row", values)
+            self.check_names("FeatureSpace.row", values)
         coordinates = {}
         for name, feature in self._by_name.items():
             coordinate = feature.to_coordinate(values[name])
@@ -305,13 +305,14 @@ class FeatureSpace:
                 "FeatureSpace.coordinates", "a DataFrame", f"it got {type(frame).__name__}", "Name its columns."
             )
         check_unique("FeatureSpace.coordinates", frame.columns)
-        self._check_names("FeatureSpace.coordinates", dict.fromkeys(frame.columns))
+        self.check_names("FeatureSpace.coordinates", dict.fromkeys(frame.columns))
         out = np.empty((len(frame), len(self)), dtype=np.float64)
         for place, (name, feature) in enumerate(self._by_name.items()):
             out[:, place] = column_coordinates(feature, frame[name])
         return out
 
-    def _check_names(self, who: str, values: Mapping[Any, Any]) -> None:
+    def check_names(self, who: str, values: Mapping[Any, Any]) -> None:
+        """Refuse, in the name of ``who``, values by column that lack a column or have an unknown one."""
         missing = [name for name in self._by_name if name not in values]
         extra = [name for name in values if name not in self._by_name]
         if missing:

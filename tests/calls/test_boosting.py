@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
+from lattice import COLUMNS, JOBS, LATTICE, RARE, SPACE, THREE, VALUE, WITH_JOBS, agree
 from sklearn.base import clone
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -15,20 +14,10 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
 
 import ceopt
-
-COLUMNS = {"a": (0, 7), "b": (0, 5), "c": (0, 3)}
-SPACE = ceopt.FeatureSpace(
-    [ceopt.Feature(name, kind="integer", lower=low, upper=high) for name, (low, high) in COLUMNS.items()]
-)
-LATTICE = pd.DataFrame(
-    list(itertools.product(*(range(low, high + 1) for low, high in COLUMNS.values()))), columns=list(COLUMNS)
-)
-VALUE = LATTICE["a"] + 2 * (LATTICE["b"] % 3) - LATTICE["c"] + np.random.default_rng(5).normal(0, 1.0, len(LATTICE))
-CUTS = np.quantile(VALUE, [0.4, 0.85])
-RARE = np.where(np.digitize(VALUE, CUTS) == 2, "yes", "no")
-THREE = np.array(["low", "mid", "top"])[np.digitize(VALUE, CUTS)]
 
 GRADIENT = {"n_estimators": 12, "max_depth": 3, "random_state": 0}
 HISTOGRAM = {"max_iter": 12, "max_leaf_nodes": 6, "min_samples_leaf": 5}
@@ -43,21 +32,6 @@ REGRESSORS = {
     "huber": GradientBoostingRegressor(loss="huber", **GRADIENT),
     "histogram": HistGradientBoostingRegressor(**HISTOGRAM),
 }
-L1 = ceopt.L1(scale="none")
-
-
-def agree(model: Any, reached: Any, target: Any, rows: int = 6) -> None:
-    """From some rows of the lattice, the answer is verified and costs what the cheapest lattice point does."""
-    reached = np.asarray(reached)
-    assert 0 < reached.sum() < len(LATTICE)
-    outside = np.flatnonzero(~reached)
-    for start in outside[:: max(1, len(outside) // rows)]:
-        row = LATTICE.iloc[[start]]
-        result = ceopt.explain(model, row, SPACE, target=target, cost=L1)
-        steps = np.abs(LATTICE - row.to_numpy()).sum(axis=1)
-        assert result.status == "optimal"
-        assert result[0].verified
-        assert result[0].cost == pytest.approx(steps[reached].min())
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -104,3 +78,32 @@ def test_a_person_who_cannot_move_keeps_the_class_that_predict_gives(name: str) 
         for label in ("yes", "no"):
             status = ceopt.explain(model, row, fixed, target=label).status
             assert status == ("already_favourable" if label == own else "infeasible")
+
+
+#: The jobs that the model knows; to the others it is as if there were none.
+KNOWN = {"all jobs": JOBS, "four jobs": JOBS[:4]}
+
+
+@pytest.mark.parametrize("known", KNOWN)
+@pytest.mark.parametrize("target", ["yes", "no"])
+def test_native_categories(known: str, target: str) -> None:
+    """The sets of levels that go left are the library's, and so is where a level goes that it does not know."""
+    train = WITH_JOBS["job"].isin(KNOWN[known]).to_numpy()
+    space = ceopt.FeatureSpace([SPACE["a"], ceopt.Feature("job", kind="categorical", levels=JOBS), SPACE["c"]])
+    model = clone(BINARY["histogram"]).set_params(categorical_features=["job"], min_samples_leaf=3)
+    model.fit(WITH_JOBS[train], RARE[train])
+    agree(model, model.predict(WITH_JOBS) == target, target, space=space, lattice=WITH_JOBS)
+
+
+@pytest.mark.parametrize("name", ["histogram", "imputed"])
+def test_models_trained_with_gaps(name: str) -> None:
+    gappy, rng = LATTICE.astype(float), np.random.default_rng(1)
+    for column in COLUMNS:
+        gappy.loc[rng.random(len(LATTICE)) < 0.2, column] = np.nan
+    gappy.loc[RARE == "yes", "c"] = np.nan
+    model = {
+        "histogram": clone(BINARY["histogram"]),
+        "imputed": make_pipeline(SimpleImputer(), clone(BINARY["gradient"])),
+    }[name]
+    model.fit(gappy, np.where(VALUE.median() < VALUE, "yes", "no"))
+    agree(model, model.predict(LATTICE) == "yes", "yes")

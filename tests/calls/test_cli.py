@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import joblib
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost
+from skl2onnx import to_onnx
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from typer.testing import CliRunner
 
@@ -223,8 +229,43 @@ def test_models_that_cannot_be_read_are_named(files):
     assert refused(asked("--row", 0), "model.joblib")
     joblib.dump(LogisticRegression(), path)
     assert refused(asked("--row", 0), "LogisticRegression is not fitted")
-    (files.path / "model.onnx").write_bytes(b"\x08\x07")
-    assert refused(run("explain", "model.onnx", "people.csv", "--row", 0, "--target", "good"), "model.onnx", "ONNX")
+    for name, content in (
+        ("model.onnx", b"\x08\x07"),
+        ("model.onnx", whole),
+        ("model.json", b"{"),
+        ("model.txt", b"tree"),
+    ):
+        (files.path / name).write_bytes(content)
+        assert refused(run("explain", name, "people.csv", "--row", 0, "--target", "good"), name)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "model.ONNX", "model.ubj", "model.json", "model.txt"])
+def test_a_model_that_its_library_saved_needs_no_permission(name, tmp_path, monkeypatch):
+    """None of these files runs code when it is loaded."""
+    monkeypatch.chdir(tmp_path)
+    rows = pd.DataFrame(np.random.default_rng(0).integers(0, 9, size=(120, 3)).astype("f4"), columns=["a", "b", "c"])
+    label = (rows["a"] + rows["b"] > 9).astype(int)
+    rows.assign(label=label).to_csv("people.csv", index=False)
+    save_model(name, rows, label)
+    asked = int(np.flatnonzero(label == 0)[0])
+    result = run("explain", name, "people.csv", "--row", asked, "--target", 1, "--json", "--label-column", "label")
+
+    assert result.exit_code == 0, result.output
+    (found,) = map(SolutionSet.from_json, result.stdout.splitlines())
+    assert found.status == "optimal"
+    assert found[0].prediction == 1
+
+
+def save_model(name, rows, label):
+    if name.lower().endswith(".onnx"):
+        forest = RandomForestClassifier(5, max_depth=4, random_state=0).fit(rows.to_numpy(), label)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            Path(name).write_bytes(to_onnx(forest, rows.to_numpy()[:1]).SerializeToString())
+    elif name.endswith(".txt"):
+        lightgbm.LGBMClassifier(n_estimators=5, verbose=-1).fit(rows, label).booster_.save_model(name)
+    else:
+        xgboost.XGBClassifier(n_estimators=5).fit(rows, label).save_model(name)
 
 
 def test_data_that_cannot_be_read_is_named(files):

@@ -8,7 +8,7 @@ import pytest
 from published import columns, cost_of, instances
 
 import ceopt
-from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 
 
 def ask(inputs: Any, model: Any, target: Any, margin: float = 0.0) -> ceopt.SolutionSet:
@@ -62,4 +62,11 @@ def test_any_other_class_without_bounds(instance: Any) -> None:
 def test_tree_ensemble(instance: Any) -> None:
     inputs = instance["inputs"]
     model = TreeEnsemble(inputs["trees"], right_gap=inputs["split_eps"], n_inputs=len(inputs["x0"]))
+    agree(instance, ask(inputs, model, ceopt.AtLeast(inputs["threshold"])), instance["tol"].get("cost", 1e-6))
+
+
+@pytest.mark.parametrize("instance", instances("relu_net", "l1", "linf"))
+def test_relu_net(instance: Any) -> None:
+    inputs = instance["inputs"]
+    model = ReluNetwork([layer["W"] for layer in inputs["net"]], [layer["b"] for layer in inputs["net"]])
     agree(instance, ask(inputs, model, ceopt.AtLeast(inputs["threshold"])), instance["tol"].get("cost", 1e-6))

@@ -38,7 +38,7 @@ def test_keywords_and_defaults_are_the_same_everywhere(call):
 
 def test_misuse_is_a_ceopt_error_and_a_built_in_one():
     space = ceopt.FeatureSpace([ceopt.Feature("x", kind="continuous")])
-    with pytest.raises(ceopt.CeoptError, match="fitted"):
+    with pytest.raises(ceopt.CeoptError, match="is none"):
         ceopt.explain("model.onnx", {"x": 1.0}, space, target="good")
     with pytest.raises(TypeError, match="fitted"):
         ceopt.explain(object(), {"x": 1.0}, space, target="good")

@@ -127,7 +127,6 @@ def test_labels_that_are_numbers_are_python_numbers(credit):
     ("thing", "match"),
     [
         (Path("model.joblib"), r"model\.joblib"),
-        (b"\x08\x07", "bytes"),
         (LogisticRegression, "LogisticRegression is a class"),
         (LogisticRegression(), "LogisticRegression is not fitted"),
         (make_pipeline(StandardScaler(), LogisticRegression()), "not fitted"),

@@ -320,7 +320,7 @@ def test_rows_without_variables() -> None:
 @pytest.mark.parametrize(
     ("act", "error", "match"),
     [
-        (lambda _: embed(Affine([1.0], 0.0), {"a": 1}), InvalidTypeError, "a Factual block"),
+        (lambda _: embed(Affine([1.0], 0.0), [1]), InvalidTypeError, "a Factual block"),
         (
             lambda m: embed(Affine([1.0], 0.0), m.x, formulation="leaf"),
             UnknownNameError,

@@ -1,4 +1,4 @@
-"""Published optima of the golden families that linear models and trees cover, block by block."""
+"""Published optima of the golden families that linear models, networks and trees cover, block by block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from published import columns, cost_of, instances
 
 from ceopt.formulations import Factual, Reaches, embed
-from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.targets import AtLeast, OtherThan
 from ceopt.solvers import Result, solve
 
@@ -80,3 +80,47 @@ def test_tree_ensemble(instance: Any, formulation: str) -> None:
         assert model.score([inputs["x0"]])[0] == pytest.approx(instance["expected"]["score_at_x0"], abs=1e-6)
     if point is not None:
         assert model.score([point])[0] >= inputs["threshold"] - 1e-9
+
+
+def network(inputs: Any) -> ReluNetwork:
+    return ReluNetwork([layer["W"] for layer in inputs["net"]], [layer["b"] for layer in inputs["net"]])
+
+
+NETWORKS = ["bigm", "partition", "extended"]
+
+
+@pytest.mark.parametrize("formulation", NETWORKS)
+@pytest.mark.parametrize("instance", instances("relu_net", "l1", "linf"))
+def test_relu_net(instance: Any, formulation: str) -> None:
+    inputs, expected = instance["inputs"], instance["expected"]
+    model = network(inputs)
+    result, cost, point = answer(inputs, model, AtLeast(inputs["threshold"]), formulation=formulation)
+    agree(instance, result, cost)
+    if "score_at_x0" in expected:
+        assert model.score([inputs["x0"]])[0] == pytest.approx(
+            expected["score_at_x0"], abs=instance["tol"]["score_at_x0"]
+        )
+    if point is not None:
+        assert model.score([point])[0] >= inputs["threshold"] - 1e-6
+
+
+@pytest.mark.parametrize("instance", instances("relu_net", "l1", "linf"))
+def test_relu_net_relaxations_are_nested(instance: Any) -> None:
+    """At least the published bounds, which come from intervals; each form's own between those beside it."""
+    inputs = instance["inputs"]
+    if instance["expected"]["status"] == "infeasible":
+        pytest.skip("no relaxation is published of what has no answer")
+    published = instance["cross_checks"]["relaxation"]
+    found = []
+    for formulation, name in zip(NETWORKS, ("bigm", "partition2", "extended"), strict=True):
+        space, cost = columns(inputs), cost_of(inputs, columns(inputs).names)
+        m = pyo.ConcreteModel()
+        m.x = Factual(space, dict(zip(space.names, inputs["x0"], strict=True)))
+        m.p = embed(network(inputs), m.x, formulation=formulation)
+        m.valid = Reaches(m.p, AtLeast(inputs["threshold"]), margin=0.0)
+        m.cost = pyo.Objective(expr=cost.build(m.x))
+        pyo.TransformationFactory("core.relax_integer_vars").apply_to(m)
+        found.append(solve(m).objective)
+        assert found[-1] >= published[name] - 1e-7
+    assert sorted(found) == pytest.approx(found, abs=1e-7)
+    assert found[-1] <= instance["expected"]["cost"] + 1e-7

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from library_rows import check
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
+    ExtraTreesClassifier,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space.feature import Feature
@@ -123,14 +134,10 @@ def test_trees_without_a_split(numbers):
         (GradientBoostingRegressor(init=LinearRegression(), **FEW), r"GradientBoostingRegressor has init=LinearReg"),
         (HistGradientBoostingRegressor(loss="poisson", max_iter=3), r"GradientBoostingRegressor has loss='poisson'"),
         (HistGradientBoostingRegressor(loss="gamma", max_iter=3), r"has loss='gamma'. Fit it with loss='squared_err"),
-        (
-            HistGradientBoostingClassifier(categorical_features=["age", "debt"], max_iter=3),
-            r"HistGradientBoostingClassifier takes 'age', 'debt' as categories. Fit it with categorical_features=None",
-        ),
     ],
 )  # fmt: skip
-def test_what_is_no_sum_of_numeric_splits_is_refused(numbers, model, match):
-    frame = numbers.frame.assign(debt=np.arange(len(numbers.frame)) % 5)
+def test_what_is_no_sum_is_refused(numbers, model, match):
+    frame = numbers.frame
     classifier = hasattr(model, "predict_proba") or "Classifier" in type(model).__name__
     model.fit(frame, numbers.two if classifier else np.exp(numbers.value / 10))
 
@@ -138,10 +145,168 @@ def test_what_is_no_sum_of_numeric_splits_is_refused(numbers, model, match):
         read(model, numbers.space)
 
 
-def test_categories_of_an_array_are_named_by_place_and_one_class_is_refused(numbers):
-    array = numbers.frame.assign(debt=1.0).to_numpy()
-    model = HistGradientBoostingClassifier(categorical_features=[2], max_iter=2).fit(array, numbers.two)
-    with pytest.raises(UnsupportedModelError, match=r"HistGradientBoostingClassifier takes 2 as categories"):
-        read(model, numbers.space)
+def test_one_class_is_refused(numbers):
+    model = HistGradientBoostingClassifier(max_iter=2).fit(numbers.frame, ["a"] * len(numbers.frame))
+
     with pytest.raises(UnsupportedModelError, match=r"HistGradientBoostingClassifier knows only 'a'"):
-        read(HistGradientBoostingClassifier(max_iter=2).fit(array, ["a"] * len(array)), numbers.space)
+        read(model, numbers.space)
+
+
+#: Trees that need many categories apart, each seen often enough.
+DEEP = {"max_iter": 12, "min_samples_leaf": 3, "max_leaf_nodes": 15}
+#: Each way to say which columns are categories, with the columns of `data` that it says.
+NATIVE = {
+    "names": (["size", "job", "flag", "home"], {"job", "size", "flag", "home"}),
+    "places": ([1, 3], {"job", "home"}),
+    "mask": ([True, True, True, True, False, True, False, True], {"age", "job", "income", "home", "size", "flag"}),
+    "from_dtype": ("from_dtype", {"size", "job"}),
+}
+
+
+def categorical(data, way):
+    """Frame and space in which every category is one, and all that is text and not taken as one is left out."""
+    options, native = NATIVE[way]
+    frame = data.frame.assign(age=data.frame["age"] % 7, income=(data.frame["income"] // 1e4 % 5).astype(int))
+    if way == "from_dtype":
+        frame = frame.drop(columns="home").assign(job=pd.Categorical(frame["job"]))
+    if way == "places":
+        frame = frame.assign(size=frame["size"].cat.codes.astype(int))
+    ordinal = {"size": ["S", "M", "L"]} if "size" in native else {}
+    space = FeatureSpace.infer(frame, categorical=sorted(native & {"age", "income", "job"}), ordinal=ordinal)
+    return options, frame, space
+
+
+@pytest.mark.parametrize("way", NATIVE)
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_native_categories_are_sets_of_levels(data, way, classes):
+    options, frame, space = categorical(data, way)
+    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    model = kind(categorical_features=options, **DEEP)
+    model.fit(frame, {0: data.value, 2: data.two, 3: data.three}[classes])
+
+    predictor = read(model, space)
+
+    trees = predictor.core.trees
+    by_set = {int(place) for tree in trees for place in np.unique(tree.feature[tree.inner & (tree.subset >= 0)])}
+    by_number = {int(place) for tree in trees for place in np.unique(tree.feature[tree.inner & (tree.subset < 0)])}
+    columns = predictor.encoding.columns
+    assert by_set
+    assert {columns[place].feature for place in by_set} <= NATIVE[way][1]
+    assert {columns[place].feature for place in by_number}.isdisjoint(NATIVE[way][1])
+    check(model, replace(data, frame=frame, space=space), array=False, steps=None, estimator=model)
+
+
+def test_native_categories_of_an_array_and_behind_an_encoder(data):
+    few = data.only("income", "job", "home", "age")
+    array = few.frame.to_numpy(dtype=object)
+    model = HistGradientBoostingClassifier(categorical_features=[1, 2], **DEEP).fit(array, data.two)
+    check(model, few, array=True, steps=None, estimator=model)
+
+    codes = make_column_transformer(
+        (OrdinalEncoder(categories=[["nurse", "cook", "miner", "clerk"]]), ["job"]), remainder="passthrough"
+    )
+    few = data.only("income", "job", "age")
+    codes.fit(few.frame)
+    estimator = HistGradientBoostingClassifier(categorical_features=[0], **DEEP).fit(
+        codes.transform(few.frame), data.two
+    )
+    check(Pipeline([("codes", codes), ("trees", estimator)]), few, array=False, steps=codes, estimator=estimator)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_category_that_the_model_was_not_fitted_on_goes_where_missing_ones_go(data, gaps):
+    few = data.only("income", "job")
+    rare = ["miner", "nurse"]
+    known = ~few.frame["job"].isin(rare).to_numpy()
+    frame = few.frame.assign(job=few.frame["job"].mask(~known, None)) if gaps else few.frame[known]
+    target = data.two if gaps else data.two[known]
+    target = np.where(frame["job"].isna(), np.where(few.frame["income"][frame.index] > 2e4, "bad", "good"), target)
+    model = HistGradientBoostingClassifier(categorical_features=["job"], **DEEP).fit(frame, target)
+    nodes = np.concatenate([tree.nodes for stage in model._predictors for tree in stage])
+    to_left = nodes["missing_go_to_left"][nodes["is_categorical"] != 0]
+    assert set(to_left) == ({0, 1} if gaps else {0})
+
+    check(model, few, array=False, steps=None, estimator=model)
+
+    table = next(column.table for column in read(model, few.space).encoding.columns if column.feature == "job")
+    assert table == tuple(-1.0 if level in rare else float(level == "cook") for level in few.space["job"].levels)
+
+
+def test_a_number_that_the_model_takes_as_a_category_must_be_one_in_the_space(data):
+    few = data.only("age", "debt")
+    frame = few.frame.assign(age=few.frame["age"] % 5)
+    model = HistGradientBoostingClassifier(categorical_features=["age"], **DEEP).fit(frame, data.two)
+
+    with pytest.raises(UnsupportedModelError, match=r"'age' is integer in the space. Declare it with space.update\("):
+        read(model, few.space)
+
+
+MISSING = {
+    "tree": DecisionTreeClassifier(max_depth=6, random_state=0),
+    "tree regressor": DecisionTreeRegressor(max_depth=6, random_state=0),
+    "extra tree": ExtraTreeClassifier(max_depth=6, random_state=0),
+    "forest": RandomForestClassifier(n_estimators=8, max_depth=6, random_state=0),
+    "forest regressor": RandomForestRegressor(n_estimators=8, max_depth=6, random_state=0),
+    "extra forest": ExtraTreesClassifier(n_estimators=8, max_depth=6, random_state=0),
+    "histogram": HistGradientBoostingClassifier(**DEEP),
+    "histogram regressor": HistGradientBoostingRegressor(**DEEP),
+    "histogram of categories": HistGradientBoostingClassifier(categorical_features=["size"], **DEEP),
+    "imputed gradient": make_pipeline(SimpleImputer(strategy="median"), GradientBoostingClassifier(**FEW)),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+@pytest.mark.parametrize("several", [False, True])
+def test_models_trained_with_gaps_are_exact_on_complete_rows(data, name, several):
+    """Thresholds between numbers, splits of the gaps from all numbers, and both directions of the gaps."""
+    few = data.only("income", "debt", "tiny", "size")
+    frame = few.frame.assign(size=few.frame["size"].cat.codes.astype(int))
+    space = FeatureSpace.infer(frame)
+    if "categories" in name:
+        space = space.update("size", kind="ordinal", levels=[0, 1, 2])
+    gappy, rng = frame.astype(float), np.random.default_rng(3)
+    for column in frame.columns:
+        gappy.loc[rng.random(len(frame)) < 0.25, column] = np.nan
+    gappy.loc[data.value > np.quantile(data.value, 0.7), "income"] = np.nan  # a gap says much
+    gappy.loc[data.value < np.quantile(data.value, 0.2), "debt"] = np.nan
+    model = clone(MISSING[name])
+    regressor = name.endswith("regressor")
+    model.fit(gappy, data.value if regressor else data.three if several else data.two)
+    whole = replace(few, frame=frame, space=space)
+    steps, estimator = (model[:-1], model[-1]) if name.startswith("imputed") else (None, model)
+
+    check(model, whole, array=False, steps=steps, estimator=estimator)
+
+
+def test_columns_of_trees_and_space_must_agree(data):
+    few = data.only("age", "job", "debt")
+    model = HistGradientBoostingClassifier(categorical_features=["job"], **DEEP).fit(few.frame, data.two)
+    with pytest.raises(UnsupportedModelError, match=r"column 'job' is missing. Add it"):
+        read(model, data.only("age", "debt").space)
+    with pytest.raises(UnsupportedModelError, match=r"column 'flag' is unknown to it. Remove it"):
+        read(model, data.only("age", "job", "debt", "flag").space)
+    array = few.frame.to_numpy(dtype=object)
+    model = HistGradientBoostingClassifier(categorical_features=[1], **DEEP).fit(array, data.two)
+    with pytest.raises(UnsupportedModelError, match=r"was fitted on, 3, but the space has 2"):
+        read(model, data.only("age", "job").space)
+    turned = data.only("debt", "job", "age")
+    named = HistGradientBoostingClassifier(categorical_features=["job"], **DEEP).fit(few.frame, data.two)
+    rows = turned.space.coordinates(turned.frame)
+    predictor = read(named, turned.space)
+    np.testing.assert_array_equal(predictor.core.predict(predictor.encoding.matrix(rows)), named.predict(few.frame))
+
+
+def test_a_column_of_very_many_categories():
+    """Sets of codes span all eight words of the library's bitsets."""
+    rng = np.random.default_rng(0)
+    shops = np.repeat([f"shop {k:03}" for k in range(255)], 12)
+    frame = pd.DataFrame({"shop": shops, "size": rng.random(len(shops))})
+    value = rng.normal(size=255)[pd.factorize(shops)[0]] + frame["size"]
+    space = FeatureSpace.infer(frame, categorical=["shop"])
+    model = HistGradientBoostingRegressor(categorical_features=["shop"], **DEEP).fit(frame, value)
+
+    predictor = read(model, space)
+
+    assert max(code for tree in predictor.core.trees for codes in tree.sets for code in codes) > 224
+    matrix = predictor.encoding.matrix(space.coordinates(frame))
+    np.testing.assert_allclose(predictor.core.score(matrix), model.predict(frame), rtol=1e-12)

@@ -56,6 +56,7 @@ from sklearn.linear_model import (
     SGDRegressor,
 )
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -79,6 +80,7 @@ TREE = {"max_depth": 5, "random_state": 0}
 FOREST = {"n_estimators": 10, **TREE}
 BOOSTED = {"n_estimators": 8, "max_depth": 4, "learning_rate": 0.3, "random_state": 0}
 HISTOGRAM = {"max_iter": 6, "max_leaf_nodes": 9, "learning_rate": 0.3}
+NETWORK = {"hidden_layer_sizes": (6, 5), "max_iter": 10, "random_state": 0}
 
 CLASSIFIERS: dict[str, tuple[Any, bool]] = {  # (estimator, whether it is read with three classes)
     "DecisionTreeClassifier": (DecisionTreeClassifier(**TREE), True),
@@ -95,6 +97,7 @@ CLASSIFIERS: dict[str, tuple[Any, bool]] = {  # (estimator, whether it is read w
         ),
         True,
     ),
+    "MLPClassifier": (MLPClassifier(**NETWORK), True),
     "Perceptron": (Perceptron(max_iter=5), True),
     "RandomForestClassifier": (RandomForestClassifier(class_weight="balanced", **FOREST), True),
     "RidgeClassifier": (RidgeClassifier(), True),
@@ -114,6 +117,7 @@ REGRESSORS: dict[str, Any] = {
     "LassoCV": LassoCV(alphas=[0.1, 1.0], cv=2),
     "LinearRegression": LinearRegression(),
     "LinearSVR": LinearSVR(max_iter=20),
+    "MLPRegressor": MLPRegressor(**NETWORK),
     "RandomForestRegressor": RandomForestRegressor(**FOREST),
     "Ridge": Ridge(),
     "RidgeCV": RidgeCV(),

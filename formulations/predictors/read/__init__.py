@@ -11,7 +11,8 @@ and may have
 ``open_model(model)``
     -> an estimator (``predict``, ``classes_``, ``feature_names_in_``) for what is none: a file, bytes, a booster;
 ``own_steps(estimator)``
-    -> transformers that the estimator itself runs on its input before the model proper;
+    -> transformers that the estimator itself runs on its input before the model proper, or functions of the data that
+    keep its columns apart;
 ``read_composite(estimator, behind)``
     -> (representation, encoding) of a model that is made of others or that encodes its own input, None for all else.
 """
@@ -33,10 +34,10 @@ from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
-__all__ = ["Behind", "open_model", "read"]
+__all__ = ["SUFFIXES", "Behind", "open_model", "read"]
 
 #: Libraries by the suffix of the files that they save.
-_SUFFIXES: Final = {".onnx": "onnx", ".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm"}
+SUFFIXES: Final = {".onnx": "onnx", ".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm"}
 
 
 @final
@@ -97,10 +98,10 @@ def open_model(model: Any) -> Any:
         A file whose suffix no reader opens.
     """
     if isinstance(model, str | Path):
-        name = _SUFFIXES.get(Path(model).suffix.lower())
+        name = SUFFIXES.get(Path(model).suffix.lower())
         if name is None:
             raise UnsupportedModelError(
-                "The model", f"a fitted model, or a file that ends in {', '.join(_SUFFIXES)}", f"it is {str(model)!r}",
+                "The model", f"a fitted model, or a file that ends in {', '.join(SUFFIXES)}", f"it is {str(model)!r}",
                 "Load the file and give the fitted model.",
             )  # fmt: skip
     else:

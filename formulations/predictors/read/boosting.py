@@ -14,11 +14,14 @@ Two classes have probability ``1 / (1 + exp(-score))``. With ``loss="exponential
 ``1 / (1 + exp(-2 * decision_function))``; the score read is ``2 * decision_function``, which rounds nothing, so label
 and probability are exact and a margin counts in log-odds. Several classes have no probability: it is no sum.
 
-Branches for missing values are not read: they matter to NaN only, which no row of a space holds.
+Branches for missing numbers are not read: they matter to NaN only, which no row of a space holds. Categories that
+HistGradientBoosting takes as such are codes 0, 1, ... of its own encoder, and a split is a set of codes. A category
+that it was not fitted on is missing to it, and goes where missing ones go.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -29,12 +32,24 @@ from ceopt.formulations.predictors.read.trace import refuse
 from ceopt.formulations.predictors.representation import Tree, TreeEnsemble
 from ceopt.formulations.predictors.tree import Floats
 
-__all__ = ["BOOSTING"]
+__all__ = ["BOOSTING", "own_steps"]
 
 #: Strategies of DummyClassifier and DummyRegressor that predict the same of every row; "stratified" draws.
 _CONSTANT: Final = ("constant", "mean", "median", "most_frequent", "prior", "quantile", "uniform")
 #: Losses whose prediction is the sum itself; those of counts and of positive values predict its exponential.
 _SUMS: Final = ("absolute_error", "huber", "log_loss", "exponential", "quantile", "squared_error")
+#: Code of a category that HistGradientBoosting was not fitted on. It takes any negative code for a missing value.
+_UNKNOWN: Final = -1.0
+
+
+def own_steps(model: Any) -> list[Any]:
+    """Return the encoder of the categories that an estimator takes as such, with a finite code for unknown ones."""
+    if getattr(model, "_preprocessor", None) is None:
+        return []
+    preparation = copy.deepcopy(model._preprocessor)  # noqa: SLF001
+    preparation.named_transformers_["encoder"].set_params(unknown_value=_UNKNOWN)
+    preparation.named_transformers_["numerical"].set_params(func=None)  # it casts to float64, as the encoding does
+    return [preparation]
 
 
 def _gradient(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
@@ -59,22 +74,14 @@ def _gradient(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
 
 
 def _histogram(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
-    if model.is_categorical_ is not None:
-        places = np.flatnonzero(model.is_categorical_).tolist()
-        names = getattr(model, "feature_names_in_", np.arange(model.n_features_in_)).tolist()
-        columns = [names[place] for place in places]
-        raise refuse(
-            "splits on numbers", f"{type(model).__name__} takes {', '.join(map(repr, columns))} as categories",
-            "Fit it with categorical_features=None behind a OneHotEncoder or OrdinalEncoder.",
-        )  # fmt: skip
     scores = model.n_trees_per_iteration_
     trees = []
     for stage in model._predictors:  # noqa: SLF001
         for k, member in enumerate(stage):
             nodes = member.nodes
             links = (nodes["left"], nodes["right"])
-            value = _column(nodes["value"], k, scores)
-            trees.append(_tree(nodes["is_leaf"] != 0, nodes["feature_idx"], nodes["num_threshold"], links, value))
+            value, leaf = _column(nodes["value"], k, scores), nodes["is_leaf"] != 0
+            trees.append(_tree(leaf, nodes["feature_idx"], nodes["num_threshold"], links, value, *_categories(member)))
     return _ensemble(model, trees, model._baseline_prediction[0], "float64", "positive")  # noqa: SLF001
 
 
@@ -95,11 +102,24 @@ def _ensemble(model: Any, trees: Iterable[Tree], base: Floats, width: str, decis
     )  # fmt: skip
 
 
-def _tree(leaf: Any, feature: Any, threshold: Any, links: tuple[Any, Any], value: Floats) -> Tree:
+def _categories(member: Any) -> tuple[Any, tuple[frozenset[float], ...]]:
+    """Return the set of each node of a histogram tree, -1 for none, and the sets: the codes that go left."""
+    nodes, codes = member.nodes, np.arange(256)
+    bits = member.raw_left_cat_bitsets[:, codes // 32] >> (codes % 32).astype(np.uint32) & 1
+    by_code = np.flatnonzero(nodes["is_categorical"])
+    subset = np.full(len(nodes), -1)
+    subset[by_code] = np.arange(len(by_code))
+    splits = nodes[by_code]
+    unknown = [(_UNKNOWN,) if left else () for left in splits["missing_go_to_left"]]
+    left = [np.flatnonzero(row).tolist() for row in bits[splits["bitset_idx"]]]
+    return subset, tuple(frozenset([*known, *more]) for known, more in zip(left, unknown, strict=True))
+
+
+def _tree(leaf: Any, feature: Any, threshold: Any, links: tuple[Any, Any], value: Floats, *categories: Any) -> Tree:
     # A split of missing values from all others has threshold inf; every number goes left, as with the largest float.
     numbers = np.minimum(np.where(leaf, 0.0, threshold), np.finfo(np.float64).max)
     left, right = (np.where(leaf, -1, link.astype(np.intp)) for link in links)
-    return Tree(np.where(leaf, -1, feature), numbers, left, right, value)
+    return Tree(np.where(leaf, -1, feature), numbers, left, right, value, *categories)
 
 
 def _column(leaves: Floats, k: int, scores: int) -> Floats:

@@ -11,16 +11,28 @@ import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
+from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.predictors.asking import fitted_names
 from ceopt.formulations.predictors.read.encoders import ENCODERS, check_encoder, unseen_levels
 from ceopt.formulations.predictors.read.identities import IDENTITIES
 from ceopt.formulations.predictors.read.scalers import SCALERS
-from ceopt.formulations.predictors.read.trace import Rule, Trace, UnseenLevelError, dense, probe, refuse, width
+from ceopt.formulations.predictors.read.trace import (
+    Rule,
+    Trace,
+    UnseenLevelError,
+    dense,
+    probe,
+    refuse,
+    same_version,
+    width,
+)
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
@@ -95,15 +107,17 @@ def _traced(steps: Sequence[Any], estimator: Any, space: FeatureSpace, coordinat
         warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn", all-missing columns, float width
         trace = _start([*steps, estimator], frame, space)
         for step in steps:
-            trace = _follow(step, trace)
+            with same_version(step):
+                trace = _follow(step, trace)
     return trace
 
 
 def _start(steps: Sequence[Any], frame: pd.DataFrame, space: FeatureSpace) -> Trace:
     """Give the model its columns: by name if it was fitted on a frame, else in the space's order."""
-    first = next(step for step in steps if not _passes(step))
-    if hasattr(first, "feature_names_in_"):
-        names = list(first.feature_names_in_)
+    first = next(step for step in steps if not _passes(step) and not _is_function(step))
+    fitted = fitted_names(first, space)
+    if fitted is not None:
+        names = fitted
         for name in names:
             if name not in space:
                 raise refuse(
@@ -135,6 +149,8 @@ def _follow(step: Any, trace: Trace) -> Trace:
     """Run one fitted step on the rows and say what its output's columns are."""
     if _passes(step):
         return trace
+    if _is_function(step):
+        return Trace(step(trace.data), trace.columns, trace.space)
     name = _name(step)
     if name == "FrozenEstimator":
         return _follow(step.estimator, trace)
@@ -145,6 +161,8 @@ def _follow(step: Any, trace: Trace) -> Trace:
     if name == "ColumnTransformer":
         columns = _stack(step, trace)
         output = _run(step, trace)
+    elif name in {"ColumnSubset", "OnnxColumns"}:
+        columns, output = step.columns(trace), step.transform(trace.data)
     elif name in TRANSFORMERS:
         if name in ENCODERS:
             check_encoder(step, trace)
@@ -226,7 +244,7 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str
         else:
             complete = dataclasses.replace(column, dtype=dtype)
         columns.append(complete)
-    encoding = Encoding(tuple(columns), tuple(space.names))
+    encoding = Encoding(tuple(columns), tuple(space.names), trace.is_sparse)
     wrong = (encoding.matrix(coordinates).astype(np.float64) != values).any(axis=0)
     for place in np.flatnonzero(wrong).tolist():
         raise UnsupportedModelError(
@@ -259,6 +277,11 @@ def _check_fitted(step: Any) -> None:
 def _passes(step: Any) -> bool:
     """Whether a step of a pipeline says that it does nothing."""
     return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def _is_function(step: Any) -> bool:
+    """Whether a step is what a reader says of a library: a function of the data that keeps its columns apart."""
+    return isinstance(step, FunctionType | partial)
 
 
 def _name(step: Any) -> str:

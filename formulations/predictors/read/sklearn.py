@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ceopt.formulations.predictors.head import AbstractRepresentation
-from ceopt.formulations.predictors.read.boosting import BOOSTING
+from ceopt.formulations.predictors.read.boosting import BOOSTING, own_steps
+from ceopt.formulations.predictors.read.ensembles import ENSEMBLES
 from ceopt.formulations.predictors.read.linear import LINEAR
-from ceopt.formulations.predictors.read.trace import refuse
+from ceopt.formulations.predictors.read.members import Composite
+from ceopt.formulations.predictors.read.mlp import NETWORKS
+from ceopt.formulations.predictors.read.trace import refuse, same_version
 from ceopt.formulations.predictors.read.trees import TREES
+from ceopt.formulations.predictors.read.wrappers import WRAPPERS
 
-__all__ = ["ESTIMATORS", "read_estimator"]
+if TYPE_CHECKING:
+    from ceopt.formulations.predictors.read import Behind
 
-ESTIMATORS: Final[Mapping[str, Callable[[Any, str], AbstractRepresentation]]] = {**BOOSTING, **LINEAR, **TREES}
+__all__ = ["COMPOSITES", "ESTIMATORS", "MODELS", "own_steps", "read_composite", "read_estimator"]
+
+ESTIMATORS: Final[Mapping[str, Callable[[Any, str], AbstractRepresentation]]] = {
+    **BOOSTING,
+    **LINEAR,
+    **NETWORKS,
+    **TREES,
+}
+
+#: Models that are made of other models.
+COMPOSITES: Final[Mapping[str, Callable[[Any, Behind], Composite]]] = {**ENSEMBLES, **WRAPPERS}
 
 _INSTEAD: Final[Mapping[str, str]] = {
-    "CalibratedClassifierCV": "Give the classifier under it. ",
-    "FixedThresholdClassifier": "Give its estimator_ and ask for a ceopt.Probability. ",
-    "TransformedTargetRegressor": "Give its regressor_ and state the target in transformed units. ",
-    "TunedThresholdClassifierCV": "Give its estimator_ and ask for a ceopt.Probability at its best_threshold_. ",
+    "AdaBoostRegressor": "It predicts the weighted median of its members; fit GradientBoostingRegressor. ",
+}
+
+#: What is read, by how it is embedded (see ``supported.py``).
+MODELS: Final[Mapping[str, tuple[str, ...]]] = {
+    "linear": tuple(LINEAR),
+    "networks": tuple(NETWORKS),
+    "trees": (*TREES, *BOOSTING),
+    "models of models": tuple(COMPOSITES),
 }
 
 
@@ -29,13 +49,23 @@ def read_estimator(estimator: Any, dtype: str) -> AbstractRepresentation:
     Raises
     ------
     UnsupportedModelError
-        Its class or an option has no exact representation.
+        Its class or an option has no exact representation, or another version of scikit-learn fitted it.
     """
     name = type(estimator).__name__
     reader = ESTIMATORS.get(name)
     if reader is None:
         raise refuse(
             "a model that it can state exactly", f"the estimator is {name}",
-            f"{_INSTEAD.get(name, '')}Estimators that are read: {', '.join(sorted(ESTIMATORS))}.",
+            f"{_INSTEAD.get(name, '')}Estimators that are read: {', '.join(sorted([*COMPOSITES, *ESTIMATORS]))}.",
         )  # fmt: skip
-    return reader(estimator, dtype)
+    with same_version(estimator):
+        return reader(estimator, dtype)
+
+
+def read_composite(estimator: Any, behind: Behind) -> Composite | None:
+    """Return what a model made of others computes, and what that sees of the raw columns; None for all else."""
+    reader = COMPOSITES.get(type(estimator).__name__)
+    if reader is None:
+        return None
+    with same_version(estimator):
+        return reader(estimator, behind)

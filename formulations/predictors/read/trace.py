@@ -6,9 +6,11 @@ numbers is compared with them bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
@@ -19,7 +21,7 @@ from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
-__all__ = ["Rule", "Trace", "UnseenLevelError", "dense", "probe", "refuse", "width"]
+__all__ = ["Rule", "Trace", "UnseenLevelError", "dense", "probe", "refuse", "same_version", "width"]
 
 _RANDOM_ROWS: Final = 32  # so that levels of two columns with as many levels do not move together
 
@@ -67,6 +69,27 @@ class UnseenLevelError(UnsupportedModelError):
 def refuse(needs: str, but: str, then: str) -> UnsupportedModelError:
     """Return the error of a reader."""
     return UnsupportedModelError("The model reader", needs, but, then)
+
+
+@contextmanager
+def same_version(step: Any) -> Iterator[None]:
+    """Refuse a fitted object that lacks what the installed scikit-learn gives it: an old pickle keeps old attributes.
+
+    Raises
+    ------
+    UnsupportedModelError
+        An object of scikit-learn has no such attribute.
+    """
+    try:
+        yield
+    except AttributeError as error:
+        if type(error.obj).__module__.partition(".")[0] != "sklearn":
+            raise
+        raise refuse(
+            f"a model that the installed scikit-learn {version('scikit-learn')} fitted",
+            f"{type(step).__name__} has no attribute {error.name!r}",
+            "It was saved by another version: fit it again, or install the version that fitted it.",
+        ) from error  # fmt: skip
 
 
 def probe(space: FeatureSpace, unseen: Mapping[str, AbstractSet[int]]) -> NDArray[np.float64]:

@@ -1,0 +1,184 @@
+"""A network of 2 x 20 ReLU neurons on HELOC and Adult: ceopt against OMLT's partition form, interleaved row by row."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import Any, final
+
+import answers
+import common
+import numpy as np
+import pandas as pd
+import peers
+from question import Question
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline
+from threadpoolctl import threadpool_limits
+
+from ceopt.prepare import Prepared, prepare
+from ceopt.search import search
+from ceopt.settings import Settings
+
+DATA_SETS = ("heloc", "adult")
+WIDTH = 20
+RELATIVE_GAP = 1e-6
+OMLT_PARTITION = "OMLT's partition form"
+#: Ways to ask the same question: (who, formulation).
+WAYS = {"ceopt": ("ceopt", "auto"), OMLT_PARTITION: ("OMLT", "ReluPartitionFormulation")}
+MORE_WAYS = {
+    "OMLT's big-M form": ("OMLT", "ReluBigMFormulation"),
+    "ceopt, partition form": ("ceopt", "partition"),
+    "ceopt, extended form": ("ceopt", "extended"),
+}
+
+
+@final
+class Cell:
+    """A network on a data set: read once, then asked for each person in every way."""
+
+    def __init__(self, data_set: str, ways: dict[str, tuple[str, str]], rows: int, limit_s: float) -> None:
+        self.task, self.ways = common.load(data_set), ways
+        network = MLPClassifier((WIDTH, WIDTH), early_stopping=True, random_state=common.SEED)
+        self.model: Pipeline = common.fit(self.task, network)
+        self.people = common.rejected(self.task, self.model, rows)
+        self.prepared: dict[str, Prepared] = {
+            formulation: prepare(
+                self.model,
+                self.task.bunch.space,
+                Settings(
+                    target=self.task.target, formulation=formulation, time_limit_s=limit_s, relative_gap=RELATIVE_GAP
+                ),
+                data=self.task.train,
+            )
+            for who, formulation in ways.values()
+            if who == "ceopt"
+        }
+
+    def ask(self, way: str, row: pd.DataFrame, limit_s: float) -> dict[str, Any]:
+        """Ask for one person in one way; the clock covers building, solving, and ceopt's start and checks."""
+        who, formulation = self.ways[way]
+        if who == "ceopt":
+            record = common.timed(lambda: self._ceopt(formulation, row), limit_s)
+        else:
+            question = Question.of(self.model, row, self.task, margin=self.prepared["auto"].margin)
+            peer = peers.PEERS[who].make(formulation, RELATIVE_GAP)
+            record = common.timed(lambda: peers.ask(peer, self.model[-1], question, limit_s), limit_s)
+            if record.pop("codes", None):
+                record["found"] = question.answer(record["values"])
+        found = record.pop("found", None)
+        if found is not None:
+            wrong = answers.faults(found.reset_index(drop=True), row.reset_index(drop=True), self.model, self.task)
+            record["invalid"] = bool(wrong)
+        return record
+
+    def _ceopt(self, formulation: str, row: pd.DataFrame) -> dict[str, Any]:
+        with common.sizes() as sizes:
+            result = search(self.prepared[formulation], row)
+        record: dict[str, Any] = {"status": str(result.status), "size": sizes[0] if sizes else {}}
+        record |= {"bound": result.bound, "timings": dict(result.timings)}
+        return record | ({"cost": result[0].cost, "found": result[0].frame} if len(result) else {})
+
+
+def main() -> None:
+    """Run every way on every row, interleaved, and write the report."""
+    logging.getLogger("pyomo").setLevel(logging.ERROR)  # OMLT sets values outside bounds
+    options = common.arguments("Networks: ceopt against OMLT's partition form.", rows=20, limit=120)
+    rows, limit_s = (2, 20) if options.quick else (options.rows, options.limit)
+    there = peers.available()
+    ways = {way: of for way, of in (WAYS | (MORE_WAYS if options.all else {})).items() if of[0] in {"ceopt", *there}}
+    settings = {"rows": rows, "limit_s": limit_s, "seed": common.SEED, "ways": list(ways)}
+    settings["libraries"] = common.installed(["omlt"])
+    journal = common.Journal("networks-quick" if options.quick else "networks", settings)
+    with common.bar(None, len(DATA_SETS) * rows * len(ways)) as bar, threadpool_limits(1):
+        for data_set in DATA_SETS:
+            bar.set_description(data_set)
+            if all(f"{data_set}/{place}/{way}" in journal.done for place in range(rows) for way in ways):
+                bar.update(rows * len(ways))
+                continue
+            cell = Cell(data_set, ways, rows, limit_s)
+            for way in ways:  # imports and first compilations
+                cell.ask(way, cell.people.iloc[[0]], 1.0)
+            for place, label in enumerate(cell.people.index):
+                for way in common.rotated(list(ways), place):
+                    key = f"{data_set}/{place}/{way}"
+                    about = {"data": data_set, "row": str(label), "way": way}
+                    if key not in journal.done:
+                        journal.add(key, about | cell.ask(way, cell.people.iloc[[place]], limit_s))
+                    bar.update()
+    write(journal, settings, quick=options.quick)
+
+
+ABOUT = (
+    "Network of two layers of {width} ReLU neurons, trained with early stopping at the end of a pipeline, {rows} "
+    "people per data set whom it rejects, drawn with seed {seed}; cost l1, HiGHS on one thread with relative gap "
+    "{gap:g}, {limit_s} s. Same costs, margin and reach for all: OMLT's bounds of the inputs are the person's reach. "
+    "Reading the model, and stating reach and codes for OMLT, happen before the clock starts; ceopt's time holds the "
+    "search for a start, bounds, building, solving and checking, OMLT's building and solving. Ways take turns row by "
+    "row. A time-out counts as the limit. CPU seconds are of this process.\n\n"
+)
+
+
+def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
+    """Summarise by data set and way, and the ratios of OMLT's times to ceopt's."""
+    lines, ratios = [], []
+    for data_set in DATA_SETS:
+        of_data = [r for r in journal.records if r["data"] == data_set]
+        by_way = {way: [r for r in of_data if r["way"] == way] for way in settings["ways"]}
+        lines += [[data_set, way, *_cells(part)] for way, part in by_way.items()]
+        ratios += [
+            {"data": data_set, "against": way, "timed_out": sum(r["timed_out"] for r in part)}
+            | {what: common.ratios(by_way["ceopt"], part, what) for what in ("seconds", "cpu")}
+            for way, part in by_way.items()
+            if way != "ceopt"
+        ]
+    proved = Counter((r["data"], r["row"]) for r in journal.records if r["status"] == "optimal" and not r["invalid"])
+    totals = {
+        "ratios": ratios,
+        "rows_proved_in_every_way": sum(count == len(settings["ways"]) for count in proved.values()),
+        "greatest_relative_difference_of_proved_optima": max(
+            common.disagreement([r for r in journal.records if r["data"] == data_set]) for data_set in DATA_SETS
+        ),
+        "invalid_answers": {
+            way: sum(r.get("invalid", False) for r in journal.records if r["way"] == way) for way in settings["ways"]
+        },
+    }
+    text = (
+        ABOUT.format(width=WIDTH, gap=RELATIVE_GAP, **settings)
+        + common.markdown_table(
+            ["data", "way", "statuses", "invalid", "variables/binaries/rows", "seconds: median / 90 % / worst",
+             "CPU seconds", "sum of seconds"], lines)
+        + "\n\n"
+        + common.markdown_table(
+            ["data", "ceopt is faster than", "by medians", "by sums", "median of ratios", "CPU: by medians",
+             "CPU: by sums", "the other's time-outs"],
+            [[r["data"], r["against"], *(f"{v:.1f}" for v in r["seconds"].values()),
+              *(f"{r['cpu'][k]:.1f}" for k in ("medians", "sums")), r["timed_out"]] for r in ratios])
+        + f"\n\n{totals['rows_proved_in_every_way']} people have proved and valid answers in every way. Proved optima "
+        + f"differ by at most {totals['greatest_relative_difference_of_proved_optima']:.1e}, relatively."
+        + ("" if OMLT_PARTITION in settings["ways"] else "\n\nOMLT could not be imported: not asked.")
+        + "".join(f" {name} {version}." for name, version in settings["libraries"].items())
+    )  # fmt: skip
+    record = {"settings": settings, "totals": totals, "records": journal.records}
+    common.report("networks", "Networks: ceopt against OMLT's partition form", text, record, quick=quick)
+    journal.close()
+
+
+def _cells(part: list[dict[str, Any]]) -> list[Any]:
+    counts = Counter("time-out" if r["timed_out"] else r["status"] for r in part)
+    sizes = [r["size"] for r in part if r.get("size")]
+    parts = ("variables", "binaries", "rows") if sizes else ()
+    size = "/".join(str(round(float(np.median([size[key] for size in sizes])))) for key in parts)
+    seconds, cpu = [r["seconds"] for r in part], [r["cpu"] for r in part]
+    return [
+        ", ".join(f"{status} {count}" for status, count in counts.items()),
+        sum(r.get("invalid", False) for r in part),
+        size or "-",
+        common.spread(seconds, 2),
+        common.spread(cpu, 2),
+        f"{sum(seconds):.1f}",
+    ]
+
+
+if __name__ == "__main__":
+    main()

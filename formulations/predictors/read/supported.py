@@ -1,0 +1,44 @@
+"""Which models are read, as the readers themselves say it: the source of README's table and of ``ceopt models``."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from typing import Final
+
+import pandas as pd
+
+import ceopt.formulations.predictors.read as readers
+
+__all__ = ["supported"]
+
+#: How each kind of model is embedded, in README's words.
+_EMBEDDED: Final[Mapping[str, str]] = {
+    "linear": "one row per rival class",
+    "trees": "ordered split binaries shared by all trees, no coordinates and no big-M",
+    "networks": "a binary per neuron that can switch, within back-substituted bounds that a known answer tightens",
+    "models of models": "the members' scores or votes added up",
+}
+
+
+def supported() -> pd.DataFrame:
+    """Return what each reader reads: library, models, and how they are embedded.
+
+    A reader says so in ``MODELS``, a mapping from the kind of model to names, so a reader that joins the folder joins
+    the table.
+
+    Examples
+    --------
+    >>> frame = supported()
+    >>> list(frame.columns)
+    ['library', 'models', 'embedded']
+    >>> frame.loc[frame["library"] == "sklearn", "models"].str.contains("RandomForestClassifier").any()
+    np.True_
+    """
+    rows = []
+    for found in pkgutil.iter_modules(readers.__path__):
+        module = importlib.import_module(f"{readers.__name__}.{found.name}")
+        for kind, names in getattr(module, "MODELS", {}).items():
+            rows.append({"library": found.name, "models": ", ".join(names), "embedded": _EMBEDDED[kind]})
+    return pd.DataFrame(rows, columns=["library", "models", "embedded"])
