@@ -91,8 +91,8 @@ class HighsSession:
         highs.setOptionValue("threads", int(threads))
         highs.setOptionValue("random_seed", int(random_state))
         highs.setOptionValue("mip_abs_gap", 0.0)
-        # HiGHS 1.15.1 loses solutions when it restarts: 18 of 120 small Misic programs "proved" a wrong optimum, none of
-        # them without restarts. With a good start a restart also costs 1.2 to 2.4 times the time (forests of 100 trees).
+        # HiGHS 1.15.1 loses solutions when it restarts: 18 of 120 small Misic programs "proved" a wrong optimum, none
+        # without restarts. With a good start one also costs 1.2 to 2.4 times the time (forests of 100 trees).
         highs.setOptionValue("mip_allow_restart", False)
         highs.setOptionValue("qp_regularization_value", 1e-11)  # with its 1e-7, a quarter of small random QPs fail
         if compiled.A.nnz and np.abs(compiled.A.data).min() <= 1e-9:
