@@ -189,11 +189,14 @@ def solvers() -> None:
 
 
 @app.command()
-def models() -> None:
+def models(*, markdown: Annotated[bool, typer.Option(help="As README's table.")] = False) -> None:
     """List the models that are read, library by library, and how each is embedded."""
-    from ceopt.formulations.predictors.read.supported import supported
+    from ceopt.formulations.predictors.read import supported
 
-    print_frame(supported())
+    if markdown:
+        sys.stdout.write(supported.markdown() + "\n")
+    else:
+        print_frame(supported.supported())
 
 
 @app.command()

@@ -20,6 +20,7 @@ import pytest
 from sources import ROOT
 
 import ceopt
+from ceopt.formulations.predictors.read.supported import markdown
 
 #: Languages of blocks that are read, not run. Any other block is run, or its language is refused.
 SHOWN = {"json", "lp", "toml", "diff"}
@@ -120,6 +121,11 @@ def test_readme_has_code_that_runs_and_the_two_commands():
     assert len(commands) == 2, "the README's two commands, which .ci/run runs: the main job, and the tests"
     assert commands[0].endswith(".venv/bin/ceopt demo")
     assert ".venv/bin/pytest" in commands[1]
+
+
+def test_readme_shows_the_models_that_the_readers_read():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert markdown() in text, "run ceopt models --markdown and paste its table into README.md"
 
 
 def _module_names() -> list[str]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 import ceopt.formulations.predictors.read as readers
 
-__all__ = ["supported"]
+__all__ = ["markdown", "supported"]
 
 #: How each kind of model is embedded, in README's words.
 _EMBEDDED: Final[Mapping[str, str]] = {
@@ -42,3 +42,11 @@ def supported() -> pd.DataFrame:
         for kind, names in getattr(module, "MODELS", {}).items():
             rows.append({"library": found.name, "models": ", ".join(names), "embedded": _EMBEDDED[kind]})
     return pd.DataFrame(rows, columns=["library", "models", "embedded"])
+
+
+def markdown() -> str:
+    """Return the same as the table that README shows."""
+    lines = ["| library | models read | how they are embedded |", "|---|---|---|"]
+    for row in supported().itertuples(index=False):
+        lines.append(f"| `{row.library}` | {row.models} | {row.embedded} |")
+    return "\n".join(lines)
