@@ -46,7 +46,6 @@ def supported() -> pd.DataFrame:
 
 def markdown() -> str:
     """Return the same as the table that README shows."""
-    lines = ["| library | models read | how they are embedded |", "|---|---|---|"]
-    for row in supported().itertuples(index=False):
-        lines.append(f"| `{row.library}` | {row.models} | {row.embedded} |")
-    return "\n".join(lines)
+    head = ["| library | models read | how they are embedded |", "|---|---|---|"]
+    rows = supported().itertuples(index=False)
+    return "\n".join([*head, *(f"| `{row.library}` | {row.models} | {row.embedded} |" for row in rows)])
