@@ -196,7 +196,7 @@ def models(*, markdown: Annotated[bool, typer.Option(help="As README's table.")]
     if markdown:
         sys.stdout.write(supported.markdown() + "\n")
     else:
-        print_frame(supported.supported())
+        print_frame(supported.supported().drop(columns="names"))
 
 
 @app.command()

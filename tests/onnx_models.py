@@ -107,6 +107,36 @@ def tree_model(trees: Any, labels: Sequence[Any] | None = None, *, double: bool 
     return model([tree_node(trees, labels, double=double, **at)], given, outputs)
 
 
+def new_trees(
+    dtype: Any, *, aggregate: int = 1, members: Sequence[float] = (0.0, 2.0, 3.0, float("nan")), **changed: Any
+) -> ModelProto:
+    """Return two trees of the operator of ai.onnx.ml 5, one of whose splits is on a set of values."""
+    kind = TensorProto.DOUBLE if dtype == np.float64 else TensorProto.FLOAT
+
+    def tensor(values: Any, of: int = kind) -> Any:
+        return helper.make_tensor("", of, [len(values)], list(values))
+
+    fields = {
+        "nodes_featureids": [0, 1, 2, 0, 3, 1],
+        "nodes_modes": tensor([0, 6, 4, 2, 5, 3], TensorProto.UINT8),
+        "nodes_splits": tensor([0.5, 0.0, 1.0, -1.0, 2.0, 1.5]),
+        "nodes_truenodeids": [1, 2, 0, 4, 4, 6],
+        "nodes_trueleafs": [0, 0, 1, 0, 1, 1],
+        "nodes_falsenodeids": [3, 1, 2, 3, 5, 7],
+        "nodes_falseleafs": [0, 1, 1, 1, 1, 1],
+        "leaf_targetids": [0] * 8,
+        "leaf_weights": tensor([0.5, -1.0, 2.0, 0.25, -0.75, 1.5, 0.1, -0.2]),
+        "tree_roots": [0, 5],
+        "n_targets": 1,
+        "aggregate_function": aggregate,
+        "post_transform": 0,
+        "membership_values": tensor(members),
+    }
+    outputs = [value("y", kind)]
+    made = node("TreeEnsemble", ["X"], ["y"], **(fields | changed))
+    return model([made], [value("X", kind, [None, 4])], outputs, ml=5)
+
+
 def near(core: Any, *, double: bool = False, n: int = 3000) -> Any:
     """Return random rows of 4 columns, half of whose numbers are thresholds or their neighbours."""
     rng, width = np.random.default_rng(1), np.float64 if double else np.float32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from onnx_models import MODES, grown, model, near, node, run, tree_model, value
+from onnx_models import MODES, grown, near, new_trees, run, tree_model
 
 from ceopt.formulations.predictors.read import open_model
 from ceopt.solvers.errors import UnsupportedModelError
@@ -101,33 +101,6 @@ def test_whole_numbers_are_compared_as_float32():
 
 
 # ---- the operator of ai.onnx.ml 5 ----
-def new_trees(dtype, *, aggregate=1, members=(0.0, 2.0, 3.0, NAN), **changed):
-    kind = TensorProto.DOUBLE if dtype == np.float64 else TensorProto.FLOAT
-
-    def tensor(values, of=kind):
-        return helper.make_tensor("", of, [len(values)], list(values))
-
-    fields = {
-        "nodes_featureids": [0, 1, 2, 0, 3, 1],
-        "nodes_modes": tensor([0, 6, 4, 2, 5, 3], TensorProto.UINT8),
-        "nodes_splits": tensor([0.5, 0.0, 1.0, -1.0, 2.0, 1.5]),
-        "nodes_truenodeids": [1, 2, 0, 4, 4, 6],
-        "nodes_trueleafs": [0, 0, 1, 0, 1, 1],
-        "nodes_falsenodeids": [3, 1, 2, 3, 5, 7],
-        "nodes_falseleafs": [0, 1, 1, 1, 1, 1],
-        "leaf_targetids": [0] * 8,
-        "leaf_weights": tensor([0.5, -1.0, 2.0, 0.25, -0.75, 1.5, 0.1, -0.2]),
-        "tree_roots": [0, 5],
-        "n_targets": 1,
-        "aggregate_function": aggregate,
-        "post_transform": 0,
-        "membership_values": tensor(members),
-    }
-    outputs = [value("y", kind)]
-    made = node("TreeEnsemble", ["X"], ["y"], **(fields | changed))
-    return model([made], [value("X", kind, [None, 4])], outputs, ml=5)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_new_operator_with_sets_of_values(dtype):
     given = new_trees(dtype)

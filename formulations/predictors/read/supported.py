@@ -23,7 +23,7 @@ _EMBEDDED: Final[Mapping[str, str]] = {
 
 
 def supported() -> pd.DataFrame:
-    """Return what each reader reads: library, models, and how they are embedded.
+    """Return what each reader reads: library, models (as text, and as tuple ``names``), and how they are embedded.
 
     A reader says so in ``MODELS``, a mapping from the kind of model to names, so a reader that joins the folder joins
     the table.
@@ -32,7 +32,7 @@ def supported() -> pd.DataFrame:
     --------
     >>> frame = supported()
     >>> list(frame.columns)
-    ['library', 'models', 'embedded']
+    ['library', 'models', 'embedded', 'names']
     >>> frame.loc[frame["library"] == "sklearn", "models"].str.contains("RandomForestClassifier").any()
     np.True_
     """
@@ -40,8 +40,8 @@ def supported() -> pd.DataFrame:
     for found in pkgutil.iter_modules(readers.__path__):
         module = importlib.import_module(f"{readers.__name__}.{found.name}")
         for kind, names in getattr(module, "MODELS", {}).items():
-            rows.append({"library": found.name, "models": ", ".join(names), "embedded": _EMBEDDED[kind]})
-    return pd.DataFrame(rows, columns=["library", "models", "embedded"])
+            rows.append((found.name, ", ".join(names), _EMBEDDED[kind], names))
+    return pd.DataFrame(rows, columns=["library", "models", "embedded", "names"])
 
 
 def markdown() -> str:
