@@ -100,4 +100,4 @@ def _onnx(name: str, width: int) -> Any:
     if name == "TreeEnsemble":
         return by_hand.new_trees(np.float32)
     labels = [0, 1] if name == "TreeEnsembleClassifier" else None
-    return by_hand.tree_model(by_hand.grown(1, 3, 1, by_hand.MODES), labels)
+    return by_hand.tree_model(by_hand.grown(7, 3, 1, by_hand.MODES), labels)
