@@ -70,7 +70,17 @@ Model = Annotated[
     ),
 ]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="People in raw units: a .csv or .parquet file.")]
-Target = Annotated[str, typer.Option(metavar="LABEL", help="The class wanted; of a regressor '>=5', '<=5' or '5..8'.")]
+Target = Annotated[
+    str,
+    typer.Option(
+        metavar="LABEL", help="The class wanted, or 'a|b', '!a', 'a>=0.6'; of a regressor '>=5', '<=5' or '5..8'."
+    ),
+]
+    str,
+    typer.Option(
+        metavar="LABEL", help="The class wanted, or 'a|b', '!a', 'a>=0.6'; of a regressor '>=5', '<=5' or '5..8'."
+    ),
+]
 Space = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The space as FeatureSpace.to_json wrote it. Default: inferred from DATA."),

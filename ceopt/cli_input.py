@@ -13,7 +13,7 @@ import pandas as pd
 
 from ceopt.formulations.predictors.read import SUFFIXES, open_model
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.formulations.targets import AtLeast, AtMost, Between
+from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
 from ceopt.referee import Referee
 from ceopt.solvers.errors import (
     CeoptError,
@@ -198,19 +198,43 @@ def _usable(frame: pd.DataFrame, space: FeatureSpace) -> tuple[pd.DataFrame, tup
 def read_target(text: str, labels: tuple[Any, ...] | None) -> Any:
     """Turn a target given as text into one of the model's own labels, or a regressor's range of values.
 
-    A range is ``">=5"``, ``"<=5"`` or ``"5..8"``.
+    A range is ``">=5"``, ``"<=5"`` or ``"5..8"``. Several classes are ``"good|fair"``, any but one ``"!bad"``, and a
+    probability is ``"good>=0.6"``.
 
     Examples
     --------
     >>> read_target("1", (0, 1)), read_target("true", (False, True)), read_target(">=5", None)
     (1, True, AtLeast(value=5.0))
+    >>> read_target("good|fair", ("bad", "fair", "good")), read_target("!bad", ("bad", "fair", "good"))
+    (['good', 'fair'], OtherThan(label='bad'))
+    >>> read_target("good>=0.6", ("bad", "good"))
+    Probability(label='good', at_least=0.6)
     """
     if labels is None:
         return _range(text)
-    for label in labels:
-        if _means(text, label):
-            return label
-    raise UnknownNameError.among("--target", "class of the model", text, labels)
+    known = _label(text, labels)
+    if known is not None:
+        return known
+    if "|" in text:
+        return [_required(part, labels) for part in text.split("|")]
+    if text.startswith("!"):
+        return OtherThan(_required(text[1:], labels))
+    label, _, share = text.rpartition(">=")
+    try:
+        return Probability(_required(label, labels), float(share))
+    except ValueError as error:
+        raise UnknownNameError.among("--target", "class of the model", text, labels) from error
+
+
+def _required(text: str, labels: tuple[Any, ...]) -> Any:
+    label = _label(text.strip(), labels)
+    if label is None:
+        raise UnknownNameError.among("--target", "class of the model", text.strip(), labels)
+    return label
+
+
+def _label(text: str, labels: tuple[Any, ...]) -> Any:
+    return next((label for label in labels if _means(text, label)), None)
 
 
 def _means(text: str, label: Any) -> bool:

@@ -82,7 +82,8 @@ def explain(
     diversity
         "pool" (other tree cells, categories or set of changed columns) or "support" (other set of changed columns).
     formulation
-        How a model of trees is stated: "auto", "ordered", "misic" or "leaf".
+        How the model is stated: "auto"; trees by "ordered", "misic" or "leaf", networks by "bigm", "partition" or
+        "extended".
     threads, random_state
         Of the solver and the search for a start; the same two give the same answer.
     solver_options

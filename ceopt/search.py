@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ceopt.attempt import Attempt, Attempts, Start, changed_names
+from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.diversity import Diversity
 from ceopt.formulations.predictors.outcome import slack
 from ceopt.formulations.predictors.predictor import Predictor
@@ -156,9 +157,9 @@ class _Search:
         if favoured is not None and len(favoured) > _START_ROWS:
             rng = np.random.default_rng(settings.random_state)
             favoured = favoured[np.sort(rng.choice(len(favoured), _START_ROWS, replace=False))]
-        deadline = began + _START_SHARE * settings.time_limit_s
+        deadlines = began + _START_SHARE * settings.time_limit_s, self.deadline
         self.starts = StartSearch(prepared.predictor, self._slack_beyond_margin, settings.cost, settings.rules).run(
-            self.factual, self.reach, favoured, seed=settings.random_state, deadline=deadline
+            self.factual, self.reach, favoured, seed=settings.random_state, deadlines=deadlines
         )
         self.timings.start += time.perf_counter() - began
 
@@ -283,14 +284,18 @@ class _Search:
         return _Found(Status.INFEASIBLE, reason=self._why_infeasible(), proved=proved)
 
     def _why_infeasible(self) -> str:
-        """Say what was proved, and that bounds taken from the data are part of it."""
+        """Say what was proved, and what of it may be given up: rules, or bounds that only the data had."""
         reason = "Proved: nothing in reach meets the target and every rule."
+        rules = [rule_name(rule, place) for place, rule in enumerate(self.settings.rules)]
+        if rules:
+            reason = f"{reason} The rules are {', '.join(rules)}; without one of them there may be an answer."
         seen = [f.name for f in self.space if f.mutable and (f.lower_inferred or f.upper_inferred)]
         if not seen:
             return reason
         some = ", ".join(seen[:3]) + (", ..." if len(seen) > 3 else "")
         return (
-            f"{reason} The reach of {some} ends where the data did; space.update(name, lower=..., upper=...) widens it."
+            f"{reason} The reach of {some} ends where the data did; space.update(name, lower=..., upper=...) widens "
+            "it, which may help."
         )
 
     def _out_of_time(self, tries: _Tries) -> _Found:

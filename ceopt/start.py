@@ -69,21 +69,31 @@ class StartSearch:
     rules: Sequence[AbstractRule]
 
     def run(
-        self, factual: Mapping[str, float], reach: Reach, data: Points | None, *, seed: int, deadline: float
+        self,
+        factual: Mapping[str, float],
+        reach: Reach,
+        data: Points | None,
+        *,
+        seed: int,
+        deadlines: tuple[float, float],
     ) -> list[tuple[float, dict[str, float]]]:
-        """Return points with their costs, cheapest first, each with another set of changed columns."""
+        """Return points with their costs, cheapest first, each with another set of changed columns.
+
+        The search ends at the first deadline, or as long as it has found nothing, at the second.
+        """
         if all(part.is_point for part in reach.values()):
             return []
         routes = [route(part) for part in self.predictor.forests]
-        trees = tuple(tree for part in routes for tree in prune(part, reach))
         cuts = [cut for part in routes for cut in cuts_in_reach(part, reach)]
         ladders = self._ladders(factual, reach, cuts)
-        rows = _WORK // max(len(trees), _NETWORK)
-        search = _Search(ladders, self.slack, lambda point: self._keeps_rules(factual, point), rows, deadline)
+        rows = _WORK // max(sum(map(len, routes)), _NETWORK)
+        search = _Search(ladders, self.slack, lambda point: self._keeps_rules(factual, point), rows, deadlines)
         rng = np.random.default_rng(seed)
-        pools = [_corners(ladders, trees)] if trees else []
-        pools += [ladders.snap(data)] if data is not None and len(data) else [ladders.random(_SAMPLES, rng)]
-        search.sift(np.unique(np.vstack(pools), axis=0))
+        pool = ladders.snap(data) if data is not None and len(data) else ladders.random(_SAMPLES, rng)
+        search.sift(np.unique(pool, axis=0))
+        if routes and not search.is_late:
+            trees = tuple(tree for part in routes for tree in prune(part, reach))
+            search.sift(np.unique(_corners(ladders, trees), axis=0))
         tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(ladders.names))))
         search.climb(np.ones((1, len(ladders.names))))  # alone, as what it finds bounds the others
         search.climb(tastes)
@@ -176,10 +186,10 @@ class _Search:
         slack: Callable[[Points], NDArray[np.float64]],
         keeps_rules: Callable[[Points], bool],
         rows: int,
-        deadline: float,
+        deadlines: tuple[float, float],
     ) -> None:
         self.ladders, self.slack, self.keeps_rules = ladders, slack, keeps_rules
-        self.rows, self.deadline = rows, deadline
+        self.rows, self.deadlines = rows, deadlines
         self.found: dict[bytes, tuple[float, Rungs]] = {}
         self.least = math.inf
 
@@ -193,7 +203,7 @@ class _Search:
 
     def on(self, ladders: Ladders) -> _Search:
         """Return a search on other ladders, which hold some of the points found, from those points."""
-        search = _Search(ladders, self.slack, self.keeps_rules, self.rows, self.deadline)
+        search = _Search(ladders, self.slack, self.keeps_rules, self.rows, self.deadlines)
         points = self.points()
         held = [all(np.isin(v, rungs) for v, rungs in zip(p, ladders.rungs, strict=True)) for p in points]
         for point in (point for point, there in zip(points, held, strict=True) if there):
@@ -221,7 +231,7 @@ class _Search:
         points = np.tile(ladders.homes, (len(tastes), 1))
         slacks, prices = self._slacks(points), ladders.price(points)
         for _ in range(_STEPS):
-            if not len(points) or self._late():
+            if not len(points) or self.is_late:
                 return
             trials, owner, column = ladders.moves(points)
             costs = ladders.price(trials)
@@ -241,7 +251,7 @@ class _Search:
         for rungs in self.best()[:_IMPROVED]:
             point, price = rungs, float(self.ladders.price(rungs[None, :])[0])
             for _ in range(_STEPS):
-                better = None if self._late() else self._cheaper(point, price)
+                better = None if self.is_late else self._cheaper(point, price)
                 if better is None:
                     break
                 point, price = better
@@ -276,12 +286,14 @@ class _Search:
     def _slacks(self, points: Rungs) -> NDArray[np.float64]:
         slacks = np.full(len(points), -math.inf)
         for first in range(0, len(points), _ROWS):
-            if self._late():
+            if self.is_late:
                 break
             part = slice(first, first + _ROWS)
             self.rows -= len(points[part])
             slacks[part] = self.slack(self.ladders.values(points[part]))
         return slacks
 
-    def _late(self) -> bool:
-        return self.rows <= 0 or time.perf_counter() > self.deadline
+    @property
+    def is_late(self) -> bool:
+        """Whether the work or the time is used up."""
+        return self.rows <= 0 or time.perf_counter() > self.deadlines[0 if self.found else 1]

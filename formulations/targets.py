@@ -186,7 +186,8 @@ class DisagreementOf:
 
     def text(self) -> str:
         """Return the target as a person would write it."""
-        return f"{self.wanted.text()} by all but {100 * self.at_most:g}% of the trees"
+        some = f"all but {100 * self.at_most:g}% of the trees" if self.at_most else "every tree"
+        return f"{self.wanted.text()} by {some}"
 
 
 @final

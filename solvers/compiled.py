@@ -63,6 +63,7 @@ class CompiledModel:
         walker = Walker(Recorder(data))
         rows = [walker.row(con) for con in model.component_data_objects(pyo.Constraint, active=True)]
         objective = walker.objective(active[0]) if active else None
+        _refuse_strays(model, walker.recorder.var_map.values())
         self.sense = 1 if not active or active[0].sense == pyo.minimize else -1
         self.contradiction: str | None = None
         self.columns: list[Any] = []
@@ -268,7 +269,8 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
     Raises
     ------
     UnsupportedProblemError
-        Several active objectives, a nonlinear row or objective, or a component that is not linear algebra.
+        Several active objectives, a nonlinear row or objective, a component that is not linear algebra, or a Var that
+        belongs to no block of the model.
     InvalidValueError
         A coefficient or a bound is missing, NaN or infinite.
     """
@@ -278,6 +280,20 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
         )
     with PauseGC():  # the walk makes many small objects that all die
         return CompiledModel(model, [member for var in data for member in _members(var)])
+
+
+def _refuse_strays(model: Any, variables: Iterable[Any]) -> None:
+    """Refuse variables of a block that was never added to the model: the rows of that block are not in it."""
+    root = model.model()
+    containers = {id(container): container for container in (v.parent_component() for v in variables)}
+    for container in containers.values():
+        if container.model() is not root:
+            raise UnsupportedProblemError(
+                "compile_model",
+                "the Vars of this model",
+                f"{container.name!r} belongs to none of its blocks",
+                "Add its block to the model first: m.x = Factual(...), or the Var itself.",
+            )
 
 
 def _members(var: Any) -> list[Any]:

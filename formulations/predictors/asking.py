@@ -51,7 +51,13 @@ def given(model: Any, space: FeatureSpace, frame: pd.DataFrame) -> Any:
         return Encoding.identity(space).matrix(space.coordinates(frame))
     names = names_of(model, space)
     if names is not None:
-        return frame[names]
+        return _without_strangers(frame[names])
     frame = frame[list(space.names)]
     numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)  # bool is numeric here
     return frame.to_numpy(dtype=np.float64 if numeric else object)
+
+
+def _without_strangers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Drop categories that no row has: XGBoost fails on a dtype with a category that it was not trained on."""
+    kept = {str(name): frame[name].cat.remove_unused_categories() for name in frame if hasattr(frame[name], "cat")}
+    return frame.assign(**kept) if kept else frame

@@ -137,6 +137,11 @@ def _columns(model: Any, x: Any, space: FeatureSpace | None, split_gap: float | 
                 "embed", "space and split_gap only with a mapping", f"x is a {type(x).__name__}, which has its own",
                 "Leave them out.",
             )  # fmt: skip
+        if x.parent_block() is None:
+            raise InvalidTypeError(
+                "embed", "a block of columns that is part of a model", f"the {type(x).__name__} block stands alone",
+                "Assign it first: m.x = Factual(space, row), then embed(model, m.x).",
+            )  # fmt: skip
         return x
     if not isinstance(x, Mapping):
         raise InvalidTypeError(

@@ -170,7 +170,8 @@ def test_a_limit_over_the_callers_own_variables() -> None:
     model = forest(5, 7, 1)
     m = pyo.ConcreteModel()
     m.age = pyo.Var(bounds=(0, 4))
-    m.p = embed(model, Columns(SPACE, ROW | {"age": m.age}))
+    m.columns = Columns(SPACE, ROW | {"age": m.age})
+    m.p = embed(model, m.columns)
     m.valid = Reaches(m.p, Disagreement(AtLeast(2.0), at_most=0.5))
     m.cost = pyo.Objective(expr=m.age)
     counts = disagreeing(model, AtLeast(2.0))
@@ -188,7 +189,7 @@ def test_shares_of_trees_are_whole_counts_up_to_rounding() -> None:
 
 def test_text() -> None:
     assert parse_target(Disagreement({"x", "z"}, 0.125), LABELS).text() == "x or z by all but 12.5% of the trees"
-    assert parse_target(Disagreement(AtLeast(2), 0), None).text() == "at least 2 by all but 0% of the trees"
+    assert parse_target(Disagreement(AtLeast(2), 0), None).text() == "at least 2 by every tree"
 
 
 BOOSTED = TreeEnsemble([{"value": 1.0}, {"value": 2.0}], labels=("bad", "good"), n_inputs=3)

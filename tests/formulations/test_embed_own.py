@@ -448,3 +448,14 @@ def narrow() -> FeatureSpace:
 def unsolved(m: Any, value: Any) -> None:
     m.p = embed(Affine([1.0], 0.0), {"a": value}, space=LINE)
     embedding_error(m.p)
+
+
+def test_a_block_that_stands_alone_is_refused_and_so_are_its_variables() -> None:
+    """Its rows are in no model, so a solver would be free to set its columns to anything."""
+    model, alone = Affine([1.0], -3.0, labels=("no", "yes")), Factual(LINE, {"a": 1.0})
+    m = pyo.ConcreteModel()
+    with pytest.raises(InvalidTypeError, match=r"part of a model, but the Factual block stands alone"):
+        m.p = embed(model, alone)
+    m.low = pyo.Constraint(expr=alone.raw["a"] >= 2)
+    with pytest.raises(CeoptError, match=r"'x' belongs to none of its blocks"):
+        solve(m)

@@ -56,10 +56,15 @@ def read_estimator(estimator: Any, dtype: str) -> AbstractRepresentation:
     if reader is None:
         raise refuse(
             "a model that it can state exactly", f"the estimator is {name}",
-            f"{_INSTEAD.get(name, '')}Estimators that are read: {', '.join(sorted([*COMPOSITES, *ESTIMATORS]))}.",
+            f"{_INSTEAD.get(name, '')}Fit one that is read, such as {_like(estimator)}; `ceopt models` lists them.",
         )  # fmt: skip
     with same_version(estimator):
         return reader(estimator, dtype)
+
+
+def _like(estimator: Any) -> str:
+    kind = "Classifier" if hasattr(estimator, "classes_") else "Regressor"
+    return f"RandomForest{kind} or HistGradientBoosting{kind}"
 
 
 def read_composite(estimator: Any, behind: Behind) -> Composite | None:

@@ -18,7 +18,7 @@ _EMBEDDED: Final[Mapping[str, str]] = {
     "linear": "one row per rival class",
     "trees": "ordered split binaries shared by all trees, no coordinates and no big-M",
     "networks": "a binary per neuron that can switch, within back-substituted bounds that a known answer tightens",
-    "models of models": "the members' scores or votes added up",
+    "models of models": "members' scores or votes added up; soft votes of trees and forests, one calibrator",
 }
 
 

@@ -81,7 +81,7 @@ def check_codes(column: Column, space: FeatureSpace, *, named: bool) -> None:
             "categories that model and frame code alike",
             f"column {column.feature!r} has dtype {feature.pandas_dtype} and the model "
             f"{'names its categories' if named else 'does not name its categories'}",
-            "Give the column dtype category in the space." if named else
+            "Give the column dtype category in the space (on the command line, by --space)." if named else
             "Fit the model with xgboost 3.1 or later on a frame, or encode the column by an OrdinalEncoder.",
         )  # fmt: skip
     if column.table is None:
