@@ -76,11 +76,6 @@ Target = Annotated[
         metavar="LABEL", help="The class wanted, or 'a|b', '!a', 'a>=0.6'; of a regressor '>=5', '<=5' or '5..8'."
     ),
 ]
-    str,
-    typer.Option(
-        metavar="LABEL", help="The class wanted, or 'a|b', '!a', 'a>=0.6'; of a regressor '>=5', '<=5' or '5..8'."
-    ),
-]
 Space = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The space as FeatureSpace.to_json wrote it. Default: inferred from DATA."),
