@@ -76,6 +76,7 @@ class Attempts:
         starts: Sequence[Start],
         budget: float | None,
         seconds: float,
+        exact: bool = False,
     ) -> Attempt:
         """Solve for the best point that no barred one rules out.
 
@@ -91,9 +92,11 @@ class Attempts:
             A cost that the answer is known not to exceed, or None.
         seconds
             Time limit.
+        exact
+            Ask the solver for integers as whole as it can make them.
         """
         try:
-            return self._run(margin, barred, starts, budget, seconds)
+            return self._run(margin, barred, starts, budget, seconds, exact=exact)
         except UnboundedFeatureError:
             began = time.perf_counter()
             start = self._of_one_label(margin, barred, seconds)
@@ -124,6 +127,7 @@ class Attempts:
         seconds: float,
         *,
         target: Target | None = None,
+        exact: bool = False,
     ) -> Attempt:
         settings, began = self.prepared.settings, time.perf_counter()
         program = self._program(margin, budget, settings.target if target is None else target)
@@ -134,8 +138,9 @@ class Attempts:
         compiled = compile_model(program.model)
         lowered = time.perf_counter()
         solver = choose(settings.solver, compiled.problem_class)
+        options = {**(solver.exact if exact else {}), **settings.solver_options}
         session = solver.session()(
-            compiled, threads=settings.threads, random_state=settings.random_state, options=settings.solver_options
+            compiled, threads=settings.threads, random_state=settings.random_state, options=options
         )
         outcome = session.solve(
             time_limit_s=max(seconds - (lowered - began), 1e-2),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import platform
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -24,7 +24,7 @@ from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.space.reach import Interval, Levels, reach_of, removed_by
 from ceopt.prepare import Prepared
 from ceopt.solution import Counterfactual, SolutionSet
-from ceopt.solvers.errors import CeoptError, InvalidValueError
+from ceopt.solvers.errors import CeoptError, InvalidValueError, UnboundedFeatureError
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.start import StartSearch
@@ -35,6 +35,8 @@ __all__ = ["search"]
 
 #: Times that a failed check may send the program back to the solver, for one answer.
 _REPAIRS = 6
+#: Cells barred one by one before all ties are left out.
+_BARRED = 3
 #: First margin of a repair that began at none, as a share of the one that a solver can be trusted with.
 _FIRST_REPAIR = 1e-4
 #: Share of the time that the search for a start may take; its own limit is a count of rows, long before this.
@@ -113,6 +115,8 @@ class _Search:
         self.first: _Found | None = None
         self.answers: list[tuple[Counterfactual, dict[str, float]]] = []
         self.barred: list[dict[str, float]] = []
+        self.exact = False
+        self.found: list[Start] = []
 
     # ---- the loop over answers ---------------------------------------------------------------------------------------
     def run(self, query_id: Any) -> SolutionSet:
@@ -125,7 +129,7 @@ class _Search:
             self._find_starts()
             first = last = self._one_more()
             while last.answer is not None and len(self.answers) < self.settings.n:
-                last = self._one_more()
+                last = self._another()
         except KeyboardInterrupt:
             if not (self.keep_on_interrupt and self.answers):
                 raise
@@ -161,6 +165,7 @@ class _Search:
         self.starts = StartSearch(prepared.predictor, self._slack_beyond_margin, settings.cost, settings.rules).run(
             self.factual, self.reach, favoured, seed=settings.random_state, deadlines=deadlines
         )
+        self.found = self.found or self.starts
         self.timings.start += time.perf_counter() - began
 
     def _slack_beyond_margin(self, points: np.ndarray) -> np.ndarray:
@@ -169,27 +174,34 @@ class _Search:
         return slack(predictor, points, self.settings.target) - self.margin * (1.0 + 1e-6)
 
     def _budget(self) -> float | None:
-        """Return a cost that no answer will exceed: that of the n-th start.
+        """Return a cost that the next answer need not exceed: that of the cheapest start that changes other columns.
 
-        The starts change different columns, each to another cell or level, so an answer rules out one of them at most.
         Not so with the leaf form, which tells cells apart only by the leaves that they reach.
         """
-        n = self.settings.n
-        if len(self.starts) < n or (n > 1 and self.settings.formulation == "leaf"):
+        if self.answers and self.settings.formulation == "leaf":
             return None
-        return self.starts[n - 1][0]
+        had = {changed_names(self.factual, point) for _, point in self.answers}
+        return next((cost for cost, point in self.starts if changed_names(self.factual, point) not in had), None)
 
     # ---- one more answer ---------------------------------------------------------------------------------------------
+    def _another(self) -> _Found:
+        """Look for a further answer; what it cannot do without bounds does not lose the ones in hand."""
+        try:
+            return self._one_more()
+        except UnboundedFeatureError as error:
+            return _Found(Status.ERROR, reason=str(error))
+
     def _one_more(self) -> _Found:
         """Solve, check, repair: until an answer passes, the program is proved empty, or the time or the repairs end."""
-        tries = _Tries()
+        tries, asked = _Tries(), self.margin
         for number in range(_REPAIRS + 1):
             left = self.deadline - time.perf_counter()
             if self.interrupted or left <= 0:
                 return self._fall_back(self._out_of_time(tries), tries)
             attempt = self._attempt(left)
-            if number == 0:
-                tries.bound = self._bound_of(attempt.outcome)
+            if number == 0 or (self.margin == asked and not self.barred):
+                proved = (tries.bound, self._bound_of(attempt.outcome))
+                tries.bound = max((bound for bound in proved if bound is not None), default=None)
             if attempt.point is None:
                 return self._fall_back(self._without_point(attempt.outcome, tries), tries)
             check = self._check(attempt.point)
@@ -201,14 +213,20 @@ class _Search:
             tries.failures.append(_why(check))
             self._repair(attempt.point, check)
         reason = f"{_REPAIRS + 1} points of the solver failed the check; the last: {tries.failures[-1]}."
-        return _Found(Status.REJECTED, bound=tries.bound, reason=reason)
+        return self._fall_back(_Found(Status.REJECTED, bound=tries.bound, reason=reason), tries)
 
     def _attempt(self, seconds: float) -> Attempt:
         barred: list[tuple[Mapping[str, float], Diversity]] = [(p, self.settings.diversity) for _, p in self.answers]
         barred += [(point, "pool") for point in self.barred]
         # A point that failed the check may have set the budget, so after one the whole reach is searched.
         starts, budget = ([], None) if self.barred else (self.starts, self._budget())
-        attempt = self.attempts.run(margin=self.margin, barred=barred, starts=starts, budget=budget, seconds=seconds)
+        began = time.perf_counter()
+        attempt = self._run(barred, starts, budget, seconds)
+        if budget is not None and self._is_beyond(budget, attempt):
+            # A start may differ by less than answers must (a column that no row reads), or stand nearer to a tie than
+            # the program allows: then its cost is no budget, and what lies beyond it was not searched.
+            left = max(seconds - (time.perf_counter() - began), 1e-2)
+            attempt = self._beyond(attempt, budget, barred, left)
         self.solver = attempt.solver
         self.timings.build += attempt.build_s
         self.timings.lower += attempt.lower_s
@@ -217,6 +235,27 @@ class _Search:
         if self.interrupted and not self.keep_on_interrupt:
             raise KeyboardInterrupt
         return attempt
+
+    def _run(self, barred: Sequence[Any], starts: Sequence[Start], budget: float | None, seconds: float) -> Attempt:
+        return self.attempts.run(
+            margin=self.margin, barred=barred, starts=starts, budget=budget, seconds=seconds, exact=self.exact
+        )
+
+    def _is_beyond(self, budget: float, attempt: Attempt) -> bool:
+        """Tell whether nothing was found within the budget, or only what costs more: the reach was narrowed to it."""
+        if attempt.point is None:
+            return attempt.outcome.status is Stop.INFEASIBLE
+        cost = self.settings.cost.value(self.space, self.factual, attempt.point)
+        return cost > budget * (1.0 + self.settings.relative_gap) + _ROUNDING
+
+    def _beyond(self, attempt: Attempt, budget: float, barred: Sequence[Any], seconds: float) -> Attempt:
+        """Search the whole reach; where that has no bounds, what was found stays, proved up to the budget only."""
+        try:
+            return self._run(barred, self.starts, None, seconds)
+        except UnboundedFeatureError as error:
+            bound = self.settings.cost.to_objective(budget)
+            status = attempt.outcome.status if attempt.point is not None else Stop.ERROR
+            return replace(attempt, outcome=replace(attempt.outcome, status=status, bound=bound, message=str(error)))
 
     def _check(self, point: dict[str, float]) -> Check:
         """Ask the user's own model and every rule about a point."""
@@ -231,14 +270,22 @@ class _Search:
         return Check(bool(met[0]), predicted[0], broken)
 
     def _repair(self, point: dict[str, float], check: Check) -> None:
-        """Bar the cell of a tree's answer; ask more of any other score, and of rules that a rounding broke."""
-        if not self.prepared.predictor.is_trees or check.broken:
+        """Bar the cell of a tree's answer; ask more of any other score, and of rules that a rounding broke.
+
+        A solver takes 1e-6 for 0, and through a large big-M that is much: first it is asked to be exact.
+        """
+        by_cell = self.prepared.predictor.is_trees and not check.broken
+        if not by_cell and not self.exact:
+            self.exact = True
+        elif not by_cell:
             self.margin = max(10.0 * self.margin, _FIRST_REPAIR * self.prepared.least_margin)
             # Starts found at the smaller margin would set a budget that the program cannot keep any more.
             self.starts = []
             self._find_starts()
         else:
             self.barred.append(point)
+            if len(self.barred) >= _BARRED and self.margin <= self.prepared.least_margin:
+                self.margin = 2.0 * self.prepared.least_margin  # rounding decides ties here: leave them out
 
     # ---- what it came to ---------------------------------------------------------------------------------------------
     def _bound_of(self, outcome: Outcome) -> float | None:
@@ -308,9 +355,9 @@ class _Search:
 
     def _fall_back(self, found: _Found, tries: _Tries) -> _Found:
         """Give a start that passes the check where there is no answer yet and the solver has nothing in hand."""
-        if self.answers or found.status not in {Status.TIME_LIMIT, Status.ERROR}:
+        if self.answers or found.status not in {Status.TIME_LIMIT, Status.ERROR, Status.REJECTED}:
             return found
-        for _, point in self.starts:
+        for _, point in self.found:
             check = self._check(point)
             if check.valid and not check.broken:
                 return self._accept(point, check.prediction, tries.bound, found.reason)

@@ -24,6 +24,7 @@ from ceopt.solvers.scaling import IMPROVEMENT, finer_scale, first_scale, is_blin
 __all__ = ["HighsSession"]
 
 _NOTABLE_VIOLATION = 1e-5
+_SECOND_OPINION_S = 5.0  # for a program that presolve alone calls infeasible
 _FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
 _PROVED_EMPTY = {Status.INFEASIBLE, Status.UNBOUNDED}
 
@@ -252,9 +253,10 @@ class HighsSession:
         try:
             with switch.listening():
                 highs.run()
+                status = self._confirmed(highs.getModelStatus(), deadline)
         finally:
             highs.setCallback(None, None)  # else the caller's functions would live as long as the session
-        status, info = highs.getModelStatus(), highs.getInfo()
+        info = highs.getInfo()
         has_point = info.primal_solution_status == library.SolutionStatus.kSolutionStatusFeasible
         x = np.array(highs.getSolution().col_value, dtype=np.float64) if has_point else None
         bound = None
@@ -263,6 +265,28 @@ class HighsSession:
         elif status == library.HighsModelStatus.kOptimal and x is not None:
             bound = self._compiled.evaluate(x)
         return status.name, x, bound
+
+    def _confirmed(self, status: Any, deadline: float) -> Any:
+        """Run again without presolve where that alone says that there is no solution, or no better one.
+
+        HiGHS 1.15.1 was seen to presolve feasible programs away; given a start, it then calls it optimal without any
+        bound. A few seconds are spent on a second opinion; if they end without a point, the first one stands.
+        """
+        highs, known = self._highs, self._library.HighsModelStatus
+        if not self._compiled.integer.any() or "presolve" in self._options:
+            return status
+        info = highs.getInfo()
+        empty = status == known.kInfeasible and info.mip_node_count <= 0
+        unproved = status == known.kOptimal and not math.isfinite(info.mip_dual_bound)
+        left = deadline - time.perf_counter()
+        if not (empty or unproved) or left <= 0:
+            return status
+        highs.setOptionValue("presolve", "off")
+        highs.setOptionValue("time_limit", min(left, _SECOND_OPINION_S) if empty else left)
+        highs.run()
+        highs.setOptionValue("presolve", "choose")
+        found = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
+        return highs.getModelStatus() if found or unproved else status
 
     def _held(  # noqa: PLR0917  (what one run found, field by field)
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import pandas as pd
@@ -33,6 +33,8 @@ class Solver:
         The problem classes that it solves.
     session
         Imports the adapter and returns its session class.
+    exact
+        Options under which integers are as whole as the solver can make them; slower, for where 1e-6 is too coarse.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Solver:
     extra: str
     supports: frozenset[ProblemClass]
     session: Callable[[], Any]
+    exact: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_installed(self) -> bool:
@@ -78,6 +81,7 @@ SOLVERS: Mapping[str, Solver] = {
         extra="",
         supports=frozenset({ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP}),
         session=_highs,
+        exact={"mip_feasibility_tolerance": 1e-9},
     )
 }
 """Solvers by name, the preferred first."""

@@ -40,6 +40,8 @@ __all__ = ["InputSet", "LayerBounds", "NetworkBounds"]
 _OUTWARDS: Final = 1e-9
 #: A bound that passes zero by no more than this share of the other one is the rounding of a neuron that never switches.
 _NEVER: Final = 3e-9
+#: The most that this may be, as what is dropped is an error of the score.
+_ALMOST: Final = 1e-7
 #: Lines below neurons that switch, as :meth:`LayerBounds.relaxation` has them; no choice is always the best.
 _SLOPES: Final = (None, 0.0, 1.0)
 
@@ -93,7 +95,7 @@ class LayerBounds:
 
 
 def _share(bound: Floats) -> Floats:
-    return np.where(np.isfinite(bound), _NEVER * np.abs(bound), 0.0)
+    return np.where(np.isfinite(bound), np.minimum(_NEVER * np.abs(bound), _ALMOST), 0.0)
 
 
 @final

@@ -218,8 +218,8 @@ def _against(member: AbstractEmbedded, label: int) -> Iterator[tuple[int, list[f
     """Yield per rival label the weights of the scores, and what their sum must reach, for ``label`` to win."""
     predictor = member.predictor
     core, margin = predictor.core, default_margin(predictor)
-    # Shares of trees and counts of votes are often equal, and the library says who wins then.
-    has_ties = predictor.has_ties or (predictor.is_trees and core.n_scores > 1)
+    # Sums of leaves, shares of trees and counts of votes are often equal, and the library says who wins then.
+    has_ties = predictor.has_ties or predictor.is_trees
     rivals = [1 - label] if core.n_scores == 1 else [k for k in range(core.n_scores) if k != label]
     for rival in rivals:
         least = -margin if has_ties and core.head.wins_ties(label, rival) else margin

@@ -23,6 +23,9 @@ from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["Reaches", "require_probability", "slack", "target_margin"]
 
+#: Equal counts of votes, added up as floats, are equal to this.
+_ROUNDING = 1e-9
+
 _MANIFEST = Manifest(
     title="the decision reaches the target",
     formula="score(target) - score(rival) >= margin for every rival; P >= p as score >= log(p / (1 - p)) + margin; "
@@ -172,7 +175,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         if core.probability == "share":
             weights = [1.0 if k == target.position else 0.0 for k in range(core.n_scores)]
             counted = block.predictor.has_ties and self.margin <= default_margin(block.predictor)
-            least = -self.margin if counted else self.margin  # the library's test is >=
+            least = -_ROUNDING if counted else self.margin  # the library's test is >=
             self._row(label, block.combine(weights), lower=target.at_least + least)
             return
         needed = score_needed(core.probability, target.position, target.at_least)
@@ -185,7 +188,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         """Return by how much label t has to beat label k: a tie of votes is one that the library breaks."""
         predictor, margin = block.predictor, self.margin
         counted = predictor.has_ties and margin <= default_margin(predictor)
-        return -margin if counted and predictor.core.head.wins_ties(t, k) else margin
+        return -_ROUNDING if counted and predictor.core.head.wins_ties(t, k) else margin
 
     def _labels(self, block: AbstractEmbedded, target: Labels) -> None:
         core = block.predictor.core

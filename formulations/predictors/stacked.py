@@ -93,6 +93,8 @@ class _Members:
     def decide(self, nodes: NDArray[np.intp], value: Floats, left: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return ``left``, with the answer of the set at nodes that have one."""
         chosen = self._set[nodes]
-        place = np.searchsorted(self._values, value)
-        known = self._values[np.minimum(place, len(self._values) - 1)] == value
-        return np.where(chosen >= 0, self._holds[chosen, np.where(known, place, len(self._values))], left)
+        at = np.nonzero(chosen >= 0)  # most nodes compare with a threshold
+        asked = value[at]
+        place = np.minimum(np.searchsorted(self._values, asked), len(self._values) - 1)
+        left[at] = self._holds[chosen[at], np.where(self._values[place] == asked, place, len(self._values))]
+        return left

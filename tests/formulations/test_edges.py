@@ -171,14 +171,13 @@ def test_cuts_of_different_scaled_columns_meet() -> None:
     """Two matrix columns read one raw column; equal thresholds in raw units are one cut."""
     space = FeatureSpace([Feature("a", kind="integer", lower=0, upper=20)])
     double = FunctionTransformer(lambda X: X)
-    unread, x = make_pipeline(double, DecisionTreeRegressor()).fit([[0.0], [1.0]], [0, 1]), Factual(space, {"a": 1})
+    unread, m = make_pipeline(double, DecisionTreeRegressor()).fit([[0.0], [1.0]], [0, 1]), pyo.ConcreteModel()
+    m.x = Factual(space, {"a": 1})
     with pytest.raises(UnsupportedModelError):
-        embed(unread, x)
+        embed(unread, m.x)
     grid = np.arange(21.0)[:, None]
     plain = DecisionTreeRegressor().fit(grid, (grid[:, 0] > 7).astype(float))
     scaled = make_pipeline(StandardScaler(), DecisionTreeRegressor()).fit(grid, (grid[:, 0] > 7).astype(float))
-    m = pyo.ConcreteModel()
-    m.x = Factual(space, {"a": 1})
     m.first, m.second = embed(plain, m.x), embed(scaled, m.x)
     assert list(variables(m.x)) == ["cut[a,'7']"]
     m.one, m.two = Reaches(m.first, AtLeast(1.0), margin=0.0), Reaches(m.second, AtLeast(1.0), margin=0.0)
