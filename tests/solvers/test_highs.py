@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import highspy
@@ -19,7 +20,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from ceopt.solvers import Status, compile_model
+from ceopt.solvers import Status, compile_model, read
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs import HighsSession
 from ceopt.solvers.highs_status import STOP
@@ -417,3 +418,18 @@ def test_tiny_coefficients_are_not_dropped() -> None:
     m.c = pyo.Constraint(expr=5e-10 * m.x + m.y >= 2)
     m.o = pyo.Objective(expr=m.x)
     assert HighsSession(compile_model(m)).solve().objective == pytest.approx(2e9)
+
+
+# ---- what its presolve says ----
+@pytest.mark.parametrize("with_start", [False, True])
+def test_a_program_that_presolve_calls_empty_is_solved_without_it(with_start):
+    """A small network in partition form: HiGHS 1.15.1 says infeasible, or given the answer, optimal without a bound."""
+    compiled = compile_model(read(Path(__file__).parents[1] / "golden" / "presolved_away.mps"))
+    answer = HighsSession(compiled, options={"presolve": "off"}).solve()
+    start = dict(enumerate(answer.x.tolist())) if with_start else None
+
+    outcome = HighsSession(compiled).solve(start=start)
+
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(answer.objective)
+    assert outcome.bound == pytest.approx(answer.objective)
