@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import pyomo.environ as pyo
@@ -15,7 +15,7 @@ from ceopt.formulations.recourse import RecourseProgram, recourse_program
 from ceopt.formulations.targets import Labels
 from ceopt.solvers.compiled import CompiledModel, compile_model
 from ceopt.solvers.errors import UnboundedFeatureError
-from ceopt.solvers.problem import Outcome
+from ceopt.solvers.problem import Outcome, Status
 from ceopt.solvers.registry import choose
 
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from ceopt.formulations.targets import Target
     from ceopt.prepare import Prepared
 
-__all__ = ["Attempt", "Attempts", "Point", "Start", "changed_names"]
+__all__ = ["ROUNDING", "Ask", "Attempt", "Attempts", "Point", "Start", "changed_names"]
 
 Point: TypeAlias = Mapping[str, float]
+#: A bound this close to the cost, relatively, is off by the rounding of sums only.
+ROUNDING = 1e-13
 #: A point in hand and its cost.
 Start: TypeAlias = tuple[float, dict[str, float]]
 
@@ -50,6 +52,32 @@ class Attempt:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """What one program is to be solved for.
+
+    Parameters
+    ----------
+    margin
+        Least slack of the decision.
+    barred
+        Points that may not come again, and in what the next must differ from each.
+    starts
+        Points in hand; the first that is not barred is the solver's start.
+    budget
+        A cost that the answer need not exceed, or None.
+    exact
+        Ask the solver for integers as whole as it can make them.
+    """
+
+    margin: float
+    barred: Sequence[tuple[Point, Diversity]] = ()
+    starts: Sequence[Start] = ()
+    budget: float | None = None
+    exact: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Attempts:
     """Builds and solves one person's program as often as it is asked to.
 
@@ -68,84 +96,74 @@ class Attempts:
     row: Any
     reach: Reach
 
-    def run(
-        self,
-        *,
-        margin: float,
-        barred: Sequence[tuple[Point, Diversity]],
-        starts: Sequence[Start],
-        budget: float | None,
-        seconds: float,
-        exact: bool = False,
-    ) -> Attempt:
+    def run(self, ask: Ask, seconds: float) -> Attempt:
         """Solve for the best point that no barred one rules out.
 
-        Parameters
-        ----------
-        margin
-            Least slack of the decision.
-        barred
-            Points that may not come again, and in what the next must differ from each.
-        starts
-            Points in hand; the first that is not barred is the solver's start.
-        budget
-            A cost that the answer is known not to exceed, or None.
-        seconds
-            Time limit.
-        exact
-            Ask the solver for integers as whole as it can make them.
+        A budget narrows the program; where nothing is found within it, or only what costs more, the whole reach is
+        searched. That happens: a start may differ by less than answers must (a column that no row reads), or stand
+        nearer to a tie than the program allows.
         """
+        began = time.perf_counter()
+        attempt = self._found(ask, seconds)
+        if ask.budget is None or not self._is_beyond(ask.budget, attempt):
+            return attempt
         try:
-            return self._run(margin, barred, starts, budget, seconds, exact=exact)
+            return self._found(replace(ask, budget=None), max(seconds - (time.perf_counter() - began), 1e-2))
+        except UnboundedFeatureError as error:  # what was found stays, proved up to the budget only
+            bound = self.prepared.settings.cost.to_objective(ask.budget)
+            status = attempt.outcome.status if attempt.point is not None else Status.ERROR
+            return replace(attempt, outcome=replace(attempt.outcome, status=status, bound=bound, message=str(error)))
+
+    def _is_beyond(self, budget: float, attempt: Attempt) -> bool:
+        settings = self.prepared.settings
+        if attempt.point is None:
+            return attempt.outcome.status is Status.INFEASIBLE
+        cost = settings.cost.value(self.prepared.space, self.factual, attempt.point)
+        return cost > budget * (1.0 + settings.relative_gap) + ROUNDING
+
+    def _found(self, ask: Ask, seconds: float) -> Attempt:
+        """Solve; where columns without bounds forbid it, within the cost of a point that takes one wanted label."""
+        try:
+            return self._run(ask, seconds)
         except UnboundedFeatureError:
             began = time.perf_counter()
-            start = self._of_one_label(margin, barred, seconds)
+            start = self._of_one_label(ask, seconds)
             if start is None:
                 raise
             left = max(seconds - (time.perf_counter() - began), 1e-2)
-            return self._run(margin, barred, [start], start[0], left)
+            return self._run(replace(ask, starts=[start], budget=start[0]), left)
 
-    def _of_one_label(self, margin: float, barred: Sequence[tuple[Point, Diversity]], seconds: float) -> Start | None:
+    def _of_one_label(self, ask: Ask, seconds: float) -> Start | None:
         """Return a point that takes one wanted label alone: its cost bounds a reach without bounds of its own."""
         target = self.prepared.settings.target
         if not isinstance(target, Labels) or len(target.wanted) == 1:
             return None
         for wanted in target.wanted:
             alone = Labels((wanted,), target.labels)
-            attempt = self._run(margin, barred, (), None, seconds / len(target.wanted), target=alone)
+            attempt = self._run(replace(ask, starts=(), budget=None), seconds / len(target.wanted), target=alone)
             if attempt.point is not None:
                 cost = self.prepared.settings.cost.value(self.prepared.space, self.factual, attempt.point)
                 return cost, attempt.point
         return None
 
-    def _run(
-        self,
-        margin: float,
-        barred: Sequence[tuple[Point, Diversity]],
-        starts: Sequence[Start],
-        budget: float | None,
-        seconds: float,
-        *,
-        target: Target | None = None,
-        exact: bool = False,
-    ) -> Attempt:
+    def _run(self, ask: Ask, seconds: float, *, target: Target | None = None) -> Attempt:
         settings, began = self.prepared.settings, time.perf_counter()
-        program = self._program(margin, budget, settings.target if target is None else target)
-        for point, how in barred:
+        program = self._program(ask.margin, ask.budget, settings.target if target is None else target)
+        for point, how in ask.barred:
             program.embedded.place(point)
             exclude(program.model, program.x, point, how, (program.embedded,))
         built = time.perf_counter()
         compiled = compile_model(program.model)
         lowered = time.perf_counter()
         solver = choose(settings.solver, compiled.problem_class)
-        options = {**(solver.exact if exact else {}), **settings.solver_options}
+        options = {**(solver.exact if ask.exact else {}), **settings.solver_options}
         session = solver.session()(
             compiled, threads=settings.threads, random_state=settings.random_state, options=options
         )
         outcome = session.solve(
             time_limit_s=max(seconds - (lowered - began), 1e-2),
             relative_gap=settings.relative_gap / 2,
-            start=self._start(program, compiled, barred, starts),
+            start=self._start(program, compiled, ask),
         )
         answer = None
         if outcome.x is not None:
@@ -174,16 +192,10 @@ class Attempts:
             all_cells=settings.n > 1,
         )
 
-    def _start(
-        self,
-        program: RecourseProgram,
-        compiled: CompiledModel,
-        barred: Sequence[tuple[Point, Diversity]],
-        starts: Sequence[Start],
-    ) -> Mapping[int, float] | None:
+    def _start(self, program: RecourseProgram, compiled: CompiledModel, ask: Ask) -> Mapping[int, float] | None:
         """Return the first start that changes other columns than every barred point, as column -> value."""
-        had = {changed_names(self.factual, point) for point, _ in barred}
-        for _, point in starts:
+        had = {changed_names(self.factual, point) for point, _ in ask.barred}
+        for _, point in ask.starts:
             if changed_names(self.factual, point) not in had:
                 program.x.place(point)
                 program.embedded.place(point)

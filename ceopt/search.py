@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from ceopt.attempt import Attempt, Attempts, Start, changed_names
+from ceopt.attempt import ROUNDING, Ask, Attempt, Attempts, Start, changed_names
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.diversity import Diversity
 from ceopt.formulations.predictors.outcome import slack
@@ -43,9 +43,6 @@ _FIRST_REPAIR = 1e-4
 _START_SHARE = 0.25
 #: How many rows of the data the search for a start looks at.
 _START_ROWS = 2000
-
-#: A bound this close to the cost, relatively, is off by the rounding of sums only.
-_ROUNDING = 1e-13
 
 _STOPS = {Stop.TIME_LIMIT: Status.TIME_LIMIT, Stop.INTERRUPTED: Status.TIME_LIMIT, Stop.UNBOUNDED: Status.UNBOUNDED}
 
@@ -218,15 +215,10 @@ class _Search:
     def _attempt(self, seconds: float) -> Attempt:
         barred: list[tuple[Mapping[str, float], Diversity]] = [(p, self.settings.diversity) for _, p in self.answers]
         barred += [(point, "pool") for point in self.barred]
-        # A point that failed the check may have set the budget, so after one the whole reach is searched.
-        starts, budget = ([], None) if self.barred else (self.starts, self._budget())
-        began = time.perf_counter()
-        attempt = self._run(barred, starts, budget, seconds)
-        if budget is not None and self._is_beyond(budget, attempt):
-            # A start may differ by less than answers must (a column that no row reads), or stand nearer to a tie than
-            # the program allows: then its cost is no budget, and what lies beyond it was not searched.
-            left = max(seconds - (time.perf_counter() - began), 1e-2)
-            attempt = self._beyond(attempt, budget, barred, left)
+        ask = Ask(margin=self.margin, barred=barred, exact=self.exact)
+        if not self.barred:  # a point that failed the check may have set the budget: then the whole reach is searched
+            ask = replace(ask, starts=self.starts, budget=self._budget())
+        attempt = self.attempts.run(ask, seconds)
         self.solver = attempt.solver
         self.timings.build += attempt.build_s
         self.timings.lower += attempt.lower_s
@@ -235,27 +227,6 @@ class _Search:
         if self.interrupted and not self.keep_on_interrupt:
             raise KeyboardInterrupt
         return attempt
-
-    def _run(self, barred: Sequence[Any], starts: Sequence[Start], budget: float | None, seconds: float) -> Attempt:
-        return self.attempts.run(
-            margin=self.margin, barred=barred, starts=starts, budget=budget, seconds=seconds, exact=self.exact
-        )
-
-    def _is_beyond(self, budget: float, attempt: Attempt) -> bool:
-        """Tell whether nothing was found within the budget, or only what costs more: the reach was narrowed to it."""
-        if attempt.point is None:
-            return attempt.outcome.status is Stop.INFEASIBLE
-        cost = self.settings.cost.value(self.space, self.factual, attempt.point)
-        return cost > budget * (1.0 + self.settings.relative_gap) + _ROUNDING
-
-    def _beyond(self, attempt: Attempt, budget: float, barred: Sequence[Any], seconds: float) -> Attempt:
-        """Search the whole reach; where that has no bounds, what was found stays, proved up to the budget only."""
-        try:
-            return self._run(barred, self.starts, None, seconds)
-        except UnboundedFeatureError as error:
-            bound = self.settings.cost.to_objective(budget)
-            status = attempt.outcome.status if attempt.point is not None else Stop.ERROR
-            return replace(attempt, outcome=replace(attempt.outcome, status=status, bound=bound, message=str(error)))
 
     def _check(self, point: dict[str, float]) -> Check:
         """Ask the user's own model and every rule about a point."""
@@ -297,7 +268,7 @@ class _Search:
         settings, space, predictor = self.settings, self.space, self.prepared.predictor
         cost = settings.cost.value(space, self.factual, point)
         bound = 0.0 if bound is None else min(bound, cost)
-        if cost - bound <= _ROUNDING * cost:
+        if cost - bound <= ROUNDING * cost:
             bound = cost
         gap = (cost - bound) / max(abs(cost), 1e-12)
         coordinates = np.array([[point[name] for name in space.names]])
