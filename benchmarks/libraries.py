@@ -124,7 +124,7 @@ def main() -> None:
     """Run all tasks and write the report."""
     logging.getLogger("pyomo").setLevel(logging.ERROR)  # OMLT sets values outside bounds
     options = common.arguments(
-        "Validity of answers for models of other libraries.", rows=15, limit=int(LIMIT_S), peers=PEER_ROWS
+        "Validity of answers for models of other libraries.", rows=16, limit=int(LIMIT_S), peers=PEER_ROWS
     )
     rows = 1 if options.quick else options.rows
     names = peers.available()

@@ -59,9 +59,9 @@ class Columns(AbstractColumns):
         What the columns are. Its kinds and levels count, and bounds set by the user; bounds inferred from data do not,
         nor does what is about a change (direction, immutability, step, weight).
     values
-        For each column of the space a plain value as in a row (a number, a level), or a Var or expression of the raw
-        number, of an ordinal column's rank, of a binary one's 0 or 1; for a categorical column also a mapping from
-        levels to binary Vars or expressions, where levels that are left out are not taken.
+        For each column of the space a plain value as in a row (a number, a level; of a Param its value now), or a Var
+        or expression of the raw number, of an ordinal column's rank, of a binary one's 0 or 1; for a categorical column
+        also a mapping from levels to binary Vars or expressions, where levels that are left out are not taken.
     split_gap
         Least distance in raw units between the two sides of a split on a continuous column; values strictly inside are
         excluded, but the column's own bounds and plain values never are. None: 1e-5 of the column's range, and at

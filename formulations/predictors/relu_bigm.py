@@ -27,7 +27,7 @@ class BigMNetwork(AbstractNetwork):
     symbol   component              meaning
     ======== ====================== ==============================================================================
     y        ``post[i, j]``         output of neuron j of layer i
-    z        ``active[i, j]``       binary, 1 where the neuron passes on what it receives
+    z        ``on[i, j]``           binary, 1 where the neuron passes on what it receives
     a                               pre-activation: an affine form over the person's coordinates and earlier outputs
     L, U                            bounds of a, interval or back-substituted, whichever is tighter
     ======== ====================== ==============================================================================
@@ -35,7 +35,8 @@ class BigMNetwork(AbstractNetwork):
     Rows ``not_below`` (y >= a), ``not_above`` (y <= a - L(1 - z)) and ``off`` (y <= U z). Adds one variable, one binary
     and three rows per neuron with L < 0 < U that a score depends on. A neuron with L >= 0 is a, substituted, or a
     variable with the row ``defined`` (y = a) where that is sparser; one with U <= 0 is left out. MILP. Exact: bounds
-    move outwards by 1e-9 of their size, and a neuron that switches only within 3e-9 of it counts as one that does not.
+    move outwards by 1e-9 of their size, and a neuron that switches only within 3e-9 of it (1e-7 at most) counts as one
+    that does not. A big-M beyond 1e7 lets more through a solver's binary than its tolerance: bound wide columns.
 
     Raises
     ------
