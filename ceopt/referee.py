@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.asking import given, names_of
+from ceopt.formulations.predictors.asking import given, is_fitted, names_of
 from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model
@@ -150,14 +150,8 @@ def _require_fitted(model: Any) -> None:
     elif not hasattr(model, "predict"):
         but = f"{type(model).__name__} has no predict"
         then = "Give a fitted classifier, regressor or pipeline (a search object needs refit=True)."
-    elif hasattr(model, "__sklearn_tags__"):
-        from sklearn.exceptions import NotFittedError
-        from sklearn.utils.validation import check_is_fitted
-
-        try:
-            check_is_fitted(model)
-        except NotFittedError:
-            but, then = f"{type(model).__name__} is not fitted", "Call fit first."
+    elif hasattr(model, "__sklearn_tags__") and not is_fitted(model):
+        but, then = f"{type(model).__name__} is not fitted", "Call fit first."
     if but:
         raise UnsupportedModelError("The model", "a fitted model", but, then)
 

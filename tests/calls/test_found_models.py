@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import xgboost
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.svm import LinearSVC
 
 import ceopt
@@ -120,3 +121,15 @@ def test_the_search_for_a_start_goes_on_past_its_share_until_it_has_one() -> Non
     now = time.perf_counter()
     assert search_of((now, now + 60.0))
     assert not search_of((now, now))
+
+
+def test_a_threshold_over_a_model_that_was_fitted_itself_needs_no_fit_of_its_own() -> None:
+    """scikit-learn predicts with it, so it is fitted whatever check_is_fitted says."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(rng.normal(size=(100, 2)), columns=["a", "b"])
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(people, people["a"] + people["b"] > 0)
+    model = FixedThresholdClassifier(forest, threshold=0.7)
+    row = people[~model.predict(people)].iloc[[0]]
+    result = ceopt.explain(model, row, ceopt.FeatureSpace.infer(people), target=True)
+    assert result.status == "optimal"
+    assert forest.predict_proba(result[0].frame)[0, 1] >= 0.7

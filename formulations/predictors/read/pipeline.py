@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.asking import fitted_names
+from ceopt.formulations.predictors.asking import fitted_names, is_fitted
 from ceopt.formulations.predictors.read.encoders import ENCODERS, check_encoder, unseen_levels
 from ceopt.formulations.predictors.read.identities import IDENTITIES
 from ceopt.formulations.predictors.read.scalers import SCALERS
@@ -264,14 +264,8 @@ def _flat(steps: Sequence[tuple[str, Any]]) -> list[Any]:
 
 
 def _check_fitted(step: Any) -> None:
-    if _name(step) and hasattr(step, "__sklearn_tags__"):
-        from sklearn.exceptions import NotFittedError
-        from sklearn.utils.validation import check_is_fitted
-
-        try:
-            check_is_fitted(step)
-        except NotFittedError:
-            raise refuse("a fitted model", f"{_title(step)} is not fitted", "Call fit first.") from None
+    if _name(step) and hasattr(step, "__sklearn_tags__") and not is_fitted(step):
+        raise refuse("a fitted model", f"{_title(step)} is not fitted", "Call fit first.")
 
 
 def _passes(step: Any) -> bool:

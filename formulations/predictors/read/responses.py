@@ -126,7 +126,7 @@ def decision_unit(model: Any, title: str) -> float:
     _, estimator = split(model)
     name = type(estimator).__name__
     if name in _DELEGATING:
-        return decision_unit(estimator.estimator_, title)
+        return decision_unit(getattr(estimator, "estimator_", estimator.estimator), title)
     if name == "OneVsRestClassifier":
         return decision_unit(estimator.estimators_[0], title)
     if name == "BaggingClassifier":
