@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.asking import given, is_fitted, names_of
+from ceopt.formulations.predictors.asking import given, names_of
 from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.predictors.read.trace import is_fitted
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace

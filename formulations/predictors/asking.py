@@ -12,23 +12,11 @@ from ceopt.formulations.space.encoding import Encoding
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["fitted_names", "given", "is_fitted", "names_of"]
+__all__ = ["OVER_FITTED", "fitted_names", "given", "names_of"]
 
 
 #: What predicts without a fit of its own, over a model that was fitted.
-_OVER_FITTED: Final = "FixedThresholdClassifier"
-
-
-def is_fitted(model: Any) -> bool:
-    """Return whether an object of scikit-learn was fitted; a threshold may be laid over a model that was already."""
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return type(model).__name__ == _OVER_FITTED and is_fitted(model.estimator)
-    return True
+OVER_FITTED: Final = "FixedThresholdClassifier"
 
 
 def names_of(model: Any, space: FeatureSpace) -> list[str] | None:
@@ -36,7 +24,7 @@ def names_of(model: Any, space: FeatureSpace) -> list[str] | None:
     names = fitted_names(model, space)
     if names is None and hasattr(model, "best_estimator_"):
         return names_of(model.best_estimator_, space)
-    if names is None and type(model).__name__ == _OVER_FITTED:
+    if names is None and type(model).__name__ == OVER_FITTED:
         return names_of(model.estimator, space)
     if names is None and hasattr(model, "steps"):  # a pipeline asks its first step, which may be "passthrough"
         for _, step in model.steps:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.asking import fitted_names, is_fitted
+from ceopt.formulations.predictors.asking import fitted_names
 from ceopt.formulations.predictors.read.encoders import ENCODERS, check_encoder, unseen_levels
 from ceopt.formulations.predictors.read.identities import IDENTITIES
 from ceopt.formulations.predictors.read.scalers import SCALERS
@@ -28,6 +28,7 @@ from ceopt.formulations.predictors.read.trace import (
     Trace,
     UnseenLevelError,
     dense,
+    is_fitted,
     probe,
     refuse,
     same_version,

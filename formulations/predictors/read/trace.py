@@ -17,11 +17,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.predictors.asking import OVER_FITTED
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
-__all__ = ["Rule", "Trace", "UnseenLevelError", "dense", "probe", "refuse", "same_version", "width"]
+__all__ = ["Rule", "Trace", "UnseenLevelError", "dense", "is_fitted", "probe", "refuse", "same_version", "width"]
 
 _RANDOM_ROWS: Final = 32  # so that levels of two columns with as many levels do not move together
 
@@ -64,6 +65,18 @@ class UnseenLevelError(UnsupportedModelError):
     """A category has a level that an encoder was not fitted on; ``unseen`` is (column, rank)."""
 
     unseen: tuple[str, int]
+
+
+def is_fitted(model: Any) -> bool:
+    """Return whether an object of scikit-learn was fitted; a threshold may be laid over a model that was already."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return type(model).__name__ == OVER_FITTED and is_fitted(model.estimator)
+    return True
 
 
 def refuse(needs: str, but: str, then: str) -> UnsupportedModelError:
