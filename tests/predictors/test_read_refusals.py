@@ -206,7 +206,7 @@ def test_text_that_reaches_the_estimator_or_a_scaler_is_refused(numbers):
     text = FeatureSpace([Feature("age", kind="categorical", levels=("young", "old"))])
     frame = numbers.frame[["age"]]
     assert read(TREE.fit(frame, numbers.two), space).core.n_inputs == 1
-    with pytest.raises(UnsupportedModelError, match=r"a column is still text"):
+    with pytest.raises(UnsupportedModelError, match=r"a column is still text: '"):
         read(TREE.fit(frame, numbers.two), text)
     with pytest.raises(UnsupportedModelError, match=r"StandardScaler fails: could not convert string"):
         read(make_pipeline(StandardScaler(), TREE).fit(frame, numbers.two), text)

@@ -221,8 +221,9 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str
     try:
         values = rows.astype(np.float64)
     except (TypeError, ValueError) as error:
+        name = next(column.feature for place, column in enumerate(trace.columns) if _is_text(rows[:, place]))
         raise refuse(
-            "numbers in the estimator's matrix", f"a column is still text ({error})",
+            "numbers in the estimator's matrix", f"a column is still text: {name!r} ({error})",
             "Encode it with OneHotEncoder or OrdinalEncoder, or correct its levels in the space.",
         ) from error  # fmt: skip
     dtype = str(np.result_type(*width(trace.data))) if trace.columns else "float64"
@@ -254,6 +255,14 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str
             "Report this pipeline; until then apply its steps before the model is fitted.",
         )  # fmt: skip
     return encoding
+
+
+def _is_text(values: NDArray[Any]) -> bool:
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError):
+        return True
+    return False
 
 
 def _flat(steps: Sequence[tuple[str, Any]]) -> list[Any]:
