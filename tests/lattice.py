@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import ceopt
 
-__all__ = ["COLUMNS", "JOBS", "LATTICE", "RARE", "SPACE", "THREE", "VALUE", "WITH_JOBS", "agree"]
+__all__ = ["COLUMNS", "CUTS", "JOBS", "LATTICE", "RARE", "SPACE", "THREE", "VALUE", "WITH_JOBS", "agree"]
 
 COLUMNS = {"a": (0, 7), "b": (0, 5), "c": (0, 3)}
 SPACE = ceopt.FeatureSpace(
@@ -21,9 +22,9 @@ LATTICE = pd.DataFrame(
     list(itertools.product(*(range(low, high + 1) for low, high in COLUMNS.values()))), columns=list(COLUMNS)
 )
 VALUE = LATTICE["a"] + 2 * (LATTICE["b"] % 3) - LATTICE["c"] + np.random.default_rng(5).normal(0, 1.0, len(LATTICE))
-_CUTS = np.quantile(VALUE, [0.4, 0.85])
-RARE = np.where(np.digitize(VALUE, _CUTS) == 2, "yes", "no")
-THREE = np.array(["low", "mid", "top"])[np.digitize(VALUE, _CUTS)]
+CUTS = np.quantile(VALUE, [0.4, 0.85])
+RARE = np.where(np.digitize(VALUE, CUTS) == 2, "yes", "no")
+THREE = np.array(["low", "mid", "top"])[np.digitize(VALUE, CUTS)]
 
 JOBS = ("cook", "clerk", "miner", "nurse", "poet", "smith")
 #: The same people with a job in place of the column b.
@@ -40,19 +41,28 @@ def agree(
     rows: int = 6,
     space: Any = SPACE,
     lattice: pd.DataFrame = LATTICE,
+    cost: Any = _L1,
+    steps: Callable[[pd.DataFrame, pd.DataFrame], Any] | None = None,
     **options: Any,
 ) -> None:
-    """From some rows of the lattice, the answer is verified and costs what the cheapest lattice point does."""
+    """From some rows of the lattice, the answer is verified and costs what the cheapest lattice point does.
+
+    ``steps`` gives the cost of each lattice point from a row, where it is not 1 per whole number and changed level.
+    """
     reached = np.asarray(reached)
     assert 0 < reached.sum() < len(lattice)
-    numbers = lattice.select_dtypes("number").columns
     outside = np.flatnonzero(~reached)
     for start in outside[:: max(1, len(outside) // rows)]:
         row = lattice.iloc[[start]]
-        result = ceopt.explain(model, row, space, target=target, cost=_L1, **options)
-        steps = np.abs(lattice[numbers] - row[numbers].to_numpy()).sum(axis=1)
-        steps += (lattice.drop(columns=numbers) != row.drop(columns=numbers).to_numpy()).sum(axis=1)
-        assert result.status == "optimal"
+        result = ceopt.explain(model, row, space, target=target, cost=cost, **options)
+        costs = np.asarray((steps or _steps)(row, lattice))
+        assert result.status == "optimal", (start, result.reason)
         assert result[0].verified
         assert ceopt.verify(result, model, space, target=target, factual=row).ok
-        assert result[0].cost == pytest.approx(steps[reached].min())
+        assert result[0].cost == pytest.approx(costs[reached].min())
+
+
+def _steps(row: pd.DataFrame, lattice: pd.DataFrame) -> Any:
+    numbers = lattice.select_dtypes("number").columns
+    moves = np.abs(lattice[numbers] - row[numbers].to_numpy()).sum(axis=1)
+    return moves + (lattice.drop(columns=numbers) != row.drop(columns=numbers).to_numpy()).sum(axis=1)

@@ -65,5 +65,9 @@ def given(model: Any, space: FeatureSpace, frame: pd.DataFrame) -> Any:
 
 def _without_strangers(frame: pd.DataFrame) -> pd.DataFrame:
     """Drop categories that no row has: XGBoost fails on a dtype with a category that it was not trained on."""
-    kept = {str(name): frame[name].cat.remove_unused_categories() for name in frame if hasattr(frame[name], "cat")}
-    return frame.assign(**kept) if kept else frame
+    names = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)]
+    return (
+        frame
+        if not names
+        else frame.assign(**{str(name): frame[name].cat.remove_unused_categories() for name in names})
+    )

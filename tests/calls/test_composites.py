@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from lattice import CUTS, LATTICE, SPACE, THREE, VALUE, agree
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
@@ -33,17 +33,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ceopt
 
-COLUMNS = {"a": (0, 7), "b": (0, 5), "c": (0, 3)}
-SPACE = ceopt.FeatureSpace(
-    [ceopt.Feature(name, kind="integer", lower=low, upper=high) for name, (low, high) in COLUMNS.items()]
-)
-LATTICE = pd.DataFrame(
-    list(itertools.product(*(range(low, high + 1) for low, high in COLUMNS.values()))), columns=list(COLUMNS)
-)
-VALUE = LATTICE["a"] + 2 * (LATTICE["b"] % 3) - LATTICE["c"] + np.random.default_rng(5).normal(0, 1.0, len(LATTICE))
-CUTS = np.quantile(VALUE, [0.4, 0.85])
 TWO = np.where(CUTS[0] < VALUE, "yes", "no")
-THREE = np.array(["low", "mid", "top"])[np.digitize(VALUE, CUTS)]
 FOLDS = StratifiedKFold(2, shuffle=True, random_state=0)
 
 
@@ -111,20 +101,6 @@ REGRESSORS = {
     "scaled target": TransformedTargetRegressor(DecisionTreeRegressor(max_depth=4), transformer=StandardScaler()),
 }
 L1 = ceopt.L1(scale="none")
-
-
-def agree(model: Any, reached: Any, target: Any, rows: int = 5) -> None:
-    """From some rows of the lattice, the answer is verified, optimal, and costs what the cheapest point does."""
-    reached = np.asarray(reached)
-    assert 0 < reached.sum() < len(LATTICE)
-    outside = np.flatnonzero(~reached)
-    for start in outside[:: max(1, len(outside) // rows)]:
-        row = LATTICE.iloc[[start]]
-        result = ceopt.explain(model, row, SPACE, target=target, cost=L1)
-        steps = np.abs(LATTICE - row.to_numpy()).sum(axis=1)
-        assert result.status == "optimal", (start, result.reason)
-        assert result[0].verified
-        assert result[0].cost == pytest.approx(steps[reached].min())
 
 
 @pytest.mark.parametrize("name", ANY)

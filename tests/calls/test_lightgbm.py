@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
+import lattice
 import lightgbm
 import numpy as np
 import pandas as pd
@@ -62,18 +64,7 @@ def steps_from(row: pd.DataFrame) -> Any:
     return move.to_numpy()
 
 
-def agree(model: Any, reached: Any, target: Any, rows: int = 5, space: Any = SPACE) -> None:
-    """From some rows of the lattice, the answer is verified and costs what the cheapest lattice point does."""
-    reached = np.asarray(reached)
-    assert 0 < reached.sum() < len(LATTICE)
-    outside = np.flatnonzero(~reached)
-    for start in outside[:: max(1, len(outside) // rows)]:
-        row = LATTICE.iloc[[start]]
-        result = ceopt.explain(model, row, space, target=target, cost=L1)
-        assert result.status == "optimal"
-        assert result[0].verified
-        assert result[0].cost == pytest.approx(steps_from(row)[reached].min())
-        assert ceopt.verify(result, model, space, target=target, factual=row).ok
+agree = partial(lattice.agree, lattice=LATTICE, space=SPACE, rows=5, cost=L1, steps=lambda row, _: steps_from(row))
 
 
 @pytest.mark.parametrize("name", BINARY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import lattice
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,19 +53,9 @@ def distances(row: pd.DataFrame, lattice: pd.DataFrame) -> Any:
     return total
 
 
-def agree(model: Any, reached: Any, target: Any, *, lattice: pd.DataFrame = LATTICE, rows: int = 3) -> None:
-    """From some rows of the lattice, the answer is verified and costs what the cheapest lattice point does."""
-    space = SPACE if len(lattice.columns) == 4 else ceopt.FeatureSpace([SPACE[name] for name in lattice])
-    reached = np.asarray(reached)
-    assert 0 < reached.sum() < len(lattice)
-    outside = np.flatnonzero(~reached)
-    for start in outside[:: max(1, len(outside) // rows)]:
-        row = lattice.iloc[[start]]
-        result = ceopt.explain(model, row, space, target=target, cost=L1)
-        assert result.status == "optimal"
-        assert result[0].verified
-        assert result[0].cost == pytest.approx(distances(row, lattice)[reached].min())
-        assert ceopt.verify(result, model, space, target=target).ok
+def agree(model: Any, reached: Any, target: Any, *, people: pd.DataFrame = LATTICE, rows: int = 3) -> None:
+    space = SPACE if len(people.columns) == 4 else ceopt.FeatureSpace([SPACE[name] for name in people])
+    lattice.agree(model, reached, target, lattice=people, space=space, rows=rows, cost=L1, steps=distances)
 
 
 NUMBERS = LATTICE[["a", "b"]].drop_duplicates().reset_index(drop=True)
@@ -76,7 +67,7 @@ HIGH = np.digitize(OF_NUMBERS, np.quantile(OF_NUMBERS, [0.6]))
 @pytest.mark.parametrize("target", [0, 1])
 def test_two_classes_of_numbers(name: str, target: int) -> None:
     model = clone(BINARY[name]).fit(NUMBERS, HIGH)
-    agree(model, model.predict(NUMBERS) == target, target, lattice=NUMBERS)
+    agree(model, model.predict(NUMBERS) == target, target, people=NUMBERS)
 
 
 @named_categories
@@ -137,7 +128,7 @@ def test_pipelines_over_dense_and_sparse_matrices(sparse: bool) -> None:
 def test_zero_as_a_missing_number() -> None:
     model = XGBClassifier(missing=0, **FEW).fit(NUMBERS, (OF_NUMBERS > 0) ^ (NUMBERS["b"] == 0))
     for target in (0, 1):
-        agree(model, model.predict(NUMBERS) == target, target, lattice=NUMBERS)
+        agree(model, model.predict(NUMBERS) == target, target, people=NUMBERS)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -147,7 +138,7 @@ def test_linear_boosters(classes: int) -> None:
     for target in range(classes):
         reached = model.predict(NUMBERS) == target
         if reached.any():
-            agree(model, reached, target, lattice=NUMBERS)
+            agree(model, reached, target, people=NUMBERS)
 
 
 @pytest.mark.parametrize("name", BINARY)
