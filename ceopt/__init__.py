@@ -13,7 +13,7 @@ from ceopt import datasets, formulations, solvers
 from ceopt.cohort import Cohort
 from ceopt.explain import explain
 from ceopt.formulations.constraints import Linear, MaxChanges
-from ceopt.formulations.costs import L0, L1, L2, Changes, Linf
+from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
 from ceopt.recourse import Recourse
@@ -39,8 +39,10 @@ __all__ = [
     "Disagreement",
     "Feature",
     "FeatureSpace",
+    "L1Mahalanobis",
     "Linear",
     "Linf",
+    "Mahalanobis",
     "MaxChanges",
     "OtherThan",
     "Probability",

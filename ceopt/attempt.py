@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +14,15 @@ from ceopt.formulations.constraints.diversity import Diversity, exclude
 from ceopt.formulations.costs.cutoff import Cutoff
 from ceopt.formulations.recourse import RecourseProgram, recourse_program
 from ceopt.formulations.targets import Labels
+from ceopt.incumbents import decoded
 from ceopt.solvers.compiled import CompiledModel, compile_model
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.problem import Outcome, Status
 from ceopt.solvers.registry import choose
+from ceopt.units import MOST_UNITS, size_of, unit_for
 
 if TYPE_CHECKING:
+    from ceopt.formulations.costs import AbstractCost
     from ceopt.formulations.space.reach import Reach
     from ceopt.formulations.targets import Target
     from ceopt.prepare import Prepared
@@ -40,7 +44,11 @@ def changed_names(factual: Point, point: Point) -> tuple[str, ...]:
 @final
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one solve came to: the solver's outcome, its point read as integer decisions, and the seconds it took."""
+    """What one solve came to: the solver's outcome, its points read as integer decisions, and the seconds it took.
+
+    Objective and bound are those of the cost itself, whatever unit the program had; ``is_curved`` says whether it had
+    squares or cones.
+    """
 
     outcome: Outcome
     point: dict[str, float] | None
@@ -48,6 +56,14 @@ class Attempt:
     build_s: float
     lower_s: float
     solve_s: float
+    met: tuple[dict[str, float], ...] = ()
+    is_curved: bool = False
+
+    def after(self, before: Attempt) -> Attempt:
+        """Return this attempt, or the one before it where only that has a point, with the seconds of both."""
+        best = before if self.point is None and before.point is not None else self
+        seconds = {word: getattr(self, word) + getattr(before, word) for word in ("build_s", "lower_s", "solve_s")}
+        return replace(best, **seconds)
 
 
 @final
@@ -67,6 +83,8 @@ class Ask:
         A cost that the answer need not exceed, or None.
     exact
         Ask the solver for integers as whole as it can make them.
+    met
+        How many points that the solver meets on its way are wanted beside the best; 0 for none.
     """
 
     margin: float
@@ -74,6 +92,7 @@ class Ask:
     starts: Sequence[Start] = ()
     budget: float | None = None
     exact: bool = False
+    met: int = 0
 
 
 @final
@@ -147,43 +166,71 @@ class Attempts:
         return None
 
     def _run(self, ask: Ask, seconds: float, *, target: Target | None = None) -> Attempt:
+        """Solve, and where squares or cones turn out to be of a size that tolerances do not suit, again in its unit."""
+        began, cost = time.perf_counter(), self.prepared.settings.cost
+        unit = unit_for(ask.budget, 1.0)
+        attempt = self._once(ask, seconds, unit, target)
+        for _ in range(MOST_UNITS - 1 if attempt.is_curved else 0):
+            size = size_of(attempt, cost, self.prepared.space, self.factual, self.reach)
+            better, left = unit_for(size, unit), seconds - (time.perf_counter() - began)
+            if size is None or better == unit or left <= 0.0:
+                break
+            starts = [] if attempt.point is None else [(size, attempt.point)]
+            unit, before = better, attempt
+            attempt = self._once(replace(ask, starts=[*starts, *ask.starts]), left, unit, target).after(before)
+        return attempt
+
+    def _once(self, ask: Ask, seconds: float, unit: float, target: Target | None) -> Attempt:
         settings, began = self.prepared.settings, time.perf_counter()
-        program = self._program(ask.margin, ask.budget, settings.target if target is None else target)
+        cost = settings.cost.in_units(unit)
+        program = self._program(ask.margin, ask.budget, settings.target if target is None else target, cost)
         for point, how in ask.barred:
             program.embedded.place(point)
             exclude(program.model, program.x, point, how, (program.embedded,))
         built = time.perf_counter()
         compiled = compile_model(program.model)
         lowered = time.perf_counter()
-        solver = choose(settings.solver, compiled.problem_class)
+        solver = choose(settings.solver, compiled)
         options = {**(solver.exact if ask.exact else {}), **settings.solver_options}
-        session = solver.session()(
+        session = solver.session(compiled.problem_class)(
             compiled, threads=settings.threads, random_state=settings.random_state, options=options
         )
         outcome = session.solve(
             time_limit_s=max(seconds - (lowered - began), 1e-2),
             relative_gap=settings.relative_gap / 2,
             start=self._start(program, compiled, ask),
+            pool=ask.met + 1,
         )
-        answer = None
+        met = decoded(program, compiled, outcome, ask.met) if ask.met else ()
+        answer, is_curved = None, compiled.Q is not None or bool(compiled.cones)
+        if cost is not settings.cost:
+            outcome = replace(
+                outcome, objective=self._own(outcome.objective, cost), bound=self._own(outcome.bound, cost)
+            )
         if outcome.x is not None:
             compiled.load(outcome.x)
             answer = program.x.decoded()
         done = time.perf_counter()
         name = f"{solver.name} {session.version}"
-        return Attempt(outcome, answer, name, built - began, lowered - built, done - lowered)
+        return Attempt(outcome, answer, name, built - began, lowered - built, done - lowered, met, is_curved)
 
-    def _program(self, margin: float, budget: float | None, target: Target) -> RecourseProgram:
+    def _own(self, objective: float | None, cost: AbstractCost) -> float | None:
+        """Return an objective of the cost in some unit as one of the cost itself."""
+        if objective is None or not math.isfinite(objective):
+            return objective
+        return self.prepared.settings.cost.to_objective(cost.from_objective(objective))
+
+    def _program(self, margin: float, budget: float | None, target: Target, cost: AbstractCost) -> RecourseProgram:
         prepared, settings = self.prepared, self.prepared.settings
         reach, cutoff = self.reach, None
         if budget is not None:
-            cutoff = Cutoff(prepared.space, self.factual, settings.cost, settings.cost.to_objective(budget))
+            cutoff = Cutoff(prepared.space, self.factual, cost, cost.to_objective(budget))
             reach = cutoff.narrowed(reach)
         return recourse_program(
             prepared.predictor,
             self.row,
             target=target,
-            cost=settings.cost,
+            cost=cost,
             rules=settings.rules,
             margin=margin,
             formulation=settings.formulation,

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from ceopt.cli_input import Inputs, read_inputs
-from ceopt.cli_output import note, print_answers, print_frame
+from ceopt.cli_output import note, print_answers, print_frame, print_solvers
 from ceopt.solvers.errors import CeoptError, UnreadableFileError
 
 __all__ = ["app"]
@@ -80,7 +80,7 @@ Space = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The space as FeatureSpace.to_json wrote it. Default: inferred from DATA."),
 ]
-Cost = Annotated[str, typer.Option(help="l0, l1, l2, l2_squared or linf.")]
+Cost = Annotated[str, typer.Option(help="l0, l1, l2, l2_squared, linf or mahalanobis.")]
 MaxChanged = Annotated[int | None, typer.Option("--max-changes", help="At most so many columns may change.")]
 Fixed = Annotated[list[str] | None, typer.Option(metavar="COL", help="A column that may not change; may be repeated.")]
 LabelColumn = Annotated[
@@ -149,7 +149,7 @@ def export(
     *,
     row: Annotated[int, typer.Option(metavar="N", help="Position of the row of DATA, from 0.")],
     target: Target,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the program: a .lp or .mps file.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write: a .lp, .mps, .cbf or .ptf file.")],
     space: Space = None,
     cost: Cost = "l1",
     max_changes: MaxChanged = None,
@@ -171,7 +171,7 @@ def export(
         )
     )  # fmt: skip
     asked = Settings(target=given.target, cost=cost, constraints=_rules(max_changes), formulation=formulation)
-    prepared = prepare(given.model, given.space, asked)
+    prepared = prepare(given.model, given.space, asked, data=given.data)
     checked = prepared.settings
     program = recourse_program(
         prepared.predictor, given.rows, target=checked.target, cost=checked.cost, rules=checked.rules,
@@ -187,10 +187,10 @@ def export(
 
 @app.command()
 def solvers() -> None:
-    """List the solvers, which are installed, and what each can solve."""
+    """List the solvers: what each solves, and why it cannot be used here."""
     from ceopt.solvers import available
 
-    print_frame(available())
+    print_solvers(available())
 
 
 @app.command()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solution import SolutionSet
 
-__all__ = ["note", "print_answers", "print_frame"]
+__all__ = ["note", "print_answers", "print_frame", "print_solvers"]
 
 
 def note(text: str) -> None:
@@ -60,6 +60,27 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
     feasible = [str(result.query_id) for result in results if result.status is Status.FEASIBLE]
     if feasible:
         console.print(Text(f"Not proved to be the least change: row {', '.join(feasible)}."), soft_wrap=True)
+
+
+def print_solvers(frame: pd.DataFrame) -> None:
+    """Print one line per solver, and below why one cannot be used, or up to which size."""
+    table, notes = _table(), []
+    for title in ("solver", "version", "solves", "by cuts"):
+        table.add_column(title, overflow="fold")
+    for row in frame.to_dict("records"):
+        cuts = row["by_cuts"].split(", ")
+        itself = [name for name in row["supports"].split(", ") if name not in cuts]
+        itself += ["nonconvex"] * row["nonconvex"]
+        version = row["version"] if row["installed"] else "-"
+        table.add_row(*map(Text, (row["solver"], version, " ".join(itself), " ".join(cuts))))
+        if note := row["why_not"] or (f"licence for {row['limits']}." if row["limits"] else ""):
+            notes.append(f"{row['solver']}: {note}")
+    usable = ", ".join(frame.loc[frame["licensed"], "solver"])
+    notes.append(f"Can be used here: {usable or 'none'}. Without a name, the first that solves the program does.")
+    console = Console()
+    console.print(table)
+    for note in notes:
+        console.print(Text(note), soft_wrap=True)
 
 
 def print_frame(frame: pd.DataFrame) -> None:

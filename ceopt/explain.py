@@ -65,11 +65,12 @@ def explain(
     n
         Answers wanted. The first is optimal, each further one optimal among those that differ as ``diversity`` says.
     cost
-        "l0", "l1", "l2", "l2_squared", "linf", or cost objects, which add and scale: ``L1() + 0.1 * Changes()``.
+        "l0", "l1", "l2", "l2_squared", "linf", "mahalanobis" (over ``data``), or cost objects, which add and scale:
+        ``L1() + 0.1 * Changes()``.
     constraints
         Rules such as ``MaxChanges(3)`` or ``Linear({...}, "<=", 1)``.
     data
-        Rows in raw units, from which a search may start.
+        Rows in raw units, from which a search may start, and from which "mahalanobis" takes its covariance.
     solver
         A name of ``ceopt.solvers.available()``, or "auto".
     time_limit_s
@@ -80,7 +81,9 @@ def explain(
         Least slack of the decision in the program, in the model's own score; None: just above the solver's tolerance.
         ``Disagreement`` counts trees and takes none.
     diversity
-        "pool" (other tree cells, categories or set of changed columns) or "support" (other set of changed columns).
+        "pool" (other tree cells, categories or set of changed columns), "support" (other set of changed columns) or
+        "incumbents" (the first is optimal, the others were met on the way: verified like all, but any others may be
+        cheaper).
     formulation
         How the model is stated: "auto"; trees by "ordered", "misic" or "leaf", networks by "bigm", "partition" or
         "extended".

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -29,15 +30,15 @@ class Ladders:
         Cost of the move to each of them.
     homes
         Rung of the factual in each column, (d,).
-    additive
-        Whether a point's price is the sum of its columns' prices, or the greatest of them.
+    joint
+        Coordinates (n, d) -> prices (n,), where a point's price is not the sum of its columns' prices.
     """
 
     names: tuple[str, ...]
     rungs: tuple[Values, ...]
     prices: tuple[Values, ...]
     homes: Rungs
-    additive: bool
+    joint: Callable[[Values], Values] | None = None
 
     @property
     def place(self) -> dict[str, int]:
@@ -51,10 +52,11 @@ class Ladders:
 
     def price(self, points: Rungs) -> Values:
         """Return the prices of points (n, d)."""
-        columns = (prices[points[:, j]] for j, prices in enumerate(self.prices))
+        if self.joint is not None:
+            return self.joint(self.values(points))
         total = np.zeros(len(points))
-        for column in columns:
-            total = total + column if self.additive else np.maximum(total, column)
+        for j, prices in enumerate(self.prices):
+            total = total + prices[points[:, j]]
         return total
 
     # ---- points ------------------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.Dat
     opened = open_model(model)
     referee = Referee(opened, space)
     predictor = read(opened, space)
-    checked = settings.check(space, predictor.labels)
+    checked = settings.check(space, predictor.labels, data=data)
     check_formulation(predictor, checked.formulation)
     if isinstance(checked.target, ProbabilityOf):
         require_probability(predictor.core)

@@ -22,6 +22,7 @@ from ceopt.formulations.constraints.diversity import Diversity
 from ceopt.formulations.predictors.outcome import slack
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.space.reach import Interval, Levels, reach_of, removed_by
+from ceopt.incumbents import are_same, cheapest_first, room
 from ceopt.prepare import Prepared
 from ceopt.solution import Counterfactual, SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnboundedFeatureError
@@ -114,6 +115,7 @@ class _Search:
         self.barred: list[dict[str, float]] = []
         self.exact = False
         self.found: list[Start] = []
+        self.met: list[dict[str, float]] = []
 
     # ---- the loop over answers ---------------------------------------------------------------------------------------
     def run(self, query_id: Any) -> SolutionSet:
@@ -125,8 +127,9 @@ class _Search:
         try:
             self._find_starts()
             first = last = self._one_more()
+            another = self._next_met if self.settings.diversity == "incumbents" else self._another
             while last.answer is not None and len(self.answers) < self.settings.n:
-                last = self._another()
+                last = another()
         except KeyboardInterrupt:
             if not (self.keep_on_interrupt and self.answers):
                 raise
@@ -175,6 +178,8 @@ class _Search:
 
         Not so with the leaf form, which tells cells apart only by the leaves that they reach.
         """
+        if self.settings.diversity == "incumbents":
+            return room(self.starts, self.settings.n)
         if self.answers and self.settings.formulation == "leaf":
             return None
         had = {changed_names(self.factual, point) for _, point in self.answers}
@@ -187,6 +192,18 @@ class _Search:
             return self._one_more()
         except UnboundedFeatureError as error:
             return _Found(Status.ERROR, reason=str(error))
+
+    def _next_met(self) -> _Found:
+        """Take the cheapest that is left of what was met on the way, if it passes the check."""
+        assert self.first is not None  # noqa: S101 - made with the first answer
+        while self.met and time.perf_counter() < self.deadline:
+            point = self.met.pop(0)
+            check = self._check(point)
+            repeats = any(are_same(point, earlier) for _, earlier in self.answers)
+            if check.valid and not check.broken and not repeats:
+                return self._accept(point, check.prediction, self.first.bound, "")
+        reason = "The time limit is used up." if self.met else "No other point was met."
+        return _Found(Status.TIME_LIMIT, reason=reason)
 
     def _one_more(self) -> _Found:
         """Solve, check, repair: until an answer passes, the program is proved empty, or the time or the repairs end."""
@@ -213,13 +230,17 @@ class _Search:
         return self._fall_back(_Found(Status.REJECTED, bound=tries.bound, reason=reason), tries)
 
     def _attempt(self, seconds: float) -> Attempt:
-        barred: list[tuple[Mapping[str, float], Diversity]] = [(p, self.settings.diversity) for _, p in self.answers]
+        settings = self.settings
+        how: Diversity = "support" if settings.diversity == "support" else "pool"
+        barred: list[tuple[Mapping[str, float], Diversity]] = [(point, how) for _, point in self.answers]
         barred += [(point, "pool") for point in self.barred]
-        ask = Ask(margin=self.margin, barred=barred, exact=self.exact)
+        met = settings.n - 1 if settings.diversity == "incumbents" else 0
+        ask = Ask(margin=self.margin, barred=barred, exact=self.exact, met=met)
         if not self.barred:  # a point that failed the check may have set the budget: then the whole reach is searched
             ask = replace(ask, starts=self.starts, budget=self._budget())
         attempt = self.attempts.run(ask, seconds)
         self.solver = attempt.solver
+        self.met = cheapest_first(attempt.met, self.found, self._cost) if met else []
         self.timings.build += attempt.build_s
         self.timings.lower += attempt.lower_s
         self.timings.solve += attempt.solve_s
@@ -264,9 +285,12 @@ class _Search:
             return None
         return max(self.settings.cost.from_objective(outcome.bound), 0.0)
 
+    def _cost(self, point: Mapping[str, float]) -> float:
+        return self.settings.cost.value(self.space, self.factual, point)
+
     def _accept(self, point: dict[str, float], prediction: Any, bound: float | None, message: str) -> _Found:
         settings, space, predictor = self.settings, self.space, self.prepared.predictor
-        cost = settings.cost.value(space, self.factual, point)
+        cost = self._cost(point)
         bound = 0.0 if bound is None else min(bound, cost)
         if cost - bound <= ROUNDING * cost:
             bound = cost

@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
-from ceopt.formulations.constraints.diversity import DIVERSITIES, Diversity
+from ceopt.formulations.constraints.diversity import DIVERSITIES
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.targets import Target, parse_target
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, MissingLibraryError, UnknownNameError
+from ceopt.solvers.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    MissingLibraryError,
+    MissingLicenceError,
+    UnknownNameError,
+)
 from ceopt.solvers.registry import SOLVERS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["CheckedSettings", "Settings"]
@@ -36,7 +44,7 @@ class CheckedSettings:
     time_limit_s: float
     relative_gap: float
     margin: float | None
-    diversity: Diversity
+    diversity: str
     formulation: str
     threads: int
     random_state: int
@@ -82,8 +90,12 @@ class Settings:
     random_state: int = 0
     solver_options: Mapping[str, Any] | None = None
 
-    def check(self, space: FeatureSpace, labels: tuple[Any, ...] | None) -> CheckedSettings:
+    def check(
+        self, space: FeatureSpace, labels: tuple[Any, ...] | None, *, data: pd.DataFrame | None = None
+    ) -> CheckedSettings:
         """Check everything against the space and the model's labels (None: a regressor), before any work starts.
+
+        A cost takes what it needs from the data here.
 
         Raises
         ------
@@ -91,13 +103,14 @@ class Settings:
             A label, cost, rule, solver, diversity, formulation or column that does not exist.
         InvalidTypeError, InvalidValueError
             A number out of range or not a number; a rule or target that does not fit.
-        MissingLibraryError
-            The solver asked for is not installed.
+        MissingLibraryError, MissingLicenceError
+            The solver asked for is not installed, or has no licence.
         """
-        cost = parse_cost(self.cost)
+        asked = parse_cost(self.cost)
+        cost = asked.fitted(space, data)
         cost.prices(space)  # refuses scales of columns that do not exist
         formulations = dict.fromkeys(name for names in FORMULATIONS.values() for name in names)
-        among("diversity", self.diversity, DIVERSITIES)
+        among("diversity", self.diversity, (*DIVERSITIES, "incumbents"))
         among("formulation", self.formulation, ("auto", *formulations))
         checked = {word.name: getattr(self, word.name) for word in fields(self)} | {
             "target": parse_target(self.target, labels),
@@ -111,7 +124,7 @@ class Settings:
             "threads": whole("threads", self.threads, least=1),
             "random_state": whole("random_state", self.random_state, least=0, most=2**31 - 1),
             "solver_options": _solver_options(self.solver_options),
-            "cost_name": self.cost if isinstance(self.cost, str) else repr(cost),
+            "cost_name": self.cost if isinstance(self.cost, str) else repr(asked),
         }
         del checked["constraints"]
         return CheckedSettings(**checked)
@@ -159,11 +172,11 @@ def _solver(name: Any) -> str:
         return "auto"
     if not isinstance(name, str) or name not in SOLVERS:
         raise UnknownNameError.among("explain", "solver", name, ["auto", *SOLVERS])
-    if not SOLVERS[name].is_installed:
-        why = SOLVERS[name].why_not.rstrip(".")
-        raise MissingLibraryError(
-            "explain", f"solver {name!r} to be installed", why, "Install it, or use solver='auto'."
-        )
+    solver = SOLVERS[name]
+    if not solver.is_licensed:
+        kind = MissingLicenceError if solver.is_installed else MissingLibraryError
+        wanted = f"solver {name!r} to be {'licensed' if solver.is_installed else 'installed'}"
+        raise kind("explain", wanted, solver.why_not.rstrip("."), "Mend that, or use solver='auto'.")
     return name
 
 

@@ -151,7 +151,8 @@ class StartSearch:
             rungs.append(np.array(ladder))
             costs.append(np.array([sum(price.of(move) for price in prices[feature.name]) for move in moves]))
         homes = [int(np.searchsorted(r, factual[name])) for r, name in zip(rungs, space.names, strict=True)]
-        return Ladders(tuple(space.names), tuple(rungs), tuple(costs), np.array(homes), additive=self.cost.additive)
+        joint = None if self.cost.additive else functools.partial(self.cost.objectives, space, factual)
+        return Ladders(tuple(space.names), tuple(rungs), tuple(costs), np.array(homes), joint)
 
     def _keeps_rules(self, factual: Mapping[str, float], point: Points) -> bool:
         if not self.rules:

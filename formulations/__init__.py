@@ -5,7 +5,7 @@ Each formulation is a block that states one thing; a recourse program is a few o
 
 from ceopt.formulations import predictors
 from ceopt.formulations.constraints import impose
-from ceopt.formulations.costs import l0, l1, l2, l2_squared, linf
+from ceopt.formulations.costs import l0, l1, l2, l2_squared, linf, mahalanobis
 from ceopt.formulations.factual import Factual
 from ceopt.formulations.own_columns import Columns
 from ceopt.formulations.predictors.embed import embed
@@ -24,5 +24,6 @@ __all__ = [
     "l2",
     "l2_squared",
     "linf",
+    "mahalanobis",
     "predictors",
 ]

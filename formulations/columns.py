@@ -22,15 +22,15 @@ __all__ = ["COLUMNWISE", "AbstractColumns", "Lookup"]
 #: Components of the block whose index begins with a column's name.
 COLUMNWISE: Final = tuple(
     """
-    x steps up down cut at_least level moved direction surely
+    x steps up down length cut at_least level moved direction surely
     ordered one_level on_grid move left_end right_end up_floor down_floor
-    moved_floor moved_up moved_down moved_claim most least one_direction greatest_of
+    moved_floor moved_up moved_down moved_claim most least one_direction length_of greatest_of
     """.split()
 )
 
 #: Variables of the block by domain; each is made when a formulation first asks for its index.
 _VARIABLES = {
-    "Reals": "x",
+    "Reals": "x length",
     "NonNegativeReals": "up down",
     "Integers": "steps",
     "Binary": "cut at_least level moved direction surely",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 import pyomo.environ as pyo
@@ -86,6 +86,7 @@ class Factual(AbstractColumns):
         for name, value in point.items():
             self.factual[name].fix(value)
         self.declare(point)
+        self._followers: list[tuple[Any, Callable[[list[float]], float], list[Any]]] = []
         self.changed = Lookup(self, _names, _changed)
         describe(self, _MANIFEST)
 
@@ -104,10 +105,21 @@ class Factual(AbstractColumns):
         return sum((2.0 if double and isinstance(c, Category) else 1.0) * c.changed() for c in moving)
 
     # ---- values ------------------------------------------------------------------------------------------------------
+    def follow(self, variable: Any, value: Callable[[list[float]], float], of: list[Any]) -> None:
+        """Let a cost's own variable take ``value`` of some expressions whenever the columns are placed.
+
+        ``value`` is a function that can be pickled with the model.
+        """
+        self._followers.append((variable, value, of))
+
     def place(self, point: Mapping[str, float]) -> None:
         """Set the variables to a point given in coordinates: a start for the solver."""
         for name, coordinate in self.coordinates.items():
             coordinate.place(point[name])
+        for variable, value, of in self._followers:
+            known = [pyo.value(expression, exception=False) for expression in of]
+            if None not in known:
+                variable.set_value(value(known), skip_validation=True)
 
     def decoded(self) -> dict[str, float]:
         """Return the coordinates that the variables' current values stand for, rebuilt from the integer decisions."""

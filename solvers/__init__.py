@@ -1,6 +1,8 @@
 """How a stated model is solved, exported and read back; knows nothing of counterfactuals."""
 
 from ceopt.solvers.compiled import CompiledModel, compile_model
+from ceopt.solvers.counting import Count, count
+from ceopt.solvers.distinct import Apart, Support
 from ceopt.solvers.export import write
 from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
 from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution, Status
@@ -9,15 +11,19 @@ from ceopt.solvers.registry import available
 from ceopt.solvers.run import solve
 
 __all__ = [
+    "Apart",
     "CompiledModel",
+    "Count",
     "Manifest",
     "Outcome",
     "ProblemClass",
     "Result",
     "Solution",
     "Status",
+    "Support",
     "available",
     "compile_model",
+    "count",
     "describe",
     "manifest_of",
     "model_summary",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
@@ -9,13 +10,18 @@ from typing import Any, final
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pyomo.common.collections import ComponentMap
 from pyomo.common.gc_manager import PauseGC
+from pyomo.core.staleflag import StaleFlagManager
 
+from ceopt.solvers.cones import Cone
+from ceopt.solvers.convexity import is_convex
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.problem import ProblemClass, Vector
-from ceopt.solvers.walk import Recorder, Row, Walker, refuse_foreign_components
+from ceopt.solvers.rows import Auxiliary, ConeRows, QuadraticRow, lower_triangle, resized
+from ceopt.solvers.second_order import cone_of
+from ceopt.solvers.walk import ConeEntries, Recorder, Row, Walker, refuse_foreign_components
 
 __all__ = ["CompiledModel", "compile_model"]
 
@@ -26,7 +32,9 @@ class CompiledModel:
 
     .. math::
         \min \text{ or } \max\; c_0 + c^\top x + \tfrac12 x^\top Q x \quad\text{s.t.}\quad
-        b^- \le A x \le b^+,\; l \le x \le u,\; x_k \in \mathbb{Z}\ (k \in I).
+        b^- \le A x \le b^+,\; l \le x \le u,\; x_k \in \mathbb{Z}\ (k \in I),
+
+    and quadratic rows :math:`b^- \le a^\top x + \tfrac12 x^\top Q x \le b^+` and cones :math:`G x + g \in K`.
 
     ============== ============ ==================================================================
     attribute      shape        meaning
@@ -35,7 +43,9 @@ class CompiledModel:
     row_lb, row_ub (m,)         :math:`b^-, b^+`, infinite where absent; a range is one row
     c, c0          (n,), ()     linear objective and its constant; zero without an objective
     Q              (n, n) csc   lower triangle of the Hessian, or None
-    lb, ub         (n,)         bounds; equal for data columns; NaN for data without a value
+    quadratics     list         the quadratic rows, as :class:`~ceopt.solvers.rows.QuadraticRow`
+    cones          list         the cones, as :class:`~ceopt.solvers.rows.ConeRows`
+    lb, ub         (n,)         bounds, whole for integers; equal for data columns; NaN for data without a value
     integer        (n,)         mask of the integer columns (data columns are fixed, so not among them)
     sense          ()           1 to minimise, -1 to maximise
     columns, rows  lists        the Pyomo VarData and ConstraintData
@@ -46,8 +56,8 @@ class CompiledModel:
     """
 
     __slots__ = (
-        "A", "Q", "_idle", "c", "c0", "columns", "contradiction", "data", "index", "integer", "lb", "row_lb", "row_ub",
-        "rows", "sense", "ub",
+        "A", "Q", "_idle", "c", "c0", "columns", "cones", "contradiction", "data", "index", "integer", "lb",
+        "quadratics", "row_lb", "row_ub", "rows", "sense", "ub",
     )  # fmt: skip
 
     def __init__(self, model: Any, data: Sequence[Any]) -> None:
@@ -73,6 +83,8 @@ class CompiledModel:
         self.row_lb = self.row_ub = self.lb = self.ub = self.c = np.zeros(0)
         self.integer = np.zeros(0, dtype=bool)
         self.data = np.arange(len(data), dtype=np.int32)
+        self.quadratics: list[QuadraticRow] = []
+        self.cones: list[ConeRows] = []
         self._add_columns(list(walker.recorder.var_map.values()), len(data))
         self._add_rows([row for row in rows if row is not None])
         n = len(self.columns)
@@ -81,9 +93,7 @@ class CompiledModel:
         if objective:
             self.c[list(objective.linear)] = list(objective.linear.values())
             if objective.quadratic:
-                i, j = np.array(list(objective.quadratic), dtype=np.int32).T
-                values = np.array(list(objective.quadratic.values())) * np.where(i == j, 2.0, 1.0)
-                self.Q = sp.csc_array((values, (i, j)), shape=(n, n))
+                self.Q = lower_triangle(objective.quadratic, n)
         present = model.component_data_objects(pyo.Var, active=True, descend_into=True)
         self._idle = [(v, self._nearest_zero(v)) for v in present if not v.fixed and v not in self.index]
 
@@ -91,7 +101,21 @@ class CompiledModel:
     @property
     def problem_class(self) -> ProblemClass:
         """What a solver must support."""
-        return ProblemClass.of(integer=bool(self.integer.any()), quadratic=self.Q is not None)
+        kinds = {cone.cone for cone in self.cones}
+        convex = is_convex(self.Q, self.sense) and all(cone_of(row, self.lb) is not None for row in self.quadratics)
+        return ProblemClass.of(
+            integer=bool(self.integer.any()),
+            quadratic=self.Q is not None,
+            convex=convex,
+            second_order=bool(self.quadratics) or not kinds.isdisjoint({Cone.SECOND_ORDER, Cone.ROTATED}),
+            semidefinite=Cone.SEMIDEFINITE in kinds,
+            exponential=Cone.EXPONENTIAL in kinds,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Numbers of linear rows, columns, quadratic rows and cones: what :meth:`append` changes."""
+        return *self.A.shape, len(self.quadratics), len(self.cones)
 
     # -- changing it ---------------------------------------------------------------------------------------------------
     def set_data(self, var: Any, values: Any) -> None:
@@ -140,12 +164,12 @@ class CompiledModel:
         self.lb[where] = self.ub[where] = numbers
 
     def append(self, constraint: Any) -> None:
-        """Add an active linear Constraint (scalar, indexed or one of its data) below the rows; new Vars become columns.
+        """Add an active Constraint (scalar, indexed or one of its data) below the rows; new Vars become columns.
 
         Raises
         ------
         UnsupportedProblemError
-            It is not linear.
+            It is neither linear nor quadratic nor a cone.
         """
         walker = Walker(Recorder(self.columns))
         members = list(constraint.values()) if constraint.is_indexed() else [constraint]
@@ -153,6 +177,45 @@ class CompiledModel:
         self._add_columns(list(walker.recorder.var_map.values())[len(self.columns) :], 0)
         self._idle = [(v, value) for v, value in self._idle if v not in self.index]
         self._add_rows([row for row in rows if row is not None])
+
+    def extended(
+        self,
+        *,
+        columns: Sequence[Auxiliary] = (),
+        lb: ArrayLike = (),
+        ub: ArrayLike = (),
+        A: Any = None,
+        row_lb: ArrayLike = (),
+        row_ub: ArrayLike = (),
+    ) -> CompiledModel:
+        """Return a program with further columns behind, without cost, and further linear rows below.
+
+        It shares nothing with this one that either changes; a solution of it begins with one of this program.
+
+        Parameters
+        ----------
+        columns, lb, ub
+            (k,) each.
+        A, row_lb, row_ub
+            (r, n + k) sparse, and its sides; None adds no rows.
+        """
+        other = copy.copy(self)
+        n = len(self.columns) + len(columns)
+        other.columns, other.rows = [*self.columns, *columns], list(self.rows)
+        other.lb, other.ub = np.concatenate([self.lb, lb]), np.concatenate([self.ub, ub])
+        whole = np.array([column.integer for column in columns], dtype=bool)
+        other.integer = np.concatenate([self.integer, whole])
+        other.c = np.concatenate([self.c, np.zeros(len(columns))])
+        other.A = resized(self.A, (self.A.shape[0], n))
+        other.Q = None if self.Q is None else sp.csc_array(resized(self.Q.tocsr(), (n, n)))
+        other.quadratics = [row.widened(n) for row in self.quadratics]
+        other.cones = [cone.widened(n) for cone in self.cones]
+        if A is not None:
+            other.A = sp.csr_array(sp.vstack([other.A, sp.csr_array(A)]))
+            other.A.sort_indices()
+            other.rows += [None] * A.shape[0]
+            other.row_lb, other.row_ub = np.concatenate([self.row_lb, row_lb]), np.concatenate([self.row_ub, row_ub])
+        return other
 
     # -- points --------------------------------------------------------------------------------------------------------
     def evaluate(self, x: ArrayLike) -> float:
@@ -164,28 +227,47 @@ class CompiledModel:
         return value
 
     def violation(self, x: ArrayLike) -> float:
-        """Return the greatest violation of a row, a bound or integrality at ``x``; inf for a NaN or a contradiction."""
+        """Return the greatest violation of a row, cone, bound or integer at ``x``; inf for NaN or a contradiction."""
         x = self._point(x)
         if self.contradiction is not None or not np.isfinite(x).all():
             return math.inf
         activity, off = self.A @ x, x[self.integer]
         parts = (self.row_lb - activity, activity - self.row_ub, self.lb - x, x - self.ub, np.abs(off - np.round(off)))
-        return max([0.0, *(float(part.max()) for part in parts if part.size)])
+        worst = [float(part.max()) for part in parts if part.size]
+        worst += [row.violation(x) for row in self.quadratics]
+        worst += [cone.violation(x) for cone in self.cones]
+        return max([0.0, *worst])
 
     def assignment(self, x: ArrayLike) -> list[tuple[Any, float]]:
         """Return (VarData, value) for every Var: integers exact, fixed columns at their bound, idle Vars near zero."""
-        values = np.where(self.lb == self.ub, self.lb, self._point(x)).tolist()
-        whole = self.integer.tolist()
-        for k in self.data.tolist():
-            whole[k] = self.columns[k].is_integer() and values[k].is_integer()
-        return [(v, round(a) if i else a) for v, a, i in zip(self.columns, values, whole, strict=True)] + self._idle
+        return [*zip(self.columns, self._numbers(x), strict=True), *self._idle]
 
     def load(self, x: ArrayLike) -> None:
         """Set the Vars of the model to ``x``; Vars that occur nowhere get the value nearest 0."""
-        for var, value in self.assignment(x):
+        # As Pyomo's solvers load an answer, but without a call of Var.set_value each, which is most of a re-solve's
+        # time, and without the pairs of assignment, which would set off a collection of a large model's garbage.
+        StaleFlagManager.mark_all_as_stale()
+        flag = StaleFlagManager.get_flag(0)
+        for var, value in zip(self.columns, self._numbers(x), strict=True):
+            var._value, var._stale = value, flag  # noqa: SLF001
+        for var, value in self._idle:
             var.set_value(value, skip_validation=True)
+        StaleFlagManager.mark_all_as_stale(delayed=True)
 
     # -- inside --------------------------------------------------------------------------------------------------------
+    def _numbers(self, x: ArrayLike) -> list[Any]:
+        """Return a Python number for each column: whole ones as int, fixed columns at their bound."""
+        values = np.where(self.lb == self.ub, self.lb, self._point(x))
+        numbers = values.astype(object)
+        whole = np.round(values[self.integer])
+        fits = np.abs(whole).max(initial=0.0) < 2.0**62
+        numbers[self.integer] = whole.astype(np.int64) if fits else [int(value) for value in whole.tolist()]
+        for k in self.data.tolist():
+            if self.columns[k].is_integer() and values[k].is_integer():
+                numbers[k] = int(values[k])
+        listed: list[Any] = numbers.tolist()
+        return listed
+
     def _point(self, x: ArrayLike) -> Vector:
         point = np.asarray(x, dtype=np.float64)
         if point.shape != (len(self.columns),):
@@ -211,15 +293,23 @@ class CompiledModel:
         self.integer = np.concatenate([self.integer, np.array(whole, dtype=bool)])
         self.c = np.concatenate([self.c, np.zeros(len(new))])
         n = len(self.columns)
-        self.A = _resized(self.A, (self.A.shape[0], n))
+        self.A = resized(self.A, (self.A.shape[0], n))
         if getattr(self, "Q", None) is not None:
-            self.Q = sp.csc_array(_resized(self.Q.tocsr(), (n, n)))
+            self.Q = sp.csc_array(resized(self.Q.tocsr(), (n, n)))
+        self.quadratics = [row.widened(n) for row in self.quadratics]
+        self.cones = [cone.widened(n) for cone in self.cones]
 
-    def _add_rows(self, rows: list[Row]) -> None:
-        for row in rows:
-            if row.is_broken_constant:
+    def _add_rows(self, walked: list[Row | ConeEntries]) -> None:
+        n, rows = len(self.columns), []
+        for row in walked:
+            if isinstance(row, ConeEntries):
+                self.cones.append(ConeRows.of(row, n))
+            elif row.is_broken_constant:
                 self.contradiction = f"constraint {row.constraint.name!r}"
-        rows = [row for row in rows if row.columns]
+            elif row.quadratic:
+                self.quadratics.append(QuadraticRow.of(row, n))
+            elif row.columns:
+                rows.append(row)
         indptr = np.cumsum([0, *(len(row.columns) for row in rows)], dtype=np.int32)
         indices = np.fromiter((k for row in rows for k in row.columns), dtype=np.int32, count=indptr[-1])
         values = np.fromiter((v for row in rows for v in row.values), dtype=np.float64, count=indptr[-1])
@@ -244,14 +334,17 @@ class CompiledModel:
             raise InvalidValueError(
                 "compile_model", "bounds that are numbers", f"Var {var.name!r} has NaN", "Set the bound."
             )
-        if low > high or (var.is_integer() and math.isfinite(low) and math.ceil(low - 1e-9) > high):
+        if var.is_integer():  # HiGHS 1.15.1 presolves better points away where such a bound is no whole number
+            low = float(math.ceil(low - 1e-9)) if math.isfinite(low) else low
+            high = float(math.floor(high + 1e-9)) if math.isfinite(high) else high
+        if low > high:
             self.contradiction = f"the bounds of Var {var.name!r}"
         return low, high
 
     def _nearest_zero(self, var: Any) -> float:
         low, high = self._bounds(var)
         value = min(max(0.0, low), high)
-        return (math.ceil(value) if value > 0 else math.floor(value)) if var.is_integer() else value
+        return int(value) if var.is_integer() else value
 
 
 def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
@@ -260,16 +353,17 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
     Parameters
     ----------
     model
-        Active linear Constraints and at most one active Objective, linear or quadratic.
+        Active Constraints, linear, quadratic or a cone of :mod:`ceopt.solvers.cones`, and at most one active
+        Objective, linear or quadratic.
     data
         Fixed Vars (indexed or scalar) that hold one instance, such as the factual row. They become columns with equal
         bounds, so that :meth:`CompiledModel.set_data` moves to another instance without recompiling. A product of data
-        with a variable is therefore not linear. All other fixed Vars are constants.
+        with a variable is therefore quadratic, and not convex. All other fixed Vars are constants.
 
     Raises
     ------
     UnsupportedProblemError
-        Several active objectives, a nonlinear row or objective, a component that is not linear algebra, or a Var that
+        Several active objectives, another nonlinear row or objective, a component that is not algebra, or a Var that
         belongs to no block of the model.
     InvalidValueError
         A coefficient or a bound is missing, NaN or infinite.
@@ -298,10 +392,3 @@ def _refuse_strays(model: Any, variables: Iterable[Any]) -> None:
 
 def _members(var: Any) -> list[Any]:
     return list(var.values()) if var.is_indexed() else [var]
-
-
-def _resized(matrix: sp.csr_array, shape: tuple[int, int]) -> sp.csr_array:
-    indptr: NDArray[np.int32] = np.concatenate(
-        [matrix.indptr, np.full(shape[0] - matrix.shape[0], matrix.nnz, np.int32)]
-    )
-    return sp.csr_array((matrix.data, matrix.indices, indptr), shape=shape)

@@ -15,6 +15,7 @@ __all__ = [
     "InvalidTypeError",
     "InvalidValueError",
     "MissingLibraryError",
+    "MissingLicenceError",
     "UnboundedFeatureError",
     "UnknownNameError",
     "UnreadableFileError",
@@ -76,6 +77,10 @@ class UnboundedFeatureError(CeoptError, ValueError):
 
 class MissingLibraryError(CeoptError, ImportError):
     """An optional library is not installed."""
+
+
+class MissingLicenceError(CeoptError, RuntimeError):
+    """A solver is installed, but its licence is missing or too small for this model."""
 
 
 class UnreadableFileError(CeoptError, ValueError):

@@ -1,4 +1,4 @@
-"""A model as an LP or MPS file with names that a person can read, and a table of where each name comes from."""
+"""A model as a file with names that a person can read, and a table of where each name comes from."""
 
 from __future__ import annotations
 
@@ -13,27 +13,44 @@ from pathlib import Path
 from typing import Any
 
 import pyomo.environ as pyo
-from pyomo.common.modeling import unique_component_name
 from pyomo.repn.plugins.lp_writer import LPWriter
 from pyomo.repn.plugins.mps import ProblemWriter_mps
 
+from ceopt.solvers.assembly import add
+from ceopt.solvers.cbf import cbf_text
+from ceopt.solvers.compiled import CompiledModel, compile_model
+from ceopt.solvers.convexity import is_convex
 from ceopt.solvers.errors import CeoptError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.export_cones import cones_as_quadratic_rows
+from ceopt.solvers.file_names import FileNames
 from ceopt.solvers.labels import ROW_MARKS, label_components
 from ceopt.solvers.manifest import described_block, feature_of, manifest_of
+from ceopt.solvers.second_order import cone_of, without_quadratics
 from ceopt.solvers.walk import refuse_foreign_components
 
 __all__ = ["write"]
 
 _CONSTANT = "ONE_VAR_CONSTANT"  # the column fixed at 1 that carries the objective's constant in Pyomo's files
 
+_Names = dict[str, dict[str, str]]
+
 
 def write(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a ConcreteModel as ``.lp`` or ``.mps``, and beside it ``path + ".names.json"``.
+    """Write a ConcreteModel as ``.lp``, ``.mps``, ``.cbf`` or ``.ptf``, and beside it ``path + ".names.json"``.
 
     The table maps each name of a column or row, exactly as it stands in the file, to ``component`` (full Pyomo name),
-    ``feature``, ``block`` and ``rule``, as the manifests of the blocks say (empty where they say nothing). A range row
-    is two rows in the file; the objective's constant is a column ``ONE_VAR_CONSTANT`` fixed at 1. Fixed Vars are
-    constants. The same model gives the same bytes.
+    ``feature``, ``block`` and ``rule``, as the manifests of the blocks say (empty where they say nothing). Fixed Vars
+    are constants. The same model gives the same bytes.
+
+    ============== ====================================================================================================
+    suffix         what it holds
+    ============== ====================================================================================================
+    .lp, .mps      linear and quadratic rows and costs, integers; a second-order cone as an equivalent quadratic row
+                   over non-negative heads, its affine entries as columns. A range is two rows; the objective's
+                   constant is a column ``ONE_VAR_CONSTANT`` fixed at 1. Other cones are refused.
+    .cbf           linear rows, all cones, integers; convex quadratics as cones. The names stand in comments.
+    .ptf           the same, in MOSEK's text format, which has names (needs the library, but no licence).
+    ============== ====================================================================================================
 
     Raises
     ------
@@ -41,30 +58,47 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
         Another suffix.
     UnsupportedProblemError
         Something that such a file cannot hold.
+    MissingLibraryError
+        A .ptf file, and MOSEK is not installed.
     """
     target = Path(path)
-    writer = _WRITERS.get(target.suffix.lower())
-    if writer is None:
-        raise UnknownNameError.among("write", "suffix", target.suffix, _WRITERS)
+    suffix = target.suffix.lower()
+    if suffix not in {*_WRITERS, *_CONIC_WRITERS}:
+        raise UnknownNameError.among("write", "suffix", target.suffix, [*_WRITERS, *_CONIC_WRITERS])
     refuse_foreign_components(model, "write")
-    with _objective_of(model) as objective:
-        components = list(_components(model))
-        labels = label_components(components)
-        try:
-            text = writer(model, lambda member: _label(member, labels))
-        except CeoptError:
-            raise
-        except (ValueError, TypeError, KeyError, RuntimeError, ArithmeticError, NotImplementedError) as error:
-            raise UnsupportedProblemError(
-                "write",
-                f"a model that {target.suffix} can hold",
-                str(error).strip().rstrip("."),
-                "Restate that component.",
-            ) from error
-        names = _names(components, labels, objective, set(text.replace(":", " ").split()))
+    text, names = _algebraic(model, suffix) if suffix in _WRITERS else _conic(model, suffix)
     target.write_bytes(text.encode("ascii", "replace"))
     table = json.dumps(names, indent=1, ensure_ascii=False) + "\n"
     target.with_name(target.name + ".names.json").write_bytes(table.encode())
+
+
+# -- LP and MPS: Pyomo's writers over the model ------------------------------------------------------------------------
+def _algebraic(model: Any, suffix: str) -> tuple[str, _Names]:
+    """Return the text of an LP or MPS file, and what its names mean."""
+    with _objective_of(model) as objective, cones_as_quadratic_rows(model, suffix) as origin:
+        components = list(_components(model))
+        labels = label_components(components)
+        try:
+            text = _WRITERS[suffix](model, lambda member: _label(member, labels))
+        except CeoptError:
+            raise
+        except (ValueError, TypeError, KeyError, RuntimeError, ArithmeticError, NotImplementedError) as error:
+            compile_model(model)  # says which component it is, where it is one that no solver here takes
+            raise UnsupportedProblemError(
+                "write",
+                f"a model that {suffix} can hold",
+                str(error).strip().rstrip("."),
+                "Restate that component.",
+            ) from error
+        used = set(text.replace(":", " ").split())
+        names: _Names = {}
+        for member in components:
+            label = labels[id(member)]
+            is_row = member.ctype is pyo.Constraint
+            forms = [f"{mark}{label}_" for mark in ROW_MARKS] if is_row else [label]
+            names |= {form: _origin(origin.get(id(member), member)) for form in forms if form in used}
+        names |= {form: _origin(objective) for form in (_CONSTANT, f"c_e_{_CONSTANT}") if form in used}
+    return text, names
 
 
 def _label(member: Any, labels: dict[int, str]) -> str:
@@ -92,7 +126,25 @@ def _write_mps(model: Any, labeler: Callable[[Any], str]) -> str:
             ProblemWriter_mps()(model, str(path), lambda _feature: True, {"labeler": labeler})
         finally:
             log.disabled = was
-        return path.read_text(encoding="utf-8")
+        return _with_all_columns(path.read_text(encoding="utf-8"))
+
+
+def _with_all_columns(text: str) -> str:
+    """Add the columns that stand in products alone: Pyomo leaves them out, and Gurobi and MOSEK refuse the file."""
+    lines, sections = text.splitlines(), {"COLUMNS": [""], "QUADOBJ": [""], "QCMATRIX": [""]}
+    heading = ""
+    for line in lines:
+        if not line.startswith((" ", "*")):
+            heading = line.split()[0]
+        elif heading in sections:
+            sections[heading] += line.split()[:-1]
+    listed = {*sections["COLUMNS"]}
+    missing = dict.fromkeys(name for name in sections["QUADOBJ"] + sections["QCMATRIX"] if name not in listed)
+    if not missing:
+        return text
+    objective = next(line.split()[1] for line in lines if line.startswith(" N "))
+    at = lines.index("RHS")
+    return "\n".join([*lines[:at], *(f"     {name} {objective} 0" for name in missing), *lines[at:]]) + "\n"
 
 
 _WRITERS: dict[str, Callable[[Any, Callable[[Any], str]], str]] = {".lp": _write_lp, ".mps": _write_mps}
@@ -105,12 +157,11 @@ def _objective_of(model: Any) -> Iterator[Any]:
     if objective is not None:
         yield objective
         return
-    name = unique_component_name(model, "feasibility")
-    model.add_component(name, pyo.Objective(expr=0.0))
+    objective = add(model, "feasibility", pyo.Objective(expr=0.0))
     try:
-        yield model.component(name)
+        yield objective
     finally:
-        model.del_component(name)
+        model.del_component(objective)
 
 
 def _components(model: Any) -> Iterator[Any]:
@@ -120,21 +171,39 @@ def _components(model: Any) -> Iterator[Any]:
     yield from model.component_data_objects(pyo.Objective, active=True)
 
 
-def _names(components: list[Any], labels: dict[int, str], objective: Any, used: set[str]) -> dict[str, dict[str, str]]:
-    names = {}
-    for member in components:
-        label = labels[id(member)]
-        is_row = member.ctype is pyo.Constraint
-        forms = [f"{mark}{label}_" for mark in ROW_MARKS] if is_row else [label]
-        for form in forms:
-            if form in used:
-                names[form] = _origin(member)
-    for form in (_CONSTANT, f"c_e_{_CONSTANT}"):
-        if form in used:
-            names[form] = _origin(objective)
-    return names
+# -- CBF and PTF: the compiled arrays ----------------------------------------------------------------------------------
+def _conic(model: Any, suffix: str) -> tuple[str, _Names]:
+    """Return the text of a CBF or PTF file, and what its names mean."""
+    compiled = compile_model(model)
+    objective: Any = next(model.component_data_objects(pyo.Objective, active=True), None)
+    bent = [row.constraint for row in compiled.quadratics if cone_of(row, compiled.lb) is None]
+    if bent or not is_convex(compiled.Q, compiled.sense):
+        culprit = bent[0] if bent else objective
+        raise UnsupportedProblemError(
+            "write",
+            f"convex quadratics in a file that ends in {suffix}",
+            f"{culprit.ctype.__name__.lower()} {culprit.name!r} is not convex",
+            "Write the model as .lp or .mps.",
+        )
+    program = without_quadratics(compiled)
+    names = FileNames.of(program, objective)
+    text = _CONIC_WRITERS[suffix](program, names)
+    members = [*program.columns, *program.rows, *(cone.constraint for cone in program.cones), objective]
+    labels = [*names.columns, *names.rows, *names.cones, names.objective]
+    homes = [member if hasattr(member, "parent_component") else objective for member in members]
+    return text, {label: _origin(home) for label, home in zip(labels, homes, strict=True) if home is not None}
 
 
+def _write_ptf(program: CompiledModel, names: FileNames) -> str:
+    from ceopt.solvers.mosek_task import ptf_text
+
+    return ptf_text(program, names)
+
+
+_CONIC_WRITERS: dict[str, Callable[[CompiledModel, FileNames], str]] = {".cbf": cbf_text, ".ptf": _write_ptf}
+
+
+# -- the table of names ------------------------------------------------------------------------------------------------
 def _origin(member: Any) -> dict[str, str]:
     block = described_block(member)
     manifest = None if block is None else manifest_of(block)

@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyomo.environ as pyo
@@ -29,11 +29,19 @@ _NUMBER_LIKE = re.compile(r"^([0-9.]|[eE]([0-9eE+-]|$))")
 _READ_FROM_A_FILE = re.compile(r"^\w+\(\w*\)$", re.ASCII)
 
 
-def label_components(components: Iterable[Any]) -> dict[int, str]:
+def label_components(components: Iterable[Any], row_marks: Sequence[str] = ROW_MARKS) -> dict[int, str]:
     """Return ``id(component data) -> label`` for Vars, Constraints and Objectives.
 
     A label is the component's local name and its index, ``leaf(3_12)``. Components that would share one bear their
     block's path in front, ``second_leaf(3_12)``, and a number behind if they still do.
+
+    Parameters
+    ----------
+    components
+        In the order in which they get their names.
+    row_marks
+        What the file's writer may put before a row's name; none of the names it makes is that of another component.
+        Empty where rows are written under their labels.
     """
     members = list(components)
     plain = [_plain(member) for member in members]
@@ -46,10 +54,10 @@ def label_components(components: Iterable[Any]) -> dict[int, str]:
     for member, label in zip(members, plain, strict=True):
         full = _path(member) + label if id(member.parent_component()) in shared else label
         candidate, number = legal(full, member.name), 1
-        while not taken.isdisjoint(_forms(candidate, member)):
+        while not taken.isdisjoint(_forms(candidate, member, row_marks)):
             number += 1
             candidate = legal(f"{full}_{number}", f"{member.name}_{number}")
-        taken.update(_forms(candidate, member))
+        taken.update(_forms(candidate, member, row_marks))
         labels[id(member)] = candidate
     return labels
 
@@ -79,9 +87,9 @@ def _path(member: Any) -> str:
     return "" if block.parent_block() is None else _ascii(block.name).strip("_") + "_"
 
 
-def _forms(label: str, member: Any) -> list[str]:
+def _forms(label: str, member: Any, row_marks: Sequence[str]) -> list[str]:
     """Return the names that the label becomes in a file, as readers that ignore case see them."""
-    marks = ROW_MARKS if member.ctype is pyo.Constraint else ()
+    marks = row_marks if member.ctype is pyo.Constraint else ()
     return [f"{mark}{label}_".lower() for mark in marks] or [label.lower()]
 
 

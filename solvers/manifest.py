@@ -9,6 +9,7 @@ from typing import Any, final
 import pandas as pd
 import pyomo.environ as pyo
 
+from ceopt.solvers.cones import ConeMargin
 from ceopt.solvers.errors import InvalidTypeError
 
 __all__ = ["Manifest", "describe", "described_block", "feature_of", "manifest_of", "model_summary"]
@@ -79,8 +80,8 @@ def feature_of(component: Any) -> str:
 def model_summary(model: Any) -> pd.DataFrame:
     """Return one row per block with a manifest, and one for what stands outside any.
 
-    Columns: block, title, variables, binaries, rows, formula, reference, rule. Counts are of active components of the
-    block that lie in no nested block with a manifest of its own; fixed Vars are data and are not counted.
+    Columns: block, title, variables, binaries, rows, cones, formula, reference, rule. Counts are of active components
+    of the block that lie in no nested block with a manifest of its own; fixed Vars are data and are not counted.
     """
     counts: dict[int, list[int]] = {}
     described: dict[int, Any] = {}
@@ -89,16 +90,17 @@ def model_summary(model: Any) -> pd.DataFrame:
         key = id(home) if home is not None else 0
         if home is not None:
             described[key] = home
-        count = counts.setdefault(key, [0, 0, 0])
+        count = counts.setdefault(key, [0, 0, 0, 0])
         for var in block.component_data_objects(pyo.Var, descend_into=False):
             count[0] += not var.fixed
             count[1] += not var.fixed and var.is_binary()
-        count[2] += sum(1 for _ in block.component_data_objects(pyo.Constraint, active=True, descend_into=False))
+        for constraint in block.component_data_objects(pyo.Constraint, active=True, descend_into=False):
+            count[3 if isinstance(constraint.body, ConeMargin) else 2] += 1
     rows = []
-    for key, (variables, binaries, lines) in counts.items():
+    for key, (variables, binaries, lines, cones) in counts.items():
         block = described.get(key)
         manifest = Manifest(title="outside any described block", formula="") if block is None else manifest_of(block)
-        if manifest is None or (block is None and not variables + lines):
+        if manifest is None or (block is None and not variables + lines + cones):
             continue
         rows.append(
             {
@@ -107,12 +109,13 @@ def model_summary(model: Any) -> pd.DataFrame:
                 "variables": variables,
                 "binaries": binaries,
                 "rows": lines,
+                "cones": cones,
                 "formula": manifest.formula,
                 "reference": manifest.reference,
                 "rule": manifest.rule,
             }
         )
-    columns = ["block", "title", "variables", "binaries", "rows", "formula", "reference", "rule"]
+    columns = ["block", "title", "variables", "binaries", "rows", "cones", "formula", "reference", "rule"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -11,24 +11,55 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Outcome", "ProblemClass", "Result", "Solution", "Status", "relative_gap_of"]
+__all__ = ["Certificate", "Outcome", "ProblemClass", "Result", "Solution", "Status", "relative_gap_of"]
 
 Vector = NDArray[np.float64]
 
 
 class ProblemClass(StrEnum):
-    """What a program contains: integers or not, a linear or a convex quadratic objective; rows are linear."""
+    """What a program contains; each class includes those that its parts alone would make."""
 
     LP = "LP"
     MILP = "MILP"
     QP = "QP"
+    """Linear rows, a convex quadratic objective."""
     MIQP = "MIQP"
+    SOCP = "SOCP"
+    """Second-order cones or convex quadratic rows."""
+    MISOCP = "MISOCP"
+    SDP = "SDP"
+    """Semidefinite cones, with any others."""
+    EXP = "EXP"
+    """Exponential cones, with second-order ones."""
+    NONCONVEX = "nonconvex QCQP"
+    """A quadratic that is not convex, with integers or without, and second-order cones."""
+    MISDP = "MISDP"
+    MIEXP = "MIEXP"
+    NONCONVEX_CONIC = "nonconvex conic program"
+    """Semidefinite or exponential cones beside a quadratic that is not convex; nobody solves it."""
 
     @classmethod
-    def of(cls, *, integer: bool, quadratic: bool) -> ProblemClass:
-        """Return the class of a program with linear rows."""
-        if quadratic:
-            return cls.MIQP if integer else cls.QP
+    def of(
+        cls,
+        *,
+        integer: bool,
+        quadratic: bool,
+        convex: bool = True,
+        second_order: bool = False,
+        semidefinite: bool = False,
+        exponential: bool = False,
+    ) -> ProblemClass:
+        """Return the class of a program with these parts."""
+        if not convex:
+            return cls.NONCONVEX_CONIC if semidefinite or exponential else cls.NONCONVEX
+        for present, alone, with_integers in (
+            (semidefinite, cls.SDP, cls.MISDP),
+            (exponential, cls.EXP, cls.MIEXP),
+            (second_order, cls.SOCP, cls.MISOCP),
+            (quadratic, cls.QP, cls.MIQP),
+        ):
+            if present:
+                return with_integers if integer else alone
         return cls.MILP if integer else cls.LP
 
 
@@ -60,6 +91,33 @@ def relative_gap_of(objective: float | None, bound: float | None) -> float | Non
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """How well a primal and a dual solution prove each other, recomputed from the program's numbers.
+
+    Parameters
+    ----------
+    primal, dual
+        Greatest residual of the rows and cones, and of stationarity and the dual cones, each relative to the size of
+        what is added up there.
+    complementarity
+        Product of primal slack and dual solution, relative to the objective.
+    gap
+        ``|primal - dual objective| / max(1, |primal objective|)``.
+    """
+
+    primal: float
+    dual: float
+    complementarity: float
+    gap: float
+
+    @property
+    def worst(self) -> float:
+        """The greatest of the four."""
+        return max(self.primal, self.dual, self.complementarity, self.gap)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """One run of a session, in arrays over the compiled columns.
 
@@ -76,9 +134,13 @@ class Outcome:
     run_time
         Seconds inside the solver.
     violation
-        Greatest violation of rows, bounds and integrality by ``x``, in the units of the row.
+        Greatest violation of rows, cones, bounds and integrality by ``x``, in the units of the row.
     message
         One sentence, or empty.
+    pool
+        Further feasible points that the solver kept, shape (columns,) each, in no order.
+    certificate
+        Residuals of primal and dual, recomputed; None where the solver gives no dual solution.
     """
 
     status: Status
@@ -89,6 +151,8 @@ class Outcome:
     run_time: float = 0.0
     violation: float = 0.0
     message: str = ""
+    pool: tuple[Vector, ...] = ()
+    certificate: Certificate | None = None
 
     @property
     def gap(self) -> float | None:
@@ -108,13 +172,16 @@ class Solution(Mapping[str, float]):
     objective: float
     x: Vector = field(repr=False)
     compiled: Any = field(repr=False)
+    _named: dict[str, float] = field(init=False, repr=False, default_factory=dict)
 
     def load(self) -> None:
         """Set the values of the model's Vars to this point."""
         self.compiled.load(self.x)
 
     def _values(self) -> dict[str, float]:
-        return {v.name: value for v, value in self.compiled.assignment(self.x)}
+        if not self._named:  # names cost more than the solve of a small program: only for who asks
+            self._named.update((v.name, value) for v, value in self.compiled.assignment(self.x))
+        return self._named
 
     def __getitem__(self, name: str) -> float:
         return self._values()[name]
@@ -123,7 +190,7 @@ class Solution(Mapping[str, float]):
         return iter(self._values())
 
     def __len__(self) -> int:
-        return len(self.compiled.assignment(self.x))
+        return len(self._values())
 
 
 @final
@@ -147,6 +214,10 @@ class Result:
         One sentence about the stop, or empty.
     incumbents
         ``(seconds, objective)`` of the improving points met on the way.
+    complete
+        False where fewer solutions than asked for came back for another reason than proof that there are no more.
+    certificate
+        Residuals of primal and dual; None where the solver gives no dual solution.
     """
 
     status: Status
@@ -158,6 +229,8 @@ class Result:
     version: str
     message: str = ""
     incumbents: tuple[tuple[float, float], ...] = ()
+    complete: bool = True
+    certificate: Certificate | None = None
 
     @property
     def gap(self) -> float | None:

@@ -6,14 +6,25 @@ import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import pandas as pd
 
-from ceopt.solvers.errors import MissingLibraryError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.problem import ProblemClass
+from ceopt.solvers.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    MissingLibraryError,
+    MissingLicenceError,
+    UnknownNameError,
+    UnsupportedProblemError,
+)
+from ceopt.solvers.licence import Licence
+from ceopt.solvers.problem import ProblemClass as Class
 
-__all__ = ["SOLVERS", "Solver", "available", "choose"]
+if TYPE_CHECKING:
+    from ceopt.solvers.compiled import CompiledModel
+
+__all__ = ["SOLVERS", "Solver", "available", "choose", "register", "unregister"]
 
 
 @final
@@ -30,20 +41,38 @@ class Solver:
     extra
         The extra of ceopt that installs it; empty for a default dependency.
     supports
-        The problem classes that it solves.
+        The problem classes that it solves itself.
+    by_cuts
+        Further classes, whose cones it gets as tangent cuts.
     session
-        Imports the adapter and returns its session class.
+        Imports the adapter and returns its session class for a problem class.
+    licence
+        Looks for a licence; None for an open solver.
     exact
         Options under which integers are as whole as the solver can make them; slower, for where 1e-6 is too coarse.
+    pool
+        Whether it enumerates the n best itself; else rows are added.
+    takes_start
+        Whether a start is used.
+    streams
+        Whether incumbents are reported as they come.
+    certifies
+        Whether a certificate, recomputed from numbers, comes with an optimum.
     """
 
     name: str
     library: str
     distribution: str
     extra: str
-    supports: frozenset[ProblemClass]
-    session: Callable[[], Any]
+    supports: frozenset[Class]
+    session: Callable[[Class], Any]
+    by_cuts: frozenset[Class] = frozenset()
+    licence: Callable[[], Licence] | None = None
     exact: Mapping[str, Any] = field(default_factory=dict)
+    pool: bool = False
+    takes_start: bool = False
+    streams: bool = False
+    certifies: bool = False
 
     @property
     def is_installed(self) -> bool:
@@ -59,80 +88,290 @@ class Solver:
             return ""
 
     @property
+    def classes(self) -> frozenset[Class]:
+        """Every class that it solves, itself or by cuts."""
+        return self.supports | self.by_cuts
+
+    @property
+    def is_licensed(self) -> bool:
+        """Whether it is installed and may solve, up to its licence's size."""
+        return self.is_installed and not self.found_licence.why_not
+
+    @property
+    def found_licence(self) -> Licence:
+        """The licence as it was found; that of an open solver has no limits."""
+        return Licence() if self.licence is None else self.licence()
+
+    @property
     def why_not(self) -> str:
         """One sentence on why it cannot be used; empty where it can."""
         if self.is_installed:
-            return ""
+            return self.found_licence.why_not
         package = f"ceopt[{self.extra}]" if self.extra else self.distribution
         return f"{self.library} is not installed: pip install {package}."
 
+    def refusal(self, compiled: CompiledModel) -> str:
+        """Return one sentence on why it, installed, cannot solve this model; empty where it can."""
+        found = self.found_licence
+        return found.why_not or found.refusal(compiled)
 
-def _highs() -> Any:
-    from ceopt.solvers.highs import HighsSession
 
-    return HighsSession
+_LINEAR = frozenset({Class.LP, Class.MILP})
+_CONVEX = frozenset({Class.LP, Class.QP, Class.SOCP, Class.SDP, Class.EXP})
+_QUADRATIC = _LINEAR | {Class.QP, Class.MIQP, Class.SOCP, Class.MISOCP}
 
 
-SOLVERS: Mapping[str, Solver] = {
-    "highs": Solver(
-        name="highs",
-        library="highspy",
-        distribution="highspy",
-        extra="",
-        supports=frozenset({ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP}),
-        session=_highs,
-        exact={"mip_feasibility_tolerance": 1e-9},
+def _highs(needed: Class) -> Any:
+    if needed in {Class.LP, Class.MILP, Class.QP}:
+        from ceopt.solvers.highs import HighsSession
+
+        return HighsSession
+    from ceopt.solvers.tangents import TangentSession
+
+    return TangentSession
+
+
+def _clarabel(_needed: Class) -> Any:
+    from ceopt.solvers.clarabel import ClarabelSession
+
+    return ClarabelSession
+
+
+def _scip(_needed: Class) -> Any:
+    from ceopt.solvers.scip import ScipSession
+
+    return ScipSession
+
+
+def _gurobi(_needed: Class) -> Any:
+    from ceopt.solvers.gurobi import GurobiSession
+
+    return GurobiSession
+
+
+def _gurobi_licence() -> Licence:
+    from ceopt.solvers.gurobi import licence
+
+    return licence()
+
+
+def _scs(_needed: Class) -> Any:
+    from ceopt.solvers.scs import ScsSession
+
+    return ScsSession
+
+
+def _mosek(_needed: Class) -> Any:
+    from ceopt.solvers.mosek import MosekSession
+
+    return MosekSession
+
+
+def _mosek_licence() -> Licence:
+    from ceopt.solvers.mosek import licence
+
+    return licence()
+
+
+_SOLVERS = {
+    solver.name: solver
+    for solver in (
+        Solver(
+            name="highs",
+            library="highspy",
+            distribution="highspy",
+            extra="",
+            supports=_LINEAR | {Class.QP},
+            by_cuts=frozenset({Class.MIQP, Class.SOCP, Class.MISOCP}),
+            session=_highs,
+            exact={"mip_feasibility_tolerance": 1e-9},
+            takes_start=True,
+            streams=True,
+        ),
+        Solver(
+            name="clarabel",
+            library="clarabel",
+            distribution="clarabel",
+            extra="",
+            supports=_CONVEX,
+            session=_clarabel,
+            certifies=True,
+        ),
+        Solver(
+            name="scip",
+            library="pyscipopt",
+            distribution="pyscipopt",
+            extra="scip",
+            supports=_QUADRATIC | {Class.NONCONVEX},
+            session=_scip,
+            exact={"numerics/feastol": 1e-9},
+            takes_start=True,
+            streams=True,
+        ),
+        Solver(
+            name="gurobi",
+            library="gurobipy",
+            distribution="gurobipy",
+            extra="gurobi",
+            supports=_QUADRATIC | {Class.NONCONVEX},
+            session=_gurobi,
+            licence=_gurobi_licence,
+            exact={"IntFeasTol": 1e-9, "FeasibilityTol": 1e-9},
+            pool=True,
+            takes_start=True,
+            streams=True,
+        ),
+        Solver(
+            name="scs",
+            library="scs",
+            distribution="scs",
+            extra="scs",
+            supports=_CONVEX,
+            session=_scs,
+            certifies=True,
+        ),
+        Solver(
+            name="mosek",
+            library="mosek",
+            distribution="mosek",
+            extra="mosek",
+            supports=_QUADRATIC | _CONVEX | {Class.MIEXP},
+            session=_mosek,
+            licence=_mosek_licence,
+            takes_start=True,
+        ),
     )
 }
+_OWN = frozenset(_SOLVERS)
+
+SOLVERS: Mapping[str, Solver] = _SOLVERS
 """Solvers by name, the preferred first."""
 
 
-def choose(name: str, needed: ProblemClass) -> Solver:
-    """Return the solver called ``name``, or for "auto" the first that is installed and supports ``needed``.
+def register(solver: Solver) -> None:
+    """Add a solver, behind those that are there: ``solve(model, name)``, "auto" and :func:`available` then know it.
+
+    Raises
+    ------
+    InvalidValueError
+        There is a solver of that name already, the name is no name, or it solves no class.
+    InvalidTypeError
+        It is no :class:`Solver`.
+
+    Examples
+    --------
+    See ``docs/adding_a_solver.md``.
+    """
+    if not isinstance(solver, Solver):
+        raise InvalidTypeError("register", "a Solver", f"it got {solver!r}", "See docs/adding_a_solver.md.")
+    if solver.name in {*_SOLVERS, "auto"} or not solver.name:
+        raise InvalidValueError(
+            "register", "a new name", f"name is {solver.name!r}", f"Names that are taken: auto, {', '.join(_SOLVERS)}."
+        )
+    strange = [c for c in solver.classes if not isinstance(c, Class)]
+    if strange or not solver.classes:
+        found = f"{solver.name!r} supports {strange or 'none'}"
+        raise InvalidValueError("register", "problem classes", found, f"Choose from: {', '.join(Class)}.")
+    _SOLVERS[solver.name] = solver
+
+
+def unregister(name: str) -> None:
+    """Take a solver away that :func:`register` added.
+
+    Raises
+    ------
+    UnknownNameError
+        Nobody registered a solver of that name; those of ceopt itself stay.
+    """
+    added = [known for known in _SOLVERS if known not in _OWN]
+    if name not in added:
+        raise UnknownNameError.among("unregister", "registered solver", name, added or ["(none)"])
+    del _SOLVERS[name]
+
+
+def choose(name: str, compiled: CompiledModel) -> Solver:
+    """Return the solver called ``name``, or for "auto" the first that is installed, licensed and able.
+
+    One that takes the program's cones itself goes before one that gets them as cuts.
 
     Raises
     ------
     UnknownNameError
         There is no such solver.
     UnsupportedProblemError
-        It, or every solver, does not solve this class.
-    MissingLibraryError
-        Its library is not installed.
+        It, or every solver, does not solve this class; the message names who does.
+    MissingLibraryError, MissingLicenceError
+        Its library is not installed, its licence is missing or too small; or that of every solver of this class.
     """
     if name != "auto" and name not in SOLVERS:
         raise UnknownNameError.among("solve", "solver", name, ["auto", *SOLVERS])
+    needed = compiled.problem_class
     able = [solver for solver in SOLVERS.values() if needed in solver.supports]
+    able += [solver for solver in SOLVERS.values() if needed in solver.by_cuts]
     wanted = able if name == "auto" else [SOLVERS[name]]
-    if not wanted or needed not in wanted[0].supports:
-        who = "solve" if name == "auto" else f"solver {name!r}"
-        classes = sorted({c for solver in (wanted or SOLVERS.values()) for c in solver.supports})
-        then = f"Use {', '.join(s.name for s in able)}." if able else _ADVICE.get(needed, "Restate the model.")
-        raise UnsupportedProblemError(who, f"a model of class {', '.join(classes)}", f"this one is {needed}", then)
+    if not wanted or needed not in wanted[0].classes:
+        who = "solve" if name == "auto" else f"Solver {name!r}"
+        classes = ", ".join(c for c in Class if any(c in s.classes for s in wanted or SOLVERS.values()))
+        raise UnsupportedProblemError(
+            who, f"a model of class {classes}", f"this one is {needed}", _who_could(able, needed, compiled)
+        )
     for solver in wanted:
-        if solver.is_installed:
+        if solver.is_installed and not solver.refusal(compiled):
             return solver
-    raise MissingLibraryError("solve", "a solver that is installed", wanted[0].why_not.rstrip("."), "Install it.")
+    best = wanted[0]
+    others = _who_could([solver for solver in able if solver is not best], needed, compiled)
+    if not best.is_installed:
+        raise MissingLibraryError("solve", "a solver that is installed", best.why_not.rstrip("."), others)
+    why = best.refusal(compiled).rstrip(".")
+    raise MissingLicenceError("solve", f"a licence for {best.name!r} that takes this model", why, others)
+
+
+def _who_could(able: list[Solver], needed: Class, compiled: CompiledModel) -> str:
+    """Return what to do, naming who solves this class and can be used here, else who would have to be installed."""
+    ready = [s.name for s in able if s.is_installed and not s.refusal(compiled)]
+    if ready:
+        return f"Use solver {' or '.join(map(repr, ready))}, or 'auto'."
+    if able:
+        why = able[0].why_not or able[0].refusal(compiled)
+        return f"Solvers for {needed} are {', '.join(s.name for s in able)}: {why}"
+    return _ADVICE.get(needed, "Restate the model.")
 
 
 _ADVICE = {
-    ProblemClass.MIQP: "A quadratic cost beside whole numbers or levels is one: state a linear cost (l1, linf, l0), or "
-    "hand the model to SCIP or Gurobi through Pyomo."
+    Class.MISDP: "No solver here takes integers beside semidefinite cones: enumerate the integers, or relax them.",
+    Class.NONCONVEX_CONIC: "No solver here takes a nonconvex quadratic beside semidefinite or exponential cones: "
+    "restate the quadratic.",
+    Class.MIEXP: "Enumerate the integers, or replace the exponential by pieces.",
 }
+
+#: The classes that ``available`` speaks of; nonconvex ones and integers beside exponentials have columns of their own.
+_LISTED = (Class.LP, Class.MILP, Class.QP, Class.MIQP, Class.SOCP, Class.MISOCP, Class.SDP, Class.EXP)
 
 
 def available() -> pd.DataFrame:
-    """Return one row per solver: solver, installed, version, licensed, supports, why_not."""
+    """Return one row per solver.
+
+    Columns: solver, installed, version, licensed, supports (classes), why_not, by_cuts (of the classes, those whose
+    cones it gets as tangent cuts), nonconvex (takes nonconvex quadratics), pool (finds the n best itself), start,
+    incumbents (takes starts; streams what it meets), certificate (comes with an optimum), limits (of its licence).
+    """
     return pd.DataFrame(
         [
             {
                 "solver": solver.name,
                 "installed": solver.is_installed,
                 "version": solver.version,
-                "licensed": solver.is_installed,
-                "supports": ", ".join(c for c in ProblemClass if c in solver.supports),
+                "licensed": solver.is_licensed,
+                "supports": ", ".join(c for c in _LISTED if c in solver.classes),
                 "why_not": solver.why_not,
+                "by_cuts": ", ".join(c for c in _LISTED if c in solver.by_cuts),
+                "nonconvex": Class.NONCONVEX in solver.supports,
+                "pool": solver.pool,
+                "start": solver.takes_start,
+                "incumbents": solver.streams,
+                "certificate": solver.certifies,
+                "limits": solver.found_licence.limits if solver.is_installed else "",
             }
             for solver in SOLVERS.values()
-        ],
-        columns=["solver", "installed", "version", "licensed", "supports", "why_not"],
+        ]
     )

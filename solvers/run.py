@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ceopt.solvers.compiled import compile_model
-from ceopt.solvers.problem import Result, Solution
+import numpy as np
+
+from ceopt.solvers.arguments import require_count, require_number
+from ceopt.solvers.barring import AbstractRule, Distances, NoGoods
+from ceopt.solvers.compiled import CompiledModel, compile_model
+from ceopt.solvers.distinct import Distinct, rule_of
+from ceopt.solvers.pool import Pool, pool_of, ranking_of
+from ceopt.solvers.problem import Result, Solution, Status
 from ceopt.solvers.registry import choose
+from ceopt.solvers.runner import Runner
 
 __all__ = ["solve"]
 
@@ -17,6 +25,10 @@ def solve(
     model: Any,
     solver: str = "auto",
     *,
+    pool: int = 1,
+    distinct: Distinct = "decisions",
+    start: bool = False,
+    on_incumbent: Callable[[float, float], None] | None = None,
     time_limit_s: float | None = None,
     relative_gap: float = 1e-6,
     threads: int = 1,
@@ -28,13 +40,34 @@ def solve(
     Parameters
     ----------
     model
-        Linear Constraints and at most one linear or quadratic Objective.
+        Constraints that are linear, quadratic or a cone of :mod:`ceopt.solvers.cones`, and at most one linear or
+        quadratic Objective.
     solver
         A name of :func:`available`, or "auto": the first that is installed and solves this class.
+    pool
+        Solutions wanted, at least 1.
+    distinct
+        How they must differ:
+
+        ``"decisions"``
+            The exact n best: each is optimal among those whose integer Vars differ from all better ones. A program
+            without free integers has one solution.
+        ``Support(variables)``
+            The same over some integer Vars, such as change indicators.
+        ``Apart(variables, least, norm="l1")``
+            Each is optimal among those at least this far from all earlier ones.
+        ``"incumbents"``
+            The best of what the solver met on its way, checked against the program; nothing is claimed of any but the
+            first.
+    start
+        Begin from the values that the model's Vars hold now, if the solver takes starts; Vars without one are left to
+        the solver, and a start that it cannot complete is ignored.
+    on_incumbent
+        Called with (seconds, objective) for each improving solution in the search for the best, if the solver streams.
     time_limit_s
-        Seconds for the solver; None for no limit.
+        Seconds for the whole call; None for no limit.
     relative_gap
-        Stop when ``|objective - bound| <= relative_gap * |objective|``.
+        Stop when ``|objective - bound| <= relative_gap * |objective|``, for each solution.
     threads, random_state
         Of the solver; the answer is the same for the same two.
     options
@@ -43,43 +76,97 @@ def solve(
     Returns
     -------
     Result
-        A stop of the solver never raises; see ``.status`` and ``.message``. Ctrl-C gives status ``interrupted``.
+        ``optimal`` only if every solution is proved; ``.bound`` and ``.gap`` are those of the best. A stop of the
+        solver never raises; see ``.status`` and ``.message``. Ctrl-C gives status ``interrupted``.
 
     Raises
     ------
-    UnknownNameError, InvalidValueError
+    UnknownNameError, InvalidValueError, InvalidTypeError
         An unknown solver or option, or a value that makes no sense.
+    UnboundedFeatureError
+        A Var that solutions are to differ in has no finite bounds.
     UnsupportedProblemError
-        A class of program that the solver does not solve, or a nonlinear component.
+        A class of program that the solver does not solve, or another nonlinear component.
+    MissingLibraryError, MissingLicenceError
+        The solver is not installed, or may not solve this model.
 
     Examples
     --------
     >>> import pyomo.environ as pyo
     >>> from ceopt.solvers import solve
     >>> model = pyo.ConcreteModel()
-    >>> model.x = pyo.Var(bounds=(0, 3))
-    >>> model.cost = pyo.Objective(expr=2 * model.x + 1, sense=pyo.maximize)
-    >>> result = solve(model)
-    >>> str(result.status), result.objective, model.x.value
-    ('optimal', 7.0, 3.0)
+    >>> model.x = pyo.Var([1, 2, 3], domain=pyo.Binary)
+    >>> model.weight = pyo.Constraint(expr=3 * model.x[1] + 2 * model.x[2] + 2 * model.x[3] <= 4)
+    >>> model.value = pyo.Objective(expr=5 * model.x[1] + 3 * model.x[2] + 4 * model.x[3], sense=pyo.maximize)
+    >>> result = solve(model, pool=3)
+    >>> str(result.status), [round(solution.objective) for solution in result.solutions]
+    ('optimal', [7, 5, 4])
+    >>> result.solutions[1].load()
+    >>> [model.x[i].value for i in (1, 2, 3)]
+    [1, 0, 0]
     """
     began = time.perf_counter()
+    require_count("solve", "pool", pool, 1)
+    limit = math.inf if time_limit_s is None else time_limit_s
+    require_number("solve", "time_limit_s", limit, above=0.0)
     compiled = compile_model(model)
+    rule = rule_of(distinct, compiled) if pool > 1 else None
     lowered = time.perf_counter()
-    chosen = choose(solver, compiled.problem_class)
-    session = chosen.session()(compiled, threads=threads, random_state=random_state, options=options)
-    outcome = session.solve(time_limit_s=time_limit_s, relative_gap=relative_gap)
-    solutions = () if outcome.x is None else (Solution(outcome.objective, outcome.x, compiled),)
+    runner = Runner(
+        solver=choose(solver, _widest(compiled, rule)),
+        threads=threads,
+        random_state=random_state,
+        options=dict(options or {}),
+        relative_gap=relative_gap,
+        deadline=began + limit,
+        start=_start(compiled) if start else None,
+        on_incumbent=None if on_incumbent is None else lambda seconds, objective, _x: on_incumbent(seconds, objective),
+    )
+    if rule is None or (isinstance(rule, NoGoods) and not len(rule.columns)):
+        found = _one(runner, compiled, wanted=pool)
+    else:
+        found = pool_of(ranking_of(runner, compiled, distinct, rule, pool))
+    solutions = tuple(Solution(compiled.evaluate(x), x, compiled) for x in found.points)
     if solutions:
         solutions[0].load()
     return Result(
-        status=outcome.status,
-        objective=outcome.objective,
-        bound=outcome.bound,
+        status=found.status,
+        objective=solutions[0].objective if solutions else None,
+        bound=found.bound,
         solutions=solutions,
         timings={"lower": lowered - began, "solve": time.perf_counter() - lowered},
-        solver=chosen.name,
-        version=session.version,
-        message=outcome.message,
-        incumbents=tuple((seconds, objective) for seconds, objective, _ in outcome.incumbents),
+        solver=runner.solver.name,
+        version=runner.version,
+        message=found.message,
+        incumbents=tuple((seconds, objective) for seconds, objective, _ in found.first.incumbents),
+        complete=found.complete,
+        certificate=found.first.certificate,
     )
+
+
+def _one(runner: Runner, compiled: CompiledModel, *, wanted: int) -> Pool:
+    """Return the best solution; all there is where no decision can differ."""
+    outcome = runner.first(compiled, pool=1)
+    points = () if outcome.x is None else (outcome.x,)
+    message = outcome.message
+    if points and wanted > 1:
+        message = f"{message} There is one solution, as nothing that may differ is a free integer.".strip()
+    return Pool(
+        status=outcome.status,
+        points=points,
+        bound=outcome.bound,
+        first=outcome,
+        complete=bool(points) or outcome.status is Status.INFEASIBLE,
+        message=message,
+    )
+
+
+def _widest(compiled: CompiledModel, rule: AbstractRule | None) -> CompiledModel:
+    """Return a program of the class of all that will be solved: distances add binaries."""
+    return rule.barred(compiled, [np.zeros(len(compiled.columns))]) if isinstance(rule, Distances) else compiled
+
+
+def _start(compiled: CompiledModel) -> dict[int, float]:
+    """Return the values that the Vars hold now, as column -> value."""
+    values = {column: var.value for column, var in enumerate(compiled.columns)}
+    return {column: float(v) for column, v in values.items() if v is not None and math.isfinite(v)}

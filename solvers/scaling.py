@@ -1,14 +1,16 @@
-"""By how much an objective is scaled before HiGHS, whose search stops at an absolute 1e-6, sees it."""
+"""By how much a program is scaled before HiGHS, whose tolerances are absolute, sees it."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.problem import Vector
 
-__all__ = ["IMPROVEMENT", "best_conceivable", "finer_scale", "first_scale", "is_blind"]
+__all__ = ["IMPROVEMENT", "best_conceivable", "finer_scale", "first_scale", "is_blind", "units_of"]
 
 IMPROVEMENT = 1e-6
 """HiGHS looks for no integer solution that is better by less: its MIP feasibility tolerance, absolute."""
@@ -44,6 +46,31 @@ def best_conceivable(compiled: CompiledModel) -> float:
     ends = [compiled.c[used] * bound[used] for bound in (compiled.lb, compiled.ub)]
     best = np.minimum(*ends) if compiled.sense > 0 else np.maximum(*ends)
     return compiled.c0 + float(best.sum())
+
+
+def units_of(compiled: CompiledModel) -> tuple[Vector, Vector]:
+    """Return, per column and per row, the power of two that HiGHS is to count as 1: not 1 in a QP only.
+
+    Of a row whose greatest coefficient is 1, no column is to have less than half of it in every row; then the greatest
+    coefficient of each row is brought near 1. HiGHS 1.15.1 scales an LP by itself, but not a QP.
+    """
+    columns, rows = np.ones(len(compiled.columns)), np.ones(compiled.A.shape[0])
+    if compiled.Q is None or not compiled.A.nnz:
+        return columns, rows
+    A, size = compiled.A, np.abs(compiled.A.data)
+    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    share = np.zeros(A.shape[1])
+    greatest = _greatest(size, row, len(rows))
+    np.maximum.at(share, A.indices, size / greatest[row])
+    columns = np.exp2(-np.round(np.log2(np.where(share > 0.0, share, 1.0))))
+    return columns, np.exp2(np.round(np.log2(_greatest(size * columns[A.indices], row, len(rows)))))
+
+
+def _greatest(size: Vector, row: Any, n: int) -> Vector:
+    """Return the greatest entry of each row; 1 for one without entries."""
+    greatest = np.zeros(n)
+    np.maximum.at(greatest, row, size)
+    return np.where(greatest > 0.0, greatest, 1.0)
 
 
 def _cost_size(compiled: CompiledModel) -> float:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
 import pyomo.environ as pyo
+from pyomo.common.errors import DeveloperError
+from pyomo.core.base.expression import NamedExpressionData
+from pyomo.core.base.var import ScalarVar, VarData
 from pyomo.repn.linear import LinearRepnVisitor
 from pyomo.repn.quadratic import QuadraticRepnVisitor
 from pyomo.repn.util import categorize_valid_components
 
+from ceopt.solvers.cones import Cone, ConeMargin
 from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
 
-__all__ = ["Objective", "Recorder", "Row", "Walker", "refuse_foreign_components"]
+__all__ = ["ConeEntries", "Objective", "Recorder", "Row", "Walker", "refuse_foreign_components"]
 
 _TOLERANCE = 1e-7  # a row without variables may miss its bound by the solvers' own feasibility tolerance
+_NUMBERS = frozenset({int, float})
+_UNKNOWN_NODE = (KeyError, DeveloperError)  # what Pyomo's visitors raise for a node that they have no entry for
 _KNOWN = {pyo.Block, pyo.Constraint, pyo.Objective, pyo.Var, pyo.Param, pyo.Expression, pyo.Set, pyo.RangeSet}
 
 
@@ -41,21 +47,37 @@ class Recorder:
 @final
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``lower <= sum of values * columns <= upper``; without columns it is a statement about constants."""
+    """``lower <= sum of values * columns + quadratic <= upper``; without columns it is a statement about constants."""
 
     constraint: Any
     lower: float
     upper: float
     columns: list[int]
     values: list[float]
+    quadratic: dict[tuple[int, int], float] | None = None
 
     @property
     def is_broken_constant(self) -> bool:
         """Whether this is a false statement about constants."""
-        if self.columns:
+        if self.columns or self.quadratic:
             return False
         slack = _TOLERANCE * max(1.0, *(abs(b) for b in (self.lower, self.upper) if math.isfinite(b)), 0.0)
         return not self.lower - slack <= 0.0 <= self.upper + slack
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ConeEntries:
+    """The affine entries of one cone: entry r is ``constants[r] + values[k] * columns[k]`` for k from starts[r]."""
+
+    constraint: Any
+    cone: Cone
+    constants: list[float]
+    starts: list[int]
+    columns: list[int]
+    values: list[float]
+    affine: tuple[Any, Any] | None = None
+    """``(constant, matrix)`` to be applied to these entries; None where they are the cone's own."""
 
 
 @final
@@ -82,20 +104,28 @@ class Walker:
         self._linear = LinearRepnVisitor({}, var_recorder=recorder)
         self._quadratic = QuadraticRepnVisitor({}, var_recorder=recorder)
 
-    def row(self, constraint: Any) -> Row | None:
-        """Return the row of one linear constraint; None if it bounds nothing."""
+    def row(self, constraint: Any) -> Row | ConeEntries | None:
+        """Return one constraint: a linear or quadratic row, or a cone; None if it bounds nothing."""
         try:
             lower, body, upper = constraint.to_bounded_expression(evaluate_bounds=True)
         except (ValueError, TypeError) as error:
             raise _not_a_number(constraint, str(error)) from error
         if lower is None and upper is None:
             return None
+        while isinstance(body, NamedExpressionData):
+            body = body.expr
+        if body.__class__ is ConeMargin:
+            return self._cone(constraint, lower, body, upper)
         try:
             repn = self._linear.walk_expression(body)
-        except KeyError as error:  # an expression node that Pyomo's visitor has no entry for
-            raise _not_linear(constraint) from error
+            if repn.nonlinear is not None:
+                repn = self._quadratic.walk_expression(body)
+        except _UNKNOWN_NODE as error:
+            raise _not_quadratic(constraint) from error
+        except ValueError as error:
+            raise _not_a_number(constraint, _first_line(error)) from error
         if repn.nonlinear is not None:
-            raise _not_linear(constraint)
+            raise _not_quadratic(constraint)
         columns, values = self._terms(repn.linear, constraint)
         constant = _number(repn.constant, constraint)
         return Row(
@@ -104,27 +134,78 @@ class Walker:
             math.inf if upper is None else float(upper) - constant,
             columns,
             values,
+            self._products(getattr(repn, "quadratic", None), constraint) or None,
         )
 
     def objective(self, objective: Any) -> Objective:
         """Return the coefficients of a linear or quadratic objective."""
         try:
             repn = self._quadratic.walk_expression(objective.expr)
-        except KeyError as error:
+        except _UNKNOWN_NODE as error:
             raise _not_quadratic(objective) from error
+        except ValueError as error:
+            raise _not_a_number(objective, _first_line(error)) from error
         if repn.nonlinear is not None:
             raise _not_quadratic(objective)
-        order = self.recorder.var_order
-        quadratic: dict[tuple[int, int], float] = {}
-        for (first, second), value in (repn.quadratic or {}).items():
-            i, j = sorted((order[first], order[second]), reverse=True)
-            quadratic[i, j] = quadratic.get((i, j), 0.0) + _number(value, objective)
         columns, values = self._terms(repn.linear, objective)
-        return Objective(
-            _number(repn.constant, objective),
-            dict(zip(columns, values, strict=True)),
-            {pair: value for pair, value in quadratic.items() if value},
-        )
+        linear = dict(zip(columns, values, strict=True))
+        return Objective(_number(repn.constant, objective), linear, self._products(repn.quadratic, objective))
+
+    def _cone(self, constraint: Any, lower: Any, margin: Any, upper: Any) -> ConeEntries:
+        if lower != 0 or upper is not None:
+            raise UnsupportedProblemError(
+                "A cone",
+                "a constraint 'margin >= 0'",
+                f"constraint {constraint.name!r} has other bounds ({lower}, {upper})",
+                "State it as expr=soc(t, v) >= 0, and so for the other cones.",
+            )
+        order, add = self.recorder.var_order, self.recorder.add
+        constants: list[float] = []
+        starts, columns, values = [0], [], []
+        for position, entry in enumerate(margin.args):
+            if entry.__class__ in _NUMBERS:
+                constants.append(_number(entry, constraint))
+            elif entry.__class__ is VarData or entry.__class__ is ScalarVar:
+                if not entry.fixed or id(entry) in order:
+                    if id(entry) not in order:
+                        add(entry)
+                    columns.append(order[id(entry)])
+                    values.append(1.0)
+                    constants.append(0.0)
+                else:
+                    constants.append(_number(entry.value, constraint))
+            else:
+                repn = self._affine(entry, constraint, position)
+                constants.append(_number(repn.constant, constraint))
+                more_columns, more_values = self._terms(repn.linear, constraint)
+                columns += more_columns
+                values += more_values
+            starts.append(len(columns))
+        return ConeEntries(constraint, margin.cone, constants, starts, columns, values, margin.affine)
+
+    def _affine(self, entry: Any, constraint: Any, position: int) -> Any:
+        try:
+            repn = self._linear.walk_expression(entry)
+        except _UNKNOWN_NODE:
+            repn = None
+        except ValueError as error:  # a Param without a value
+            raise _not_a_number(constraint, _first_line(error)) from error
+        if repn is None or repn.nonlinear is not None:
+            raise UnsupportedProblemError(
+                "A cone",
+                "affine entries",
+                f"entry {position} of constraint {constraint.name!r} is {entry}",
+                "Introduce a Var for it, with a row or a cone of its own.",
+            )
+        return repn
+
+    def _products(self, quadratic: Any, component: Any) -> dict[tuple[int, int], float]:
+        order = self.recorder.var_order
+        products: dict[tuple[int, int], float] = {}
+        for (first, second), value in (quadratic or {}).items():
+            i, j = sorted((order[first], order[second]), reverse=True)
+            products[i, j] = products.get((i, j), 0.0) + _number(value, component)
+        return {pair: value for pair, value in products.items() if value}
 
     def _terms(self, linear: dict[int, Any], component: Any) -> tuple[list[int], list[float]]:
         order, columns, values = self.recorder.var_order, [], []
@@ -169,19 +250,34 @@ def _not_a_number(component: Any, what: str) -> InvalidValueError:
     )
 
 
-def _not_linear(constraint: Any) -> UnsupportedProblemError:
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(":")
+
+
+def _not_quadratic(component: Any) -> UnsupportedProblemError:
+    kind = component.ctype.__name__.lower()
+    if any(node.__class__ is ConeMargin for node in _nodes(component)):
+        return UnsupportedProblemError(
+            "A cone",
+            "a constraint of its own, 'margin >= 0'",
+            f"{kind} {component.name!r} has its margin inside another expression",
+            "Introduce a Var for the rest, such as soc(t, v) >= 0 with t in a row.",
+        )
     return UnsupportedProblemError(
         "compile_model",
-        "linear constraints",
-        f"constraint {constraint.name!r} is not linear",
-        "State it with linear rows and binaries; fix one factor of a product of Vars.",
+        "linear, quadratic and conic constraints" if kind == "constraint" else "a linear or quadratic objective",
+        f"{kind} {component.name!r} is neither"
+        if kind == "objective"
+        else f"{kind} {component.name!r} is none of these",
+        "State it with linear rows and binaries, or with the cones of ceopt.solvers.cones.",
     )
 
 
-def _not_quadratic(objective: Any) -> UnsupportedProblemError:
-    return UnsupportedProblemError(
-        "compile_model",
-        "a linear or quadratic objective",
-        f"objective {objective.name!r} is neither",
-        "Move the nonlinear part into linear rows.",
-    )
+def _nodes(component: Any) -> Iterator[Any]:
+    """Yield every node of a component's expression."""
+    waiting = [component.expr]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if getattr(node, "is_expression_type", bool)():
+            waiting += node.args

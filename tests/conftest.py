@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -22,6 +24,27 @@ def pytest_report_header() -> str:
     import ceopt
 
     return f"ceopt: {Path(ceopt.__file__).parent}"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Count what the solvers were asked in their battery; the reports carry it home from xdist's workers too."""
+    models, checks, failed = Counter[str](), Counter[str](), Counter[str]()
+    seen: set[tuple[str, str]] = set()
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            for key, found in getattr(report, "user_properties", ()):
+                if key == "battery":
+                    name, model, asked = found
+                    checks[name] += len(asked)
+                    models[name] += (name, model) not in seen
+                    failed[name] += outcome == "failed"
+                    seen.add((name, model))
+    if checks:
+        terminalreporter.section("battery of solvers")
+        for name, asked in checks.items():
+            lost = f", {failed[name]} tests failed" if failed[name] else ""
+            terminalreporter.line(f"{name}: {asked} checks on {models[name]} models{lost}")
+        terminalreporter.line(f"in all: {checks.total()} checks")
 
 
 @pytest.fixture(scope="session")

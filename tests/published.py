@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Linf
+from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Linf, Mahalanobis
 from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.solvers.problem import ProblemClass
+from ceopt.solvers.registry import SOLVERS
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -32,5 +34,22 @@ def columns(inputs: Any) -> FeatureSpace:
 def cost_of(inputs: Any, names: tuple[str, ...]) -> AbstractCost:
     if inputs["cost"] == "mad":
         return L1(scale=dict(zip(names, inputs["mad"], strict=True)))
+    if inputs["cost"] == "mahalanobis":
+        return Mahalanobis(precision=inputs["M"])
     named = {"l0": L0(), "l1": L1(scale="none"), "l2": L2(scale="none"), "linf": Linf(scale="none")}
     return named[inputs["cost"]]
+
+
+#: What a cost makes of a linear model over numbers.
+CLASSES = {"l0": ProblemClass.MILP, "l2": ProblemClass.QP, "mahalanobis": ProblemClass.QP}
+
+
+def on_every_solver(family: str, *costs: str) -> list[Any]:
+    """Return (instance, solver) for every solver here that takes what the instance's cost makes of it."""
+    ready = {name: s.classes for name, s in SOLVERS.items() if s.is_installed and s.is_licensed}
+    return [
+        pytest.param(instance, name, id=f"{instance['id']}-{name}")
+        for instance in (parameter.values[0] for parameter in instances(family, *costs))
+        for name, classes in ready.items()
+        if CLASSES.get(instance["inputs"]["cost"], ProblemClass.LP) in classes
+    ]

@@ -8,6 +8,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ceopt.formulations.linear import LinearForm
 
 if TYPE_CHECKING:
@@ -25,12 +28,13 @@ class Price:
     kind      cost
     ========= ==================================================================
     linear    :math:`\text{up} \cdot \max(\delta, 0) + \text{down} \cdot \max(-\delta, 0)`
+    length    the same, but in the program a variable that may bear the other sign
     square    the square of ``linear``
     fixed     ``up`` where :math:`\delta > 0`, ``down`` where :math:`\delta < 0`, else 0
     ========= ==================================================================
     """
 
-    kind: Literal["linear", "square", "fixed"]
+    kind: Literal["linear", "length", "square", "fixed"]
     down: float
     up: float
 
@@ -42,7 +46,26 @@ class Price:
         if self.kind == "fixed":
             return slope
         linear = slope * abs(move)
-        return linear if self.kind == "linear" else linear * linear
+        return linear * linear if self.kind == "square" else linear
+
+    def of_many(self, moves: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the costs of many moves."""
+        slopes = np.where(moves > 0.0, self.up, self.down)
+        if self.kind == "fixed":
+            return np.where(moves == 0.0, 0.0, slopes)
+        linear: NDArray[np.float64] = slopes * np.abs(moves)
+        return linear * linear if self.kind == "square" else linear
+
+    def scaled(self, factor: float) -> Price:
+        """Return the price times a factor."""
+        slope = math.sqrt(factor) if self.kind == "square" else factor
+        return Price(self.kind, self.down * slope, self.up * slope)
+
+    def rooted(self) -> Price:
+        """Return the price that is the root of this one, a square or a fixed price."""
+        if self.kind == "fixed":
+            return Price("fixed", math.sqrt(self.down), math.sqrt(self.up))
+        return Price("linear", self.down, self.up)
 
     def farthest(self, budget: float) -> tuple[float, float]:
         """Return how far (down, up) a move may go that costs at most ``budget``."""
@@ -51,7 +74,7 @@ class Price:
     def _far(self, slope: float, budget: float) -> float:
         if self.kind == "fixed":
             return math.inf if slope <= budget else 0.0
-        length = budget if self.kind == "linear" else math.sqrt(max(budget, 0.0))
+        length = math.sqrt(max(budget, 0.0)) if self.kind == "square" else budget
         return math.inf if slope == 0.0 else length / slope
 
 

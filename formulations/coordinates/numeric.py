@@ -11,6 +11,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.coordinates.cells import Cells
 from ceopt.formulations.coordinates.coordinate import AbstractCoordinate, Price
+from ceopt.formulations.coordinates.length import Length
 from ceopt.formulations.coordinates.moved import Moved
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.solvers.errors import InvalidTypeError, UnboundedFeatureError
@@ -55,6 +56,7 @@ class Numeric(AbstractCoordinate):
     x        ``x[name]``           the value; made when first asked for
     p, n     ``up``, ``down``      move up and down, both at least 0
     z        ``moved[name]``       binary, 0 forbids a move (:class:`Moved`)
+    e        ``length[name, ...]`` the move in units of a cost (:class:`Length`)
     ======== ===================== ============================================================
 
     The cell costs make any separable cost linear in the cuts (F3 of the tree literature's ordered-binary forms), so a
@@ -64,7 +66,7 @@ class Numeric(AbstractCoordinate):
     million: there they count a power of two of the unit, so that a solver's absolute tolerances mean something.
     """
 
-    __slots__ = ("_moves", "cells", "claims", "interval", "moved", "unit", "variable")
+    __slots__ = ("_lengths", "_moves", "cells", "claims", "interval", "moved", "unit", "variable")
 
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         super().__init__(block, feature, x0)
@@ -74,6 +76,7 @@ class Numeric(AbstractCoordinate):
         self.unit = unit_of(self.interval, feature)
         self.variable: Any = None
         self._moves: tuple[Any, Any] | None = None
+        self._lengths: dict[tuple[float, float], Length] = {}
         self.moved: Moved | None = None
         #: (variable, value, lower, upper): where a variable of another formulation takes the value, x is in the bounds.
         self.claims: list[tuple[Any, int, float, float]] = []
@@ -226,6 +229,13 @@ class Numeric(AbstractCoordinate):
         width = self.feature.upper - self.feature.lower
         return LEAST_MOVE * (width if math.isfinite(width) and width > 0 else 1.0) / self.unit
 
+    def _length(self, price: Price) -> Any:
+        """Return the variable that holds the length of the move at a price; made when first asked for."""
+        slopes = price.down, price.up
+        if slopes not in self._lengths:
+            self._lengths[slopes] = Length(self, *slopes)
+        return self._lengths[slopes].variable
+
     def _price_form(self, price: Price) -> Any:
         if self.is_point:
             return price.of(self.interval.lower - self.x0)
@@ -239,13 +249,10 @@ class Numeric(AbstractCoordinate):
             assert self.moved is not None  # noqa: S101 - made by the line above
             down, up = self.moved.directions()
             return (down.scaled(price.down) + up.scaled(price.up)).expression()
-        by_down, by_up = price.down * self.unit, price.up * self.unit
-        if price.kind == "square" and by_down == by_up:
-            return by_up**2 * (self.variable - self.block.factual[self.name] / self.unit) ** 2
-        down, up = self.moves()
         if price.kind == "linear":
-            return (down.scaled(by_down) + up.scaled(by_up)).expression()
-        return (by_down * down.expression()) ** 2 + (by_up * up.expression()) ** 2
+            down, up = self.moves()
+            return (down.scaled(price.down * self.unit) + up.scaled(price.up * self.unit)).expression()
+        return self._length(price) if price.kind == "length" else self._length(price) ** 2
 
     # ---- values ------------------------------------------------------------------------------------------------------
     def bounds_here(self) -> tuple[float, float]:
@@ -285,6 +292,8 @@ class Numeric(AbstractCoordinate):
         if self._moves is not None:
             self._moves[0].set_value(max(self.x0 - value, 0.0) / self.unit, skip_validation=True)
             self._moves[1].set_value(max(value - self.x0, 0.0) / self.unit, skip_validation=True)
+        for length in self._lengths.values():
+            length.place(value - self.x0)
         if self.moved is not None:
             self.moved.variable.set_value(0 if value == self.x0 else 1, skip_validation=True)
         if self.interval.step is not None and self.name in self.block.steps:

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ceopt.formulations.costs.cost import AbstractCost, Sum
+from ceopt.formulations.costs.l1_mahalanobis import L1Mahalanobis
 from ceopt.formulations.costs.linf import Linf
-from ceopt.formulations.costs.separable import L0, L1, L2, Changes
+from ceopt.formulations.costs.mahalanobis import Mahalanobis
+from ceopt.formulations.costs.norm import L2
+from ceopt.formulations.costs.separable import L0, L1, Changes
 from ceopt.formulations.factual import Factual, require_factual
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 
@@ -18,13 +21,16 @@ __all__ = [
     "L2",
     "AbstractCost",
     "Changes",
+    "L1Mahalanobis",
     "Linf",
+    "Mahalanobis",
     "Sum",
     "l0",
     "l1",
     "l2",
     "l2_squared",
     "linf",
+    "mahalanobis",
     "parse_cost",
 ]
 
@@ -35,6 +41,7 @@ COSTS: Mapping[str, Callable[[], AbstractCost]] = {
     "l2": L2,
     "l2_squared": lambda: L2(squared=True),
     "linf": Linf,
+    "mahalanobis": Mahalanobis,
 }
 
 
@@ -67,10 +74,21 @@ def l2_squared(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
 
 
 def l2(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
-    """Weighted l2 distance as an objective: its square, which has the same minimisers; take the root of the optimum."""
-    return l2_squared(x, scale=scale)
+    """Weighted l2 distance, as an expression over a person's block: a variable that a second-order cone keeps above it.
+
+    To minimise it alone, :func:`l2_squared` has the same minimisers and needs no cone.
+    """
+    return L2(scale=scale).addend().build(require_factual("l2", x))
 
 
 def linf(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
     """Weighted l-infinity distance, as an expression over a person's block."""
     return Linf(scale=scale).build(require_factual("linf", x))
+
+
+def mahalanobis(x: Factual, *, covariance: Any = None, precision: Any = None) -> Any:
+    """Mahalanobis distance, as an expression over a person's block: a variable that a cone keeps above it.
+
+    Numeric columns need a covariance or a precision (see :class:`Mahalanobis`): a block knows no data.
+    """
+    return Mahalanobis(covariance, precision).addend().build(require_factual("mahalanobis", x))

@@ -8,16 +8,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ceopt.formulations.coordinates import Price
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ceopt.formulations.factual import Factual
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["AbstractCost", "Sum", "move_of", "scale_of"]
+__all__ = ["AbstractCost", "Sum", "move_of", "price_table", "scale_of"]
+
+Floats = NDArray[np.float64]
 
 _SCALES = ("mad", "std", "range", "none")
 
@@ -64,12 +69,33 @@ class AbstractCost(ABC):
 
     __slots__ = ()
 
-    #: Whether the cost is a sum over columns (else only bounded below by each column's own cost).
+    #: Whether the objective is the sum of the columns' prices (else it is only at least each of them).
     additive = True
+    #: Whether the program may have squares or cones, whose tolerances a solver keeps in absolute numbers.
+    curved = False
+    #: The objective is this power of a length.
+    power = 1
+
+    def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> AbstractCost:
+        """Return the cost with what it takes from data filled in; itself where it takes nothing."""
+        del space, data
+        return self
+
+    def addend(self) -> AbstractCost:
+        """Return the cost as a sum states it; itself unless its own program would minimise another quantity."""
+        return self
+
+    def in_units(self, unit: float) -> AbstractCost:
+        """Return the same cost, with a program whose lengths count ``unit`` as 1; itself where nothing is curved."""
+        return InUnits(self, unit) if self.curved and unit != 1.0 else self
+
+    def stated(self, x: Factual, unit: float) -> Any:
+        """Return the objective divided by ``unit ** power``."""
+        return self.build(x) if unit == 1.0 else (1.0 / unit) * self.build(x)
 
     @abstractmethod
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
-        """Return the price of each column's move; their sum is the cost of a change in that column alone."""
+        """Return what each column's move costs at least, whatever the others do; exact where ``additive``."""
 
     @abstractmethod
     def build(self, x: Factual) -> Any:
@@ -89,6 +115,10 @@ class AbstractCost(ABC):
     def cost_of(self, column_costs: Any) -> float:
         """Return the cost from the columns' own ones: their sum."""
         return float(sum(column_costs))
+
+    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
+        """Return the program's objective at many points, coordinates (n, d) in the space's order, shape (n,)."""
+        return np.asarray(price_table(self.prices(space), space, factual, points).sum(axis=1))
 
     def from_objective(self, objective: float) -> float:
         """Return the cost that an objective value of the program stands for."""
@@ -124,50 +154,111 @@ class AbstractCost(ABC):
 class Sum(AbstractCost):
     """A weighted sum of costs.
 
-    Raises
-    ------
-    InvalidTypeError
-        A part is a distance whose program minimises another quantity (l2 by way of its square), so it cannot be added.
+    A distance that a program of its own would minimise by way of its square (l2, Mahalanobis) is stated here as itself,
+    by a second-order cone.
     """
 
     terms: tuple[tuple[float, AbstractCost], ...]
 
-    def __post_init__(self) -> None:
-        for _, cost in self.terms:
-            if cost.to_objective(4.0) != 4.0:
-                raise InvalidTypeError(
-                    "A sum of costs",
-                    "parts that the program can add",
-                    f"one is {cost!r}, which is minimised by way of its square",
-                    "Add L2(squared=True) instead.",
-                )
-
     @property
     def additive(self) -> bool:  # type: ignore[override]
         """Whether every part is a sum over columns."""
-        return all(cost.additive for _, cost in self.terms)
+        return all(cost.additive for _, cost in self._addends())
+
+    @property
+    def curved(self) -> bool:  # type: ignore[override]
+        """Whether some part has squares or cones."""
+        return any(cost.curved for _, cost in self.terms)
+
+    def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> Sum:
+        """Return the sum of the parts with what they take from data filled in."""
+        return Sum(tuple((factor, cost.fitted(space, data)) for factor, cost in self.terms))
+
+    def _addends(self) -> list[tuple[float, AbstractCost]]:
+        return [(factor, cost.addend()) for factor, cost in self.terms]
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the parts' prices together, each times its factor."""
         together: dict[str, tuple[Price, ...]] = {feature.name: () for feature in space}
-        for factor, cost in self.terms:
+        for factor, cost in self._addends():
             for name, prices in cost.prices(space).items():
-                together[name] += tuple(_scaled(price, factor) for price in prices)
+                together[name] += tuple(price.scaled(factor) for price in prices)
         return together
 
     def build(self, x: Factual) -> Any:
         """Return the weighted sum of the parts' expressions."""
-        return sum(factor * cost.build(x) for factor, cost in self.terms)
+        return self.stated(x, 1.0)
+
+    def stated(self, x: Factual, unit: float) -> Any:
+        """Return the weighted sum of the parts' expressions, divided by ``unit``."""
+        parts = [(factor * unit ** (cost.power - 1), cost) for factor, cost in self._addends()]
+        return sum(factor * cost.stated(x, unit) for factor, cost in parts)
+
+    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
+        """Return the weighted sum of the parts' objectives."""
+        return np.asarray(sum(factor * cost.objectives(space, factual, points) for factor, cost in self._addends()))
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the weighted sum of the parts' values."""
         return float(sum(factor * cost.value(space, factual, point) for factor, cost in self.terms))
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class InUnits(AbstractCost):
+    """A cost whose program counts lengths in another unit, so that a solver's absolute tolerances mean something."""
+
+    cost: AbstractCost
+    unit: float
+
+    @property
+    def additive(self) -> bool:  # type: ignore[override]
+        """As the cost itself."""
+        return self.cost.additive
+
+    @property
+    def _factor(self) -> float:
+        return self.unit**-self.cost.power
+
+    def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
+        """Return the cost's prices, in powers of the unit."""
+        listed = self.cost.prices(space).items()
+        return {name: tuple(price.scaled(self._factor) for price in prices) for name, prices in listed}
+
+    def build(self, x: Factual) -> Any:
+        """Return the objective in powers of the unit."""
+        return self.cost.stated(x, self.unit)
+
+    def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+        """Return the cost itself."""
+        return self.cost.value(space, factual, point)
+
+    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
+        """Return the objectives in powers of the unit."""
+        return self._factor * self.cost.objectives(space, factual, points)
+
+    def from_objective(self, objective: float) -> float:
+        """Return the cost itself."""
+        return self.cost.from_objective(objective / self._factor)
+
+    def to_objective(self, cost: float) -> float:
+        """Return the objective in powers of the unit."""
+        return self.cost.to_objective(cost) * self._factor
+
+
+def price_table(
+    prices: Mapping[str, tuple[Price, ...]], space: FeatureSpace, factual: Mapping[str, float], points: Floats
+) -> Floats:
+    """Return what each column's move costs at many points (n, d), by itself."""
+    table = np.zeros(points.shape)
+    for j, feature in enumerate(space):
+        moves = points[:, j] - factual[feature.name]
+        if feature.kind == "categorical":
+            moves = (moves != 0.0).astype(np.float64)
+        for price in prices[feature.name]:
+            table[:, j] += price.of_many(moves)
+    return table
+
+
 def _terms(cost: AbstractCost) -> tuple[tuple[float, AbstractCost], ...]:
     return cost.terms if isinstance(cost, Sum) else ((1.0, cost),)
-
-
-def _scaled(price: Price, factor: float) -> Price:
-    root = factor**0.5 if price.kind == "square" else factor
-    return Price(price.kind, price.down * root, price.up * root)

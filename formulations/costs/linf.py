@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.coordinates import Price
-from ceopt.formulations.costs.cost import AbstractCost, check_scale
+from ceopt.formulations.costs.cost import AbstractCost, Floats, check_scale, price_table
 from ceopt.formulations.costs.separable import L1
 
 if TYPE_CHECKING:
@@ -46,14 +47,21 @@ class Linf(AbstractCost):
         """Return the largest of the columns' own costs."""
         return max(column_costs, default=0.0)
 
+    def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
+        """Return the largest price of each point."""
+        return np.asarray(price_table(self.prices(space), space, factual, points).max(axis=1, initial=0.0))
+
     def build(self, x: Factual) -> Any:
         """Return the variable t after adding its rows."""
         if x.component("greatest") is None:
             x.greatest = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeReals)
             x.greatest_of = pyo.Constraint(pyo.Any)
         t = x.greatest[len(x.greatest)]
+        lengths = []
         for name, (price,) in self.prices(x.space).items():
             coordinate = x.coordinate(name)
             if not coordinate.stays:
-                x.greatest_of[name, t.index()] = t - coordinate.price(price) >= 0
+                lengths.append(coordinate.price(price))
+                x.greatest_of[name, t.index()] = t - lengths[-1] >= 0
+        x.follow(t, max, [*lengths, 0.0])
         return t

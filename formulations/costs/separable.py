@@ -1,8 +1,7 @@
-"""Costs that add up over the columns: number of changes, weighted l1, l2 and its square."""
+"""Costs that add up over the columns: number of changes, and weighted l1."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
@@ -15,12 +14,12 @@ if TYPE_CHECKING:
     from ceopt.formulations.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["L0", "L1", "L2", "Changes"]
+__all__ = ["L0", "L1", "AbstractSeparable", "Changes", "slopes_of"]
 
 _COUNTS = ("features", "columns")
 
 
-class _Separable(AbstractCost):
+class AbstractSeparable(AbstractCost):
     """A sum of the columns' prices."""
 
     __slots__ = ()
@@ -38,7 +37,7 @@ class _Separable(AbstractCost):
 
 @final
 @dataclass(frozen=True, slots=True)
-class L0(_Separable):
+class L0(AbstractSeparable):
     r"""Weighted number of changed columns: :math:`\sum_j \omega_j [x_j \ne x^0_j]`.
 
     Linear in the level and cut binaries; a numeric coordinate adds a binary and two rows with the bounds as big-M.
@@ -51,7 +50,7 @@ class L0(_Separable):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Changes(_Separable):
+class Changes(AbstractSeparable):
     """Number of changed features, or of changed encoded columns, in which a category switch counts twice; no weights.
 
     Parameters
@@ -75,7 +74,7 @@ class Changes(_Separable):
 
 @final
 @dataclass(frozen=True, slots=True)
-class L1(_Separable):
+class L1(AbstractSeparable):
     r"""Weighted l1 distance: :math:`\sum_j \omega_j |x_j - x^0_j| / s_j`, with a weight per direction.
 
     A changed category moves 1 at scale 1; an ordinal level moves 1 / (levels - 1). Linear.
@@ -94,51 +93,13 @@ class L1(_Separable):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return weight over scale per column and direction."""
-        return _slopes("L1", "linear", self.scale, space)
+        return slopes_of("L1", "linear", self.scale, space)
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class L2(_Separable):
-    r"""Weighted l2 distance :math:`\sqrt{\sum_j (\omega_j |x_j - x^0_j| / s_j)^2}`, or its square.
-
-    The program minimises the square; the root is taken of the result and of its bound. Linear in the cuts and levels
-    where no coordinate is needed; else a convex quadratic objective, which a solver may refuse beside integers.
-
-    Parameters
-    ----------
-    scale
-        As for :class:`L1`.
-    squared
-        Report the square itself.
-    """
-
-    scale: str | Mapping[str, float] = "mad"
-    squared: bool = False
-
-    def __post_init__(self) -> None:
-        check_scale("L2", self.scale)
-
-    def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
-        """Return the squared slopes per column and direction."""
-        return _slopes("L2", "square", self.scale, space)
-
-    def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
-        """Return the distance, or its square."""
-        return self.from_objective(sum(self.column_costs(space, factual, point).values()))
-
-    def from_objective(self, objective: float) -> float:
-        """Return the root of the program's objective, unless the square is wanted."""
-        return objective if self.squared else math.sqrt(max(objective, 0.0))
-
-    def to_objective(self, cost: float) -> float:
-        """Return the square that the program minimises."""
-        return cost if self.squared else cost * cost
-
-
-def _slopes(
-    who: str, kind: Literal["linear", "square"], scale: str | Mapping[str, float], space: FeatureSpace
+def slopes_of(
+    who: str, kind: Literal["linear", "length", "square"], scale: str | Mapping[str, float], space: FeatureSpace
 ) -> dict[str, tuple[Price, ...]]:
+    """Return weight over scale per column and direction, as prices of a kind."""
     scales = scale_of(who, scale, space)
     prices: dict[str, tuple[Price, ...]] = {}
     for feature in space:

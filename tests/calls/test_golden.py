@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from published import columns, cost_of, instances
+from published import columns, cost_of, instances, on_every_solver
 
 import ceopt
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 
 
-def ask(inputs: Any, model: Any, target: Any, margin: float = 0.0) -> ceopt.SolutionSet:
+def ask(
+    inputs: Any, model: Any, target: Any, margin: float = 0.0, solver: str = "auto", relative_gap: float = 1e-9
+) -> ceopt.SolutionSet:
     space = columns(inputs)
     row = dict(zip(space.names, inputs["x0"], strict=True))
     cost = cost_of(inputs, space.names)
-    result = ceopt.explain(model, row, space, target=target, cost=cost, margin=margin, relative_gap=1e-9)
+    result = ceopt.explain(
+        model, row, space, target=target, cost=cost, margin=margin, relative_gap=relative_gap, solver=solver
+    )
     assert ceopt.verify(result, model, space, target=target).ok is not False
     return result
 
@@ -33,11 +37,15 @@ def agree(instance: Any, result: ceopt.SolutionSet, tolerance: float) -> None:
         assert result[0].cost == pytest.approx(expected["cost"], abs=tolerance, rel=1e-6)
 
 
-@pytest.mark.parametrize("instance", instances("linear_projection", "l0", "l1", "l2", "linf", "mad"))
-def test_linear_projection(instance: Any) -> None:
+ALL = ("l0", "l1", "l2", "linf", "mad", "mahalanobis")
+
+
+@pytest.mark.parametrize(("instance", "solver"), on_every_solver("linear_projection", *ALL))
+def test_linear_projection(instance: Any, solver: str) -> None:
     inputs = instance["inputs"]
     model = Affine(inputs["w"], inputs["intercept"], labels=(0, 1), decision="nonnegative")
-    agree(instance, ask(inputs, model, 1), instance["tol"].get("cost", 1e-6))
+    result = ask(inputs, model, 1, solver=solver, relative_gap=1e-6)
+    agree(instance, result, instance["tol"].get("cost", 1e-6))
 
 
 @pytest.mark.parametrize("instance", instances("multiclass_linear", "l1", "l2", "linf"))
@@ -47,7 +55,7 @@ def test_multiclass_linear(instance: Any) -> None:
     agree(instance, ask(inputs, model, inputs["target"], inputs["margin"]), instance["tol"]["cost"])
 
 
-@pytest.mark.parametrize("instance", instances("multiclass_linear", "l1", "linf"))
+@pytest.mark.parametrize("instance", instances("multiclass_linear", "l1", "l2", "linf"))
 def test_any_other_class_without_bounds(instance: Any) -> None:
     """No column has a bound, so no big-M exists until a first answer bounds the moves."""
     inputs, expected = instance["inputs"], instance["expected"]

@@ -347,7 +347,7 @@ def test_rows_without_variables() -> None:
         (lambda _: L1(scale={"a": 0.0}), InvalidValueError, "scale['a'] is 0.0"),
         (lambda m: L1(scale={"b": 1.0}).build(m.x), UnknownNameError, "'b'"),
         (lambda m: L1(scale={}).build(m.x), InvalidValueError, "column 'a' has none"),
-        (lambda _: L1() + L2(), InvalidTypeError, "by way of its square"),
+        (lambda _: L1() + 3, TypeError, "unsupported operand"),
         (lambda _: -1.0 * L1(), InvalidValueError, "the factor is -1.0"),
         (lambda _: parse_cost("l3"), UnknownNameError, "l0, l1, l2"),
         (lambda _: parse_cost(3), InvalidTypeError, "cost is 3"),

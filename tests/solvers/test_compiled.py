@@ -15,6 +15,7 @@ from numpy.testing import assert_array_equal
 from pyomo.mpec import Complementarity, complements
 
 from ceopt.solvers import ProblemClass, compile_model
+from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs import HighsSession
 
@@ -45,11 +46,11 @@ def test_arrays_are_the_model() -> None:
     assert_array_equal(c.A.toarray(), [[0, 0, 1, 2, -1], [1, 0, -1, 0, 0], [0, 0, 0, 2, 0]])
     assert_array_equal(c.row_lb, [-2, -np.inf, 3])
     assert_array_equal(c.row_ub, [4, -1, 3])
-    assert_array_equal(c.lb, [1, 2.5, -1, -1, 1.5])
+    assert_array_equal(c.lb, [1, 2.5, -1, -1, 2])
     assert_array_equal(c.ub, [1, 2.5, 9, 9, 4])
     assert_array_equal(c.integer, [False] * 4 + [True])
     assert_array_equal(c.c, [0, 0, 0, 0, 1])
-    assert (c.c0, c.sense, c.problem_class) == (3, 1, ProblemClass.MIQP)
+    assert (c.c0, c.sense, c.problem_class) == (3, 1, ProblemClass.NONCONVEX)  # x0 * x is not convex in both
     expected = [[2, 0, 0, 0, 0], [0, 2, 0, 0, 0], [-2, 0, 2, 0, 0], [0, -2, 1, 2, 0], [0] * 5]
     assert_array_equal(c.Q.toarray(), expected)
     assert [row.name for row in c.rows] == ["range", "up", "eq"]
@@ -127,10 +128,20 @@ def test_append_adds_a_row_and_a_column() -> None:
     c.load([1, 2.5, 2, 1.5, 2, 1, 3.5])
     assert (m.idle["low"].value, m.n.value) == (3.5, 1)
     assert c.Q.shape == (7, 7)
-    m.curved = pyo.Constraint(expr=m.x[0] ** 2 <= 1)
-    with pytest.raises(UnsupportedProblemError, match="'curved'"):
-        c.append(m.curved)
-    assert c.A.shape == (6, 7)
+    m.curved = pyo.Constraint(expr=m.x[0] ** 2 + m.x[1] <= 1)
+    m.cone = pyo.Constraint(expr=soc(m.n, [m.x[0], m.x0[1]]) >= 0)
+    c.append(m.curved)
+    c.append(m.cone)
+    assert c.shape == (6, 7, 1, 1)
+    assert_array_equal(c.quadratics[0].Q.toarray(), np.diag([0.0, 0, 2, 0, 0, 0, 0]))
+    assert_array_equal(c.quadratics[0].a.toarray(), [[0, 0, 0, 1, 0, 0, 0]])
+    assert_array_equal(c.cones[0].matrix.toarray(), np.eye(7)[[5, 2, 1]])
+    point = np.array([0, 3.0, 4.0, 0, 2, 4.0, 3.5])
+    assert (c.quadratics[0].violation(point), c.cones[0].violation(point)) == (15.0, 1.0)
+    m.bad = pyo.Constraint(expr=m.x[0] ** 3 <= 1)
+    with pytest.raises(UnsupportedProblemError, match="'bad'"):
+        c.append(m.bad)
+    assert c.shape == (6, 7, 1, 1)
 
 
 @settings(max_examples=40, deadline=None)
@@ -204,7 +215,7 @@ def _bad(kind: str) -> Any:
     m.x, m.y, m.f = pyo.Var(bounds=(0, 1)), pyo.Var(bounds=(0, 1)), pyo.Var()
     m.f.fix()
     if kind == "product":
-        m.bad = pyo.Constraint(expr=m.x * m.y <= 1)
+        m.bad = pyo.Constraint(expr=m.x * m.y * m.x <= 1)
     elif kind == "sine":
         m.bad = pyo.Constraint(expr=pyo.sin(m.x) <= 1)
     elif kind == "cube":
@@ -229,7 +240,7 @@ def _bad(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["product", "sine", "cube", "two", "sos", "complementarity", "domain"])
-def test_what_is_not_linear_is_refused_by_name(kind: str) -> None:
+def test_what_has_no_rows_is_refused_by_name(kind: str) -> None:
     with pytest.raises(UnsupportedProblemError, match="bad"):
         compile_model(_bad(kind))
 
@@ -240,9 +251,24 @@ def test_coefficients_that_are_not_numbers_are_refused_by_name(kind: str) -> Non
         compile_model(_bad(kind))
 
 
-def test_data_times_a_variable_is_refused() -> None:
-    m = small()
-    m.bad = pyo.Constraint(expr=m.x0[0] * m.x[0] <= 3)
-    compile_model(m)
-    with pytest.raises(UnsupportedProblemError, match="'bad'"):
-        compile_model(m, [m.x0])
+def test_data_times_a_variable_is_a_nonconvex_row() -> None:
+    m = pyo.ConcreteModel()
+    m.x0, m.x = pyo.Var(), pyo.Var()
+    m.x0.fix(2.0)
+    m.product = pyo.Constraint(expr=m.x0 * m.x <= 3)
+    assert compile_model(m).problem_class is ProblemClass.LP
+    assert compile_model(m, [m.x0]).problem_class is ProblemClass.NONCONVEX
+
+
+def test_loading_marks_values_as_fresh_as_pyomos_solvers_do() -> None:
+    m = pyo.ConcreteModel()
+    m.x, m.i, m.idle = pyo.Var(bounds=(0, 3)), pyo.Var(domain=pyo.Integers, bounds=(0, 9)), pyo.Var(bounds=(1, 2))
+    m.other = pyo.Var()
+    m.other.fix(2)
+    m.c = pyo.Constraint(expr=m.x + m.i >= 2)
+    compile_model(m).load([1.5, 0.9999999])
+    assert [v.value for v in (m.x, m.i, m.idle, m.other)] == [1.5, 1, 1, 2]
+    assert [v.stale for v in (m.x, m.i, m.idle, m.other)] == [False, False, False, True]
+    assert type(m.i.value) is int
+    m.x.set_value(2.0)
+    assert [v.stale for v in (m.x, m.i)] == [False, True]

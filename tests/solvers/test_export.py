@@ -12,10 +12,14 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import scipy.sparse as sp
+from battery import MODELS
+from comparing import arrays_of, assert_same
 
 from ceopt.solvers import Manifest, compile_model, describe, read, solve, write
+from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
 from ceopt.solvers.errors import UnknownNameError, UnreadableFileError, UnsupportedProblemError
 from ceopt.solvers.labels import label_components
+from ceopt.solvers.second_order import without_quadratics
 
 
 def model(kind: str = "milp", *, maximise: bool = False) -> Any:
@@ -181,8 +185,8 @@ def test_a_model_without_an_objective(tmp_path: Path, suffix: str, caplog: pytes
 
 
 def test_what_a_file_cannot_hold_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"\.lp, \.mps"):
-        write(model(), tmp_path / "m.cbf")
+    with pytest.raises(UnknownNameError, match=r"\.lp, \.mps, \.cbf, \.ptf"):
+        write(model(), tmp_path / "m.nl")
     for suffix in (".lp", ".mps"):
         m = model()
         m.bad = pyo.Constraint(expr=pyo.sin(m.free) <= 1)
@@ -250,3 +254,300 @@ def test_labels_never_collide_with_the_forms_of_rows() -> None:
     members = [*m.component_data_objects(pyo.Var), *m.component_data_objects(pyo.Constraint)]
     labels = [label_components(members)[id(member)] for member in members]
     assert labels == ["c_u_a_", "A", "_ONE_VAR_CONSTANT", "a_2", "b_1_a", "b_2_a"]
+
+
+# -- quadratic rows ----------------------------------------------------------------------------------------------------
+def quadratic(kind: str, *, maximise: bool = False) -> Any:
+    """A program with a quadratic cost ("q"), quadratic rows ("c") and integers ("i"), one optimum each.
+
+    Some columns stand in products alone, and one of those is an integer.
+    """
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([1, 2], bounds=(-3, 4), domain=pyo.Integers if "i" in kind else pyo.Reals)
+    m.y, m.z, m.w = pyo.Var(bounds=(0, 10)), pyo.Var(bounds=(0, 5)), pyo.Var()
+    m.e1 = pyo.Var(domain=pyo.Integers if "i" in kind else pyo.Reals, bounds=(-2, 9))
+    m.range = pyo.Constraint(expr=(1, m.x[1] + 2 * m.x[2] + m.y, 8))
+    cost = m.x[1] - 2 * m.y + 3 + m.z
+    if "q" in kind:
+        cost += m.x[1] ** 2 + m.x[1] * m.x[2] / 3 + m.x[2] ** 2 + m.y**2 / 7 + (m.w * m.w - m.w * m.y / 9)
+    if "c" in kind:
+        m.ball = pyo.Constraint(expr=m.x[1] ** 2 + m.x[1] * m.y / 2 + m.y**2 + m.e1**2 <= 9 + m.z)
+        m.alone = pyo.Constraint(expr=m.y**2 + (m.x[2] - 0.1) ** 2 / 3 <= 10)
+        m.above = pyo.Constraint(expr=m.x[1] / 3 - 1 - m.w**2 - m.w * m.e1 / 7 - m.e1**2 >= -40)
+        m.cone = pyo.Constraint(expr=m.y**2 + m.x[2] ** 2 <= m.z**2)
+    m.cost = pyo.Objective(expr=-cost if maximise else cost, sense=pyo.maximize if maximise else pyo.minimize)
+    return m
+
+
+QUADRATIC = [
+    (kind, suffix, maximise)
+    for kind in ("i", "q", "iq", "c", "qc", "iqc")
+    for suffix in (".lp", ".mps")
+    for maximise in (False, True)
+]
+
+
+@pytest.mark.parametrize(("kind", "suffix", "maximise"), QUADRATIC)
+def test_quadratic_rows_come_back_array_by_array(tmp_path: Path, kind: str, suffix: str, maximise: bool) -> None:
+    m, path = quadratic(kind, maximise=maximise), tmp_path / f"m{suffix}"
+    write(m, path)
+    table = json.loads(Path(f"{path}.names.json").read_text(encoding="utf-8"))
+    # the MPS writer halves each product, and adds up a quadratic objective's linear part in another order
+    tolerance = 3e-16 if suffix == ".mps" else 0
+    ours, theirs = compile_model(m), compile_model(read(path))
+    assert_same(arrays_of(ours, "cost"), arrays_of(theirs, "cost", table), rtol=tolerance)
+    assert theirs.problem_class == ours.problem_class
+
+
+def _optimum_by_gurobi(path: Path) -> float:
+    gurobipy = pytest.importorskip("gurobipy")
+    with gurobipy.Env(params={"OutputFlag": 0, "MIPGap": 0}) as env, gurobipy.read(str(path), env) as other:
+        other.optimize()
+        assert other.Status == gurobipy.GRB.OPTIMAL
+        return float(other.ObjVal)
+
+
+def _optimum_by_scip(path: Path) -> float:
+    other = pytest.importorskip("pyscipopt").Model()
+    other.hideOutput()
+    other.readProblem(str(path))
+    other.optimize()
+    assert other.getStatus() == "optimal"
+    return float(other.getObjVal())
+
+
+def _optimum_by_highs(path: Path) -> float:
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+    highs.run()
+    assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return float(highs.getInfo().objective_function_value)
+
+
+READERS = {"gurobi": _optimum_by_gurobi, "scip": _optimum_by_scip, "highs": _optimum_by_highs}
+SOLVER_OF = {"i": "highs", "q": "clarabel", "iq": "scip", "c": "clarabel", "qc": "clarabel", "iqc": "scip"}
+
+
+READS = [
+    (*case, reader)
+    for case in QUADRATIC
+    for reader in READERS
+    if reader != "highs" or case[0] in {"i", "q"}  # it solves no integers beside quadratics, and reads no such rows
+]
+
+
+@pytest.mark.parametrize(("kind", "suffix", "maximise", "reader"), READS)
+def test_every_reader_finds_the_same_optimum(
+    tmp_path: Path, kind: str, suffix: str, maximise: bool, reader: str
+) -> None:
+    m, path = quadratic(kind, maximise=maximise), tmp_path / f"m{suffix}"
+    write(m, path)
+    found = READERS[reader](path)
+    ours = solve(m, SOLVER_OF[kind])
+    assert ours.status == "optimal"
+    assert found == pytest.approx(ours.objective, rel=1e-5)
+    assert solve(read(path), SOLVER_OF[kind]).objective == pytest.approx(ours.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "suffix", "maximise"), QUADRATIC)
+def test_mosek_reads_all_columns_rows_and_products(tmp_path: Path, kind: str, suffix: str, maximise: bool) -> None:
+    mosek = pytest.importorskip("mosek")
+    m, path = quadratic(kind, maximise=maximise), tmp_path / f"m{suffix}"
+    write(m, path)
+    c = compile_model(m)
+    with mosek.Task() as task:
+        task.readdata(str(path))
+        assert task.getnumvar() == len(c.columns) + 1  # the constant of the objective
+        assert task.getnumintvar() == c.integer.sum()
+        assert task.getnumqobjnz() == (0 if c.Q is None else c.Q.nnz)
+        products = [task.getnumqconknz(i) for i in range(task.getnumcon())]
+        assert sorted(filter(None, products)) == sorted(row.Q.nnz for row in c.quadratics)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "[ x^2 + 2 x * y - 0.5 y ^ 2 ] + 3 z",
+        "3 z + [ x ^2 - -2 x*y -.5 y^2 ]",
+        "3 z - [ -1 x^2\n - 2x * y \\ a comment [ 7 q^2 ]\n+ 5e-1 y^2 ]",
+        "+ [ x^2 ] + 3 z + [ 2 y * x - .5e0 y^2 ]",
+    ],
+)
+def test_brackets_in_all_ways_to_write_them(tmp_path: Path, row: str) -> None:
+    (tmp_path / "a.lp").write_text(
+        f"\\ [ no row ]\nmaximize\n o: z + [ - y^2 ] / 2\nSubject To\n r: {row} <= 4\n s: z + x >= 1\n"
+        "bounds\n z <= 5\n x free\nend\n"
+    )
+    c = compile_model(read(tmp_path / "a.lp"))
+    (quadratic_row,) = c.quadratics
+    at = {column.name: k for k, column in enumerate(c.columns)}
+    order = [at["x"], at["y"], at["z"]]
+    full = (quadratic_row.Q + sp.tril(quadratic_row.Q, -1).T).toarray()[np.ix_(order, order)]
+    assert full.tolist() == [[2, 2, 0], [2, -1, 0], [0, 0, 0]]
+    assert quadratic_row.a.toarray()[0][order].tolist() == [0, 0, 3]
+    assert (quadratic_row.lower, quadratic_row.upper) == (-np.inf, 4)
+    assert [str(con.name) for con in c.rows] == ["s"]
+    assert c.lb[order].tolist() == [-np.inf, 0, 0]
+
+
+def test_a_column_that_stands_in_brackets_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.lp").write_text("min\no: z\nst\nr: z - [ u ^ 2 + u * v ] >= 3\nend\n")
+    c = compile_model(read(tmp_path / "a.lp"))
+    assert sorted(column.name for column in c.columns) == ["u", "v", "z"]
+    assert c.lb.tolist() == [0, 0, 0]
+    assert [str(con.name) for con in c.rows] == []
+
+
+@pytest.mark.parametrize(
+    ("suffix", "old", "new", "message"),
+    [
+        (".lp", "+1 y^2\n]", "+1 y^3\n]", "terms such as"),
+        (".lp", "+1 y^2\n]", "+1 y\n]", "terms such as"),
+        (".lp", "+1 y^2\n]", "+1 y^2 * z\n]", "terms such as"),
+        (".lp", "+1 y^2\n]", "+1 y^2 < z\n]", "products of columns"),
+        (".lp", "+1 y^2\n]", "+1 y^2\n] / 2", "no division"),
+        (".lp", "+1 y^2\n]", "+1 y^2\n", "not one"),
+        (".mps", "QCMATRIX    c_u_alone_", "QCMATRIX", "name of a row"),
+        (".mps", "QCMATRIX    c_u_alone_", "QCMATRIX nowhere", "no row 'nowhere'"),
+        (".mps", "     y y 1\n", "     y y\n", "two columns and a number"),
+        (".mps", "     y y 1\n", "     y nowhere 1\n", "no column 'nowhere'"),
+        (".mps", "     y y 1\n", "     y y one\n", "two columns and a number"),
+    ],
+)
+def test_products_that_are_none_are_refused(tmp_path: Path, suffix: str, old: str, new: str, message: str) -> None:
+    path = tmp_path / f"m{suffix}"
+    write(quadratic("c"), path)
+    text = path.read_text(encoding="ascii")
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(UnreadableFileError, match=message) as caught:
+        read(path)
+    assert path.name in str(caught.value)
+
+
+# -- cones in files that know none -------------------------------------------------------------------------------------
+def conic(*, maximise: bool = False) -> Any:
+    """Second-order cones of every shape that a quadratic row needs help with: affine, constant, negative, doubled."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([1, 2], bounds=(-3, 3))
+    m.t, m.s, m.n = pyo.Var(bounds=(0, None)), pyo.Var(), pyo.Var(domain=pyo.Integers, bounds=(0, 4))
+    m.f = pyo.Var(initialize=0.5)
+    m.f.fix()
+    m.near = pyo.Constraint(expr=soc(m.t, [m.x[1] - 2.5, m.x[2] + m.n - 0.3, m.f]) >= 0)
+    m.r = pyo.Constraint([1, 2], rule=lambda m, i: rotated_soc(m.t, m.f, [m.x[i] * 2 - m.n, m.x[i]]) >= 0)
+    m.negative = pyo.Constraint(expr=soc(m.s, [m.x[1], m.s * 0.1, m.s]) >= -0.0)
+    m.same = pyo.Constraint(expr=rotated_soc(m.t, m.t, [m.x[1], m.x[1]]) >= 0)
+    m.constants = pyo.Constraint(expr=soc(5, [3, 4]) >= 0)
+    m.head = pyo.Constraint(expr=soc(m.t, []) >= 0)
+    m.itself = pyo.Constraint(expr=soc(m.t, [m.t]) >= 0)
+    m.nothing = pyo.Constraint(expr=soc(m.t, [0.0 * m.x[1], -0.0, m.f * m.x[2]]) >= 0)
+    m.deep = pyo.Expression(expr=soc(3, [m.x[1], m.x[2]]))
+    m.b = pyo.Block()
+    m.b.near = pyo.Constraint(expr=m.deep >= 0)
+    m.sum = pyo.Constraint(expr=m.x[1] + m.x[2] + m.n >= 3.1)
+    cost = m.t + m.x[2] / 7 + m.n / 5 + m.s
+    m.cost = pyo.Objective(expr=-cost if maximise else cost, sense=pyo.maximize if maximise else pyo.minimize)
+    return m
+
+
+@pytest.mark.parametrize("maximise", [False, True])
+@pytest.mark.parametrize("suffix", [".lp", ".mps"])
+def test_second_order_cones_are_quadratic_rows(tmp_path: Path, suffix: str, maximise: bool) -> None:
+    m, path = conic(maximise=maximise), tmp_path / f"m{suffix}"
+    before = [(c.name, c.active) for c in m.component_data_objects(pyo.Constraint)]
+    write(m, path)
+    assert [(c.name, c.active) for c in m.component_data_objects(pyo.Constraint)] == before
+    assert [b.name for b in m.component_objects(pyo.Block)] == ["b"]
+    m.negative.deactivate()  # its head stands in the cone itself: by hand |x1| <= s * sqrt(1 - 1 - 0.01), so x1 = s = 0
+    m.by_hand = pyo.Constraint(expr=m.s == 0)
+    m.by_hand_too = pyo.Constraint(expr=m.x[1] == 0)
+    expected = solve(m, "scip")
+    assert expected.status == "optimal"
+    for reader in ("gurobi", "scip"):
+        assert READERS[reader](path) == pytest.approx(expected.objective, rel=2e-4)
+    back = read(path)
+    assert compile_model(back).problem_class == "MISOCP"  # the rows are known for the cones that they are
+    assert solve(back, "scip").objective == pytest.approx(expected.objective, rel=2e-4)
+
+
+@pytest.mark.parametrize("suffix", [".lp", ".mps"])
+def test_names_of_restated_cones_trace_back_to_them(tmp_path: Path, suffix: str) -> None:
+    write(conic(), tmp_path / f"m{suffix}")
+    names = json.loads((tmp_path / f"m{suffix}.names.json").read_text(encoding="utf-8"))
+    assert names["c_u_r(1)_"]["component"] == names["r_entry(1_2)"]["component"] == "r[1]"
+    assert names["c_e_r_entry_is(1_2)_"]["component"] == "r[1]"
+    assert {entry["component"] for entry in names.values()} <= {
+        member.name
+        for kind in (pyo.Var, pyo.Constraint, pyo.Objective)
+        for member in conic().component_data_objects(kind)
+    }
+    text = (tmp_path / f"m{suffix}").read_text(encoding="ascii")
+    write(conic(), tmp_path / f"m{suffix}")
+    assert (tmp_path / f"m{suffix}").read_text(encoding="ascii") == text
+
+
+@pytest.mark.parametrize("suffix", [".lp", ".mps"])
+def test_other_cones_are_refused_and_nothing_is_written(tmp_path: Path, suffix: str) -> None:
+    for margin, then in (
+        (lambda m: psd([[m.t, 1], [1, m.s]]), r"'bad' is a cone of the semidefinite kind. Write the model as .cbf"),
+        (lambda m: exponential(m.t, 1, m.s), r"'bad' is a cone of the exponential kind. Write the model as .cbf"),
+        (lambda m: soc(m.t, [m.s]) - 1, "'bad' has its margin inside"),
+        (lambda m: soc(m.t, [m.s * m.s]), "'bad'"),
+    ):
+        m = conic()
+        m.bad = pyo.Constraint(expr=margin(m) >= 0)
+        with pytest.raises(UnsupportedProblemError, match=then):
+            write(m, tmp_path / f"m{suffix}")
+        assert list(tmp_path.iterdir()) == []
+        assert m.near.active
+        assert m.component("cones") is None
+    m = conic()
+    m.bad = pyo.Constraint(expr=soc(m.t, [m.s]) >= 1)
+    with pytest.raises(UnsupportedProblemError, match="'bad' has other bounds"):
+        write(m, tmp_path / f"m{suffix}")
+
+
+# -- the battery, through every kind of file ---------------------------------------------------------------------------
+STATED = [
+    (name, suffix)
+    for name, case in MODELS.items()
+    for suffix in (".lp", ".mps", ".cbf", ".ptf")
+    if case.kind not in ({"nonconvex QCQP"} if suffix in {".cbf", ".ptf"} else {"SDP", "EXP", "MISDP", "MIEXP"})
+    and case.kind != "nonconvex conic program"
+]
+
+
+def built(name: str) -> Any:
+    case = MODELS[name]
+    m, compiled = case.compile()
+    if case.data:
+        for var in m.x0.values():
+            var.fix(float(compiled.lb[compiled.index[var]]))
+    return m
+
+
+@pytest.mark.parametrize(("name", "suffix"), STATED)
+def test_every_model_of_the_battery_comes_back_from_its_file(tmp_path: Path, name: str, suffix: str) -> None:
+    """Array by array where the file states the model as it is, else by its optimum."""
+    if suffix == ".ptf":
+        pytest.importorskip("mosek")
+    m, case, path = built(name), MODELS[name], tmp_path / f"m{suffix}"
+    compiled = compile_model(m)
+    if suffix == ".ptf" and compiled.contradiction is not None:
+        with pytest.raises(UnsupportedProblemError, match="cannot hold. Write it as .cbf"):
+            write(m, path)
+        return
+    write(m, path)
+    back = read(path)
+    is_restated = suffix in {".lp", ".mps"} and compiled.cones
+    if compiled.contradiction is not None or is_restated or not compiled.columns:
+        result = solve(back)
+        assert result.status == case.status
+        assert case.optimum is None or result.objective == pytest.approx(case.optimum, rel=2e-6, abs=2e-6)
+        return
+    table = json.loads(Path(f"{path}.names.json").read_text(encoding="utf-8"))
+    objective = next((part.name for part in m.component_data_objects(pyo.Objective, active=True)), "")
+    whole = compiled if suffix in {".lp", ".mps"} else without_quadratics(compiled)
+    tolerance = {".lp": 0.0, ".mps": 3e-16, ".cbf": 0.0, ".ptf": 3e-16}[suffix]
+    assert_same(arrays_of(whole, objective), arrays_of(compile_model(back), objective, table), rtol=tolerance)

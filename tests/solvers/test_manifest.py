@@ -9,6 +9,7 @@ import pyomo.environ as pyo
 import pytest
 
 from ceopt.solvers import Manifest, describe, manifest_of, model_summary
+from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import feature_of
 
@@ -31,6 +32,7 @@ def described() -> Any:
     m.outer.c.add(m.outer.x["age"] >= 1)
     m.outer.c.add(m.outer.x["age"] >= 2).deactivate()
     m.c = pyo.Constraint(expr=m.z >= 0)
+    m.outer.near = pyo.Constraint(expr=soc(m.z, m.outer.x) >= 0)
     describe(
         m.outer, Manifest(title="outer", formula="f", reference="r", rule="rule", features={"x": 0, "cut": 0, "c": -1})
     )
@@ -40,12 +42,12 @@ def described() -> Any:
 
 def test_summary_counts_each_component_once() -> None:
     frame = model_summary(described()).set_index("block")
-    assert frame.columns.tolist() == ["title", "variables", "binaries", "rows", "formula", "reference", "rule"]
-    counts = frame[["variables", "binaries", "rows"]].to_numpy().tolist()
+    assert frame.columns.tolist() == ["title", "variables", "binaries", "rows", "cones", "formula", "reference", "rule"]
+    counts = frame[["variables", "binaries", "rows", "cones"]].to_numpy().tolist()
     assert dict(zip(frame.index, counts, strict=True)) == {
-        "": [1, 0, 1],
-        "outer": [7, 5, 2],
-        "outer.inner[1]": [2, 2, 1],
+        "": [1, 0, 1, 0],
+        "outer": [7, 5, 2, 1],
+        "outer.inner[1]": [2, 2, 1, 0],
     }
     assert frame.loc["outer", ["title", "formula", "reference", "rule"]].tolist() == ["outer", "f", "r", "rule"]
     assert len(model_summary(pyo.ConcreteModel())) == 0

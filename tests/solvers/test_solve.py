@@ -1,4 +1,4 @@
-"""One call: statuses, loading, the table of solvers, refusals."""
+"""One call: statuses, loading, starts, incumbents, refusals."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import pyomo.environ as pyo
 import pytest
 
-from ceopt.solvers import ProblemClass, Status, available, registry, solve
-from ceopt.solvers.errors import InvalidTypeError, MissingLibraryError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers import Status, compile_model, solve
+from ceopt.solvers.cones import soc
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.highs import HighsSession
 from ceopt.solvers.problem import relative_gap_of
 
 
@@ -39,6 +41,7 @@ def test_nothing_is_loaded_where_nothing_is_found() -> None:
     m.c = pyo.Constraint(expr=m.x >= 2)
     result = solve(m)
     assert (result.status, result.objective, result.solutions, result.gap) == (Status.INFEASIBLE, None, (), None)
+    assert result.complete
     assert m.x.value == 0.25
 
 
@@ -57,34 +60,70 @@ def test_degenerate_models(build: str) -> None:
         assert (result.objective, result.bound, result.gap) == (0, 0, 0)
 
 
-def test_unknown_solver_and_class() -> None:
+def test_misuse_is_named() -> None:
     m = pyo.ConcreteModel()
     m.x = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
-    m.o = pyo.Objective(expr=(m.x - 1) ** 2)
+    m.o = pyo.Objective(expr=m.x)
     with pytest.raises(UnknownNameError, match="Did you mean 'highs'"):
         solve(m, "higs")
-    for name in ("auto", "highs"):
-        with pytest.raises(UnsupportedProblemError, match="MIQP"):
-            solve(m, name)
     with pytest.raises(InvalidTypeError, match="dict"):
         solve({})
+    for limit in (0.0, -1.0, float("nan"), "soon"):
+        with pytest.raises(InvalidValueError, match="time_limit_s"):
+            solve(m, time_limit_s=limit)  # type: ignore[arg-type]
 
 
-def test_available_lists_every_solver() -> None:
-    frame = available()
-    assert frame.columns.tolist() == ["solver", "installed", "version", "licensed", "supports", "why_not"]
-    assert frame["solver"].tolist() == list(registry.SOLVERS)
-    row = frame.set_index("solver").loc["highs"]
-    assert bool(row["installed"])
-    assert row["supports"] == "LP, MILP, QP"
-    assert row["why_not"] == ""
+def test_a_start_is_what_the_vars_hold(make_knapsack: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vars without a value are left out; without ``start`` none is given."""
+    starts: list[Any] = []
+    solve_highs = HighsSession.solve
+
+    def noted(self: Any, **words: Any) -> Any:
+        starts.append(words["start"])
+        return solve_highs(self, **words)
+
+    monkeypatch.setattr(HighsSession, "solve", noted)
+    model = make_knapsack(4, 1)
+    model.y[1].set_value(1)
+    model.y[3].set_value(0)
+    columns = {v.name: k for k, v in enumerate(compile_model(model).columns)}
+    solve(model, "highs", start=True)
+    solve(model, "highs")
+    assert starts == [{columns["y[1]"]: 1.0, columns["y[3]"]: 0.0}, None]
 
 
-def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry.importlib.util, "find_spec", lambda _name: None)
-    with pytest.raises(MissingLibraryError, match="pip install highspy"):
-        registry.choose("auto", ProblemClass.LP)
-    assert "not installed" in available()["why_not"][0]
+def test_a_start_is_used(hard: Any) -> None:
+    """With no time to search, what comes back is at least what was there."""
+    found = solve(hard, "highs", time_limit_s=2.0)
+    again = solve(hard, "highs", start=True, time_limit_s=0.2)
+    assert again.objective is not None
+    assert again.objective >= found.objective - 1e-9
+
+
+def test_incumbents_are_told_as_they_come(make_knapsack: Callable[..., Any]) -> None:
+    model, told = make_knapsack(20, 4), []
+    result = solve(model, "highs", on_incumbent=lambda seconds, objective: told.append((seconds, objective)))
+    assert told
+    assert list(result.incumbents)[: len(told)] == told
+    assert [objective for _, objective in told] == sorted(objective for _, objective in told)
+
+    def fails(_seconds: float, _objective: float) -> None:
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        solve(model, "highs", on_incumbent=fails)
+
+
+def test_the_certificate_of_a_cone_solver_is_handed_on() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([1, 2], bounds=(-2, 2))
+    m.disc = pyo.Constraint(expr=soc(1.0, [m.x[1], m.x[2]]) >= 0)
+    m.o = pyo.Objective(expr=m.x[1] + m.x[2])
+    result = solve(m, "clarabel")
+    assert result.objective == pytest.approx(-(2**0.5))
+    assert result.certificate is not None
+    assert result.certificate.worst <= 1e-6
+    assert solve(m, "clarabel", pool=3).message.endswith("free integer.")
 
 
 @pytest.mark.parametrize(

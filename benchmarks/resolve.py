@@ -1,0 +1,254 @@
+"""The same mixed-integer program for another person: what a re-solve costs outside the solver, and through Pyomo."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import common
+import highspy
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.contrib.appsi.solvers import Highs as Appsi
+from pyomo.contrib.solver.solvers.highs import Highs as Contrib
+from pyomo.core.expr.numeric_expr import LinearExpression
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+
+from ceopt.solvers import compile_model
+from ceopt.solvers.highs import HighsSession
+
+TREES, DEPTH, COLUMNS, ACTIONABLE, TARGET, GAP = 100, 6, 20, 3, 0.5, 1e-6
+BEYOND = 1e-4  # right of a threshold means at least so far
+LIMIT_S = 120.0
+#: Domain of the thresholds. The relaxation takes a fraction of a second and leaves the processor's caches warm.
+KINDS = {"MILP": pyo.Binary, "its relaxation": pyo.UnitInterval}
+
+
+# ---- the program -----------------------------------------------------------------------------------------------------
+def forest() -> tuple[Any, Any]:
+    """Return a forest and the people it was trained on, the undecided ones first."""
+    people, labels = make_classification(2000, COLUMNS, n_informative=10, random_state=common.SEED)
+    model = RandomForestClassifier(TREES, max_depth=DEPTH, random_state=common.SEED, n_jobs=1).fit(people, labels)
+    doubt = np.abs(model.predict_proba(people)[:, 1] - (TARGET - 0.1))
+    return model, people[np.argsort(doubt)]
+
+
+def program(model: Any, people: Any, factual: Any, domain: Any) -> Any:
+    """Return Misic's program of the forest in plain Pyomo; ``factual`` makes the Vars or Params of the person."""
+    low, high = people.min(axis=0).tolist(), people.max(axis=0).tolist()
+    m = pyo.ConcreteModel()
+    columns = range(COLUMNS)
+    m.x0 = factual(columns)
+    m.x = pyo.Var(columns, bounds=lambda _m, j: (low[j], high[j]))
+    m.up, m.down = pyo.Var(columns, bounds=(0, None)), pyo.Var(columns, bounds=(0, None))
+    m.move = pyo.Constraint(columns, rule=lambda m, j: m.x[j] - m.up[j] + m.down[j] == m.x0[j])
+    m.held = pyo.Constraint(range(ACTIONABLE, COLUMNS), rule=lambda m, j: m.x[j] == m.x0[j])
+    add_trees(m, model, low, high, domain)
+    m.cost = pyo.Objective(expr=sum(m.up.values()) + sum(m.down.values()))
+    return m
+
+
+def add_trees(m: Any, model: Any, low: list[float], high: list[float], domain: Any) -> None:
+    """One binary per threshold, tied to its column by big-M; one weight per leaf; the share of votes."""
+    trees = [tree.tree_ for tree in model.estimators_]
+    cuts = sorted({(int(j), float(at)) for t in trees for j, at in zip(t.feature, t.threshold, strict=True) if j >= 0})
+    place = {cut: k for k, cut in enumerate(cuts)}
+    m.y = pyo.Var(range(len(cuts)), domain=domain)
+    y = list(m.y.values())
+    m.low = pyo.Constraint(
+        range(len(cuts)),
+        rule=lambda m, k: m.x[cuts[k][0]] <= cuts[k][1] + (high[cuts[k][0]] - cuts[k][1]) * y[k],
+    )
+    m.high = pyo.Constraint(
+        range(len(cuts)),
+        rule=lambda m, k: m.x[cuts[k][0]] >= cuts[k][1] + BEYOND - (cuts[k][1] + BEYOND - low[cuts[k][0]]) * (1 - y[k]),
+    )
+    following = [k for k in range(len(cuts) - 1) if cuts[k][0] == cuts[k + 1][0]]
+    m.order = pyo.Constraint(following, rule=lambda _m, k: y[k + 1] <= y[k])
+    m.z = pyo.VarList(bounds=(0, 1))
+    m.one, m.left, m.right = pyo.ConstraintList(), pyo.ConstraintList(), pyo.ConstraintList()
+    votes: list[float] = []
+
+    def below(t: Any, node: int) -> list[Any]:
+        if t.children_left[node] < 0:
+            share = t.value[node][0]
+            votes.append(float(share[1] / share.sum()) / len(trees))
+            return [m.z.add()]
+        left, right = below(t, t.children_left[node]), below(t, t.children_right[node])
+        k = place[int(t.feature[node]), float(t.threshold[node])]
+        m.left.add(sum(left) <= 1 - y[k])
+        m.right.add(sum(right) <= y[k])
+        return left + right
+
+    for t in trees:
+        m.one.add(sum(below(t, 0)) == 1)
+    m.valid = pyo.Constraint(expr=LinearExpression(linear_coefs=votes, linear_vars=list(m.z.values())) >= TARGET)
+
+
+def fixed_vars(columns: Any) -> Any:
+    """Return the person as Vars, which are fixed later."""
+    return pyo.Var(columns, initialize=0.0)
+
+
+def params(columns: Any) -> Any:
+    """Return the person as mutable Params."""
+    return pyo.Param(columns, mutable=True, initialize=0.0)
+
+
+# ---- the ways --------------------------------------------------------------------------------------------------------
+Way = tuple[Any, Callable[[Any], float]]
+
+
+def session(model: Any, people: Any, domain: Any) -> Way:
+    """Compile once, the person as data columns, one live session; every Var gets its value."""
+    m = program(model, people, fixed_vars, domain)
+    compiled = compile_model(m, [m.x0])
+    compiled.set_data(m.x0, people[0])
+    live = HighsSession(compiled)
+
+    def ask(row: Any) -> float:
+        compiled.set_data(m.x0, row)
+        outcome = live.solve(time_limit_s=LIMIT_S, relative_gap=GAP)
+        if outcome.x is not None:
+            compiled.load(outcome.x)
+        return float("nan") if outcome.objective is None else outcome.objective
+
+    return m, ask
+
+
+def contrib(model: Any, people: Any, domain: Any, factual: Any, *, update: bool) -> Way:
+    """Pyomo's contrib HiGHS, which is persistent; it looks for changes itself, or is only told of the person."""
+    m = program(model, people, factual, domain)
+    solver = Contrib()
+    if not update:
+        for what in solver.config.auto_updates:
+            setattr(solver.config.auto_updates, what, False)
+    if factual is fixed_vars:
+        m.x0.fix()
+    solver.set_instance(m)
+
+    def ask(row: Any) -> float:
+        if factual is params:
+            m.x0.store_values(dict(enumerate(row.tolist())))
+        else:
+            for var, value in zip(m.x0.values(), row.tolist(), strict=True):
+                var.fix(value)
+        if not update:
+            solver.update_parameters()
+        return float(solver.solve(m, time_limit=LIMIT_S, rel_gap=GAP, threads=1).incumbent_objective)
+
+    return m, ask
+
+
+def appsi(model: Any, people: Any, domain: Any, *, update: bool) -> Way:
+    """Pyomo's older persistent interface."""
+    m = program(model, people, params, domain)
+    solver = Appsi()
+    solver.config.mip_gap, solver.config.time_limit = GAP, LIMIT_S
+    solver.highs_options["threads"] = 1
+    if not update:
+        for what in solver.update_config:
+            setattr(solver.update_config, what, False)
+    solver.set_instance(m)
+
+    def ask(row: Any) -> float:
+        m.x0.store_values(dict(enumerate(row.tolist())))
+        if not update:
+            solver.update_params()
+        return float(solver.solve(m).best_feasible_objective)
+
+    return m, ask
+
+
+WAYS: dict[str, Callable[[Any, Any, Any], Way]] = {
+    "ceopt, live session": session,
+    "contrib highs, Params": partial(contrib, factual=params, update=True),
+    "contrib highs, fixed Vars": partial(contrib, factual=fixed_vars, update=True),
+    "contrib highs, Params, no look for changes": partial(contrib, factual=params, update=False),
+    "appsi highs, Params": partial(appsi, update=True),
+    "appsi highs, Params, no look for changes": partial(appsi, update=False),
+}
+OURS, *THEIRS = WAYS
+
+
+# ---- measuring -------------------------------------------------------------------------------------------------------
+def measure(ask: Callable[[Any], float], row: Any) -> dict[str, float]:
+    """Return the optimum and the seconds outside ``Highs.run``, by both clocks."""
+    with common.clocked(highspy.Highs, "run") as run:
+        wall, cpu = time.perf_counter(), time.process_time()
+        objective = ask(row)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return {"objective": objective, "wall": wall - run["wall"], "cpu": cpu - run["cpu"], "run": run["wall"]}
+
+
+def main() -> None:
+    """Ask every way for the same people in turn, and write the report."""
+    options = common.arguments("Re-solves of one program for other people.", rows=12)
+    rows = 2 if options.quick else options.rows
+    logging.getLogger("pyomo").setLevel(logging.ERROR)
+    model, people = forest()
+    records: list[dict[str, Any]] = []
+    once: dict[str, dict[str, float]] = {}
+    size: dict[str, int] = {}
+    for kind, domain in KINDS.items():
+        ways = {}
+        for name, make in WAYS.items():
+            began = time.perf_counter()
+            m, ways[name] = make(model, people, domain)
+            once.setdefault(kind, {})[name] = time.perf_counter() - began
+            if name == OURS:
+                compiled = compile_model(m, [m.x0])
+                size = size or common.size_of(compiled) | {"nonzeros": int(compiled.A.nnz)}
+                ways[name](people[0])  # the first pays for imports, as set_instance does for the others
+        for place in common.bar(range(1, rows + 1), rows):
+            for name in common.rotated(list(WAYS), place):
+                found = measure(ways[name], people[place])
+                records.append({"kind": kind, "way": name, "row": place, **found})
+    write(records, once, size, rows, quick=options.quick)
+
+
+def write(records: list[dict[str, Any]], once: Any, size: Any, rows: int, *, quick: bool) -> None:
+    """Summarise by way."""
+    lines, medians, apart = [], {}, 0.0
+    for kind in KINDS:
+        of_kind = [record for record in records if record["kind"] == kind]
+        for name in WAYS:
+            own = [record for record in of_kind if record["way"] == name]
+            wall, cpu = ([record[clock] * 1e3 for record in own] for clock in ("wall", "cpu"))
+            medians[kind, name] = {"wall": float(np.median(wall)), "cpu": float(np.median(cpu))}
+            times = [medians[kind, name][clock] / medians[kind, OURS][clock] for clock in ("wall", "cpu")]
+            lines.append(
+                [
+                    kind, name, common.spread(wall, 2), common.spread(cpu, 2), *(f"{ratio:.1f}" for ratio in times),
+                    f"{np.median([record['run'] for record in own]):.2f}", f"{once[kind][name]:.1f}",
+                ]
+            )  # fmt: skip
+        for place in range(1, rows + 1):
+            found = [record["objective"] for record in of_kind if record["row"] == place]
+            apart = max(apart, (max(found) - min(found)) / max(1e-12, abs(min(found))))
+    text = (
+        f"A forest of {TREES} trees of depth {DEPTH} over {COLUMNS} columns, of which {ACTIONABLE} may move, in "
+        f"Misic's form: {size['variables']} variables, {size['binaries']} binaries, {size['rows']} rows, "
+        f"{size['nonzeros']} nonzeros. {rows} people after a first one, solved to a relative gap of {GAP:g} by HiGHS "
+        "with one thread in every way, interleaved, each way with its own model. Milliseconds outside `Highs.run`: the "
+        "new person is handed over, the answer is read, and every Var gets its value; in ceopt's the answer is also "
+        "checked against every row. Wall time holds the waiting for other jobs, CPU time is what the program itself "
+        "needs. Pyomo looks for changes of the model before each solve unless it is told not to.\n\n"
+        + common.markdown_table(
+            ["program", "way", "wall ms: median / 90 % / worst", "CPU ms", "times ceopt's: wall", "CPU",
+             "solver, median s", "once, s"],
+            lines,
+        )
+        + f"\n\nGreatest relative difference of the optima of a person: {apart:.1e}."
+    )  # fmt: skip
+    totals = {f"{kind}, {name}": found for (kind, name), found in medians.items()}
+    record = {"size": size, "medians_ms": totals, "difference": apart, "records": records}
+    common.report("resolve", "A re-solve for another person", text, record, quick=quick)
+
+
+if __name__ == "__main__":
+    main()

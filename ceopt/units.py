@@ -1,0 +1,46 @@
+"""In which unit a program counts the lengths of its squares and cones: solvers' tolerances are absolute numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ceopt.formulations.space.reach import Interval, Reach
+from ceopt.solvers.problem import Status
+
+if TYPE_CHECKING:
+    from ceopt.attempt import Attempt
+    from ceopt.formulations.costs import AbstractCost
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["MOST_UNITS", "size_of", "unit_for"]
+
+#: Lengths, in the unit, whose squares a tolerance of 1e-7 is right for.
+_ORDINARY = (0.1, 1e3)
+#: Costs below are the rounding of coordinates: no unit makes a solver see them.
+_NOISE = 1e-9
+#: How many units are tried at most.
+MOST_UNITS = 3
+
+
+def unit_for(size: float | None, unit: float) -> float:
+    """Return the unit for lengths of some size: the one in use where it will do, else the nearest power of two."""
+    if size is None or not _NOISE < size < math.inf or _ORDINARY[0] <= size / unit <= _ORDINARY[1]:
+        return unit
+    return 2.0 ** round(math.log2(size))
+
+
+def size_of(
+    attempt: Attempt, cost: AbstractCost, space: FeatureSpace, factual: Mapping[str, float], reach: Reach
+) -> float | None:
+    """Return the cost of the point that was found; where the solver failed, that of the farthest point; or None."""
+    if attempt.point is not None:
+        return cost.value(space, factual, attempt.point)
+    if attempt.outcome.status not in {Status.UNBOUNDED, Status.ERROR}:
+        return None
+    far = dict(factual)
+    for name, part in reach.items():
+        if isinstance(part, Interval) and math.isfinite(part.lower) and math.isfinite(part.upper):
+            far[name] = part.lower if far[name] - part.lower > part.upper - far[name] else part.upper
+    return cost.value(space, factual, far)

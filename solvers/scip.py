@@ -1,0 +1,149 @@
+"""SCIP over a compiled model: linear, quadratic and second-order programs, with integers, convex or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import final
+
+from pyomo.common.gc_manager import PauseGC
+
+from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.errors import UnsupportedProblemError
+from ceopt.solvers.problem import ProblemClass, Status
+from ceopt.solvers.scip_count import count_solutions
+from ceopt.solvers.scip_events import attach, heard
+from ceopt.solvers.scip_model import Program
+from ceopt.solvers.scip_options import new_model, refuse_huge, set_options
+from ceopt.solvers.scip_proof import Proof, first_scale
+from ceopt.solvers.scip_status import status_of, words_of
+from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, Found, Search
+
+__all__ = ["ScipSession", "count_solutions"]
+
+_SOLVES = frozenset(
+    {
+        ProblemClass.LP,
+        ProblemClass.MILP,
+        ProblemClass.QP,
+        ProblemClass.MIQP,
+        ProblemClass.SOCP,
+        ProblemClass.MISOCP,
+        ProblemClass.NONCONVEX,
+    }
+)
+_INFINITE = 1e20  # SCIP's infinity
+
+
+@final
+class ScipSession(AbstractSession):
+    """One compiled program without semidefinite and exponential cones inside SCIP.
+
+    SCIP compares objectives and checks rows with absolute tolerances. The objective is therefore handed over scaled by
+    a power of two, raised until those tolerances are below the relative gap, and "optimal" is said only if the
+    objective, recomputed at the point, is within the gap of what SCIP proved. SCIP runs in one thread, whatever
+    ``threads``.
+    """
+
+    who = "SCIP"
+
+    def _open(self) -> None:
+        compiled = self._compiled
+        if compiled.problem_class not in _SOLVES:
+            raise UnsupportedProblemError(
+                "SCIP",
+                "a model without semidefinite and exponential cones",
+                f"the model is of class {compiled.problem_class}",
+                "Call solve(model), which finds a solver for it.",
+            )
+        refuse_huge(compiled)
+        self._program: Program | None = self._built(first_scale(compiled))
+
+    @property
+    def version(self) -> str:
+        """Version of SCIP."""
+        from pyscipopt import Model
+
+        model = Model(createscip=False)
+        return f"{model.getMajorVersion()}.{model.getMinorVersion()}.{model.getTechVersion()}"
+
+    def _run(self, search: Search) -> Found:
+        found = self._best(search)
+        if search.switch.pressed:
+            return replace(found, status=Status.INTERRUPTED, message="SCIP stopped: interrupted.")
+        if found.status is not Status.UNBOUNDED:
+            return found
+        # SCIP says so also of programs where it knows no point
+        without = self._once(self._built(0.0), search, points=False)
+        status = Status.UNBOUNDED if without.x is not None else without.status
+        said = f"SCIP proved that the program is {status}." if status in PROVED_EMPTY else without.message
+        return Found(status=status, message=said)
+
+    def _best(self, search: Search) -> Found:
+        """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
+        compiled, gap = self._compiled, search.relative_gap
+        scale, start, best = first_scale(compiled), search.start, None
+        while True:
+            found = self._once(self._ready(scale, start), search)
+            if best is not None:
+                found = _better(compiled, best, found)
+            if found.x is None or found.status is not Status.OPTIMAL or search.switch.pressed:
+                return found
+            proof = Proof(compiled, found.x, found.bound, gap, scale)
+            if proof.holds:
+                return replace(found, bound=proof.bound)
+            if proof.finer_scale is None:
+                return replace(found, status=Status.FEASIBLE, bound=proof.bound, message=proof.sentence)
+            best, start, scale = found, dict(enumerate(found.x.tolist())), proof.finer_scale
+
+    # -- one run -------------------------------------------------------------------------------------------------------
+    def _once(self, program: Program, search: Search, *, points: bool = True) -> Found:
+        """Solve, and return what came of it in the model's own units, without looking at the proof."""
+        model, kept = program.model, len(search.incumbents)
+        model.setParam("limits/time", min(search.seconds_left, _INFINITE))
+        model.setParam("limits/gap", min(search.relative_gap, _INFINITE))
+        model.setParam("limits/maxsol", max(search.pool, model.getParam("limits/maxsol")))
+        try:
+            with heard(program.listener, program, search, points=points), search.switch.listening():
+                model.optimizeNogil()
+        except Exception as error:  # noqa: BLE001  (pyscipopt's own choice of class for each return code of SCIP)
+            self._program = None
+            x = search.incumbents[-1][2] if len(search.incumbents) > kept else None
+            return Found(status=Status.ERROR, x=x, message=f"SCIP failed: {str(error).rstrip('.!')}.")
+        name, bound = model.getStatus(), None
+        stored = [program.point(solution) for solution in model.getSols()[: search.pool]]
+        x = stored[0] if stored else None
+        if program.scale and abs(model.getDualbound()) < _INFINITE:
+            bound = self._compiled.sense * model.getDualbound() / program.scale
+        model.freeTransform()
+        status = status_of(name, has_point=x is not None)
+        message = "" if status is Status.OPTIMAL else f"SCIP stopped: {words_of(name)}."
+        return Found(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
+
+    # -- model into SCIP -----------------------------------------------------------------------------------------------
+    def _ready(self, scale: float, start: Mapping[int, float]) -> Program:
+        """Return the program as it is now, at this scale and with this start."""
+        program = self._program
+        if program is None or program.scale != scale or not program.updated():
+            refuse_huge(self._compiled)
+            program = self._built(scale)
+        is_forgotten = not start or program.begin_at(start)
+        self._program = program if is_forgotten else None  # the next solve must not have this one's start
+        return program
+
+    def _built(self, scale: float) -> Program:
+        model = new_model(self._compiled)
+        model.setParam("randomization/randomseedshift", self._random_state)
+        set_options(model, self._options)
+        with PauseGC():  # thousands of small objects that live as long as the session
+            return Program(model, self._compiled, scale, attach(model))
+
+
+def _better(compiled: CompiledModel, best: Found, found: Found) -> Found:
+    """Return the later of two runs, with the better point; a run that loses the point proves nothing."""
+    assert best.x is not None  # noqa: S101 - only a run with a point is repeated
+    if found.x is None or found.status is Status.ERROR:
+        status = found.status if found.status is Status.INTERRUPTED else Status.FEASIBLE
+        return replace(best, status=status, message=found.message)
+    worse = compiled.sense * (compiled.evaluate(found.x) - compiled.evaluate(best.x)) > 0
+    return replace(found, x=best.x, pool=(best.x, *found.pool)) if worse else found

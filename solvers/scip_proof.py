@@ -1,0 +1,99 @@
+"""Whether what SCIP calls optimal is: its tolerances are absolute, our gap is relative to the objective."""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+import numpy as np
+
+from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.problem import Vector
+
+__all__ = ["Proof", "first_scale"]
+
+_RESOLUTION = 1e-7  # of reduced costs, and of the row that holds a quadratic objective
+_EPSILON = 1e-9  # what SCIP takes for zero
+_ROUNDING = 1e-14  # of the sum of the objective's terms
+_LEAST_GAP = 1e-9  # no smaller relative gap is promised
+_GREATEST_COST = 2.0**30  # scaled costs stay below, for the simplex method's sake, and far below SCIP's infinity
+
+
+def first_scale(compiled: CompiledModel) -> float:
+    """Return the power of two by which the objective is multiplied at first.
+
+    It brings the greatest cost near 1024, if it is below, or to at most 2^20; with a quadratic cost near 1, because
+    SCIP's linear programs then contain squares of it.
+    """
+    size = _cost_size(compiled)
+    if not size:
+        return 1.0
+    if compiled.Q is not None:
+        return _power_of_two(1.0 / size)
+    return _power_of_two((1024.0 if size < 1024.0 else min(size, 2.0**20)) / size)
+
+
+@final
+class Proof:
+    """What one optimum of SCIP, at one scale of the objective, proves of it.
+
+    Parameters
+    ----------
+    x, bound
+        The point, and SCIP's bound in the model's own units.
+    gap
+        The relative gap that is asked for.
+
+    Attributes
+    ----------
+    holds
+        Whether the objective at x is within the gap of the optimum.
+    bound
+        What is proved; the objective itself where the difference is below all arithmetic.
+    finer_scale
+        A greater scale at which SCIP would see the rest of the gap; None if it holds, or costs would grow too great.
+    sentence
+        Why it does not hold.
+    """
+
+    __slots__ = ("bound", "finer_scale", "holds", "sentence")
+
+    def __init__(self, compiled: CompiledModel, x: Vector, bound: float | None, gap: float, scale: float) -> None:
+        objective, noise = compiled.evaluate(x), _EPSILON / scale + _ROUNDING * _size_of_terms(compiled, x)
+        exact = abs(compiled.evaluate(np.where(compiled.integer, np.round(x), x)))
+        wanted = max(gap, _LEAST_GAP) * exact
+        missing = math.inf if bound is None else compiled.sense * (objective - bound)
+        blind = _RESOLUTION / scale if exact > noise else 0.0
+        if missing <= noise:
+            missing = 0.0
+        self.holds = max(missing, blind) <= wanted
+        self.bound = bound
+        if self.holds:
+            self.bound = objective if missing == 0.0 else bound
+        elif bound is not None and missing < blind:
+            self.bound = bound - compiled.sense * blind
+        self.finer_scale = None
+        if not self.holds and math.isfinite(missing):
+            times = 4.0 * max(missing, blind) / wanted if wanted else _GREATEST_COST
+            size = _cost_size(compiled)
+            finer = min(scale * _power_of_two(times), _power_of_two(_GREATEST_COST / size) if size else scale)
+            self.finer_scale = finer if finer > scale else None
+        slack = max(missing, blind)
+        self.sentence = f"SCIP stopped: by its tolerances the optimum may be better by {slack:.3g}."
+
+
+def _power_of_two(value: float) -> float:
+    return 2.0 ** math.ceil(math.log2(value))
+
+
+def _cost_size(compiled: CompiledModel) -> float:
+    hessian = compiled.Q.data if compiled.Q is not None else np.zeros(0)
+    return float(np.abs(np.concatenate([compiled.c, hessian])).max(initial=0.0))
+
+
+def _size_of_terms(compiled: CompiledModel, x: Vector) -> float:
+    """Return the sum of the absolute values that add up to the objective: what its rounding is relative to."""
+    size = abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x))
+    if compiled.Q is not None:
+        size += float(np.abs(x) @ (abs(compiled.Q) @ np.abs(x)))
+    return size

@@ -1,0 +1,244 @@
+"""What every session does alike: check what it is asked, gather incumbents, measure what came back."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from ceopt.solvers.arguments import Start, require_count, require_data, require_number, sparse_start
+from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.interrupt import StopSwitch
+from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
+
+__all__ = ["AbstractSession", "Found", "Search"]
+
+_NOTABLE_VIOLATION = 1e-5
+PROVED_EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """One run: what is asked of the solver, and where it reports what it meets.
+
+    Parameters
+    ----------
+    deadline
+        On the clock of ``time.perf_counter``; infinite for no limit.
+    relative_gap
+        Stop when ``|objective - bound| <= relative_gap * |objective|``.
+    start
+        Column -> value; may be empty or partial.
+    pool
+        How many points the caller would like to keep; 1 for the best alone.
+    switch
+        To be polled; says when to stop.
+    """
+
+    compiled: CompiledModel
+    began: float
+    deadline: float
+    relative_gap: float
+    start: Mapping[int, float]
+    pool: int
+    switch: StopSwitch
+    on_incumbent: Callable[[float, float, Vector], None] | None = None
+    incumbents: list[tuple[float, float, Vector]] = field(default_factory=list)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, at least a millisecond."""
+        return max(self.deadline - time.perf_counter(), 1e-3)
+
+    def improved(self, point: Vector) -> None:
+        """Take note of a feasible point that the solver met, if it is better than all before."""
+        compiled = self.compiled
+        found = (time.perf_counter() - self.began, compiled.evaluate(point), point)
+        if not self.incumbents or compiled.sense * (found[1] - self.incumbents[-1][1]) < 0:
+            self.incumbents.append(found)
+            if self.on_incumbent is not None:
+                self.switch.guard(self.on_incumbent, *found)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one run of a solver came to, before it is measured.
+
+    Parameters
+    ----------
+    status
+        Our word for the solver's stop. ``OPTIMAL`` only where the solver says so itself.
+    x
+        Best point, shape (columns,); None if there is none.
+    bound
+        What is proved about the optimum, in the model's own sense and units.
+    message
+        One sentence; empty for an optimum.
+    pool
+        Further points that the solver kept.
+    certificate
+        Residuals of primal and dual, where there is a dual.
+    """
+
+    status: Status
+    x: Vector | None = None
+    bound: float | None = None
+    message: str = ""
+    pool: tuple[Vector, ...] = ()
+    certificate: Certificate | None = None
+
+
+class AbstractSession(ABC):
+    """One compiled model inside one solver, to be solved many times.
+
+    Each solve starts afresh, so that results do not depend on what was solved before. Changes by
+    :meth:`CompiledModel.set_data` and :meth:`CompiledModel.append` are taken over at the next solve.
+
+    Parameters
+    ----------
+    compiled
+        A model of a class that the solver supports.
+    threads
+        Threads of this session, at least 1.
+    random_state
+        Seed of the solver, at least 0.
+    options
+        The solver's own options by their own names.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        A class of program that the solver does not solve.
+    UnknownNameError, InvalidValueError
+        An option or argument that the solver does not take, or a coefficient beyond its range.
+    """
+
+    #: What messages call the solver.
+    who: ClassVar[str]
+
+    def __init__(
+        self,
+        compiled: CompiledModel,
+        *,
+        threads: int = 1,
+        random_state: int = 0,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        require_count(self.who, "threads", threads, 1)
+        require_count(self.who, "random_state", random_state, 0)
+        self._compiled = compiled
+        self._threads, self._random_state = int(threads), int(random_state)
+        self._options = dict(options or {})
+        self._open()
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """Version of the solver."""
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Refuse what the solver does not take, set its options, and hand the program over."""
+
+    @abstractmethod
+    def _run(self, search: Search) -> Found:
+        """Solve the program as it is now, with changes since the last run taken over; at least one column."""
+
+    def solve(
+        self,
+        *,
+        time_limit_s: float | None = None,
+        relative_gap: float = 1e-6,
+        start: Start | None = None,
+        pool: int = 1,
+        on_incumbent: Callable[[float, float, Vector], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> Outcome:
+        """Solve the program as it is now.
+
+        Parameters
+        ----------
+        time_limit_s
+            Seconds for this call; None for no limit.
+        relative_gap
+            Stop when the gap is at most this, relative to the objective.
+        start
+            A point to start from: all columns, or column -> value; a solver completes it, and ignores it if it cannot.
+        pool
+            How many points to keep; see ``.pool`` of the outcome.
+        on_incumbent
+            Called with (seconds, objective, x) for each improving solution of an integer program.
+        should_stop
+            Polled during the search; True stops it, as Ctrl-C does, with status ``interrupted``.
+
+        Raises
+        ------
+        InvalidValueError
+            A limit, gap or start that makes no sense, or data columns without a value.
+        """
+        limit = math.inf if time_limit_s is None else time_limit_s
+        require_number(self.who, "time_limit_s", limit, above=0.0)
+        require_number(self.who, "relative_gap", relative_gap, least=0.0)
+        require_count(self.who, "pool", pool, 1)
+        compiled, began = self._compiled, time.perf_counter()
+        require_data(self.who, compiled)
+        begin = sparse_start(start, len(compiled.columns))
+        if compiled.contradiction is not None:
+            message = f"The program is infeasible: {compiled.contradiction} cannot hold."
+            return Outcome(status=Status.INFEASIBLE, message=message)
+        search = Search(
+            compiled=compiled,
+            began=began,
+            deadline=began + limit,
+            relative_gap=float(relative_gap),
+            start=begin,
+            pool=int(pool),
+            switch=StopSwitch(should_stop),
+            on_incumbent=on_incumbent,
+        )
+        found = self._run(search) if compiled.columns else _without_columns(compiled)
+        if search.switch.error is not None:
+            raise search.switch.error
+        return _measured(found, search)
+
+
+def _without_columns(compiled: CompiledModel) -> Found:
+    if compiled.violation(np.zeros(0)) > _NOTABLE_VIOLATION:
+        return Found(status=Status.INFEASIBLE, message="The program is infeasible: a cone of constants cannot hold.")
+    return Found(status=Status.OPTIMAL, x=np.zeros(0), bound=compiled.c0)
+
+
+def _measured(found: Found, search: Search) -> Outcome:
+    """Return the outcome with objective and violation recomputed from the model's own arrays."""
+    compiled, seconds = search.compiled, time.perf_counter() - search.began
+    if found.status in PROVED_EMPTY or found.x is None:
+        bound = None if found.status in PROVED_EMPTY else found.bound
+        return Outcome(status=found.status, bound=bound, run_time=seconds, message=found.message)
+    x, bound, message = found.x, found.bound, found.message
+    objective, violation = compiled.evaluate(x), compiled.violation(x)
+    incumbents = search.incumbents
+    if compiled.columns and (not incumbents or compiled.sense * (objective - incumbents[-1][1]) < 0):
+        incumbents.append((seconds, objective, x))
+    if bound is not None and compiled.sense * (bound - objective) > 0:
+        bound = objective  # a bound is never worse than a point in hand
+    if violation > _NOTABLE_VIOLATION and found.certificate is None:  # which measures it relative to the row
+        message = f"{message} The point violates the program by {violation:.3g}.".strip()
+    return Outcome(
+        status=found.status,
+        x=x,
+        objective=objective,
+        bound=bound,
+        incumbents=tuple(incumbents),
+        run_time=seconds,
+        violation=violation,
+        message=message,
+        pool=found.pool,
+        certificate=found.certificate,
+    )

@@ -1,0 +1,126 @@
+"""A cone stated in plain Pyomo is never dropped silently: all that Pyomo has refuse a model that has one.
+
+Each road is also gone with the same model without its cone, so that it is the cone that is refused.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyomo.environ as pyo
+import pytest
+from pyomo.contrib.solver.common.factory import SolverFactory
+from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+from ceopt.solvers.cones import exponential, psd, psd_affine, rotated_soc, soc
+
+Road = Callable[[Any, Path], None]
+
+CONES: dict[str, Callable[[Any], Any]] = {
+    "second-order": lambda m: soc(m.z, [m.x, m.y]),
+    "rotated": lambda m: rotated_soc(m.z, 1, [m.x, m.y]),
+    "semidefinite": lambda m: psd([[m.z, m.x], [m.x, 1]]),
+    "semidefinite from arrays": lambda m: psd_affine(
+        [[0, 0], [0, 1]], [[[1, 0], [0, 0]], [[0, 1], [1, 0]]], [m.z, m.x]
+    ),
+    "exponential": lambda m: exponential(m.x, 1, m.z),
+}
+WAYS: dict[str, Callable[[Any, Any], None]] = {
+    "scalar": lambda m, margin: m.add_component("cone", pyo.Constraint(expr=margin >= 0)),
+    "indexed": lambda m, margin: m.add_component("cone", pyo.Constraint([1], rule=lambda _m, _i: margin >= 0)),
+    "in a block": lambda m, margin: m.b.add_component("cone", pyo.Constraint(expr=margin >= 0)),
+    "triple": lambda m, margin: m.add_component("cone", pyo.Constraint(expr=(0, margin, None))),
+    "named": lambda m, margin: (
+        m.add_component("margin", pyo.Expression(expr=margin)),
+        m.add_component("cone", pyo.Constraint(expr=m.margin >= 0)),
+    )[0],
+}
+
+
+def model() -> Any:
+    m = pyo.ConcreteModel()
+    m.x, m.y, m.z = pyo.Var(bounds=(0, 9)), pyo.Var(bounds=(0, 9)), pyo.Var(bounds=(0, 9))
+    m.b = pyo.Block()
+    m.row = pyo.Constraint(expr=m.x + m.y >= 1)
+    m.cost = pyo.Objective(expr=m.z + m.x + 2 * m.y)
+    return m
+
+
+def _writes(suffix: str) -> Road:
+    return lambda m, folder: m.write(str(folder / f"m.{suffix}"))
+
+
+def _solves(name: str) -> Road:
+    return lambda m, _folder: SolverFactory(name).solve(m)
+
+
+def _solves_as_before(name: str) -> Road:
+    return lambda m, _folder: pyo.SolverFactory(name).solve(m)
+
+
+def _fills_a_mosek_task(m: Any, folder: Path) -> None:
+    solver = pyo.SolverFactory("mosek_direct")
+    solver._set_instance(m)
+    solver._solver_model.writedata(str(folder / "m.task"))
+
+
+#: name -> (libraries that it needs, what it does with a model and a folder)
+ROADS: dict[str, tuple[tuple[str, ...], Road]] = {
+    "LP writer": ((), _writes("lp")),
+    "MPS writer": ((), _writes("mps")),
+    "NL writer": ((), _writes("nl")),
+    "standard-form compiler": ((), lambda m, _folder: LinearStandardFormCompiler().write(m)),
+    "contrib highs": (("highspy",), _solves("highs")),
+    "contrib gurobi_direct": (("gurobipy",), _solves("gurobi_direct")),
+    "contrib gurobi_persistent": (("gurobipy",), _solves("gurobi_persistent")),
+    "contrib gurobi_direct_minlp": (("gurobipy",), _solves("gurobi_direct_minlp")),
+    "contrib scip_direct": (("pyscipopt",), _solves("scip_direct")),
+    "contrib scip_persistent": (("pyscipopt",), _solves("scip_persistent")),
+    "legacy gurobi_direct": (("gurobipy",), _solves_as_before("gurobi_direct")),
+    "appsi_highs": (("highspy",), _solves_as_before("appsi_highs")),
+    "appsi_gurobi": (("gurobipy",), _solves_as_before("appsi_gurobi")),
+    "mosek_direct": (("mosek",), _fills_a_mosek_task),
+}
+
+
+@pytest.fixture(params=ROADS)
+def road(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> str:
+    caplog.set_level(logging.CRITICAL)
+    for library in ROADS[request.param][0]:
+        if importlib.util.find_spec(library) is None:
+            pytest.skip(f"{library} is not installed")
+    return str(request.param)
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.filterwarnings("ignore")  # libraries of others warn of their own things
+def test_a_cone_is_refused(road: str, cone: str, way: str, tmp_path: Path) -> None:
+    m = model()
+    WAYS[way](m, CONES[cone](m))
+    with pytest.raises(Exception, match="ConeMargin|_ComponentFromExprCollector"):  # what the road says it stumbled on
+        ROADS[road][1](m, tmp_path)
+    assert m.x.value is m.y.value is m.z.value is None  # nothing was loaded
+    for left in tmp_path.iterdir():  # nothing was written that a reader would take for a file
+        assert left.suffix != ".task"
+        assert left.read_text(encoding="utf-8").rstrip().rsplit("\n", 1)[-1].lower() not in {"end", "endata"}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_without_its_cone_it_is_not(road: str, tmp_path: Path) -> None:
+    m = model()
+    m.cone = pyo.Constraint(expr=soc(m.z, [m.x, m.y]) >= 0)
+    m.cone.deactivate()
+    ROADS[road][1](m, tmp_path)
+    writes = "writer" in road or road == "mosek_direct"
+    assert any(tmp_path.iterdir()) == writes
+    if not writes and road != "standard-form compiler":
+        assert m.x.value == pytest.approx(1)
+
+
+def test_all_roads_are_here() -> None:
+    assert len(ROADS) >= 13

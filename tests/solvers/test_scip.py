@@ -1,0 +1,706 @@
+"""SCIP: optima against enumeration, HiGHS and closed forms, proofs at every scale, limits, interruption, counting."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+import os
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from ceopt.solvers import Status, compile_model
+from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
+from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.highs import HighsSession
+from ceopt.solvers.scip import ScipSession, count_solutions
+from ceopt.solvers.scip_status import STOP, status_of, words_of
+
+pyscipopt = pytest.importorskip("pyscipopt")
+
+
+def lattice(compiled: Any) -> tuple[float | None, int]:
+    """The optimum over integer columns by enumeration, and how many points are feasible."""
+    sides = [range(int(low), int(high) + 1) for low, high in zip(compiled.lb, compiled.ub, strict=True)]
+    fine = [np.array(p, dtype=float) for p in itertools.product(*sides)]
+    fine = [p for p in fine if compiled.violation(p) < 1e-7]
+    values = [compiled.sense * compiled.evaluate(p) for p in fine]
+    return (compiled.sense * min(values) if values else None), len(values)
+
+
+def solved(model: Any, **arguments: Any) -> Any:
+    return ScipSession(compile_model(model)).solve(time_limit_s=60, **arguments)
+
+
+def expect(outcome: Any, objective: float, relative: float = 1e-6) -> None:
+    assert outcome.status is Status.OPTIMAL, outcome.message
+    assert outcome.objective == pytest.approx(objective, rel=relative, abs=0)
+    assert outcome.violation < 1e-6
+    assert outcome.message == ""
+
+
+# ---- optima ----
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e13])
+def test_milp_equals_enumeration_at_every_scale_of_cost(
+    make_knapsack: Callable[..., Any], seed: int, scale: float
+) -> None:
+    compiled = compile_model(make_knapsack(9, 3, seed, scale=scale, maximise=seed % 2 == 0))
+    outcome = ScipSession(compiled).solve()
+    optimum, _ = lattice(compiled)
+    expect(outcome, optimum or 0.0, 1e-9)
+    assert outcome.gap <= 1e-6
+    assert outcome.x.shape == (9,)
+
+
+def test_small_costs_beside_great_ones_are_still_minimised() -> None:
+    """The optimum is far below SCIP's tolerances beside the greatest cost."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(10), domain=pyo.Binary)
+    cost = (np.random.default_rng(3).uniform(1, 2, 10) * 1e-6).tolist()
+    weight = np.random.default_rng(4).uniform(1, 2, 10).tolist()
+    m.need = pyo.Constraint(expr=sum(w * m.y[j] for j, w in enumerate(weight)) >= sum(weight) / 2)
+    m.penalty = pyo.Var(domain=pyo.Binary)
+    m.cost = pyo.Objective(expr=sum(c * m.y[j] for j, c in enumerate(cost)) + 1000 * m.penalty)
+    compiled = compile_model(m)
+    expect(ScipSession(compiled).solve(), lattice(compiled)[0] or 0.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scale", [1e-7, 1.0])
+def test_lp_with_ranges_and_a_constant_equals_scipy(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    a, b, c = rng.normal(size=(6, 9)), rng.uniform(0, 2, 6), scale * rng.normal(size=9)
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(9), bounds=(-1, 2))
+    m.r = pyo.Constraint(range(6), rule=lambda m, i: (-5, sum(float(a[i, j]) * m.x[j] for j in range(9)), float(b[i])))
+    m.free = pyo.Constraint(expr=(-math.inf, m.x[0], math.inf))
+    m.o = pyo.Objective(expr=sum(float(c[j]) * m.x[j] for j in range(9)) + 3 * scale, sense=pyo.maximize)
+    reference = linprog(-c, A_ub=np.vstack([a, -a]), b_ub=np.concatenate([b, np.full(6, 5)]), bounds=(-1, 2))
+    expect(solved(m), 3 * scale - reference.fun, 1e-7)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("rank", "scale"), [(12, 1.0), (3, 1.0), (12, 1e-7), (12, 1e6)])
+def test_no_feasible_direction_improves_a_convex_qp(seed: int, rank: int, scale: float) -> None:
+    r"""For convex f, :math:`f(x) - f^* \le \nabla f(x)^\top x - \min_z \nabla f(x)^\top z`: a proof of its own."""
+    rng = np.random.default_rng(seed)
+    a, f = rng.normal(size=(5, 12)).tolist(), rng.normal(size=(rank, 12)).tolist()
+    goal = rng.uniform(-3, 3, rank).tolist()
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(12), bounds=(-5, 5))
+    m.x[3].fix(0.5)
+    m.r = pyo.Constraint(range(5), rule=lambda m, i: sum(a[i][j] * m.x[j] for j in range(12)) >= 1)
+    squares = sum((sum(row[j] * m.x[j] for j in range(12)) - g) ** 2 for row, g in zip(f, goal, strict=True))
+    m.o = pyo.Objective(expr=-scale * (squares + m.x[0] - 2), sense=pyo.maximize)
+    compiled = compile_model(m)
+    outcome = ScipSession(compiled).solve(time_limit_s=60)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.violation < 1e-6
+    assert outcome.gap <= 1e-6
+    gradient = -(compiled.c + (compiled.Q + sp.tril(compiled.Q, -1).T) @ outcome.x)
+    bounds = np.column_stack([compiled.lb, compiled.ub])
+    linear = linprog(gradient / scale, A_ub=-compiled.A.toarray(), b_ub=-compiled.row_lb, bounds=bounds)
+    # within 1e-6 of the optimum in value is within about 1e-3 in place, which the gradient sees
+    assert gradient @ outcome.x / scale - linear.fun < 2e-2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_convex_qp_equals_highs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, weights, x0 = rng.normal(size=(5, 12)).tolist(), rng.uniform(0.1, 3, 12).tolist(), rng.normal(size=12).tolist()
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(12), bounds=(-5, 5))
+    m.r = pyo.Constraint(range(5), rule=lambda m, i: sum(a[i][j] * m.x[j] for j in range(12)) >= 1)
+    m.o = pyo.Objective(expr=sum(w * (m.x[j] - x0[j]) ** 2 for j, w in enumerate(weights)))
+    expect(solved(m), HighsSession(compile_model(m)).solve().objective or 0.0)
+
+
+def _squares(rng: np.random.Generator, n: int, form: str) -> Any:
+    """A quadratic program over n integers in -2..2, in one of several forms."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(n), domain=pyo.Integers, bounds=(-2, 2))
+    c, d, e = rng.integers(-6, 7, (3, n)).tolist(), rng.integers(-2, 3, (n, n)).tolist(), rng.integers(1, 4, n).tolist()
+    dense = sum(sum(row[j] * m.x[j] for j in range(n)) ** 2 for row in d)
+    cost = sum(a * m.x[j] for j, a in enumerate(c[0])) + 0.5
+    if form == "dense objective":
+        cost += 0.3 * dense
+    elif form == "nonconvex objective":
+        cost += m.x[0] * m.x[1] - 0.5 * m.x[n - 1] ** 2
+    elif form == "diagonal row":
+        m.q = pyo.Constraint(expr=sum(w * m.x[j] ** 2 for j, w in enumerate(e)) + m.x[0] <= 7)
+    elif form == "dense row":
+        m.q = pyo.Constraint(expr=-dense - m.x[1] >= -9)
+    elif form == "nonconvex range":
+        m.q = pyo.Constraint(expr=(-2, m.x[0] * m.x[1] - m.x[n - 1] ** 2 + m.x[0], 1))
+    elif form == "equality":
+        m.q = pyo.Constraint(expr=sum(m.x[j] ** 2 for j in range(n)) == 5)
+    elif form == "second-order":
+        m.q = pyo.Constraint(expr=soc(m.x[0] + 2.5, [m.x[1], 2 * m.x[2] - 1, 0.5 + 0 * m.x[0], m.x[1] + m.x[2]]) >= 0)
+    elif form == "rotated":
+        m.q = pyo.Constraint(expr=rotated_soc(m.x[0] + 1, m.x[1] + 2, [m.x[2] + 0.5, m.x[0] - m.x[2]]) >= 0)
+    elif form == "rotated with a constant":
+        m.q = pyo.Constraint(expr=rotated_soc(0.7, m.x[1] + 2, [m.x[2] + 0.5, m.x[0]]) >= 0)
+    m.r = pyo.Constraint(expr=(-4, sum(a * m.x[j] for j, a in enumerate(c[1])), 8))
+    m.o = pyo.Objective(expr=cost)
+    return m
+
+
+_FORMS = [
+    "linear", "dense objective", "nonconvex objective", "diagonal row", "dense row", "nonconvex range", "equality",
+    "second-order", "rotated", "rotated with a constant",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", _FORMS)
+@settings(max_examples=12)
+@given(seed=st.integers(0, 10**6), n=st.integers(3, 4))
+@example(seed=0, n=4)
+def test_integer_quadratics_and_cones_equal_enumeration_and_are_counted(form: str, seed: int, n: int) -> None:
+    compiled = compile_model(_squares(np.random.default_rng(seed), n, form))
+    optimum, count = lattice(compiled)
+    outcome = ScipSession(compiled).solve(time_limit_s=60)
+    if optimum is None:
+        assert outcome.status is Status.INFEASIBLE
+        assert outcome.x is None
+    else:
+        assert outcome.status is Status.OPTIMAL
+        assert outcome.objective == pytest.approx(optimum, rel=1e-6, abs=1e-9)
+        assert compiled.violation(outcome.x) < 1e-6
+    if not (compiled.quadratics or compiled.cones):
+        assert count_solutions(compiled) == (count, True)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e3])
+@pytest.mark.parametrize("form", ["soc", "rotated", "row", "square"])
+def test_the_distance_to_a_half_space(form: str, scale: float) -> None:
+    r"""The nearest point of ``a'x >= b`` is at ``b / |a|``; the same by four statements, at three sizes."""
+    a, b = [1.0, -2.0, 0.5], 4.0 * scale
+    m = pyo.ConcreteModel()
+    m.x, m.t = pyo.Var(range(3)), pyo.Var()
+    m.r = pyo.Constraint(expr=sum(w * m.x[j] for j, w in enumerate(a)) >= b)
+    m.o = pyo.Objective(expr=m.t)
+    squared = (b / math.hypot(*a)) ** 2
+    if form == "soc":
+        m.near = pyo.Constraint(expr=soc(m.t, m.x) >= 0)
+    elif form == "rotated":
+        m.near = pyo.Constraint(expr=rotated_soc(m.t, 0.5, m.x) >= 0)
+    elif form == "row":
+        m.near = pyo.Constraint(expr=sum(m.x[j] ** 2 for j in range(3)) + m.x[0] * m.x[1] <= m.t + m.x[0] * m.x[1])
+    else:
+        m.t.fix(0)
+        m.o.expr = sum(m.x[j] ** 2 for j in range(3))
+    outcome = solved(m)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(math.sqrt(squared) if form == "soc" else squared, rel=1e-6, abs=1e-6)
+    if form in {"soc", "square"}:
+        assert outcome.objective == pytest.approx(math.sqrt(squared) if form == "soc" else squared, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("margin", "least"),
+    [
+        (lambda m: soc(m.t, [3, 4]), 5.0),
+        (lambda m: soc(2 * m.t - 1, [m.x - 3]), 1.5),
+        (lambda m: soc(m.t, [m.x, 0.0]), 1.0),
+        (lambda m: soc(m.t, []), 0.0),
+        (lambda m: rotated_soc(m.t, m.t, [m.x]), math.sqrt(0.5)),
+        (lambda m: rotated_soc(m.t, 0.0, [m.x - 1]), 0.0),
+        (lambda m: rotated_soc(2.0, m.t, [m.x + 1]), 1.0),
+    ],
+)
+def test_degenerate_cones(margin: Callable[[Any], Any], least: float) -> None:
+    m = pyo.ConcreteModel()
+    m.t, m.x = pyo.Var(), pyo.Var(bounds=(1, 1))
+    m.c = pyo.Constraint(expr=margin(m) >= 0)
+    m.o = pyo.Objective(expr=m.t)
+    assert solved(m).objective == pytest.approx(least, rel=1e-6, abs=1e-6)
+
+
+def test_a_cone_that_no_constant_satisfies_is_infeasible() -> None:
+    m = pyo.ConcreteModel()
+    m.t = pyo.Var(bounds=(0, 9))
+    m.c = pyo.Constraint(expr=rotated_soc(-1.0, m.t, [m.t]) >= 0)
+    m.o = pyo.Objective(expr=m.t)
+    assert solved(m).status is Status.INFEASIBLE
+
+
+def test_an_optimum_of_zero_is_optimal() -> None:
+    """SCIP takes 1e-7 for zero in the row that holds the squares, and so would take a point near for the best."""
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(bounds=(-10, 10)), pyo.Var(domain=pyo.Integers, bounds=(0, 9))
+    m.o = pyo.Objective(expr=(m.x - 3.3) ** 2 + (m.x + m.y - 5.3) ** 2)
+    outcome = solved(m)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(0.0, abs=1e-9)
+    assert outcome.x == pytest.approx([3.3, 2.0], abs=1e-5)
+
+
+def test_a_square_of_differences_leaves_no_linear_cost() -> None:
+    """Else the optimum would be the small difference of two great numbers, each known to 1e-7."""
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(bounds=(0, 1e4)), pyo.Var(bounds=(0, 1e4))
+    m.r = pyo.Constraint(expr=m.x + m.y >= 8000.5)
+    m.o = pyo.Objective(expr=(m.x - 5000) ** 2 + 3 * (m.x - m.y - 2000.0) ** 2)
+    session = ScipSession(compile_model(m))
+    assert session._program is not None
+    assert [column.getObj() for column in session._program.columns] == [0.0, 0.0]
+    expect(session.solve(), 3 / 13 * 0.25, 1e-5)
+
+
+def test_an_optimum_beyond_the_solvers_resolution_is_not_called_optimal() -> None:
+    """Costs of 1e-7 beside one of 1e7: no scale brings them above SCIP's tolerances."""
+    m = pyo.ConcreteModel()
+    m.y, m.penalty = pyo.Var(range(3), domain=pyo.Binary), pyo.Var(domain=pyo.Binary)
+    m.need = pyo.Constraint(expr=m.y[0] + m.y[1] + m.y[2] >= 1)
+    m.o = pyo.Objective(expr=1e-7 * (3 * m.y[0] + 2 * m.y[1] + 4 * m.y[2]) + 1e7 * m.penalty)
+    outcome = solved(m)
+    assert outcome.status is Status.FEASIBLE
+    assert outcome.objective == pytest.approx(2e-7)
+    assert outcome.gap > 1e-6
+    assert outcome.bound < outcome.objective
+    assert "better by" in outcome.message
+
+
+def test_tiny_coefficients_are_not_dropped() -> None:
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(bounds=(0, 1e10)), pyo.Var(bounds=(0, 1))
+    m.c = pyo.Constraint(expr=5e-10 * m.x + m.y >= 2)
+    m.o = pyo.Objective(expr=m.x)
+    assert solved(m).objective == pytest.approx(2e9)
+
+
+# ---- proofs that there is nothing ----
+def _model(*, rows: int = 0, integer: bool = False) -> Any:
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(), pyo.Var(bounds=(0, 5))
+    if integer:
+        m.x.domain = m.y.domain = pyo.Integers
+    if rows == 1:
+        m.parity = pyo.Constraint(expr=2 * m.y == 5)
+    if rows == 2:
+        m.two = pyo.Constraint([1, 2], rule=lambda m, k: m.x + m.y == k)
+    return m
+
+
+def _pigeons() -> Any:
+    m = _model(integer=True)
+    m.z = pyo.Var(range(4), range(3), domain=pyo.Binary)
+    m.each = pyo.Constraint(range(4), rule=lambda m, p: sum(m.z[p, :]) == 1)
+    m.hole = pyo.Constraint(range(3), rule=lambda m, h: sum(m.z[:, h]) <= 1 + 0.1 * m.z[0, 0])
+    return m
+
+
+def _cone() -> Any:
+    m = _model()
+    m.t = pyo.Var()
+    m.c = pyo.Constraint(expr=soc(m.t, [m.x, m.y]) >= 0)
+    return m
+
+
+@pytest.mark.parametrize(
+    ("model", "cost", "status"),
+    [
+        (_model(), lambda m: m.x - m.y, Status.UNBOUNDED),
+        (_model(integer=True), lambda m: m.x - m.y, Status.UNBOUNDED),
+        (_model(), lambda m: (m.y - 1) ** 2 + m.x, Status.UNBOUNDED),
+        (_model(integer=True), lambda m: (m.y - 1) ** 2 + m.x, Status.UNBOUNDED),
+        (_cone(), lambda m: m.t - 2 * m.x, Status.UNBOUNDED),
+        (_model(rows=1, integer=True), lambda m: m.x, Status.INFEASIBLE),
+        (_pigeons(), lambda m: m.x, Status.INFEASIBLE),
+        (_model(rows=2), lambda m: m.x**2 + m.y, Status.INFEASIBLE),
+        (_model(rows=2), lambda m: m.x, Status.INFEASIBLE),
+    ],
+)
+def test_unbounded_and_infeasible_are_told_apart(model: Any, cost: Callable[[Any], Any], status: Status) -> None:
+    model.o = pyo.Objective(expr=cost(model))
+    session = ScipSession(compile_model(model))
+    for _ in range(2):
+        outcome = session.solve(time_limit_s=60)
+        assert outcome.status is status, outcome.message
+        assert outcome.x is None
+        assert outcome.objective is None
+        assert outcome.bound is None
+        assert outcome.message
+    model.del_component("o")
+
+
+def test_a_far_optimum_of_a_qp_is_not_taken_for_unbounded() -> None:
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(), pyo.Var(bounds=(None, 3))
+    m.floor = pyo.Constraint(expr=m.x + m.y >= -1e6)
+    m.o = pyo.Objective(expr=(m.x - 1) ** 2 + m.y)
+    expect(solved(m), -1e6 - 1 - 0.25)
+
+
+# ---- limits ----
+def test_a_limit_keeps_the_incumbent_and_the_bound(hard: Any) -> None:
+    session = ScipSession(compile_model(hard))
+    seen: list[float] = []
+    outcome = session.solve(time_limit_s=1, on_incumbent=lambda _s, objective, x: seen.append(objective + 0 * len(x)))
+    assert outcome.status is Status.FEASIBLE
+    assert outcome.message == "SCIP stopped: time limit."
+    assert outcome.objective < outcome.bound
+    assert outcome.violation < 1e-6
+    assert [objective for _, objective, _ in outcome.incumbents][: len(seen)] == seen == sorted(seen)
+    assert seen
+    assert outcome.incumbents[-1][1] == outcome.objective
+    begun = session.solve(time_limit_s=1, start=outcome.x)
+    assert begun.incumbents[0][1] >= outcome.objective - 1e-9
+    nothing = session.solve(time_limit_s=1e-4)
+    assert nothing.status in {Status.TIME_LIMIT, Status.FEASIBLE}
+    assert nothing.incumbents == () or nothing.incumbents[0][1] < outcome.objective
+    limited = ScipSession(compile_model(hard), options={"limits/nodes": 1}).solve()
+    assert limited.status is Status.FEASIBLE
+    assert limited.message == "SCIP stopped: node limit."
+
+
+def test_a_limit_counts_from_the_start_of_each_solve(make_knapsack: Callable[..., Any]) -> None:
+    session = ScipSession(compile_model(make_knapsack(25, 5)))
+    spent = 0.0
+    while spent < 2.0:
+        outcome = session.solve(time_limit_s=60)
+        assert outcome.status is Status.OPTIMAL
+        spent += outcome.run_time
+    assert session.solve(time_limit_s=60).status is Status.OPTIMAL
+    assert "time" not in session.solve(relative_gap=0.5).message
+
+
+def test_a_loose_gap_stops_early_and_is_kept(make_knapsack: Callable[..., Any]) -> None:
+    compiled = compile_model(make_knapsack(40, 12))
+    outcome = ScipSession(compiled).solve(relative_gap=0.05, time_limit_s=60)
+    assert outcome.status is Status.OPTIMAL
+    assert 1e-6 < outcome.gap <= 0.05
+
+
+# ---- sessions ----
+def test_a_start_is_used_completed_or_ignored(make_knapsack: Callable[..., Any]) -> None:
+    compiled = compile_model(make_knapsack(25, 5))
+    best = ScipSession(compiled).solve()
+    session = ScipSession(compiled, options={"limits/bestsol": 1})
+    assert session.solve(start=best.x).objective == pytest.approx(best.objective)
+    assert session.solve().objective < best.objective - 1e-6
+    partial = {k: float(round(v)) for k, v in enumerate(best.x) if k % 5}
+    session = ScipSession(compiled, options={"limits/bestsol": 3})
+    assert session.solve(start=partial).objective == pytest.approx(best.objective)
+    assert session.solve().objective < best.objective - 1e-6, "SCIP keeps a partial start, the session does not"
+    ignored = ScipSession(compiled).solve(start=dict.fromkeys(range(25), 1.0))
+    assert ignored.objective == pytest.approx(best.objective)
+    for bad in ([1.0], {99: 1.0}, {0: float("nan")}):
+        with pytest.raises(InvalidValueError, match="start"):
+            session.solve(start=bad)
+
+
+def test_a_complete_start_holds_for_the_columns_that_were_added_too() -> None:
+    """Auxiliary columns of squares and cones get their values, so that SCIP takes the point as it is."""
+    m = _squares(np.random.default_rng(1), 4, "second-order")
+    m.o.expr += (m.x[0] + m.x[1] - 1) ** 2
+    compiled = compile_model(m)
+    best = ScipSession(compiled).solve()
+    first = ScipSession(compiled, options={"limits/bestsol": 1, "limits/nodes": 1}).solve(start=best.x)
+    assert first.objective == pytest.approx(best.objective, rel=1e-6)
+
+
+def test_data_are_taken_over_and_solves_leave_no_trace() -> None:
+    m = pyo.ConcreteModel()
+    m.x0, m.x = pyo.Var(range(3)), pyo.Var(range(3), bounds=(0, 9), domain=pyo.Integers)
+    m.c = pyo.Constraint(expr=sum(m.x[j] for j in range(3)) >= m.x0[0] + 3)
+    m.o = pyo.Objective(expr=sum((m.x[j] - m.x0[j]) ** 2 for j in range(3)))
+    compiled = compile_model(m, [m.x0])
+    session = ScipSession(compiled)
+    with pytest.raises(InvalidValueError, match="x0"):
+        session.solve()
+    found = {}
+    for values in ([2.5, 0.2, 1.0], [-3.0, 7.7, 9.9], [2.5, 0.2, 1.0], [8.0, 8.0, 8.0]):
+        compiled.set_data(m.x0, values)
+        outcome = session.solve()
+        fresh = ScipSession(compiled).solve()
+        assert outcome.status is Status.OPTIMAL
+        assert outcome.objective == pytest.approx(fresh.objective, rel=1e-6, abs=1e-9)
+        if tuple(values) in found:
+            assert outcome.x.tolist() == found[tuple(values)]
+        found[tuple(values)] = outcome.x.tolist()
+
+
+def test_appended_rows_and_columns_are_taken_over(make_knapsack: Callable[..., Any]) -> None:
+    model = make_knapsack(10, 2)
+    compiled = compile_model(model)
+    session = ScipSession(compiled)
+    model.cuts = pyo.ConstraintList()
+    points, values = set(), []
+    for _ in range(5):
+        outcome = session.solve()
+        point = tuple(round(v) for v in outcome.x)
+        assert point not in points
+        points.add(point)
+        values.append(outcome.objective)
+        differ = (1 - v if on else v for v, on in zip(compiled.columns, point, strict=True))
+        compiled.append(model.cuts.add(sum(differ) >= 1))
+    assert values == sorted(values, reverse=True)
+    session.solve()
+    assert session._program is not None
+    assert session._program.model.getNConss() == len(compiled.rows), "only what is new is handed over"
+    model.w = pyo.Var(bounds=(0, 2))
+    model.late = pyo.Constraint(expr=model.w**2 + sum(model.y[j] for j in range(10)) <= 5)
+    compiled.append(model.late)
+    outcome = session.solve()
+    assert outcome.x.shape == (11,)
+    assert outcome.violation < 1e-6
+    assert outcome.objective == pytest.approx(ScipSession(compile_model(model)).solve().objective)
+
+
+def test_the_same_seed_gives_the_same_search_and_no_history(make_knapsack: Callable[..., Any]) -> None:
+    model = make_knapsack(30, 8)
+    compiled = compile_model(model)
+    session = ScipSession(compiled, random_state=3, threads=2)
+    first, second = session.solve(), session.solve()
+    other = ScipSession(compile_model(model), random_state=3).solve()
+    for outcome in (second, other):
+        assert [objective for _, objective, _ in outcome.incumbents] == [o for _, o, _ in first.incumbents]
+        assert outcome.x.tolist() == first.x.tolist()
+    again = [ScipSession(compiled, random_state=seed).solve() for seed in range(3)]
+    assert len({outcome.objective for outcome in again}) == 1
+    assert len({str([o for _, o, _ in outcome.incumbents]) for outcome in again}) > 1
+
+
+def test_the_pool_holds_complete_feasible_points(make_knapsack: Callable[..., Any]) -> None:
+    compiled = compile_model(make_knapsack(30, 8))
+    outcome = ScipSession(compiled).solve(pool=500)
+    assert len(outcome.pool) > 1
+    assert max(compiled.violation(x) for x in outcome.pool) < 1e-6
+    assert max(compiled.evaluate(x) for x in outcome.pool) == pytest.approx(outcome.objective)
+    assert len(ScipSession(compiled).solve(pool=2).pool) <= 2
+
+
+# ---- stopping ----
+def test_ctrl_c_stops_the_search_and_keeps_the_incumbent(hard: Any) -> None:
+    session, before = ScipSession(compile_model(hard)), signal.getsignal(signal.SIGINT)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    outcome = session.solve(time_limit_s=120)
+    assert outcome.status is Status.INTERRUPTED
+    assert outcome.run_time < 60
+    assert outcome.x is not None
+    assert outcome.bound > outcome.objective
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_should_stop_and_exceptions_of_the_caller(hard: Any) -> None:
+    session = ScipSession(compile_model(hard))
+    began = time.monotonic()
+    outcome = session.solve(time_limit_s=120, should_stop=lambda: time.monotonic() - began > 0.3)
+    assert outcome.status is Status.INTERRUPTED
+    assert outcome.run_time < 60
+
+    def fail(*_: Any) -> None:
+        message = "mine"
+        raise RuntimeError(message)
+
+    with pytest.raises(RuntimeError, match="mine"):
+        session.solve(time_limit_s=120, on_incumbent=fail)
+    with pytest.raises(RuntimeError, match="mine"):
+        session.solve(time_limit_s=120, should_stop=fail)
+    assert session.solve(time_limit_s=0.5).status is Status.FEASIBLE
+
+
+def test_a_session_works_outside_the_main_thread(make_knapsack: Callable[..., Any]) -> None:
+    found: list[Any] = []
+    compiled = compile_model(make_knapsack(12, 3))
+    thread = threading.Thread(target=lambda: found.append(ScipSession(compiled).solve()))
+    thread.start()
+    thread.join()
+    assert found[0].status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("solves", [0, 1])
+def test_a_session_is_freed_without_waiting_for_the_collector(make_knapsack: Callable[..., Any], solves: int) -> None:
+    session = ScipSession(compile_model(make_knapsack(5, 1)))
+    for _ in range(solves):
+        session.solve(on_incumbent=lambda *_: None)
+    program = session._program
+    assert program is not None
+    alive = weakref.ref(program.listener)
+    gc.disable()
+    try:
+        del session, program
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+def test_a_failure_inside_scip_is_a_status(make_knapsack: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(pyscipopt.Model):
+        def optimizeNogil(self) -> None:  # noqa: N802
+            super().optimizeNogil()
+            message = "SCIP: error in LP solver!"
+            raise RuntimeError(message)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pyscipopt, "Model", Broken)
+        session = ScipSession(compile_model(make_knapsack(8, 2)))
+    outcome = session.solve()
+    assert outcome.status is Status.ERROR
+    assert "error in LP solver" in outcome.message
+    assert outcome.x is not None, "what was met on the way is kept"
+    assert session.solve().status is Status.OPTIMAL, "the next solve begins with a new model"
+
+
+# ---- what is refused ----
+def test_the_stop_table_is_total() -> None:
+    """Every status that pyscipopt can say is in the table, and nothing else."""
+    known = {name.lower() for name in vars(pyscipopt.SCIP_STATUS) if name.isupper()}
+    assert set(STOP) == known
+    for name in known:
+        assert words_of(name)
+        held, nothing = status_of(name, has_point=True), status_of(name, has_point=False)
+        assert (held is Status.OPTIMAL) == (name in {"optimal", "gaplimit"})
+        assert nothing not in {Status.OPTIMAL, Status.FEASIBLE}
+    assert status_of("new in SCIP 11", has_point=True) is Status.ERROR
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"limits/node": 3}, UnknownNameError, "Did you mean 'limits/nodes'"),
+        ({"threads": 3}, UnknownNameError, "'threads'.*lp/threads"),
+        ({7: 3}, UnknownNameError, "7"),
+        ({"limits/nodes": "3"}, InvalidValueError, "limits/nodes"),
+        ({"limits/nodes": 3.5}, InvalidValueError, "limits/nodes"),
+        ({"limits/nodes": True}, InvalidValueError, "limits/nodes"),
+        ({"limits/maxsol": -3}, InvalidValueError, "limits/maxsol"),
+        ({"numerics/feastol": float("nan")}, InvalidValueError, "numerics/feastol"),
+        ({"numerics/feastol": "small"}, InvalidValueError, "numerics/feastol"),
+        ({"misc/improvingsols": 1}, InvalidValueError, "misc/improvingsols"),
+        ({"nodeselection/childsel": "bfs"}, InvalidValueError, "nodeselection/childsel"),
+        ({"limits/time": 2}, InvalidValueError, "time_limit_s="),
+        ({"limits/gap": 0.1}, InvalidValueError, "relative_gap="),
+        ({"limits/absgap": 0.1}, InvalidValueError, "relative_gap="),
+        ({"limits/primal": 0.1}, InvalidValueError, "should_stop="),
+        ({"randomization/randomseedshift": 2}, InvalidValueError, "random_state="),
+        ({"parallel/maxnthreads": 2}, InvalidValueError, "threads="),
+    ],
+)
+def test_options_are_refused_by_name(options: dict[Any, Any], error: type[CeoptError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ScipSession(compile_model(_model()), options=options)
+
+
+def test_good_options_pass() -> None:
+    options = {
+        "limits/nodes": np.int64(10),
+        "numerics/feastol": 1e-9,
+        "limits/restarts": 0,
+        "misc/improvingsols": True,
+        "nodeselection/childsel": "d",
+    }
+    model = ScipSession(compile_model(_model()), options=options)._program.model  # type: ignore[union-attr]
+    assert {name: model.getParam(name) for name in options} == options
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"time_limit_s": 0}, {"time_limit_s": float("nan")}, {"relative_gap": -1}, {"pool": 0}]
+)
+def test_arguments_are_refused_by_name(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidValueError, match=next(iter(arguments))):
+        ScipSession(compile_model(_model())).solve(**arguments)
+
+
+def test_programs_that_scip_cannot_solve_are_refused() -> None:
+    for name, bad in (("threads", 0), ("random_state", -1)):
+        with pytest.raises(InvalidValueError, match=name):
+            ScipSession(compile_model(_model()), **{name: bad})
+    m = _model()
+    m.c = pyo.Constraint(expr=psd([[m.x, 1], [1, m.y]]) >= 0)
+    with pytest.raises(UnsupportedProblemError, match=r"SDP.*solve\(model\)"):
+        ScipSession(compile_model(m))
+    for integer, name in ((False, "EXP"), (True, "MIEXP")):
+        m = _model(integer=integer)
+        m.c = pyo.Constraint(expr=exponential(m.x, 1, m.y) >= 0)
+        with pytest.raises(UnsupportedProblemError, match=rf"{name}.*solve\(model\)"):
+            ScipSession(compile_model(m))
+    m = _model()
+    m.c = pyo.Constraint(expr=1e16 * m.x <= 1)
+    with pytest.raises(InvalidValueError, match="1e\\+16"):
+        ScipSession(compile_model(m))
+
+
+# ---- counting ----
+def _counted(n: int, *, high: int = 1) -> Any:
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(n), domain=pyo.Integers, bounds=(0, high))
+    m.f = pyo.Var(bounds=(2.5, 2.5))
+    m.c = pyo.Constraint(expr=sum((j + 1) * m.y[j] for j in range(n)) + m.f <= n * (n + 1) / 4 + 2.5)
+    m.o = pyo.Objective(expr=m.y[0])
+    return m
+
+
+def test_points_are_counted_up_to_a_limit() -> None:
+    compiled = compile_model(_counted(10))
+    points = np.array(list(itertools.product([0, 1], repeat=10)))
+    count = int((points @ np.arange(1, 11) <= 27.5).sum())
+    assert count_solutions(compiled) == (count, True)
+    assert count_solutions(compiled, limit=count) == (count, True)
+    assert count_solutions(compiled, limit=count - 1) == (count - 1, False)
+    assert count_solutions(compiled, limit=1) == (1, False)
+
+
+def test_a_count_beyond_reach_is_not_complete() -> None:
+    """There are 3 * 4^39 points, more than SCIP's counter holds: it would wrap to 0 and call that complete."""
+    m = pyo.ConcreteModel()
+    m.y = pyo.Var(range(40), domain=pyo.Integers, bounds=(0, 3))
+    m.c = pyo.Constraint(expr=m.y[0] <= 2)
+    m.o = pyo.Objective(expr=sum(m.y[j] for j in range(40)))
+    assert count_solutions(compile_model(m), limit=500) == (500, False)
+    m.one = pyo.Constraint(expr=sum(m.y[j] for j in range(40)) == 1)
+    assert count_solutions(compile_model(m)) == (40, True)
+    m.del_component("one")
+    m.hard = pyo.Constraint(range(5), rule=lambda m, i: sum(((7 * i + 3 * j) % 11) * m.y[j] for j in range(40)) == 97)
+    count, complete = count_solutions(compile_model(m), time_limit_s=0.2)
+    assert not complete
+    assert count >= 0
+
+
+def test_nothing_to_count() -> None:
+    m = _model(rows=1, integer=True)
+    m.x.setlb(0)
+    m.x.setub(0)
+    assert count_solutions(compile_model(m)) == (0, True)
+    m.f = pyo.Var(initialize=1)
+    m.f.fix()
+    m.false = pyo.Constraint(expr=m.f >= 3)
+    assert count_solutions(compile_model(m)) == (0, True)
+    assert count_solutions(compile_model(pyo.ConcreteModel())) == (1, True)
+
+
+def test_what_cannot_be_counted_is_refused() -> None:
+    m = _model()
+    m.c = pyo.Constraint(expr=m.x + m.y <= 1)
+    with pytest.raises(UnsupportedProblemError, match="'x' is continuous"):
+        count_solutions(compile_model(m))
+    m.x.domain = m.y.domain = pyo.Integers
+    with pytest.raises(InvalidValueError, match="'x' has"):
+        count_solutions(compile_model(m))
+    m.x.setlb(0)
+    m.x.setub(1)
+    for name, bad in (("limit", 0), ("limit", 1.5), ("time_limit_s", 0)):
+        with pytest.raises(InvalidValueError, match=name):
+            count_solutions(compile_model(m), **{name: bad})
+    m.e = pyo.Constraint(expr=exponential(m.x, 1, m.y) >= 0)
+    with pytest.raises(UnsupportedProblemError, match="'e' is not linear"):
+        count_solutions(compile_model(m))
+    m.del_component("e")
+    m.q = pyo.Constraint(expr=m.x * m.y <= 0)
+    with pytest.raises(UnsupportedProblemError, match="'q' is not linear"):
+        count_solutions(compile_model(m))
