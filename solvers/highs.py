@@ -24,6 +24,7 @@ from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, Found, Search
 __all__ = ["HighsSession"]
 
 _SECOND_OPINION_S = 5.0  # for a program that presolve alone calls infeasible
+_KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
 _LEAST_PROOF = 1e-7  # no smaller relative gap is asked of the duals of a QP
 _FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
 _SOLVES = frozenset({ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP})
@@ -108,6 +109,7 @@ class HighsSession(AbstractSession):
         if second.x is None or (found.x is not None and second.status is not Status.OPTIMAL):
             message = "HiGHS stopped at a point that its duals do not prove."
             status = Status.ERROR if found.x is None else Status.FEASIBLE
+            status = Status.INTERRUPTED if search.switch.pressed else status
             return replace(found, status=status, bound=best, message=message)
         return Found(
             status=second.status,
@@ -145,8 +147,8 @@ class HighsSession(AbstractSession):
 
     def _is_open_ended(self) -> bool:
         """Whether an integer column lacks a bound: given a start, HiGHS 1.15.1 then passes over better points."""
-        compiled = self._compiled
-        return not np.isfinite(compiled.lb[compiled.integer] + compiled.ub[compiled.integer]).all()
+        whole = self._compiled.integer
+        return not np.isfinite([self._compiled.lb[whole], self._compiled.ub[whole]]).all()
 
     def _rescale(self, scale: float) -> None:
         if scale != self._scale:
@@ -179,6 +181,7 @@ class HighsSession(AbstractSession):
                     search.improved(point)
                     if kind == met:
                         pool.append(point)
+                        _keep_best(pool, search)
             elif switch.poll():
                 into.user_interrupt = True
 
@@ -289,6 +292,13 @@ class HighsSession(AbstractSession):
         if x is not None:
             return Status.UNBOUNDED
         return Status.INTERRUPTED if search.switch.pressed else status_of(name, has_point=False)
+
+
+def _keep_best(pool: list[Vector], search: Search) -> None:
+    """Let go of the worse half once there are many more than wanted: a long search meets thousands."""
+    if len(pool) > _KEPT * search.pool:
+        pool.sort(key=lambda point: search.compiled.sense * search.compiled.evaluate(point))
+        del pool[len(pool) // 2 :]
 
 
 def _words(name: str) -> str:

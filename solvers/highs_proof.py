@@ -16,7 +16,7 @@ from ceopt.solvers.problem import Vector
 
 __all__ = ["ROUNDING", "bound_from_duals"]
 
-#: Multipliers below this share of the greatest gradient, towards a side that is not there, are rounding.
+#: A reduced cost below this share of what it is the difference of, towards a bound that is not there, is rounding.
 _NOTHING = 1e-9
 #: Share of the sums' terms by which the bound may be off.
 ROUNDING = 1e-12
@@ -24,14 +24,15 @@ ROUNDING = 1e-12
 
 def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[float, float]:
     """Return the bound that the multipliers prove, in the model's own sense, and the rounding of its sums."""
-    sense, hessian = compiled.sense, compiled.Q
-    gradient = sense * (compiled.c + hessian @ x + sp.tril(hessian, -1).T @ x)
-    small = _NOTHING * max(1e-300, float(np.abs(gradient).max(initial=0.0)))
+    sense, A = compiled.sense, compiled.A
+    hessian = compiled.Q + sp.tril(compiled.Q, -1).T
+    gradient = sense * (compiled.c + hessian @ x)
     y = np.where(np.isfinite(np.where(y > 0, compiled.row_lb, compiled.row_ub)), y, 0.0)
-    reduced = gradient - compiled.A.T @ y
+    reduced = gradient - A.T @ y
+    sizes = np.abs(compiled.c) + abs(hessian) @ np.abs(x) + abs(A).T @ np.abs(y)
     side = np.where(reduced > 0, compiled.lb, compiled.ub)
     open_ended = ~np.isfinite(side)
-    if np.any(open_ended & (np.abs(reduced) > small)):
+    if np.any(open_ended & (np.abs(reduced) > _NOTHING * sizes)):
         return -sense * np.inf, 0.0
     rows = _terms(y, compiled)
     columns = reduced * np.where(open_ended, x, side)

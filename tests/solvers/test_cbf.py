@@ -158,7 +158,7 @@ def test_the_file_is_as_the_format_says(tmp_path: Path) -> None:
         "VER | 2 | OBJSENSE | MAX | VAR | 3 2 | L+ 1 | F 2 | INT | 1 | 1 | PSDCON | 1 | 2 | "
         "CON | 7 5 | L+ 1 | L- 1 | EXP 3 | L+ 1 | L- 1 | OBJACOORD | 2 | 0 1 | 2 -1 | OBJBCOORD | 7 | "
         "ACOORD | 8 | 0 0 1 | 0 1 2 | 1 0 1 | 1 1 2 | 2 2 1 | 4 0 1 | 5 1 1 | 6 1 1 | "
-        "BCOORD | 5 | 0 -1 | 1 -4 | 3 2 | 5 1 | 6 -2.5 | "
+        "BCOORD | 5 | 0 -1 | 1 -4 | 3 2 | 5 1 | 6 -2 | "
         "HCOORD | 2 | 0 0 0 0 1 | 0 1 1 0 0.5 | DCOORD | 1 | 0 1 1 3"
     )
     assert "# VAR 1 y" in text
