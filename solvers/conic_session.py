@@ -23,6 +23,7 @@ __all__ = ["AbstractConicSession", "Answer"]
 
 _STOPPED = frozenset({Status.TIME_LIMIT, Status.INTERRUPTED})
 _PROVED = frozenset({Status.OPTIMAL, *PROVED_EMPTY})
+_SHOWN = 1e-2  # greatest doubt, relative, beside which a bound is shown
 
 
 @final
@@ -66,7 +67,8 @@ class AbstractConicSession(AbstractSession):
     otherwise    interrupted, time_limit or error, as the solver stopped
     ============ ===============================================================================================
 
-    The bound is the dual objective, given where the dual residual is at most 1e-6.
+    The bound is the dual objective, given where the dual residual is at most 1e-6 and less than a hundredth of it is in
+    doubt; where the status is not optimal, it is lower by the doubt.
     """
 
     def _open(self) -> None:
@@ -149,10 +151,12 @@ class AbstractConicSession(AbstractSession):
 
 
 def _held(status: Status, form: ConicForm, answer: Answer, proof: Proof, message: str) -> Found:
+    """Return the point; without a proof of optimality, the bound gives way by all that is in doubt."""
+    held_back = 0.0 if status is Status.OPTIMAL else proof.doubt * proof.unit
     return Found(
         status=status,
         x=form.expanded(answer.x),
-        bound=form.sense * proof.bound if proof.is_dual_feasible else None,
+        bound=form.sense * (proof.bound - held_back) if proof.is_dual_feasible and proof.doubt <= _SHOWN else None,
         message=message,
         certificate=proof.certificate,
     )

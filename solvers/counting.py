@@ -24,7 +24,8 @@ def count(model: Any, *, limit: int | None = None, time_limit_s: float | None = 
     Parameters
     ----------
     model
-        Each of its Vars is fixed, or an integer with finite bounds. Vars that occur nowhere do not count.
+        With linear Constraints; each of its Vars is fixed, or an integer with finite bounds. Vars that occur nowhere do
+        not count.
     limit
         Stop when so many are found.
     time_limit_s
@@ -40,7 +41,7 @@ def count(model: Any, *, limit: int | None = None, time_limit_s: float | None = 
     MissingLibraryError
         pyscipopt is not installed.
     UnsupportedProblemError
-        A Var is continuous, or a cone is not of the second order.
+        A Var is continuous, or a constraint is not linear: SCIP's counter is wrong beside quadratic rows.
     InvalidValueError
         An integer without finite bounds, or a limit that makes no sense.
 

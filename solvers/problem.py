@@ -232,6 +232,18 @@ class Result:
     complete: bool = True
     certificate: Certificate | None = None
 
+    def __str__(self) -> str:
+        """Return one line: status, objective, gap, solver, and what it said."""
+        words = [str(self.status)]
+        if self.objective is not None:
+            words.append(f"objective {self.objective:.8g}")
+        if self.gap is not None:
+            words.append(f"gap {self.gap:.1e}")
+        if len(self.solutions) > 1:
+            words.append(f"{len(self.solutions)} solutions")
+        words.append(f"{self.solver} {self.version}")
+        return ", ".join(words) + (f". {self.message}" if self.message else "")
+
     @property
     def gap(self) -> float | None:
         """``|objective - bound| / max(|objective|, 1e-12)``; None where either is unknown."""

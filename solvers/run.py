@@ -13,6 +13,7 @@ from ceopt.solvers.arguments import require_count, require_number
 from ceopt.solvers.barring import AbstractRule, Distances, NoGoods
 from ceopt.solvers.compiled import CompiledModel, compile_model
 from ceopt.solvers.distinct import Distinct, rule_of
+from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.pool import Pool, pool_of, ranking_of
 from ceopt.solvers.problem import Result, Solution, Status
 from ceopt.solvers.registry import choose
@@ -109,6 +110,13 @@ def solve(
     require_count("solve", "pool", pool, 1)
     limit = math.inf if time_limit_s is None else time_limit_s
     require_number("solve", "time_limit_s", limit, above=0.0)
+    if not isinstance(start, bool):
+        but = f"start is {start!r}"
+        raise InvalidTypeError("solve", "True or False as start", but, "Set the values of the Vars, and pass True.")
+    if on_incumbent is not None and not callable(on_incumbent):
+        raise InvalidTypeError("solve", "a function as on_incumbent", f"it is {on_incumbent!r}", "Pass a callable.")
+    if options is not None and not isinstance(options, Mapping):
+        raise InvalidTypeError("solve", "a mapping as options", f"it is {options!r}", "Pass a dict: name -> value.")
     compiled = compile_model(model)
     rule = rule_of(distinct, compiled) if pool > 1 else None
     lowered = time.perf_counter()

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import final
 
+import numpy as np
 from pyomo.common.gc_manager import PauseGC
 
 from ceopt.solvers.compiled import CompiledModel
 from ceopt.solvers.errors import UnsupportedProblemError
-from ceopt.solvers.problem import ProblemClass, Status
+from ceopt.solvers.problem import ProblemClass, Status, Vector
 from ceopt.solvers.scip_count import count_solutions
 from ceopt.solvers.scip_events import attach, heard
 from ceopt.solvers.scip_model import Program
@@ -33,6 +34,7 @@ _SOLVES = frozenset(
     }
 )
 _INFINITE = 1e20  # SCIP's infinity
+_FAR = 1e7  # an optimum of a curved program so far out, in a column without a bound there, is not believed
 
 
 @final
@@ -91,7 +93,8 @@ class ScipSession(AbstractSession):
                 return found
             proof = Proof(compiled, found.x, found.bound, gap, scale)
             if proof.holds:
-                return replace(found, bound=proof.bound)
+                far = _far_column(compiled, found.x)
+                return replace(found, bound=proof.bound) if far is None else _perhaps_unbounded(found, far)
             if proof.finer_scale is None:
                 return replace(found, status=Status.FEASIBLE, bound=proof.bound, message=proof.sentence)
             best, start, scale = found, dict(enumerate(found.x.tolist())), proof.finer_scale
@@ -137,6 +140,21 @@ class ScipSession(AbstractSession):
         set_options(model, self._options)
         with PauseGC():  # thousands of small objects that live as long as the session
             return Program(model, self._compiled, scale, attach(model))
+
+
+def _far_column(compiled: CompiledModel, x: Vector) -> str | None:
+    """Return a column that is far out towards a side without a bound, where a curve may grow for ever."""
+    if compiled.Q is None and not compiled.quadratics and not compiled.cones:
+        return None
+    side = np.where(x > 0, compiled.ub, compiled.lb)
+    far = np.flatnonzero((np.abs(x) >= _FAR) & ~np.isfinite(side))
+    return str(compiled.columns[far[0]].name) if far.size else None
+
+
+def _perhaps_unbounded(found: Found, name: str) -> Found:
+    """SCIP ends at 1e10 or so on programs that curve to infinity, and calls that optimal."""
+    message = f"SCIP stopped: {name!r} runs off to {_FAR:g} and beyond, so the program may be unbounded. Bound it."
+    return replace(found, status=Status.FEASIBLE, bound=None, message=message)
 
 
 def _better(compiled: CompiledModel, best: Found, found: Found) -> Found:

@@ -16,7 +16,7 @@ from pyomo.repn.quadratic import QuadraticRepnVisitor
 from pyomo.repn.util import categorize_valid_components
 
 from ceopt.solvers.cones import Cone, ConeMargin
-from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedProblemError
 
 __all__ = ["ConeEntries", "Objective", "Recorder", "Row", "Walker", "refuse_foreign_components"]
 
@@ -218,6 +218,10 @@ class Walker:
 
 def refuse_foreign_components(model: Any, who: str = "compile_model") -> None:
     """Refuse active components that are not linear algebra (SOS sets, disjunctions, complementarities, ...)."""
+    if not getattr(model, "is_constructed", lambda: True)():
+        raise InvalidTypeError(
+            who, "a model with data", f"{model.name!r} is abstract", "Call its create_instance() first."
+        )
     _, foreign = categorize_valid_components(
         model, active=True, valid=_KNOWN | {pyo.ExternalFunction}, targets={pyo.Suffix}
     )

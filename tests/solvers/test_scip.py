@@ -704,3 +704,17 @@ def test_what_cannot_be_counted_is_refused() -> None:
     m.q = pyo.Constraint(expr=m.x * m.y <= 0)
     with pytest.raises(UnsupportedProblemError, match="'q' is not linear"):
         count_solutions(compile_model(m))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_curves_to_infinity_is_not_called_optimal(whole: bool) -> None:
+    """SCIP ends at -1e10, "optimal" with that bound: there is no direction, yet x grows as the root of y for ever."""
+    m = pyo.ConcreteModel()
+    m.x, m.y, m.i = pyo.Var(), pyo.Var(), pyo.Var(bounds=(0, 1), domain=pyo.Binary if whole else pyo.Reals)
+    m.root = pyo.Constraint(expr=m.x**2 <= m.y + m.i)
+    m.cost = pyo.Objective(expr=m.i - m.x)
+    outcome = ScipSession(compile_model(m)).solve(time_limit_s=30)
+    assert (outcome.status, outcome.bound) == (Status.FEASIBLE, None)
+    assert "may be unbounded" in outcome.message
+    m.y.setub(1e10)
+    assert ScipSession(compile_model(m)).solve(time_limit_s=30).objective == pytest.approx(-1e5, rel=1e-6)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyomo.environ as pyo
 import pytest
 
-from ceopt.solvers import Status, compile_model, solve
+from ceopt.solvers import Status, compile_model, count, solve, write
 from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.highs import HighsSession
@@ -131,3 +132,31 @@ def test_the_certificate_of_a_cone_solver_is_handed_on() -> None:
 )
 def test_gap(objective: float, bound: float | None, gap: float | None) -> None:
     assert relative_gap_of(objective, bound) == gap
+
+
+def test_an_abstract_model_is_refused_by_all(tmp_path: Path) -> None:
+    m = pyo.AbstractModel()
+    m.x = pyo.Var(bounds=(2, 5))
+    m.cost = pyo.Objective(expr=m.x)
+    for ask in (solve, count, lambda model: write(model, tmp_path / "a.lp")):
+        with pytest.raises(InvalidTypeError, match="create_instance"):
+            ask(m)
+    assert solve(m.create_instance()).objective == 2
+
+
+@pytest.mark.parametrize(("name", "value"), [("options", ["a"]), ("on_incumbent", 5), ("start", "yes")])
+def test_what_is_of_the_wrong_type_is_refused_by_name(name: str, value: Any) -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, 1))
+    m.cost = pyo.Objective(expr=m.x)
+    with pytest.raises(InvalidTypeError, match=name):
+        solve(m, **{name: value})
+
+
+def test_a_result_is_one_line() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([1, 2], domain=pyo.Binary)
+    m.cost = pyo.Objective(expr=m.x[1] + 2 * m.x[2] + 1)
+    assert str(solve(m, "highs", pool=2)).startswith("optimal, objective 1, gap 0.0e+00, 2 solutions, highs ")
+    m.never = pyo.Constraint(expr=m.x[1] + m.x[2] >= 3)
+    assert str(solve(m, "highs")).startswith("infeasible, highs ")
