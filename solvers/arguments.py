@@ -17,12 +17,11 @@ __all__ = ["Start", "require_count", "require_data", "require_number", "sparse_s
 Start = Mapping[int, float] | Sequence[float] | Vector
 
 
-def require_count(who: str, name: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number from ``least`` to 2^31 - 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < 2**31:
-        raise InvalidValueError(
-            who, f"{name} to be a whole number from {least}", f"{name} is {value!r}", "Give such a number."
-        )
+def require_count(who: str, name: str, value: Any, least: int, most: int = 2**31 - 1) -> None:
+    """Refuse what is not a whole number from ``least`` to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        wanted = f"{name} to be a whole number from {least}" + (f" to {most}" if most < 2**31 - 1 else "")
+        raise InvalidValueError(who, wanted, f"{name} is {value!r}", "Give such a number.")
 
 
 def require_number(who: str, name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> None:

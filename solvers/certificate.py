@@ -2,17 +2,18 @@ r"""What a primal and a dual point prove about a conic program, recomputed from 
 
 With :math:`s \in K` and :math:`z \in K^*`, for :math:`\min \tfrac12 x^\top P x + q^\top x` and :math:`b - A x \in K`:
 
-=================== ======================================== ================================================
+=================== ======================================== =====================================================
 condition           numbers                                  relative to
-=================== ======================================== ================================================
+=================== ======================================== =====================================================
 primal              :math:`A x + s - b`, and s to K          :math:`\max(1, |A| |x| + |b|)`, row by row
-dual                :math:`P x + q + A^\top z`, and z to K*  :math:`\max(c, |Px| + |q| + |A|^\top |z|)`
+dual                :math:`P x + q + A^\top z`, and z to K*  :math:`\max(10^{-3} c, |Px| + |q| + |A|^\top |z|)`
 complementarity     :math:`s^\top z`, cone by cone, summed   :math:`\max(\kappa, |p|)`
 gap                 :math:`p - d`                            the same
-=================== ======================================== ================================================
+=================== ======================================== =====================================================
 
 Here :math:`p = \tfrac12 x^\top P x + q^\top x + c_0` and :math:`d = -\tfrac12 x^\top P x - b^\top z + c_0` are the two
-objectives, c is the greatest cost, and :math:`\kappa = \min(1, c)`, so that the unit of cost does not matter.
+objectives, c is the greatest cost, and :math:`\kappa = \min(1, c)`, so that the unit of cost does not matter. The dual
+residual is taken column by column: one dear column excuses no other.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ FEASIBLE = 1e-6
 """Greatest primal or dual residual, relative, of a point that counts as feasible: the solvers' usual one."""
 LEAST_GAP = 1e-7
 """No smaller gap is asked of an interior-point method: tighter tolerances end in "almost solved" (spec, section 15)."""
+_COSTLESS = (
+    1e-3  # of the greatest cost: a column with less is 0 up to solvers' 1e-9 of that cost, :data:`FEASIBLE` of this
+)
 _RAY = 1e-6  # of what is added up, a ray may miss a cone or a zero
-_RAY_NOISE = 1e-9  # and this much in units of the ray's own objective: it speaks for all points below 1e9 in size
+_RAY_NOISE = 1e-9  # and this much where its objective and columns have units of 1: it speaks for points below 1e9
 
 
 @final
@@ -53,9 +57,10 @@ class Proof:
         feasible, which the certificate tells.
     doubt
         What the gap and the residuals together may be worth in the objective, relative to it:
-        :math:`|p - d| + \sum_k |z_k^\top (A x + s - b)_k| + |x|^\top |P x + q + A^\top z|` over rows and cones k.
-        The last two are how far, to first order, the residuals move the primal and the dual optimum. The gap alone says
-        little: of the lower bound of spec 2.2 with a radius of 0.01, points with gaps of 1e-8 are off by 6e-6.
+        :math:`|p - d| + \sum_k |z_k^\top (A x + s - b)_k| + \max(|x|, \rho)^\top |P x + q + A^\top z|` over rows and
+        cones k. The last two are how far, to first order, the residuals move the primal and the dual optimum;
+        :math:`\rho_j` is how far column j may go in the direction in which its residual improves the objective, where
+        a bound ends that: at this price the bound's dual takes the residual up. The gap alone says little: of the lower bound of spec 2.2 with a radius of 0.01, points with gaps of 1e-8 are off by 6e-6.
     unit
         What the doubt is relative to.
     """
@@ -98,9 +103,10 @@ def prove(form: ConicForm, x: Vector, s: Vector, z: Vector) -> Proof | None:
     unit = max(min(1.0, cost), abs(objective))
     primal, dual = form.A @ x + s - form.b, curved + form.q + form.A.T @ z
     rows = np.maximum(1.0, size @ np.abs(x) + np.abs(form.b))
-    columns = np.maximum(cost, np.abs(curved) + np.abs(form.q) + size.T @ np.abs(z))
+    columns = np.maximum(_COSTLESS * cost, np.abs(curved) + np.abs(form.q) + size.T @ np.abs(z))
     starts = _starts(form)
-    worth = abs(objective - bound) + float(np.abs(_sums(z * primal, starts)).sum()) + float(np.abs(x) @ np.abs(dual))
+    far = np.maximum(np.abs(x), _reach(form, x, dual))
+    worth = abs(objective - bound) + float(np.abs(_sums(z * primal, starts)).sum()) + float(far @ np.abs(dual))
     misses = [
         np.abs(primal) / rows,
         outside(form, s) / _greatest(rows, starts),
@@ -137,15 +143,21 @@ def is_dual_ray(form: ConicForm, z: Vector) -> bool:
 
 
 def is_primal_ray(form: ConicForm, x: Vector) -> bool:
-    r"""Return whether ``x`` improves any feasible point for ever: :math:`-A x \in K, P x = 0, q^\top x < 0`."""
-    value = float(form.q @ x)
+    r"""Return whether ``x`` improves any feasible point for ever: :math:`-A x \in K, P x = 0, q^\top x < 0`.
+
+    With columns scaled to a greatest coefficient of 1 and then costs to 1, and :math:`q^\top x = -1`, a miss of m in a
+    row whose greatest coefficient is 1 speaks for all points below 1 / m in size. Scaled by the cost alone, a cheap
+    step along a column with small coefficients would hide beside the others of its cone.
+    """
+    value, size = float(form.q @ x), abs(form.A)
     if not (np.isfinite(x).all() and value < 0):
         return False
-    x = x / -value
-    curvature = float(np.abs(form.P.data).max(initial=0.0)) or 1.0
-    bends = float(np.abs(form.hessian(x)).max(initial=0.0)) / curvature
-    size, starts = abs(form.A), _starts(form)
-    rows = _greatest(greatest_along(size, 1), starts)
+    columns = greatest_along(size, 0)
+    x = x / -value * float((np.abs(form.q) / columns).max())
+    curvature = float(abs(form.P).multiply(1.0 / np.outer(columns, columns)).max()) if form.P.nnz else 0.0
+    bends = float((np.abs(form.hessian(x)) / columns).max(initial=0.0)) / (curvature or 1.0)
+    starts = _starts(form)
+    rows = _greatest(greatest_along(sp.csc_array(size @ sp.diags_array(1.0 / columns)), 1), starts)
     added = _greatest(size @ np.abs(x), starts)
     misses = outside(form, -(form.A @ x)) / rows
     return bends <= _RAY and bool(np.all(misses <= np.maximum(_RAY_NOISE, _RAY * np.minimum(1.0, added / rows))))
@@ -170,6 +182,19 @@ def cost_unit(form: ConicForm) -> float:
     """Return the greatest cost coefficient; 1 if there is none."""
     greatest = max(float(np.abs(form.q).max(initial=0.0)), float(np.abs(form.P.data).max(initial=0.0)))
     return greatest or 1.0
+
+
+def _reach(form: ConicForm, x: Vector, dual: Vector) -> Vector:
+    """Return how far each column is, against the sign of its dual residual, from its bound; 0 where it has none."""
+    matrix = form.A[: form.linear].tocsr()
+    alone = np.flatnonzero(np.diff(matrix.indptr) == 1)
+    at = matrix.indptr[alone]
+    column, coefficient = matrix.indices[at], matrix.data[at]
+    room = np.maximum(0.0, form.b[alone] - coefficient * x[column]) / np.abs(coefficient)
+    ends = coefficient * dual[column] < 0  # x <= u ends what a negative residual asks for
+    reach = np.full(x.size, np.inf)
+    np.minimum.at(reach, column[ends], room[ends])
+    return np.where(np.isfinite(reach), reach, 0.0)
 
 
 def _starts(form: ConicForm) -> NDArray[np.intp]:

@@ -20,8 +20,8 @@ from ceopt.solvers.gurobi_precision import (
     misses,
     settled_bound,
 )
-from ceopt.solvers.gurobi_run import Run, Units, run_once
-from ceopt.solvers.gurobi_status import status_of
+from ceopt.solvers.gurobi_run import Run, Units, run_again, run_once
+from ceopt.solvers.gurobi_status import IMPRECISE, status_of
 from ceopt.solvers.problem import Status, Vector
 from ceopt.solvers.quadratic_cones import cones_as_quadratics
 from ceopt.solvers.scaling import first_scale
@@ -31,7 +31,6 @@ __all__ = ["GurobiSession", "licence"]
 
 _GREATEST_SEED = 2_000_000_000
 _GREATEST_COEFFICIENT = 1e15
-_IMPRECISE = frozenset({"NUMERIC", "SUBOPTIMAL"})
 _NOTABLE = 1e-5  # by which a point that Gurobi gave up on may violate the program
 _TOLERANCE = 1e-9
 _PARAMETERS = {
@@ -105,7 +104,7 @@ class GurobiSession(AbstractSession):
         if point is None:
             return Found(status=status, bound=run.bound, message=message)
         x, bound = self._own(point), run.bound
-        if run.stop in _IMPRECISE:
+        if run.stop in IMPRECISE:
             off = self._compiled.violation(x)
             if off > _NOTABLE or any(misses(row, point, gap) for row in rows):
                 return Found(
@@ -128,7 +127,7 @@ class GurobiSession(AbstractSession):
         compiled, handed, gap = self._compiled, self._handed, search.relative_gap
         rows, tolerance = handed.program.quadratics, handed.inner.Params.OptimalityTol
         units = self._units(first_scale(compiled))
-        run = run_once(handed, search, units, search.start)
+        run = run_again(handed, search, units, search.start)
         while run.stop == "OPTIMAL" and run.x is not None and not search.switch.pressed:
             scale = finer_scale(
                 compiled, self._own(run.x), gap, units.objective, tolerance=tolerance, barrier=run.barrier
@@ -137,7 +136,7 @@ class GurobiSession(AbstractSession):
             if (scale, finer) == (units.objective, units.rows):
                 break
             units = Units(scale, finer)
-            run = self._better(run, run_once(handed, search, units, dict(enumerate(run.x.tolist()))), gap)
+            run = self._better(run, run_again(handed, search, units, dict(enumerate(run.x.tolist()))), gap)
         return run
 
     def _better(self, run: Run, again: Run, gap: float) -> Run:
@@ -220,6 +219,9 @@ class GurobiSession(AbstractSession):
         inner.Params.Seed = self._random_state % (_GREATEST_SEED + 1)
         set_options(inner, self._options)
         self._handed.focus = inner.Params.NumericFocus
+        self._handed.chosen = frozenset(self._options)
+        if self._handed.needs_raw and "Presolve" not in self._options:
+            inner.Params.Presolve = 0
         self._passed = compiled.shape
 
     def _pass_changes(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, final
 
 import numpy as np
@@ -43,6 +44,8 @@ class GurobiModel:
         Whether Gurobi's own n best can be relied on. It tells points apart by their integers alone, and keeps for these
         the first continuous part that it meets: the best with linear rows and a convex objective (100 of 100 random
         programs), but not with quadratic rows, where it even called the worse part optimal (Gurobi 13.0.3).
+    chosen
+        The parameters that the caller chose, which stay as they are.
     """
 
     def __init__(self, program: CompiledModel, environment: Any) -> None:
@@ -62,9 +65,35 @@ class GurobiModel:
         self._units: tuple[float, ...] = ()
         self._scale = 0.0
         self.focus = 0
+        self.chosen: frozenset[str] = frozenset()
         self._is_newer = int(gurobipy.gurobi.version()[0]) >= 13
         self.add_rows(0)
         self.set_units((1.0,) * len(program.quadratics))
+
+    @property
+    def needs_raw(self) -> bool:
+        """Whether Gurobi's presolve can cut the optimum off: quadratic rows beside an integer without a finite bound.
+
+        Seen with Gurobi 13.0.3: a worse point called optimal, and without heuristics "unbounded". With finite bounds,
+        or without presolve, it was right.
+        """
+        program = self.program
+        free = ~(np.isfinite(program.lb) & np.isfinite(program.ub)) & program.integer
+        free[program.data] = False
+        return bool(program.quadratics) and bool(free.any())
+
+    @contextmanager
+    def tuned(self, parameters: Mapping[str, float]) -> Iterator[None]:
+        """Set parameters for as long as the context lasts, but none that the caller chose."""
+        new = {name: value for name, value in parameters.items() if name not in self.chosen}
+        before = {name: getattr(self.inner.Params, name) for name in new}
+        try:
+            for name, value in new.items():
+                self.inner.setParam(name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                self.inner.setParam(name, value)
 
     def add_rows(self, first: int) -> None:
         """Hand over the linear rows from ``first`` on."""

@@ -12,13 +12,15 @@ import numpy as np
 
 from ceopt.solvers.gurobi_model import GurobiModel
 from ceopt.solvers.gurobi_precision import misses
-from ceopt.solvers.gurobi_status import name_of
+from ceopt.solvers.gurobi_status import BOUNDLESS, IMPRECISE, name_of
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.session import Search
 
-__all__ = ["Run", "Units", "run_once"]
+__all__ = ["Run", "Units", "run_again", "run_once"]
 
 _CUT_SHORT = 1e-6  # a continuous method's last point that violates the program by more is none
+
+_SHARE, _COARSEST = 0.01, 1e-8  # of the relative gap, and at most: the barrier's tolerance at a second attempt
 
 
 @final
@@ -82,6 +84,31 @@ def run_once(
         stack.enter_context(search.switch.listening())
         inner.optimize(_watch(handed, search, stack, listen=listen))
     return _read(handed, search, units.objective)
+
+
+def run_again(handed: GurobiModel, search: Search, units: Units, start: Mapping[int, float]) -> Run:
+    """Run, and in other ways where Gurobi gave up or may be wrong; the first answer stands if none is better.
+
+    Its barrier gives up on easy cones when 1e-10 is finer than rounding allows, and then proves them at a tolerance
+    that is still far below the relative gap. That a mixed-integer program with quadratic rows is unbounded is not
+    believed of its presolve.
+    """
+    run = run_once(handed, search, units, start)
+    if run.stop in BOUNDLESS and handed.inner.IsMIP and handed.program.quadratics and handed.inner.Params.Presolve:
+        with handed.tuned({"Presolve": 0}):
+            return run_once(handed, search, units, start)
+    if run.stop not in IMPRECISE or not run.barrier:
+        return run
+    coarse = min(_SHARE * search.relative_gap, _COARSEST)
+    tolerances = {name: max(coarse, getattr(handed.inner.Params, name)) for name in ("BarConvTol", "BarQCPConvTol")}
+    for other in ({}, {"NumericFocus": 3}, {"BarHomogeneous": 1}, {"ScaleFlag": 0}):
+        if search.switch.pressed or search.seconds_left <= 0.0:
+            break
+        with handed.tuned(tolerances | other):
+            again = run_once(handed, search, units, start)
+        if again.stop == "OPTIMAL" and again.x is not None:
+            return again
+    return run
 
 
 def _watch(handed: GurobiModel, search: Search, stack: ExitStack, *, listen: bool) -> Callable[[Any, int], None]:

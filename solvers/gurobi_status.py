@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ceopt.solvers.problem import Status
 
-__all__ = ["STOP", "name_of", "status_of"]
+__all__ = ["BOUNDLESS", "IMPRECISE", "STOP", "name_of", "status_of"]
 
 # name of a member of gurobipy.GRB.Status -> (status with a point in hand, status with nothing in hand)
 STOP: dict[str, tuple[Status, Status]] = {
@@ -28,6 +28,9 @@ STOP: dict[str, tuple[Status, Status]] = {
     "LOCALLY_OPTIMAL": (Status.FEASIBLE, Status.ERROR),  # no proof about the whole program
     "LOCALLY_INFEASIBLE": (Status.FEASIBLE, Status.ERROR),
 }
+
+BOUNDLESS = frozenset({"INF_OR_UNBD", "UNBOUNDED"})
+IMPRECISE = frozenset({"NUMERIC", "SUBOPTIMAL"})
 
 
 def status_of(name: str, *, has_point: bool) -> Status:

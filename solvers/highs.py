@@ -26,6 +26,7 @@ __all__ = ["HighsSession"]
 _SECOND_OPINION_S = 5.0  # for a program that presolve alone calls infeasible
 _KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
 _LEAST_PROOF = 1e-7  # no smaller relative gap is asked of the duals of a QP
+_ROUNDING = 1e-12  # a bound so near the objective, relatively, is off by rounding only
 _FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
 _SOLVES = frozenset({ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP})
 
@@ -80,37 +81,79 @@ class HighsSession(AbstractSession):
         name, x, bound = self._best(search)
         status = Status.INTERRUPTED if switch.pressed else status_of(name, has_point=x is not None)
         message = "" if status is Status.OPTIMAL else f"HiGHS stopped: {_words(name)}."
-        if status is Status.UNBOUNDED or (not switch.pressed and self._is_runaway(x)):
-            status = self._status_without_objective(search)
-            message = f"HiGHS proved that the program is {status}." if status in PROVED_EMPTY else message
         found = Found(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
-        if self._compiled.Q is not None and status in {Status.OPTIMAL, Status.ERROR}:
-            return self._proved(found, search)
+        if switch.pressed:
+            return found
+        if self._compiled.Q is not None and status in {Status.OPTIMAL, Status.ERROR, Status.UNBOUNDED}:
+            return self._curved(found, search)
+        if status is Status.UNBOUNDED:
+            return self._without_objective(search)
+        if status is Status.OPTIMAL and not self._compiled.integer.any():
+            return self._flat(found, search)
         return self._honest(found, search.relative_gap)
 
-    def _proved(self, found: Found, search: Search) -> Found:
+    def _proof(self, found: Found, gap: float) -> tuple[bool, float]:
+        """Return whether the duals prove the point, and the bound that they prove."""
+        compiled, x = self._compiled, found.x
+        assert x is not None  # noqa: S101 - asked only of a point
+        y = np.array(self._highs.getSolution().row_dual, dtype=np.float64) / (self._scale * self._heights)
+        objective, best = compiled.evaluate(x), -compiled.sense * math.inf
+        for multipliers in (compiled.sense * y, y):
+            bound, rounding = bound_from_duals(compiled, x, multipliers)
+            best = bound if compiled.sense * (bound - best) > 0 else best
+            missing = abs(objective - bound)
+            if missing <= max(gap, _LEAST_PROOF) * abs(objective) + rounding:
+                return True, objective if missing <= _ROUNDING * abs(objective) + rounding else bound
+        return False, best
+
+    def _flat(self, found: Found, search: Search) -> Found:
+        """Take an LP's "optimal" only with a proof from its duals; where there is none, ask for smaller residuals.
+
+        A reduced cost of 1e-7 is 0 to HiGHS, which is much in a column with a range of 1e5.
+        """
+        user = self._options
+        for option, value, usual in (("dual_feasibility_tolerance", 1e-10, 1e-7), ("presolve", "off", "choose")):
+            proved, bound = self._proof(found, search.relative_gap)
+            if proved:
+                return replace(found, bound=bound)
+            if option in user or search.switch.pressed:
+                break
+            self._highs.setOptionValue(option, value)
+            name, x, _ = self._once(search, search.relative_gap, {})
+            self._highs.setOptionValue(option, usual)
+            if x is None or name != "kOptimal":
+                break
+            found = replace(found, x=x)
+        proved, bound = self._proof(found, search.relative_gap)
+        if proved:
+            return replace(found, bound=bound)
+        message = "HiGHS stopped at a point that its duals do not prove."
+        return replace(found, status=Status.FEASIBLE, bound=bound if math.isfinite(bound) else None, message=message)
+
+    def _curved(self, found: Found, search: Search) -> Found:
         """Take a QP's "optimal" only with a proof from its duals; without one, ask Clarabel.
 
-        HiGHS 1.15.1 ended 7 of 40 badly scaled convex QPs "optimal" at points that were up to 3 % off.
+        HiGHS 1.15.1 ended 7 of 40 badly scaled convex QPs "optimal" at points that were up to 3 % off, and calls one
+        bounded QP in thirty unbounded.
         """
-        compiled, best = self._compiled, None
-        if found.x is not None:
-            y = np.array(self._highs.getSolution().row_dual, dtype=np.float64) / (self._scale * self._heights)
-            objective = compiled.evaluate(found.x)
-            for multipliers in (compiled.sense * y, y):
-                bound, rounding = bound_from_duals(compiled, found.x, multipliers)
-                if abs(objective - bound) <= max(search.relative_gap, _LEAST_PROOF) * abs(objective) + rounding:
-                    return replace(found, bound=bound)
-                if best is None or compiled.sense * (bound - best) > 0:
-                    best = bound
+        best = None
+        if found.x is not None and found.status is Status.OPTIMAL and np.abs(found.x).max() < _FAR:
+            proved, best = self._proof(found, search.relative_gap)
+            if proved:
+                return replace(found, bound=best)
+        compiled = self._compiled
+        if improves_for_ever(compiled):
+            return self._without_objective(search)
+        best = best if best is not None and math.isfinite(best) else None
         second = ClarabelSession(compiled, random_state=self._random_state).solve(
             time_limit_s=search.seconds_left, relative_gap=search.relative_gap, should_stop=search.switch.poll
         )
-        if second.x is None or (found.x is not None and second.status is not Status.OPTIMAL):
-            message = "HiGHS stopped at a point that its duals do not prove."
-            status = Status.ERROR if found.x is None else Status.FEASIBLE
+        held = found.x is not None and found.status is not Status.UNBOUNDED
+        if second.x is None or (held and second.status is not Status.OPTIMAL):
+            message = "HiGHS stopped at a point that its duals do not prove." if held else second.message
+            status = Status.FEASIBLE if held else second.status
             status = Status.INTERRUPTED if search.switch.pressed else status
-            return replace(found, status=status, bound=best, message=message)
+            return replace(found, status=status, x=found.x if held else None, bound=best, message=message)
         return Found(
             status=second.status,
             x=second.x,
@@ -138,12 +181,6 @@ class HighsSession(AbstractSession):
                 return name, x, bound
             best, start = x, dict(enumerate(x.tolist()))
             self._rescale(scale)
-
-    def _is_runaway(self, x: Vector | None) -> bool:
-        """Whether a QP that HiGHS failed on, or has a far point of, is unbounded if feasible."""
-        if self._compiled.Q is None or (x is not None and np.abs(x).max() < _FAR):
-            return False
-        return improves_for_ever(self._compiled)
 
     def _is_open_ended(self) -> bool:
         """Whether an integer column lacks a bound: given a start, HiGHS 1.15.1 then passes over better points."""
@@ -282,8 +319,13 @@ class HighsSession(AbstractSession):
             widths = self._widths[data]
             self._highs.changeColsBounds(len(data), data, compiled.lb[data] / widths, compiled.ub[data] / widths)
 
-    def _status_without_objective(self, search: Search) -> Status:
+    def _without_objective(self, search: Search) -> Found:
         """Tell unbounded from infeasible: HiGHS says "unbounded" also of programs where it knows no point."""
+        status = self._status_without_objective(search)
+        proved = f"HiGHS proved that the program is {status}."
+        return Found(status=status, message=proved if status in PROVED_EMPTY else f"HiGHS stopped: {status}.")
+
+    def _status_without_objective(self, search: Search) -> Status:
         self._pass_model(scale=0.0)
         try:
             name, x, _ = self._once(search, 0.0, {}, listen=False)

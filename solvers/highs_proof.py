@@ -1,4 +1,4 @@
-r"""What the dual solution of a convex QP proves, recomputed: HiGHS's own word for "optimal" was seen to be wrong.
+r"""What the dual solution of an LP or convex QP proves, recomputed: HiGHS's own "optimal" was seen to be wrong.
 
 With the gradient g at a point, any row multipliers y and :math:`z = g - A^\top y`, every feasible w of a program to
 minimise f has
@@ -25,15 +25,16 @@ ROUNDING = 1e-12
 def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[float, float]:
     """Return the bound that the multipliers prove, in the model's own sense, and the rounding of its sums."""
     sense, A = compiled.sense, compiled.A
-    hessian = compiled.Q + sp.tril(compiled.Q, -1).T
-    gradient = sense * (compiled.c + hessian @ x)
+    hessian = None if compiled.Q is None else compiled.Q + sp.tril(compiled.Q, -1).T
+    gradient = sense * (compiled.c if hessian is None else compiled.c + hessian @ x)
     y = np.where(np.isfinite(np.where(y > 0, compiled.row_lb, compiled.row_ub)), y, 0.0)
     reduced = gradient - A.T @ y
-    sizes = np.abs(compiled.c) + abs(hessian) @ np.abs(x) + abs(A).T @ np.abs(y)
     side = np.where(reduced > 0, compiled.lb, compiled.ub)
     open_ended = ~np.isfinite(side)
-    if np.any(open_ended & (np.abs(reduced) > _NOTHING * sizes)):
-        return -sense * np.inf, 0.0
+    if np.any(open_ended & (reduced != 0.0)):
+        sizes = np.abs(compiled.c) + abs(A).T @ np.abs(y) + (0.0 if hessian is None else abs(hessian) @ np.abs(x))
+        if np.any(open_ended & (np.abs(reduced) > _NOTHING * sizes)):
+            return -sense * np.inf, 0.0
     rows = _terms(y, compiled)
     columns = reduced * np.where(open_ended, x, side)
     value = sense * compiled.evaluate(x) - float(gradient @ x)

@@ -25,7 +25,7 @@ _KEYWORDS = frozenset(
     qsection one_var_constant c_e_one_var_constant
     """.split()
 )
-_NUMBER_LIKE = re.compile(r"^([0-9.]|[eE]([0-9eE+-]|$))")
+_NUMBER_LIKE = re.compile(r"^([0-9.]|e([0-9e+-]|$)|inf|nan)", re.IGNORECASE)  # "inflow" too, to HiGHS's LP reader
 _READ_FROM_A_FILE = re.compile(r"^\w+\(\w*\)$", re.ASCII)
 
 
@@ -64,7 +64,7 @@ def label_components(components: Iterable[Any], row_marks: Sequence[str] = ROW_M
 
 def legal(label: str, full_name: str) -> str:
     """Return ``label`` if a reader accepts it, else with ``_`` before it, or cut with a hash of ``full_name``."""
-    if label.lower() in _KEYWORDS or _NUMBER_LIKE.match(label):
+    if not label or label.lower() in _KEYWORDS or _NUMBER_LIKE.match(label):
         label = "_" + label
     if len(label) > MAX_LENGTH:
         tail = hashlib.blake2b(full_name.encode(), digest_size=5).hexdigest()

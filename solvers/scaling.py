@@ -15,6 +15,7 @@ __all__ = ["IMPROVEMENT", "best_conceivable", "finer_scale", "first_scale", "is_
 IMPROVEMENT = 1e-6
 """HiGHS looks for no integer solution that is better by less: its MIP feasibility tolerance, absolute."""
 _LEAST_GAP = 1e-9  # no smaller relative gap is promised
+_GREATEST_SQUARE = 2.0**26  # coefficient of a column's square once the column is scaled
 _GREATEST_COST = 2.0**30  # scaled costs stay below, for the simplex method's sake
 
 
@@ -63,6 +64,10 @@ def units_of(compiled: CompiledModel) -> tuple[Vector, Vector]:
     greatest = _greatest(size, row, len(rows))
     np.maximum.at(share, A.indices, size / greatest[row])
     columns = np.exp2(-np.round(np.log2(np.where(share > 0.0, share, 1.0))))
+    # A square may not become too large for HiGHS beside the rest of the objective.
+    square = np.abs(compiled.Q.diagonal()) * first_scale(compiled)
+    most = np.exp2(np.floor(0.5 * np.log2(_GREATEST_SQUARE / np.where(square > 0.0, square, 1.0))))
+    columns = np.where(square > 0.0, np.minimum(columns, np.maximum(most, 1.0)), columns)
     return columns, np.exp2(np.round(np.log2(_greatest(size * columns[A.indices], row, len(rows)))))
 
 

@@ -13,12 +13,14 @@ import numpy as np
 
 from ceopt.solvers.arguments import Start, require_count, require_data, require_number, sparse_start
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
 
 __all__ = ["AbstractSession", "Found", "Search"]
 
 _NOTABLE_VIOLATION = 1e-5
+_MOST_THREADS = 1024  # HiGHS was seen to hang over a million
 PROVED_EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
 
 
@@ -131,11 +133,11 @@ class AbstractSession(ABC):
         random_state: int = 0,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        require_count(self.who, "threads", threads, 1)
+        require_count(self.who, "threads", threads, 1, most=_MOST_THREADS)
         require_count(self.who, "random_state", random_state, 0)
         self._compiled = compiled
         self._threads, self._random_state = int(threads), int(random_state)
-        self._options = dict(options or {})
+        self._options = _named_options(self.who, options)
         self._open()
 
     @property
@@ -207,6 +209,14 @@ class AbstractSession(ABC):
         if search.switch.error is not None:
             raise search.switch.error
         return _measured(found, search)
+
+
+def _named_options(who: str, options: Any) -> dict[str, Any]:
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise InvalidTypeError(who, "a mapping from names to values as options", f"it is {options!r}", "Give a dict.")
+    return dict(options)
 
 
 def _without_columns(compiled: CompiledModel) -> Found:

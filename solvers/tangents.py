@@ -27,6 +27,7 @@ _SOLVES = frozenset(
 _FIRST_GAP = 1e-2  # of the first search for integers; later ones end at a tenth of the gap that is open
 _PATIENCE_S = 2.0  # how long a search may go on before its best integers are tried, while no point is in hand
 _TOLERANCES = (1e-9, 1e-6)  # of HiGHS's searches: its default where the first finds nothing or fails
+_ROUNDING = 1e-12  # of the objective's terms: what their sum may be off, and HiGHS's of the same terms
 
 _EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED, Status.ERROR})
 
@@ -82,6 +83,8 @@ def _solved(compiled: CompiledModel, search: Search, settings: Mapping[str, Any]
         _begin(growth)
     if word in {"done", "stalled"} and compiled.integer.any():
         word = _Choice(growth, settings).until_closed()
+        if word == "stalled" and growth.refit():
+            word = _Choice(growth, settings).until_closed()
     if word == "unbounded":
         return _unbounded(compiled, search, settings)
     if word == "stalled" and growth.root.column >= 0 and not growth.is_closed():
@@ -100,12 +103,22 @@ def _begin(growth: Growth) -> None:
         growth.settle(np.array([start[k] for k in whole]))
 
 
+def _magnitude(compiled: CompiledModel, x: Vector) -> float:
+    """Return the sum of the absolute values of the objective's terms: its rounding is relative to this."""
+    size = np.abs(x)
+    linear = abs(compiled.c0) + float(np.abs(compiled.c) @ size)
+    if compiled.Q is None:
+        return linear
+    lower = abs(compiled.Q)
+    return linear + float(size @ (lower @ size)) - 0.5 * float(lower.diagonal() @ size**2)
+
+
 def _verdict(growth: Growth, word: str) -> Found:
     """Return what the growth came to."""
     x, switch, pool = growth.best, growth.search.switch, tuple(growth.pool.values())
     bound = growth.bound if math.isfinite(growth.bound) else None
-    # without finer cuts the optimum is known up to HiGHS's tolerance, which is absolute: it shows where it is near 0
-    slack = CONE_TOLERANCE * float(np.abs(growth.master.program.c).max(initial=0.0)) if word == "stalled" else 0.0
+    # without finer cuts, rounding is what is left between them: it shows where the objective's terms cancel
+    slack = _ROUNDING * _magnitude(growth.compiled, x) if word == "stalled" and x is not None else 0.0
     if growth.is_closed(slack):
         return Found(status=Status.OPTIMAL, x=x, bound=bound, pool=pool)
     if word == "infeasible" and x is None:
@@ -122,7 +135,7 @@ def _verdict(growth: Growth, word: str) -> Found:
 
 _WHY = {
     "stopped": "time limit",
-    "stalled": f"gaps below {LEAST_GAP:g} are beyond HiGHS's tolerance here",
+    "stalled": "its tolerance allows no finer cuts here",
     "infeasible": "HiGHS finds the cuts infeasible though a point is in hand",
     "unknown": "no tangents were found that bound the objective",
 }

@@ -551,3 +551,19 @@ def test_every_model_of_the_battery_comes_back_from_its_file(tmp_path: Path, nam
     whole = compiled if suffix in {".lp", ".mps"} else without_quadratics(compiled)
     tolerance = {".lp": 0.0, ".mps": 3e-16, ".cbf": 0.0, ".ptf": 3e-16}[suffix]
     assert_same(arrays_of(whole, objective), arrays_of(compile_model(back), objective, table), rtol=tolerance)
+
+
+@pytest.mark.parametrize("suffix", [".lp", ".mps"])
+def test_names_that_begin_like_infinity_are_read_back(tmp_path: Path, suffix: str) -> None:
+    """HiGHS's LP reader takes "inflow" for a number, and a Var without a name for nothing."""
+    m = pyo.ConcreteModel()
+    names = ["inflow", "Information", "nano", "nanny", "infections"]
+    for k, name in enumerate(names):
+        m.add_component(name, pyo.Var(bounds=(k, 9)))
+    m.v = pyo.Var(["inf", "nan", ""], bounds=(1, 9))
+    m.total = pyo.Constraint(expr=sum(m.component(name) for name in names) >= 20)
+    m.cost = pyo.Objective(expr=sum(m.component(name) for name in names) + sum(m.v.values()))
+    write(m, tmp_path / f"m{suffix}")
+    again = read(tmp_path / f"m{suffix}")
+    assert solve(again).objective == pytest.approx(23)
+    assert len(list(again.component_data_objects(pyo.Var))) == 8

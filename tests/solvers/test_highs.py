@@ -486,3 +486,51 @@ def test_a_bound_from_duals_holds_for_any_multipliers() -> None:
         x = np.array([rng.uniform(low, high) for low, high in zip(compiled.lb, compiled.ub, strict=True)])
         bound, _ = bound_from_duals(compiled, x, rng.normal(size=10))
         assert bound <= best + 1e-9
+
+
+def test_a_bounded_qp_is_not_called_unbounded() -> None:
+    """HiGHS 1.15.1 says "unbounded", with presolve and without."""
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(bounds=(0, 1)), pyo.Var()
+    m.o = pyo.Objective(expr=(2 * m.x - 3 * m.y + 2) ** 2 - 2 * m.x)
+    outcome = HighsSession(compile_model(m)).solve()
+    assert (outcome.status, outcome.objective) == (Status.OPTIMAL, pytest.approx(-2))
+    m.o.set_value((2 * m.x - 3 * m.y + 2) ** 2 - 2 * m.x - m.y)
+    assert HighsSession(compile_model(m)).solve().objective == pytest.approx(-2 - 4 / 3 - 1 / 36)
+    m.z = pyo.Var()
+    m.o.set_value((2 * m.x - 3 * m.y + m.z) ** 2 - m.y)
+    assert HighsSession(compile_model(m)).solve().status is Status.UNBOUNDED
+
+
+def test_a_small_cost_on_a_long_column_counts() -> None:
+    """A reduced cost below 1e-7 is 0 to HiGHS: it ends at -9996.002, "optimal"."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(5))
+    for k, (low, high) in enumerate([(-2, 1), (0, 5), (-5, -5), (-3, 2), (None, None)]):
+        m.x[k].setlb(low)
+        m.x[k].setub(high)
+    x = m.x
+    m.c = pyo.ConstraintList()
+    m.c.add(-1e4 * x[0] + 200 * x[1] + 4 * x[2] + 0.3 * x[4] >= -2)
+    m.c.add(-0.01 * x[0] + 2e4 * x[1] + 1e4 * x[3] - 0.04 * x[4] <= 1)
+    m.c.add(-0.01 * x[0] - 0.004 * x[1] - 2 * x[2] - 0.02 * x[3] + 1e4 * x[4] <= -2)
+    m.o = pyo.Objective(expr=1e4 * x[0] + 3e3 * x[1] - 2e3 * x[2] - 20 * x[3] + 2e-4 * x[4] + 4)
+    outcome = HighsSession(compile_model(m)).solve()
+    assert (outcome.status, outcome.objective) == (Status.OPTIMAL, pytest.approx(-10003.99476, rel=1e-9))
+
+
+def test_squares_of_far_apart_sizes_are_taken() -> None:
+    """Their Hessian has entries from 1e-7 to 3e6, which HiGHS refused once the columns had been scaled by the rows."""
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(bounds=(-3, 2)), pyo.Var(bounds=(0, None))
+    m.c = pyo.Constraint(expr=m.x - 3e4 * m.y >= -1.5e4)
+    m.o = pyo.Objective(expr=1e-3 * (3e4 * m.y - 160) ** 2 + 1e-3 * (4e4 * m.x - 4e-4 * m.y) ** 2 - 1000 * m.y)
+    outcome = HighsSession(compile_model(m)).solve()
+    best = ScipSession(compile_model(m)).solve().objective
+    assert (outcome.status, outcome.objective) == (Status.OPTIMAL, pytest.approx(best, rel=1e-6))
+
+
+@pytest.mark.parametrize("wrong", [{"threads": 10**6}, {"options": {1: 2}}, {"options": ["presolve"]}])
+def test_what_would_hang_or_crash_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(CeoptError, match=next(iter(wrong))):
+        HighsSession(compile_model(_unbounded_lp()), **wrong)
