@@ -46,7 +46,9 @@ def main(*, fast: bool) -> None:
             result = ceopt.solvers.solve(m, solver)
             print(f"{solver:10} {result.status:10} {result.objective:.6f}  gap {result.gap:.1e}  {m.norm.body():+.1e}")
 
-    answer = x.decode(ceopt.solvers.solve(m).solutions[0])
+    pool = ceopt.solvers.solve(m, pool=3)  # other integer decisions each; the first is loaded
+    print("the three best:", *(f"{found.objective:.6f}" for found in pool.solutions), pool.status)
+    answer = x.decode(pool.solutions[0])
     print(answer.to_string())
     print(ceopt.verify([answer], model, space, target="good", factual=person))
 

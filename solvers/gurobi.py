@@ -220,8 +220,6 @@ class GurobiSession(AbstractSession):
         set_options(inner, self._options)
         self._handed.focus = inner.Params.NumericFocus
         self._handed.chosen = frozenset(self._options)
-        if self._handed.needs_raw and "Presolve" not in self._options:
-            inner.Params.Presolve = 0
         self._passed = compiled.shape
 
     def _pass_changes(self) -> None:

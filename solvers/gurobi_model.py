@@ -71,14 +71,14 @@ class GurobiModel:
         self.set_units((1.0,) * len(program.quadratics))
 
     @property
-    def needs_raw(self) -> bool:
-        """Whether Gurobi's presolve can cut the optimum off: quadratic rows beside an integer without a finite bound.
+    def is_presolve_doubtful(self) -> bool:
+        """Whether Gurobi's presolve may cut the optimum off: quadratic rows beside an integer without a finite bound.
 
         Seen with Gurobi 13.0.3: a worse point called optimal, and without heuristics "unbounded". With finite bounds,
-        or without presolve, it was right.
+        without presolve, or without its dual reductions or aggregations, it was right.
         """
         program = self.program
-        free = ~(np.isfinite(program.lb) & np.isfinite(program.ub)) & program.integer
+        free = program.integer & ~(np.isfinite(program.lb) & np.isfinite(program.ub))
         free[program.data] = False
         return bool(program.quadratics) and bool(free.any())
 

@@ -21,6 +21,9 @@ __all__ = ["Run", "Units", "run_again", "run_once"]
 _CUT_SHORT = 1e-6  # a continuous method's last point that violates the program by more is none
 
 _SHARE, _COARSEST = 0.01, 1e-8  # of the relative gap, and at most: the barrier's tolerance at a second attempt
+_ATTEMPTS: tuple[dict[str, float], ...] = ({}, {"ScaleFlag": 0}, {"NumericFocus": 3}, {"BarHomogeneous": 1})
+_CAUTIOUS = {"DualReductions": 0, "Aggregate": 0}
+_RAW = {"Presolve": 0, "NodeLimit": 1000.0}
 
 
 @final
@@ -87,28 +90,66 @@ def run_once(
 
 
 def run_again(handed: GurobiModel, search: Search, units: Units, start: Mapping[int, float]) -> Run:
-    """Run, and in other ways where Gurobi gave up or may be wrong; the first answer stands if none is better.
+    """Run, and in other ways where Gurobi gave up or may be wrong; the first answer stands if none is better."""
+    if not handed.program.integer.any():
+        return _precise(handed, search, units)
+    if not handed.program.quadratics:
+        return run_once(handed, search, units, start)
+    is_doubtful = handed.is_presolve_doubtful
+    with handed.tuned(_CAUTIOUS if is_doubtful else {}):
+        run = run_once(handed, search, units, start)
+    if "Presolve" in handed.chosen or run.stop not in ({"OPTIMAL", "INFEASIBLE"} if is_doubtful else set()) | BOUNDLESS:
+        return run
+    return _confirmed(handed, search, units, run)
 
-    Its barrier gives up on easy cones when 1e-10 is finer than rounding allows, and then proves them at a tolerance
-    that is still far below the relative gap. That a mixed-integer program with quadratic rows is unbounded is not
-    believed of its presolve.
+
+def _confirmed(handed: GurobiModel, search: Search, units: Units, run: Run) -> Run:
+    """Return the run, unless one without presolve refutes it: whole proofs without presolve take too long for some."""
+    if _is_over(search):
+        return run
+    start = {} if run.x is None else dict(enumerate(run.x.tolist()))
+    with handed.tuned(_RAW):
+        raw = run_once(handed, search, units, start)
+    if raw.x is None:
+        return run
+    if raw.stop == "OPTIMAL" or run.stop == "INFEASIBLE":
+        return raw
+    if run.x is None or run.stop in BOUNDLESS:
+        return run
+    compiled, n = search.compiled, len(search.compiled.columns)
+    before, after = compiled.evaluate(run.x[:n]), compiled.evaluate(raw.x[:n])
+    return raw if compiled.sense * (before - after) > search.relative_gap * abs(after) else run
+
+
+def _precise(handed: GurobiModel, search: Search, units: Units) -> Run:
+    """Run; where the barrier gives up, run at a tolerance that is still far below the relative gap.
+
+    It gives up on easy cones where 1e-10 is finer than rounding allows. An optimum that Gurobi gives no bound of is
+    believed if two attempts agree: one that was 0.05 % off was called optimal.
     """
-    run = run_once(handed, search, units, start)
-    if run.stop in BOUNDLESS and handed.inner.IsMIP and handed.program.quadratics and handed.inner.Params.Presolve:
-        with handed.tuned({"Presolve": 0}):
-            return run_once(handed, search, units, start)
-    if run.stop not in IMPRECISE or not run.barrier:
+    run = run_once(handed, search, units, {})
+    if run.stop not in IMPRECISE or run.x is None:
         return run
     coarse = min(_SHARE * search.relative_gap, _COARSEST)
     tolerances = {name: max(coarse, getattr(handed.inner.Params, name)) for name in ("BarConvTol", "BarQCPConvTol")}
-    for other in ({}, {"NumericFocus": 3}, {"BarHomogeneous": 1}, {"ScaleFlag": 0}):
-        if search.switch.pressed or search.seconds_left <= 0.0:
+    compiled, n, values = search.compiled, len(search.compiled.columns), list[float]()
+    for other in _ATTEMPTS:
+        if _is_over(search):
             break
         with handed.tuned(tolerances | other):
-            again = run_once(handed, search, units, start)
+            again = run_once(handed, search, units, {})
         if again.stop == "OPTIMAL" and again.x is not None:
-            return again
+            value = compiled.evaluate(again.x[:n])
+            if again.bound is not None or any(
+                math.isclose(value, v, rel_tol=0.1 * search.relative_gap) for v in values
+            ):
+                return again
+            values.append(value)
     return run
+
+
+def _is_over(search: Search) -> bool:
+    return search.switch.pressed or search.seconds_left <= 0.0
 
 
 def _watch(handed: GurobiModel, search: Search, stack: ExitStack, *, listen: bool) -> Callable[[Any, int], None]:

@@ -34,6 +34,9 @@ _SOLVES = frozenset(
     }
 )
 _INFINITE = 1e20  # SCIP's infinity
+_MISSED = 1e-6  # of its entries, if they are above 1: a point farther outside a cone is no optimum
+_FINE = 1e-9  # tolerance of rows in a second run; SCIP's linear programs take none below 1e-10
+_MUCH, _LEAST_MUCH = 1e-2, 1e-5  # of the scaled objective: what a second search is to gain
 _FAR = 1e7  # an optimum of a curved program so far out, in a column without a bound there, is not believed
 
 
@@ -84,20 +87,47 @@ class ScipSession(AbstractSession):
     def _best(self, search: Search) -> Found:
         """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
         compiled, gap = self._compiled, search.relative_gap
-        scale, start, best = first_scale(compiled), search.start, None
+        scale, start, best, is_fine = first_scale(compiled), search.start, None, False
         while True:
-            found = self._once(self._ready(scale, start), search)
+            program = self._ready(scale, start)
+            if is_fine:
+                program.model.setParam("numerics/feastol", min(_FINE, program.model.getParam("numerics/feastol")))
+                self._program = None  # the next solve begins at the usual tolerance
+            found = self._once(program, search)
             if best is not None:
                 found = _better(compiled, best, found)
             if found.x is None or found.status is not Status.OPTIMAL or search.switch.pressed:
                 return found
-            proof = Proof(compiled, found.x, found.bound, gap, scale)
+            missed = _missed_cone(compiled, found.x)
+            if missed is not None:
+                if is_fine:
+                    return replace(found, status=Status.FEASIBLE, bound=None, message=missed)
+                is_fine, best, start = True, None, search.start  # a point outside is no start
+                continue
+            proof = Proof(compiled, found.x, found.bound, gap, scale, cost=program.cost)
             if proof.holds:
                 far = _far_column(compiled, found.x)
-                return replace(found, bound=proof.bound) if far is None else _perhaps_unbounded(found, far)
+                if far is not None:
+                    return _perhaps_unbounded(found, far)
+                proved = replace(found, bound=proof.bound)
+                return self._doubted(proved, scale, search) if _endless_integers(compiled) else proved
             if proof.finer_scale is None:
                 return replace(found, status=Status.FEASIBLE, bound=proof.bound, message=proof.sentence)
             best, start, scale = found, dict(enumerate(found.x.tolist())), proof.finer_scale
+
+    def _doubted(self, found: Found, scale: float, search: Search) -> Found:
+        """Search for a much better point from scratch: SCIP passes over some where integers have no bounds."""
+        compiled = self._compiled
+        assert found.x is not None  # noqa: S101 - an optimum has one
+        best = compiled.sense * compiled.evaluate(found.x) * scale
+        program = self._built(scale)
+        program.model.setObjlimit(best - _MUCH * abs(best) - _LEAST_MUCH)
+        second = self._once(program, search)
+        if second.status is Status.INFEASIBLE:
+            return found
+        better = found if second.x is None else _better(compiled, found, second)
+        message = "SCIP stopped: a second search does not confirm the optimum. Bound all integers."
+        return replace(better, status=Status.FEASIBLE, bound=None, message=message)
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(self, program: Program, search: Search, *, points: bool = True) -> Found:
@@ -140,6 +170,21 @@ class ScipSession(AbstractSession):
         set_options(model, self._options)
         with PauseGC():  # thousands of small objects that live as long as the session
             return Program(model, self._compiled, scale, attach(model))
+
+
+def _missed_cone(compiled: CompiledModel, x: Vector) -> str | None:
+    """Return a sentence about a cone that x is too far outside of: near an apex, SCIP takes roots of its tolerance."""
+    for cone in compiled.cones:
+        missed, size = cone.violation(x), float(np.abs(cone.entries(x)).max(initial=1.0))
+        if missed > _MISSED * size:
+            return f"SCIP stopped: by its tolerances the point is outside {cone.constraint.name!r} by {missed:.3g}."
+    return None
+
+
+def _endless_integers(compiled: CompiledModel) -> bool:
+    """Whether there are curved rows, and integers without a bound."""
+    endless = compiled.integer & ~(np.isfinite(compiled.lb) & np.isfinite(compiled.ub))
+    return bool(endless.any() and (compiled.quadratics or compiled.cones))
 
 
 def _far_column(compiled: CompiledModel, x: Vector) -> str | None:

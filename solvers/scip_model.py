@@ -59,20 +59,22 @@ class Program:
     ----------
     columns
         SCIP's variable for each compiled column.
+    cost
+        The linear cost of each, as SCIP has it.
     """
 
-    __slots__ = ("_auxiliary", "_objective", "_passed", "columns", "compiled", "listener", "model", "scale")
+    __slots__ = ("_auxiliary", "_objective", "_passed", "columns", "compiled", "cost", "listener", "model", "scale")
 
     def __init__(self, model: Any, compiled: CompiledModel, scale: float, listener: Any = None) -> None:
         self.model, self.compiled, self.scale, self.listener = model, compiled, scale, listener
         self._auxiliary: list[tuple[Any, sp.csr_array, float]] = []  # variable = row @ x + constant
         self._objective: Any = None
-        cost, squares, shift, offset = self._costs()
+        self.cost, squares, shift, offset = self._costs()
         low, high = (np.where(np.isnan(side), 0.0, side).tolist() for side in (compiled.lb, compiled.ub))
         kinds = ["I" if whole else "C" for whole in compiled.integer.tolist()]
         self.columns = [
             model.addVar(vtype=kind, lb=_finite(a), ub=_finite(b), obj=c)
-            for kind, a, b, c in zip(kinds, low, high, cost.tolist(), strict=True)
+            for kind, a, b, c in zip(kinds, low, high, self.cost.tolist(), strict=True)
         ]
         model.addObjoffset(offset)
         self._passed = (0, *compiled.shape[1:])
@@ -180,7 +182,12 @@ class Program:
         self._add(body + sign * self._affine(row.a), -math.inf, sign * (row.upper if sign > 0 else row.lower))
 
     def _add_cone(self, cone: ConeRows) -> None:
-        matrix, constant = cone.matrix, cone.constant
+        matrix, constant = sp.csr_array(cone.matrix, copy=True), cone.constant
+        matrix.eliminate_zeros()
+        heads = 1 if cone.cone is Cone.SECOND_ORDER else 2
+        if any(not constant[k] and matrix.indptr[k] == matrix.indptr[k + 1] for k in range(heads)):
+            self._add_flat(matrix, constant, heads)
+            return
         if cone.cone is Cone.SECOND_ORDER:
             self._add_norm(matrix[[0]], float(constant[0]), matrix[1:], constant[1:])
             return
@@ -198,6 +205,16 @@ class Program:
             self._add_false()
         squares = self._norm_squared(matrix[2:], -constant[2:])
         self._add(squares - 2.0 * float(constant[fixed]) * other, -math.inf, 0.0)
+
+    def _add_flat(self, matrix: sp.csr_array, constant: Vector, heads: int) -> None:
+        """Add a cone with a head that is the number 0 in linear rows: as a norm, it lets sqrt(1e-7) pass as zero."""
+        for k, factor_of_row in enumerate(_row_factors(matrix).tolist()):
+            row = sp.csr_array(factor_of_row * matrix[[k]])
+            side = -factor_of_row * float(constant[k])
+            if row.nnz:
+                self._add(self._affine(row), side, math.inf if k < heads else side)
+            elif constant[k] < 0 or (k >= heads and constant[k]):
+                self._add_false()
 
     def _add_norm(self, head: sp.csr_array, constant: float, entries: sp.csr_array, constants: Vector) -> None:
         """Add ``|entries @ x + constants| <= head @ x + constant``."""

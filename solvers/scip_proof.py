@@ -16,6 +16,7 @@ _RESOLUTION = 1e-7  # of reduced costs, and of the row that holds a quadratic ob
 _EPSILON = 1e-9  # what SCIP takes for zero
 _ROUNDING = 1e-14  # of the sum of the objective's terms
 _LEAST_GAP = 1e-9  # no smaller relative gap is promised
+_SEEN = 1e-5  # scaled costs from here on are far above the tolerance of reduced costs
 _GREATEST_COST = 2.0**30  # scaled costs stay below, for the simplex method's sake, and far below SCIP's infinity
 
 
@@ -43,6 +44,8 @@ class Proof:
         The point, and SCIP's bound in the model's own units.
     gap
         The relative gap that is asked for.
+    scale, cost
+        Factor of the objective, and the linear costs as SCIP had them.
 
     Attributes
     ----------
@@ -58,7 +61,9 @@ class Proof:
 
     __slots__ = ("bound", "finer_scale", "holds", "sentence")
 
-    def __init__(self, compiled: CompiledModel, x: Vector, bound: float | None, gap: float, scale: float) -> None:
+    def __init__(
+        self, compiled: CompiledModel, x: Vector, bound: float | None, gap: float, scale: float, *, cost: Vector
+    ) -> None:
         objective, noise = compiled.evaluate(x), _EPSILON / scale + _ROUNDING * _size_of_terms(compiled, x)
         exact = abs(compiled.evaluate(np.where(compiled.integer, np.round(x), x)))
         wanted = max(gap, _LEAST_GAP) * exact
@@ -66,20 +71,28 @@ class Proof:
         blind = _RESOLUTION / scale if exact > noise else 0.0
         if missing <= noise:
             missing = 0.0
-        self.holds = max(missing, blind) <= wanted
+        unseen = _unseen(compiled, x, cost) / scale
+        slack = max(missing, blind) + unseen
+        finest = _power_of_two(_GREATEST_COST / _cost_size(compiled)) if _cost_size(compiled) else scale
+        # at an objective of zero no gap tells how fine is fine enough: SCIP is to have seen all costs
+        clear = max(min(_SEEN / _least_cost(compiled, cost / scale), finest), scale) if exact <= noise else scale
+        self.holds = slack <= wanted and clear <= scale
         self.bound = bound
         if self.holds:
             self.bound = objective if missing == 0.0 else bound
-        elif bound is not None and missing < blind:
-            self.bound = bound - compiled.sense * blind
+        elif not math.isfinite(slack):
+            self.bound = None
+        elif bound is not None and (missing < blind or unseen):
+            self.bound = bound - compiled.sense * (slack - missing)
         self.finer_scale = None
-        if not self.holds and math.isfinite(missing):
-            times = 4.0 * max(missing, blind) / wanted if wanted else _GREATEST_COST
-            size = _cost_size(compiled)
-            finer = min(scale * _power_of_two(times), _power_of_two(_GREATEST_COST / size) if size else scale)
-            self.finer_scale = finer if finer > scale else None
-        slack = max(missing, blind)
-        self.sentence = f"SCIP stopped: by its tolerances the optimum may be better by {slack:.3g}."
+        if not self.holds and bound is not None:
+            if unseen or slack <= wanted:
+                finer = max(_power_of_two(_SEEN / _least_cost(compiled, cost / scale)), 2.0 * scale)
+            else:
+                finer = scale * _power_of_two(4.0 * slack / wanted if wanted else _GREATEST_COST)
+            self.finer_scale = min(finer, finest) if min(finer, finest) > scale else None
+        most = f"{slack:.3g}" if math.isfinite(slack) else "any amount"
+        self.sentence = f"SCIP stopped: by its tolerances the optimum may be better by {most}."
 
 
 def _power_of_two(value: float) -> float:
@@ -97,3 +110,16 @@ def _size_of_terms(compiled: CompiledModel, x: Vector) -> float:
     if compiled.Q is not None:
         size += float(np.abs(x) @ (abs(compiled.Q) @ np.abs(x)))
     return size
+
+
+def _least_cost(compiled: CompiledModel, cost: Vector) -> float:
+    """Return the least linear cost of a column that can move; infinity without one."""
+    present = (cost != 0.0) & (compiled.lb != compiled.ub)
+    return float(np.abs(cost[present]).min(initial=math.inf))
+
+
+def _unseen(compiled: CompiledModel, x: Vector, cost: Vector) -> float:
+    """Return what the linear costs that SCIP takes for zero could still gain from x on, within the bounds."""
+    small = (cost != 0.0) & (np.abs(cost) < _EPSILON) & (compiled.lb != compiled.ub)
+    best = np.where(cost > 0, compiled.lb, compiled.ub)[small]
+    return float(np.abs(cost[small]) @ np.abs(x[small] - best))

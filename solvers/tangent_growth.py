@@ -146,14 +146,6 @@ class Growth:
                 break
         return word
 
-    def refit(self) -> bool:
-        """Begin again in units that fit the best point; False if there is none, or if they fit it already."""
-        if self.best is None or self.master.fits(self.best):
-            return False
-        self._build(self.best)
-        self._settled.clear()
-        return True
-
     def settle(self, integers: Vector) -> bool:
         """Find the best point with these integers, or the cuts that exclude them; False if that was done before."""
         whole = self.compiled.integer

@@ -17,7 +17,7 @@ from ceopt.solvers.problem import Outcome, ProblemClass, Status, Vector
 from ceopt.solvers.session import AbstractSession, Found, Search
 from ceopt.solvers.tangent_box import bounded_integers, unbounded_integers
 from ceopt.solvers.tangent_cuts import Cuts
-from ceopt.solvers.tangent_growth import CONE_TOLERANCE, LEAST_GAP, Growth
+from ceopt.solvers.tangent_growth import LEAST_GAP, Growth
 
 __all__ = ["TangentSession"]
 
@@ -83,8 +83,6 @@ def _solved(compiled: CompiledModel, search: Search, settings: Mapping[str, Any]
         _begin(growth)
     if word in {"done", "stalled"} and compiled.integer.any():
         word = _Choice(growth, settings).until_closed()
-        if word == "stalled" and growth.refit():
-            word = _Choice(growth, settings).until_closed()
     if word == "unbounded":
         return _unbounded(compiled, search, settings)
     if word == "stalled" and growth.root.column >= 0 and not growth.is_closed():
@@ -190,6 +188,9 @@ class _Choice:
             if outcome.status in _EMPTY and len(tolerances) > 1:
                 tolerances.pop(0)
                 continue
+            if outcome.status is Status.UNBOUNDED:  # of the cuts, which is no proof for the program
+                growth.bound = -growth.compiled.sense * math.inf  # and the relaxation's bound was out of HiGHS's sight
+                return "unknown"
             if outcome.status in _EMPTY:
                 return "infeasible" if outcome.status is Status.INFEASIBLE else outcome.message.rstrip(".")
             new = [growth.settle(y[: len(whole)][whole]) for y in points]

@@ -297,6 +297,74 @@ def test_a_gap_of_0_with_great_numbers_is_in_doubt():
     assert proof.doubt == pytest.approx(1.0, rel=1e-6)
 
 
+def dear_and_cheap() -> Any:
+    """x costs 30000 and t nothing; y, which costs 30, is held at 0 unless t, which is at 0, rises to 20000."""
+    return model(
+        lambda m: -30000 * m.x - 30 * m.y,
+        x=var(-1, 6),
+        y=var(-1, 4),
+        t=var(0, None),
+        held=lambda m: 200 * m.y - 0.04 * m.t <= 0,
+    )
+
+
+def test_a_dear_column_excuses_no_residual_of_a_cheap_one():
+    """LP 5290 of a hunt: 6e-3 is little beside 30000, and all of what holds a column that goes on for ever."""
+    form = conic_form(compile_model(dear_and_cheap()))
+    x = np.where(form.q == -30000, 6.0, 0.0)
+    z = np.zeros(form.b.size)
+    for k, (source, _) in enumerate(form.rows_of()):
+        if source.name == "held":
+            z[k] = 0.15
+        elif source.name == "x" and form.b[k] == 6:
+            z[k] = 30000.0
+    proof = prove(form, x, form.b - form.A @ x, z)
+    assert max(proof.certificate.gap, proof.certificate.complementarity, proof.doubt) <= 1e-12
+    assert np.abs(form.q + form.A.T @ z).max() == pytest.approx(6e-3)
+    assert proof.certificate.dual == pytest.approx(2e-5)
+    assert not proof.is_optimal(1e-6)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_small_residual_counts_as_far_as_its_column_reaches(sign):
+    """x at 0 would improve the cost by 1e-9 times 2e4, in the one direction; in the other one by nothing."""
+    form = conic_form(compile_model(model(lambda m: m.y + sign * 1e-9 * m.x, x=var(0, 2e4), y=var(1, None))))
+    x = np.array([float(q == 1) for q in form.q])
+    z = np.array([float(source.name == "y") for source, _ in form.rows_of()])
+    proof = prove(form, x, form.b - form.A @ x, z)
+    assert proof.certificate.worst <= 1e-6
+    assert proof.doubt == pytest.approx(2e-5 if sign < 0 else 0.0)
+
+
+def test_the_optimum_of_a_dear_column_beside_a_cheap_one_that_reaches_far():
+    """LP 5290 of a hunt as it was: -180000.67 was called optimal."""
+    m = model(
+        lambda m: -30 * m.x[0] - 30000 * m.x[1] - 1,
+        x=pyo.Var(range(4), bounds=lambda _, k: [(-1, 4), (-1, 6), (None, None), (-6, None)][k]),
+        first=lambda m: -3000 * m.x[0] + 3 * m.x[1] - 0.2 * m.x[2] + 10000 * m.x[3] >= 6,
+        second=lambda m: 200 * m.x[0] - 0.3 * m.x[1] - 0.02 * m.x[2] - 0.04 * m.x[3] == -4,
+        third=lambda m: -30 * m.x[0] + 2 * m.x[2] + 3e-4 * m.x[3] <= -1,
+    )
+    outcome = ClarabelSession(compile_model(m)).solve()
+    assert outcome.status is not Status.OPTIMAL or outcome.objective == pytest.approx(-180121, rel=1e-6)
+
+
+def test_a_ray_along_small_coefficients_does_not_hide_beside_great_ones():
+    """SDP 130 of a hunt: [[4e-4, 3e-3], [3e-3, 3e-3]] is indefinite, beside entries of a thousand."""
+    m = model(
+        lambda m: 1e4 * m.x,
+        x=var(None, 5),
+        y=var(-1, 6),
+        c=lambda m: psd([[1000 * m.y - 4e-4 * m.x, 3e-3 * m.x], [3e-3 * m.x, 1000 * m.y - 3e-3 * m.x]]) >= 0,
+    )
+    form = conic_form(compile_model(m))
+    assert not is_primal_ray(form, np.where(form.q > 0, -1.0, 1e-9))
+    del m.c
+    m.c = pyo.Constraint(expr=psd([[1000 * m.y - 4e-3 * m.x, 3e-3 * m.x], [3e-3 * m.x, 1000 * m.y - 3e-3 * m.x]]) >= 0)
+    form = conic_form(compile_model(m))
+    assert is_primal_ray(form, np.where(form.q > 0, -1.0, 1e-10))
+
+
 def test_rays_are_checked():
     form = conic_form(compile_model(model(lambda m: m.x, x=var(1, None), c=lambda m: 2 * m.x <= 1)))
     ray = np.array([1.0, 2.0])  # the row, then the bound

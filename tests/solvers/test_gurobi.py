@@ -254,6 +254,70 @@ def test_a_row_is_missed_relative_to_its_terms_unless_these_are_nothing():
         assert finer_units([row], at, (1.0,), 1e-6)[0] >= (0.5 if not missed else min(0.25 / max(x, 1e-6) ** 2, 2**40))
 
 
+def _shifted_cone() -> Any:
+    """A cone beside two integers without bounds; Gurobi's presolve cut its optimum off."""
+    m = pyo.ConcreteModel()
+    m.t, m.x = pyo.Var(bounds=(0, None)), pyo.Var(range(5))
+    for k in (0, 1, 3):
+        m.x[k].domain = pyo.Integers
+    m.x[0].setlb(-1)
+    m.x[2].setub(2)
+    m.x[3].setlb(-4)
+    m.x[3].setub(-4)
+    x = [m.x[k] for k in range(5)]
+
+    def affine(*factors: int, constant: int = 0) -> Any:
+        return sum(f * v for f, v in zip(factors, x, strict=True)) + constant
+
+    heads = affine(2, -2, -3, 0, -1), affine(-3, -2, -4, 3, 4)
+    m.c = pyo.Constraint(expr=rotated_soc(*heads, [affine(3, 4, 3, 0, -3, constant=2)]) >= 0)
+    body = [affine(1, 3, 1, -3, -4), affine(-1, 4, 4, -4, -1), affine(-3, -3, 2, 2, -2)]
+    m.d = pyo.Constraint(expr=soc(m.t, body) >= 0)
+    m.o = pyo.Objective(expr=affine(1, 0, 3, 3, 4, constant=-2) - m.t, sense=pyo.maximize)
+    return m
+
+
+@pytest.mark.parametrize("options", [{}, {"Heuristics": 0.0}, {"DualReductions": 1, "Aggregate": 1}])
+def test_integers_without_bounds_beside_a_cone_have_their_true_optimum(options):
+    """With all presolve, -12.44 was called optimal, and without heuristics the program unbounded."""
+    m = _shifted_cone()
+    outcome = GurobiSession(compile_model(m), options=options).solve(time_limit_s=60)
+    m.x[0].fix(10)
+    m.x[1].fix(-1)
+    best = solved(m)
+    assert (outcome.status, best.status) == (Status.OPTIMAL, Status.OPTIMAL)
+    assert best.objective == pytest.approx(-10.977065, abs=1e-6)
+    assert outcome.objective == pytest.approx(best.objective, rel=1e-6)
+
+
+def _two_parabolas() -> tuple[Any, float]:
+    m = _free(x=(-6, -4), y=(-2, 6))
+    m.c = pyo.Constraint(expr=m.y**2 + 4 * m.x <= 18)
+    m.d = pyo.Constraint(expr=(2 * m.y - 3) ** 2 + 3 * m.x - 4 * m.y <= 5)
+    m.o = pyo.Objective(expr=(4 * m.x + 3 * m.y) ** 2 - 4 * m.x - 3 * m.y)
+    # At x = -4, where y is greatest: 4 y^2 - 16 y - 8 = 0.
+    value = -16 + 3 * (2 + math.sqrt(6))
+    return m, value**2 - value
+
+
+def _ball_and_cone() -> tuple[Any, float]:
+    m = _free(x=(-6, 4), y=(-3, 1))
+    m.c = pyo.Constraint(expr=(4 * m.x + 4 * m.y) ** 2 + (3 * m.x - 4 * m.y) ** 2 - m.x + 3 * m.y <= 0)
+    m.d = pyo.Constraint(expr=soc(m.x + 2 * m.y + 1, [m.x + m.y + 1]) >= 0)
+    m.o = pyo.Objective(expr=2 * m.x - 3 * m.y - 7)
+    return m, -7.0  # at the origin: the cone says y >= 0, and the row then 2 x >= 3 y
+
+
+@pytest.mark.parametrize("build", [_two_parabolas, _ball_and_cone])
+def test_cones_that_the_barrier_gives_up_on_are_proved_within_the_gap(build):
+    m, best = build()
+    compiled = compile_model(m)
+    outcome = GurobiSession(compiled).solve()
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(best, rel=1e-7)
+    assert outcome.bound == pytest.approx(best, rel=1e-6)
+
+
 # ---- what cannot be --------------------------------------------------------------------------------------------------
 def _free(**spans: tuple[float | None, float | None]) -> Any:
     m = pyo.ConcreteModel()

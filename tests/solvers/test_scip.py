@@ -23,9 +23,15 @@ from scipy.optimize import linprog
 
 from ceopt.solvers import Status, compile_model
 from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
-from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.errors import (
+    CeoptError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnknownNameError,
+    UnsupportedProblemError,
+)
 from ceopt.solvers.highs import HighsSession
-from ceopt.solvers.scip import ScipSession, count_solutions
+from ceopt.solvers.scip import ScipSession, _missed_cone, count_solutions
 from ceopt.solvers.scip_status import STOP, status_of, words_of
 
 pyscipopt = pytest.importorskip("pyscipopt")
@@ -575,7 +581,7 @@ def test_the_stop_table_is_total() -> None:
     [
         ({"limits/node": 3}, UnknownNameError, "Did you mean 'limits/nodes'"),
         ({"threads": 3}, UnknownNameError, "'threads'.*lp/threads"),
-        ({7: 3}, UnknownNameError, "7"),
+        ({7: 3}, InvalidTypeError, "7"),
         ({"limits/nodes": "3"}, InvalidValueError, "limits/nodes"),
         ({"limits/nodes": 3.5}, InvalidValueError, "limits/nodes"),
         ({"limits/nodes": True}, InvalidValueError, "limits/nodes"),
@@ -718,3 +724,118 @@ def test_what_curves_to_infinity_is_not_called_optimal(whole: bool) -> None:
     assert "may be unbounded" in outcome.message
     m.y.setub(1e10)
     assert ScipSession(compile_model(m)).solve(time_limit_s=30).objective == pytest.approx(-1e5, rel=1e-6)
+
+
+def test_small_costs_beside_a_great_square_are_still_minimised() -> None:
+    """Scaled by the square, the cost of x is below 1e-9, which SCIP takes for zero: "optimal" at 1e8."""
+    m = pyo.ConcreteModel()
+    m.y, m.x = pyo.Var(bounds=(1, 6)), pyo.Var(bounds=(0, 1e8))
+    m.o = pyo.Objective(expr=1e8 * m.y**2 - 0.1 * m.x)
+    expect(solved(m), 9e7)
+    m.x.setub(None)
+    assert solved(m).status is Status.UNBOUNDED
+
+
+def test_an_optimum_is_not_zero_because_scaled_costs_are() -> None:
+    """All that x can gain is below SCIP's tolerances beside the square of y: "optimal" at zero."""
+    m = pyo.ConcreteModel()
+    m.x, m.w, m.z = pyo.Var(domain=pyo.Integers), pyo.Var(domain=pyo.Integers), pyo.Var(domain=pyo.Binary)
+    m.y = pyo.Var(bounds=(-2, 1))
+    squares = (3e-4 * m.x - 3 * m.y) ** 2 + (2000 * m.z - 0.1 * m.w) ** 2
+    m.o = pyo.Objective(expr=1e3 * squares - 0.03 * m.x + 0.2 * m.y)
+    expect(solved(m), -302.29999)  # at y = 1 and x = 10167
+
+
+def test_a_cost_beyond_the_finest_scale_is_not_proved_away() -> None:
+    m = pyo.ConcreteModel()
+    m.y, m.x = pyo.Var(bounds=(1, 6)), pyo.Var(bounds=(0, 1e20))
+    m.o = pyo.Objective(expr=m.y**2 - 1e-20 * m.x)
+    outcome = solved(m)
+    assert outcome.status is Status.FEASIBLE
+    assert outcome.bound <= 1e-9
+    m.x.setub(None)
+    outcome = solved(m)
+    assert (outcome.status, outcome.bound) == (Status.FEASIBLE, None)
+    assert "any amount" in outcome.message
+
+
+@pytest.mark.parametrize("kind", ["rotated", "second-order", "constant"])
+def test_a_cone_with_a_head_of_zero_is_flat(kind: str) -> None:
+    """As a norm or a square, it would let the root of SCIP's tolerance pass: 2000 v would be 2."""
+    m = pyo.ConcreteModel()
+    m.u, m.v = pyo.Var(bounds=(0, 1e-3)), pyo.Var()
+    margins = {
+        "rotated": lambda: rotated_soc(0.0, 10 * m.u, [30 * m.v + m.u, m.v]),
+        "second-order": lambda: soc(0.0, [m.v, m.v + 2 * m.u]),
+        "constant": lambda: rotated_soc(5.0, 0.0, [m.v]),
+    }
+    m.c = pyo.Constraint(expr=margins[kind]() >= 0)
+    m.o = pyo.Objective(expr=2000 * m.v, sense=pyo.maximize)
+    outcome = solved(m)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(0.0, abs=1e-3)
+
+
+def test_a_flat_cone_about_constants_alone_is_infeasible() -> None:
+    m = pyo.ConcreteModel()
+    m.u = pyo.Var(bounds=(0, 1))
+    m.c = pyo.Constraint(expr=rotated_soc(0.0, m.u, [1e-5]) >= 0)
+    m.o = pyo.Objective(expr=m.u)
+    assert solved(m).status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("misses", [1, 2])
+def test_a_point_outside_a_cone_is_sought_again_and_then_no_optimum(
+    misses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m = _cone()
+    m.o = pyo.Objective(expr=m.t)
+    said = iter(["outside"] * misses + [None] * 3)
+    monkeypatch.setattr("ceopt.solvers.scip._missed_cone", lambda *_: next(said))
+    session = ScipSession(compile_model(m))
+    outcome = session.solve(time_limit_s=60)
+    assert outcome.status is (Status.OPTIMAL if misses == 1 else Status.FEASIBLE)
+    assert outcome.message == ("" if misses == 1 else "outside")
+    monkeypatch.undo()
+    assert session.solve(time_limit_s=60).status is Status.OPTIMAL
+
+
+def test_a_cone_is_missed_relative_to_its_entries() -> None:
+    m = _cone()
+    m.o = pyo.Objective(expr=m.t)
+    compiled = compile_model(m)
+    names = [column.name for column in compiled.columns]
+
+    def missed(t: float, x: float) -> str | None:
+        return _missed_cone(compiled, np.array([{"t": t, "x": x}.get(name, 0.0) for name in names]))
+
+    assert missed(1e4 - 1e-4, 1e4) is None
+    assert "outside 'c' by" in str(missed(0.0, 3e-5))
+
+
+def test_integers_without_bounds_are_searched_twice(capfd: pytest.CaptureFixture[str]) -> None:
+    """SCIP 10.0 calls -3.155 optimal; the program is unbounded."""
+    m = pyo.ConcreteModel()
+    m.i, m.j = pyo.Var(domain=pyo.Integers, bounds=(-5, None)), pyo.Var(domain=pyo.Integers)
+    m.x = pyo.Var(bounds=(-6, 5))
+    m.r = pyo.Constraint(expr=3 * m.i + 4 * m.j - 3 * m.x >= -6)
+    m.c = pyo.Constraint(expr=rotated_soc(-m.i - 2 * m.j - 3 * m.x, 1, [m.i + 2 * m.j - m.x - 2]) >= 0)
+    m.o = pyo.Objective(expr=2 * m.j - 3 * m.x - 5)
+    outcome = solved(m)
+    assert outcome.status in {Status.FEASIBLE, Status.UNBOUNDED}
+    assert outcome.bound is None
+    assert "Cannot set feasibility tolerance" not in "".join(capfd.readouterr())
+    m.j.setlb(-3)
+    m.i.setub(30)
+    bounded = solved(m)
+    assert bounded.status is Status.OPTIMAL
+    m.i.setub(None)
+    assert solved(m).status in {Status.OPTIMAL, Status.FEASIBLE}
+
+
+def test_a_true_optimum_over_integers_without_bounds_is_confirmed() -> None:
+    m = pyo.ConcreteModel()
+    m.i, m.j = pyo.Var(domain=pyo.Integers), pyo.Var(domain=pyo.Integers)
+    m.c = pyo.Constraint(expr=(m.i - 0.4) ** 2 + (m.j + m.i - 0.3) ** 2 <= 9)
+    m.o = pyo.Objective(expr=m.i + m.j, sense=pyo.maximize)
+    expect(solved(m), 3.0)

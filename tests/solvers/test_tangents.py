@@ -669,3 +669,39 @@ def test_a_norm_is_minimised_as_its_square_only_where_that_is_the_same() -> None
     assert root(lambda m: m.add_component("cap", pyo.Constraint(expr=m.t <= m.x[1] + 5))) < 0
     assert root(lambda m: m.add_component("other", pyo.Constraint(expr=soc(m.t, [m.x[1], 2]) >= 0))) < 0
     assert root(lambda m: m.add_component("other", pyo.Constraint(expr=soc(9, [m.t, 2]) >= 0))) < 0
+
+
+@pytest.mark.parametrize(("weight", "cost"), [(1e-3, 2e3), (1e-2, 2e4), (1e-3, 2e2)])
+def test_optimal_is_what_the_gap_allows_whatever_the_units_of_the_squares(weight: float, cost: float) -> None:
+    """Squares that are huge at first are costly in the relaxation; that excuses no gap in the program's own units."""
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(domain=pyo.Integers, bounds=(None, 5)), pyo.Var(range(2), domain=pyo.Binary)
+    squares = (1 - 1000 - 0.3 * m.x + 0.003 * m.y[0] + 0.002 * m.y[1]) ** 2
+    squares += (0.01 - 1000 * m.x - 0.003 * m.y[0] + 40 * m.y[1] - 2) ** 2
+    m.cost = pyo.Objective(expr=weight * squares + cost * m.x + 0.03 * m.y[0])
+    objective = lambda x, a, b: (  # noqa: E731
+        weight * ((1 - 1000 - 0.3 * x + 0.003 * a + 0.002 * b) ** 2 + (0.01 - 1000 * x - 0.003 * a + 40 * b - 2) ** 2)
+        + cost * x
+        + 0.03 * a
+    )
+    best = min(itertools.starmap(objective, itertools.product(range(-9, 6), (0, 1), (0, 1))))
+    outcome = solved(m)
+    assert outcome.status in {Status.OPTIMAL, Status.FEASIBLE}
+    slack = 1e-6 * abs(outcome.objective) + 1e-6
+    assert outcome.bound <= best + slack
+    assert outcome.objective >= best - slack
+    if outcome.status is Status.OPTIMAL:
+        assert outcome.objective - outcome.bound <= slack
+
+
+def test_a_cost_too_small_to_be_seen_leaves_no_false_bound_and_no_contradictory_message() -> None:
+    """The relaxation overlooks a cost of 1e-9 of the greatest; the integer search finds the cuts unbounded."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(3), domain=pyo.Integers)
+    m.x[1].setlb(1)
+    m.x[2].setlb(-6)
+    m.cost = pyo.Objective(expr=10 * (4000 * m.x[1] + 3 * m.x[2]) ** 2 - 0.1 * m.x[0])
+    outcome = solved(m)
+    assert outcome.status in {Status.UNBOUNDED, Status.ERROR, Status.FEASIBLE}
+    assert outcome.bound is None or outcome.bound == -math.inf
+    assert outcome.status is Status.UNBOUNDED or "proved that the program is unbounded" not in outcome.message
