@@ -36,8 +36,6 @@ def new_model(compiled: CompiledModel) -> Any:
     model.setParam("heuristics/completesol/maxunknownrate", 1.0)  # a start of few columns is completed too
     if compiled.Q is not None or any(compiled.shape[2:]):
         model.setParam("numerics/feastol", 1e-7)  # the objective is a row then, to be right to 1e-6; costs no time
-        # else it asks SoPlex for tolerances down to 1e-12, which that refuses on stderr
-        model.setParam("constraints/nonlinear/tightenlpfeastol", False)
     return model
 
 

@@ -813,7 +813,7 @@ def test_a_cone_is_missed_relative_to_its_entries() -> None:
     assert "outside 'c' by" in str(missed(0.0, 3e-5))
 
 
-def test_integers_without_bounds_are_searched_twice(capfd: pytest.CaptureFixture[str]) -> None:
+def test_integers_without_bounds_are_searched_twice() -> None:
     """SCIP 10.0 calls -3.155 optimal; the program is unbounded."""
     m = pyo.ConcreteModel()
     m.i, m.j = pyo.Var(domain=pyo.Integers, bounds=(-5, None)), pyo.Var(domain=pyo.Integers)
@@ -824,7 +824,6 @@ def test_integers_without_bounds_are_searched_twice(capfd: pytest.CaptureFixture
     outcome = solved(m)
     assert outcome.status in {Status.FEASIBLE, Status.UNBOUNDED}
     assert outcome.bound is None
-    assert "Cannot set feasibility tolerance" not in "".join(capfd.readouterr())
     m.j.setlb(-3)
     m.i.setub(30)
     bounded = solved(m)
