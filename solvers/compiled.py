@@ -242,8 +242,23 @@ class CompiledModel:
         """Return (VarData, value) for every Var: integers exact, fixed columns at their bound, idle Vars near zero."""
         return [*zip(self.columns, self._numbers(x), strict=True), *self._idle]
 
-    def load(self, x: ArrayLike) -> None:
-        """Set the Vars of the model to ``x``; Vars that occur nowhere get the value nearest 0."""
+    def load(self, x: ArrayLike, only: Iterable[Any] | None = None) -> None:
+        """Set the Vars of the model to ``x``; Vars that occur nowhere get the value nearest 0.
+
+        Parameters
+        ----------
+        x
+            (n,).
+        only
+            Vars (indexed or scalar) to set, where few are read; the others keep the values that they have.
+        """
+        if only is not None:
+            point = self._point(x)
+            for var in (member for container in only for member in _members(container)):
+                if (k := self.index.get(var)) is not None:
+                    value = float(self.lb[k] if self.lb[k] == self.ub[k] else point[k])
+                    var.set_value(round(value) if self.integer[k] else value, skip_validation=True)
+            return
         # As Pyomo's solvers load an answer, but without a call of Var.set_value each, which is most of a re-solve's
         # time, and without the pairs of assignment, which would set off a collection of a large model's garbage.
         StaleFlagManager.mark_all_as_stale()

@@ -272,3 +272,15 @@ def test_loading_marks_values_as_fresh_as_pyomos_solvers_do() -> None:
     assert type(m.i.value) is int
     m.x.set_value(2.0)
     assert [v.stale for v in (m.x, m.i)] == [False, True]
+
+
+def test_only_what_is_read_is_loaded() -> None:
+    m = small()
+    c = compile_model(m, [m.x0])
+    m.x.set_values({0: 7.0, 1: 7.0})
+    m.z.set_value(9.0)
+    point = [1, 2.5, 2, 1.5, 2.0000001]
+    c.load(point, only=[m.z, m.x[1]])
+    assert (m.z.value, type(m.z.value), m.x[1].value, m.x[0].value) == (2, int, 1.5, 7.0)
+    c.load(point)
+    assert m.x[0].value == 2
