@@ -12,7 +12,7 @@ from ceopt.solvers.compiled import CompiledModel
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.problem import Vector
 
-__all__ = ["Start", "require_count", "require_data", "require_number", "sparse_start"]
+__all__ = ["Start", "refuse_argument", "require_count", "require_data", "require_number", "sparse_start"]
 
 Start = Mapping[int, float] | Sequence[float] | Vector
 
@@ -30,6 +30,17 @@ def require_number(who: str, name: str, value: Any, *, above: float = -math.inf,
     if not is_number or not (value > above and value >= least):
         limit = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
         raise InvalidValueError(who, f"{name} to be a number {limit}", f"{name} is {value!r}", "Give such a number.")
+
+
+def refuse_argument(who: str, name: str, value: Any, arguments: Mapping[str, str], word: str = "option") -> None:
+    """Refuse a solver's own option where an argument of ours, ``arguments[name]``, stands for it."""
+    if name in arguments:
+        raise InvalidValueError(
+            who,
+            f"{word} {name!r} as an argument",
+            f"it is in options with {value!r}",
+            f"Use {arguments[name]}= instead.",
+        )
 
 
 def require_data(who: str, compiled: CompiledModel) -> None:

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
+from ceopt.solvers.arguments import refuse_argument
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic import ConicForm
 from ceopt.solvers.conic_session import AbstractConicSession, Answer
@@ -108,13 +109,7 @@ class ClarabelSession(AbstractConicSession):
         settings = self._library.DefaultSettings()
         known = [name for name in dir(settings) if not name.startswith("_") and name != "default"]
         for name, value in self._options.items():
-            if name in _ARGUMENTS:
-                raise InvalidValueError(
-                    self.who,
-                    f"option {name!r} as an argument",
-                    f"it is in options with {value!r}",
-                    f"Use {_ARGUMENTS[name]}= instead.",
-                )
+            refuse_argument(self.who, name, value, _ARGUMENTS)
             if name not in known:
                 raise UnknownNameError.among(self.who, "option", name, known)
             self._options[name] = value.item() if isinstance(value, np.generic) else value

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ceopt.solvers.arguments import refuse_argument
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["set_options"]
@@ -37,13 +38,7 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
 
     known = [name for name in dir(GRB.Param) if not name.startswith("_")]
     for name, value in options.items():
-        if name in _ARGUMENTS:
-            raise InvalidValueError(
-                "Gurobi",
-                f"parameter {name!r} as an argument",
-                f"it is in options with {value!r}",
-                f"Use {_ARGUMENTS[name]}= instead.",
-            )
+        refuse_argument("Gurobi", name, value, _ARGUMENTS, word="parameter")
         if name not in known:
             folded = {other.lower(): other for other in known}  # more than 200
             close = [folded[other] for other in difflib.get_close_matches(str(name).lower(), folded, n=4, cutoff=0.7)]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ceopt.solvers.arguments import refuse_argument
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["set_options"]
@@ -33,13 +34,7 @@ def set_options(highs: Any, options: Mapping[str, Any]) -> None:
     import highspy
 
     for name, value in options.items():
-        if name in _ARGUMENTS:
-            raise InvalidValueError(
-                "HiGHS",
-                f"option {name!r} as an argument",
-                f"it is in options with {value!r}",
-                f"Use {_ARGUMENTS[name]}= instead.",
-            )
+        refuse_argument("HiGHS", name, value, _ARGUMENTS)
         status, kind = highs.getOptionType(name)
         if status != highspy.HighsStatus.kOk:
             raise UnknownNameError.among("HiGHS", "option", name, _names(highs))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ceopt.solvers.arguments import refuse_argument
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.mosek_status import name_of
 
@@ -35,13 +36,7 @@ def set_options(task: Any, options: Mapping[str, Any]) -> None:
 
     known = dict(_names())
     for name, value in options.items():
-        if name in _ARGUMENTS:
-            raise InvalidValueError(
-                "MOSEK",
-                f"option {name!r} as an argument",
-                f"it is in options with {value!r}",
-                f"Use {_ARGUMENTS[name]}= instead.",
-            )
+        refuse_argument("MOSEK", name, value, _ARGUMENTS)
         if name not in known:
             raise UnknownNameError.among("MOSEK", "option", name, known)
         plain = value.item() if hasattr(value, "item") and not isinstance(value, str) else value

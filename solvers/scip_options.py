@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ceopt.solvers.arguments import refuse_argument
 from ceopt.solvers.compiled import CompiledModel
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
@@ -65,13 +66,7 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
         SCIP does not take the value, or the parameter has an argument of its own.
     """
     for name, value in options.items():
-        if name in _ARGUMENTS:
-            raise InvalidValueError(
-                "SCIP",
-                f"option {name!r} as an argument",
-                f"it is in options with {value!r}",
-                f"Use {_ARGUMENTS[name]}= instead.",
-            )
+        refuse_argument("SCIP", name, value, _ARGUMENTS)
         try:
             present = model.getParam(name)
         except (KeyError, TypeError, AttributeError):
