@@ -12,8 +12,19 @@ from importlib.metadata import version
 from ceopt import datasets, formulations, solvers
 from ceopt.cohort import Cohort
 from ceopt.explain import explain
-from ceopt.formulations.constraints import Linear, MaxChanges
-from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis
+from ceopt.formulations.causality import LinearEquation
+from ceopt.formulations.constraints import (
+    AllowedRows,
+    AllowedTransitions,
+    AllowedValues,
+    Causal,
+    Hull,
+    IfThen,
+    Linear,
+    MaxChanges,
+)
+from ceopt.formulations.constraints.apart import Apart
+from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
 from ceopt.recourse import Recourse
@@ -29,9 +40,14 @@ __all__ = [
     "L0",
     "L1",
     "L2",
+    "AllowedRows",
+    "AllowedTransitions",
+    "AllowedValues",
+    "Apart",
     "AtLeast",
     "AtMost",
     "Between",
+    "Causal",
     "CeoptError",
     "Changes",
     "Cohort",
@@ -39,12 +55,16 @@ __all__ = [
     "Disagreement",
     "Feature",
     "FeatureSpace",
+    "Hull",
+    "IfThen",
     "L1Mahalanobis",
     "Linear",
+    "LinearEquation",
     "Linf",
     "Mahalanobis",
     "MaxChanges",
     "OtherThan",
+    "Percentile",
     "Probability",
     "Recourse",
     "SolutionSet",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.diversity import Diversity, exclude
 from ceopt.formulations.costs.cutoff import Cutoff
 from ceopt.formulations.recourse import RecourseProgram, recourse_program
 from ceopt.formulations.targets import Labels
@@ -22,6 +21,7 @@ from ceopt.solvers.registry import choose
 from ceopt.units import MOST_UNITS, size_of, unit_for
 
 if TYPE_CHECKING:
+    from ceopt.formulations.constraints.diversity import AbstractDiversity
     from ceopt.formulations.costs import AbstractCost
     from ceopt.formulations.space.reach import Reach
     from ceopt.formulations.targets import Target
@@ -47,7 +47,7 @@ class Attempt:
     """What one solve came to: the solver's outcome, its points read as integer decisions, and the seconds it took.
 
     Objective and bound are those of the cost itself, whatever unit the program had; ``is_curved`` says whether it had
-    squares or cones.
+    squares or cones; ``cluster`` in which hull of several the point lies.
     """
 
     outcome: Outcome
@@ -58,6 +58,7 @@ class Attempt:
     solve_s: float
     met: tuple[dict[str, float], ...] = ()
     is_curved: bool = False
+    cluster: Any = None
 
     def after(self, before: Attempt) -> Attempt:
         """Return this attempt, or the one before it where only that has a point, with the seconds of both."""
@@ -88,7 +89,7 @@ class Ask:
     """
 
     margin: float
-    barred: Sequence[tuple[Point, Diversity]] = ()
+    barred: Sequence[tuple[Point, AbstractDiversity]] = ()
     starts: Sequence[Start] = ()
     budget: float | None = None
     exact: bool = False
@@ -186,7 +187,7 @@ class Attempts:
         program = self._program(ask.margin, ask.budget, settings.target if target is None else target, cost)
         for point, how in ask.barred:
             program.embedded.place(point)
-            exclude(program.model, program.x, point, how, (program.embedded,))
+            how.exclude(program, point)
         built = time.perf_counter()
         compiled = compile_model(program.model)
         lowered = time.perf_counter()
@@ -202,17 +203,17 @@ class Attempts:
             pool=ask.met + 1,
         )
         met = decoded(program, compiled, outcome, ask.met) if ask.met else ()
-        answer, is_curved = None, compiled.Q is not None or bool(compiled.cones)
+        answer, cluster, is_curved = None, None, compiled.Q is not None or bool(compiled.cones)
         if cost is not settings.cost:
             outcome = replace(
                 outcome, objective=self._own(outcome.objective, cost), bound=self._own(outcome.bound, cost)
             )
         if outcome.x is not None:
             compiled.load(outcome.x)
-            answer = program.x.decoded()
+            answer, cluster = program.x.decoded(), program.cluster
         done = time.perf_counter()
         name = f"{solver.name} {session.version}"
-        return Attempt(outcome, answer, name, built - began, lowered - built, done - lowered, met, is_curved)
+        return Attempt(outcome, answer, name, built - began, lowered - built, done - lowered, met, is_curved, cluster)
 
     def _own(self, objective: float | None, cost: AbstractCost) -> float | None:
         """Return an objective of the cost in some unit as one of the cost itself."""
@@ -236,14 +237,14 @@ class Attempts:
             formulation=settings.formulation,
             reach=reach,
             cutoff=cutoff,
-            all_cells=settings.n > 1,
+            all_cells=settings.n > 1 and (settings.diversity is None or settings.diversity.needs_all_cells),
         )
 
     def _start(self, program: RecourseProgram, compiled: CompiledModel, ask: Ask) -> Mapping[int, float] | None:
-        """Return the first start that changes other columns than every barred point, as column -> value."""
-        had = {changed_names(self.factual, point) for point, _ in ask.barred}
+        """Return the first start that the rows for every barred point let pass."""
+        space = self.prepared.space
         for _, point in ask.starts:
-            if changed_names(self.factual, point) not in had:
+            if all(how.surely(space, self.factual, earlier, point) for earlier, how in ask.barred):
                 program.x.place(point)
                 program.embedded.place(point)
                 pairs = ((compiled.index.get(v), v.value) for v in program.model.component_data_objects(pyo.Var))

@@ -36,7 +36,7 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
     without = []
     for result in results:
         who = str(result.query_id)
-        for rank, name, old, new, cost, _ in rows(result):
+        for rank, name, old, new, _, cost, _ in rows(result):
             unit = space[name].unit
             cells = (who, rank, f"{name} ({unit})" if unit else name, old, new, cost)
             table.add_row(*map(Text, cells))

@@ -12,6 +12,7 @@ from ceopt.settings import Settings
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ceopt.formulations.constraints.diversity import AbstractDiversity
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solution import SolutionSet
 
@@ -32,7 +33,7 @@ def explain(
     time_limit_s: float = 60.0,
     relative_gap: float = 1e-6,
     margin: float | None = None,
-    diversity: str = "pool",
+    diversity: str | AbstractDiversity = "pool",
     formulation: str = "auto",
     threads: int = 1,
     random_state: int = 0,
@@ -81,9 +82,11 @@ def explain(
         Least slack of the decision in the program, in the model's own score; None: just above the solver's tolerance.
         ``Disagreement`` counts trees and takes none.
     diversity
-        "pool" (other tree cells, categories or set of changed columns), "support" (other set of changed columns) or
-        "incumbents" (the first is optimal, the others were met on the way: verified like all, but any others may be
-        cheaper).
+        In what each answer differs from all before it: "pool" (other tree cells, categories or set of changed columns),
+        "support" (other set of changed columns), "clusters" (one answer for each cluster of the rule ``Hull`` that has
+        some), ``Apart(least, cost="l1")`` (at least so far away); or "incumbents" (the first is optimal, the others
+        were met on the way: verified like all, but any others may be cheaper). But for the last, costs do not decrease,
+        each answer has its own ``.bound`` and ``.gap``, and ``.complete`` says whether there are no more.
     formulation
         How the model is stated: "auto"; trees by "ordered", "misic" or "leaf", networks by "bigm", "partition" or
         "extended".

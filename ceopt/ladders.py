@@ -32,6 +32,8 @@ class Ladders:
         Rung of the factual in each column, (d,).
     joint
         Coordinates (n, d) -> prices (n,), where a point's price is not the sum of its columns' prices.
+    mend
+        Coordinates (n, d) -> coordinates, where some columns follow from others and have no rungs of their own.
     """
 
     names: tuple[str, ...]
@@ -39,6 +41,7 @@ class Ladders:
     prices: tuple[Values, ...]
     homes: Rungs
     joint: Callable[[Values], Values] | None = None
+    mend: Callable[[Values], Values] | None = None
 
     @property
     def place(self) -> dict[str, int]:
@@ -48,7 +51,8 @@ class Ladders:
     def values(self, points: Rungs) -> Values:
         """Return coordinates (n, d) of points given as rungs (n, d) or (d,)."""
         points = np.atleast_2d(points)
-        return np.stack([rungs[points[:, j]] for j, rungs in enumerate(self.rungs)], axis=1)
+        values = np.stack([rungs[points[:, j]] for j, rungs in enumerate(self.rungs)], axis=1)
+        return values if self.mend is None else self.mend(values)
 
     def price(self, points: Rungs) -> Values:
         """Return the prices of points (n, d)."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pandas as pd
 
+from ceopt.favourable import FavourableRows, are_wanted
+from ceopt.formulations.costs.charged import charged_by
 from ceopt.formulations.predictors.disagreement import forest_of
 from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.margin import default_margin
@@ -57,8 +59,18 @@ class Prepared:
     read_s: float
 
 
-def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.DataFrame | None = None) -> Prepared:
+def prepare(
+    model: Any,
+    space: FeatureSpace,
+    settings: Settings,
+    *,
+    data: pd.DataFrame | None = None,
+    labelled: tuple[pd.DataFrame, Any] | None = None,
+) -> Prepared:
     """Read the model and check every setting against it and the space, before any work on a person.
+
+    Rules that learn from rows of the target are given those of the data that the model puts there, or, if there are
+    ``labelled`` rows (X, y), those whose own label is in the target.
 
     Raises
     ------
@@ -84,6 +96,12 @@ def prepare(model: Any, space: FeatureSpace, settings: Settings, *, data: pd.Dat
     if counted:
         forest_of(predictor.core)
         referee.jury()
+
+    if labelled is not None:
+        are_wanted(labelled[1], len(labelled[0]), checked.target)
+    rows = FavourableRows(space, referee, checked.target, data, labelled)
+    rules = tuple(rule.fitted(space, rows) for rule in checked.rules)
+    checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))
     favoured = None
     if data is not None:
         coordinates = space.coordinates(data)

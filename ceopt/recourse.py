@@ -14,13 +14,13 @@ from tqdm import tqdm
 
 from ceopt.batch import answers, no_answer, resumed, until_interrupted
 from ceopt.cohort import Cohort
-from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target
 from ceopt.prepare import Prepared, prepare
 from ceopt.settings import Settings, whole
 from ceopt.solution import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
+    from ceopt.formulations.constraints.diversity import AbstractDiversity
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["Recourse"]
@@ -80,7 +80,7 @@ random_state, solver_options
         time_limit_s: float = 60.0,
         relative_gap: float = 1e-6,
         margin: float | None = None,
-        diversity: str = "pool",
+        diversity: str | AbstractDiversity = "pool",
         formulation: str = "auto",
         threads: int = 1,
         random_state: int = 0,
@@ -121,9 +121,13 @@ random_state, solver_options
         """
         self._check_frame("Recourse.fit", X)
         settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
-        prepared = prepare(self.model, self.space, settings, data=X if self.data is None else self.data)
-        if y is not None:
-            _check_labels(y, len(X), prepared.settings.target)
+        prepared = prepare(
+            self.model,
+            self.space,
+            settings,
+            data=X if self.data is None else self.data,
+            labelled=None if y is None else (X, y),
+        )
         self.prepared_ = prepared
         self.data_ = X
         self.n_features_in_ = len(self.space)
@@ -213,23 +217,3 @@ random_state, solver_options
     def __sklearn_clone__(self) -> Self:
         """Make an unfitted Recourse of the same parameters, around the same fitted model."""
         return type(self)(**self.get_params(deep=False))
-
-
-def _check_labels(y: Any, n: int, target: Target) -> None:
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise InvalidValueError(
-            "Recourse.fit", f"one label for each of {n} rows", f"y has shape {labels.shape}", "Match X."
-        )
-    wanted: list[Any] = []
-    if isinstance(target, DisagreementOf):
-        target = target.wanted
-    if isinstance(target, Labels):
-        wanted = [target.labels[k] for k in target.wanted]
-    elif isinstance(target, ProbabilityOf):
-        wanted = [target.labels[target.position]]
-    if wanted and not any(bool(np.any(labels == label)) for label in wanted):
-        raise InvalidValueError(
-            "Recourse.fit", "rows of the target in y", f"class {wanted[0]!r} never occurs there",
-            "Give the labels that the model was fitted on, or leave y out.",
-        )  # fmt: skip

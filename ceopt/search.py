@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.attempt import ROUNDING, Ask, Attempt, Attempts, Start, changed_names
-from ceopt.formulations.constraints import rule_name
-from ceopt.formulations.constraints.diversity import Diversity
+from ceopt.answer import answer_of
+from ceopt.attempt import Ask, Attempt, Attempts, Start
+from ceopt.conflict import Entry, conflict_of
+from ceopt.formulations.constraints.diversity import AbstractDiversity, OtherDecisions
+from ceopt.formulations.constraints.other_cluster import nearest_cluster
 from ceopt.formulations.predictors.outcome import slack
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.space.reach import Interval, Levels, reach_of, removed_by
@@ -31,6 +33,7 @@ from ceopt.solvers.problem import Status as Stop
 from ceopt.start import StartSearch
 from ceopt.status import Status
 from ceopt.verify import Check, broken_rules
+from ceopt.widening import Person, Widener, enlargements
 
 __all__ = ["search"]
 
@@ -100,6 +103,7 @@ class _Search:
     def __init__(self, prepared: Prepared, row: Any, *, keep_on_interrupt: bool) -> None:
         self.began = time.perf_counter()
         self.prepared, self.space, self.settings = prepared, prepared.space, prepared.settings
+        self.asked = prepared.settings
         self.keep_on_interrupt, self.interrupted = keep_on_interrupt, False
         self.deadline = self.began + self.settings.time_limit_s
         self.factual = self.space.row(row)
@@ -114,8 +118,12 @@ class _Search:
         self.answers: list[tuple[Counterfactual, dict[str, float]]] = []
         self.barred: list[dict[str, float]] = []
         self.exact = False
+        #: In what the next answer differs, as far as the rows ask.
+        self.how: AbstractDiversity = OtherDecisions()
         self.found: list[Start] = []
         self.met: list[dict[str, float]] = []
+        self.conflict: tuple[Entry, ...] = ()
+        self.relaxed: dict[str, float] = {}
 
     # ---- the loop over answers ---------------------------------------------------------------------------------------
     def run(self, query_id: Any) -> SolutionSet:
@@ -126,8 +134,8 @@ class _Search:
             return self._result(favourable, query_id, complete=True)
         try:
             self._find_starts()
-            first = last = self._one_more()
-            another = self._next_met if self.settings.diversity == "incumbents" else self._another
+            first = last = self._enlarged(self._one_more())
+            another = self._next_met if self.settings.diversity is None else self._another
             while last.answer is not None and len(self.answers) < self.settings.n:
                 last = another()
         except KeyboardInterrupt:
@@ -138,6 +146,8 @@ class _Search:
         if last.answer is None and self.answers:
             more = "Proved: there are no more." if last.proved else f"No more, as: {last.reason}"
             first.reason = f"{first.reason} {more}".strip()
+        if first.status is Status.INFEASIBLE:
+            self._find_conflict(first)
         complete = len(self.answers) == self.settings.n or last.proved
         return self._result(first, query_id, complete=complete)
 
@@ -152,6 +162,62 @@ class _Search:
                 "The model", "a row that it can predict", f"on this one it fails ({error})", "Check the row's values."
             ) from error
 
+    # ---- where there is none -----------------------------------------------------------------------------------------
+    def _enlarged(self, found: _Found) -> _Found:
+        """Where nothing is found as proved, ask again with the rules that widen themselves wider by the least amounts.
+
+        Ctrl-C does not lose the proof.
+        """
+        if found.status is not Status.INFEASIBLE or not found.proved:
+            return found
+        asked, widener = self.prepared, Widener(self.prepared, self.deadline)
+        try:
+            for wider in enlargements(widener, self._person):
+                self._ask(wider.prepared)
+                self.found = []
+                self._find_starts()
+                known = [*self.starts, (self._cost(wider.point), wider.point)]
+                self.starts = self.found = sorted(known, key=lambda start: start[0])
+                again = self._one_more()
+                if again.status is not Status.INFEASIBLE:
+                    self.relaxed = wider.radii
+                    again.reason = f"{again.reason} {wider.reason}".strip()
+                    return again
+        except KeyboardInterrupt:
+            if not self.keep_on_interrupt:
+                raise
+        finally:
+            self._note(widener)
+        self._ask(asked)
+        return found
+
+    def _find_conflict(self, found: _Found) -> None:
+        """Find which rules leave no answer, as far as the time goes, and say so."""
+        widener = Widener(self.prepared, self.deadline)
+        conflict = conflict_of(
+            widener,
+            self._person,
+            reach_of=lambda space: without_unseen(self.prepared.predictor, reach_of(space, self.factual), self.factual),
+            keep_on_interrupt=self.keep_on_interrupt,
+        )
+        self.conflict = conflict.entries
+        found.reason = f"{found.reason} {conflict.reason} {self._of_the_data}".strip()
+        self._note(widener)
+
+    @property
+    def _person(self) -> Person:
+        return Person(self.factual, self.row, self.reach, self.space)
+
+    def _ask(self, prepared: Prepared) -> None:
+        """Go on with the same question under other rules."""
+        self.prepared, self.settings = prepared, prepared.settings
+        self.attempts = Attempts(prepared, self.factual, self.row, self.reach)
+
+    def _note(self, widener: Widener) -> None:
+        for phase, spent in widener.seconds.items():
+            setattr(self.timings, phase, getattr(self.timings, phase) + spent)
+
+    # ---- starts ------------------------------------------------------------------------------------------------------
     def _find_starts(self) -> None:
         """Look for cheap points; for linear models the program itself is as quick."""
         prepared, settings = self.prepared, self.settings
@@ -174,16 +240,19 @@ class _Search:
         return slack(predictor, points, self.settings.target) - self.margin * (1.0 + 1e-6)
 
     def _budget(self) -> float | None:
-        """Return a cost that the next answer need not exceed: that of the cheapest start that changes other columns.
+        """Return a cost that the next answer need not exceed: that of the cheapest start that surely is another one.
 
         Not so with the leaf form, which tells cells apart only by the leaves that they reach.
         """
-        if self.settings.diversity == "incumbents":
+        if self.settings.diversity is None:
             return room(self.starts, self.settings.n)
-        if self.answers and self.settings.formulation == "leaf":
+        had = self._had()
+        if had and self.settings.formulation == "leaf" and self.settings.diversity.needs_all_cells:
             return None
-        had = {changed_names(self.factual, point) for _, point in self.answers}
-        return next((cost for cost, point in self.starts if changed_names(self.factual, point) not in had), None)
+        for cost, point in self.starts:
+            if all(how.surely(self.space, self.factual, earlier, point) for earlier, how in had):
+                return cost
+        return None
 
     # ---- one more answer ---------------------------------------------------------------------------------------------
     def _another(self) -> _Found:
@@ -207,34 +276,44 @@ class _Search:
 
     def _one_more(self) -> _Found:
         """Solve, check, repair: until an answer passes, the program is proved empty, or the time or the repairs end."""
-        tries, asked = _Tries(), self.margin
+        # What is left to choose from shrinks with each answer, so what was proved of the one before holds.
+        tries, asked = _Tries(self.answers[-1][0].bound if self.answers else None), self.margin
+        how = self.how = (self.settings.diversity or OtherDecisions()).fitted(self.settings.rules)
         for number in range(_REPAIRS + 1):
             left = self.deadline - time.perf_counter()
             if self.interrupted or left <= 0:
                 return self._fall_back(self._out_of_time(tries), tries)
             attempt = self._attempt(left)
-            if number == 0 or (self.margin == asked and not self.barred):
+            if number == 0 or (self.margin == asked and not self.barred and self.how is how):
                 proved = (tries.bound, self._bound_of(attempt.outcome))
                 tries.bound = max((bound for bound in proved if bound is not None), default=None)
             if attempt.point is None:
                 return self._fall_back(self._without_point(attempt.outcome, tries), tries)
             check = self._check(attempt.point)
-            if any(attempt.point == earlier for _, earlier in self.answers):
-                # The program's decisions differ, but not by more than the solver's noise.
-                check = Check(check.valid, check.prediction, (*check.broken, "it repeats an earlier answer"))
+            repeats = not self._differs(attempt.point)
+            if repeats:
+                check = check._replace(broken=(*check.broken, f"diversity: {how.text}"))
             if check.valid and not check.broken:
-                return self._accept(attempt.point, check.prediction, tries.bound, attempt.outcome.message)
+                return self._accept(
+                    attempt.point, check.prediction, tries.bound, attempt.outcome.message, attempt.cluster
+                )
             tries.failures.append(_why(check))
-            self._repair(attempt.point, check)
+            self._repair(attempt.point, check, repeats=repeats)
         reason = f"{_REPAIRS + 1} points of the solver failed the check; the last: {tries.failures[-1]}."
         return self._fall_back(_Found(Status.REJECTED, bound=tries.bound, reason=reason), tries)
 
+    def _had(self) -> list[tuple[Mapping[str, float], AbstractDiversity]]:
+        """Return the answers in hand, and in what the next is to differ from each."""
+        return [(point, self.how.after(answer.cluster)) for answer, point in self.answers]
+
+    def _differs(self, point: Mapping[str, float]) -> bool:
+        """Tell whether a point differs from every answer in plain numbers too, not by the solver's noise alone."""
+        return all(how.differ(self.space, self.factual, earlier, point) for earlier, how in self._had())
+
     def _attempt(self, seconds: float) -> Attempt:
         settings = self.settings
-        how: Diversity = "support" if settings.diversity == "support" else "pool"
-        barred: list[tuple[Mapping[str, float], Diversity]] = [(point, how) for _, point in self.answers]
-        barred += [(point, "pool") for point in self.barred]
-        met = settings.n - 1 if settings.diversity == "incumbents" else 0
+        barred = self._had() + [(point, OtherDecisions()) for point in self.barred]
+        met = settings.n - 1 if settings.diversity is None else 0
         ask = Ask(margin=self.margin, barred=barred, exact=self.exact, met=met)
         if not self.barred:  # a point that failed the check may have set the budget: then the whole reach is searched
             ask = replace(ask, starts=self.starts, budget=self._budget())
@@ -261,11 +340,14 @@ class _Search:
         self.timings.check += time.perf_counter() - judged + framed - began
         return Check(bool(met[0]), predicted[0], broken)
 
-    def _repair(self, point: dict[str, float], check: Check) -> None:
+    def _repair(self, point: dict[str, float], check: Check, *, repeats: bool = False) -> None:
         """Bar the cell of a tree's answer; ask more of any other score, and of rules that a rounding broke.
 
         A solver takes 1e-6 for 0, and through a large big-M that is much: first it is asked to be exact.
         """
+        if repeats and self.exact and (firmer := self.how.firmer()) is not self.how:
+            self.how = firmer
+            return
         by_cell = self.prepared.predictor.is_trees and not check.broken
         if not by_cell and not self.exact:
             self.exact = True
@@ -288,30 +370,20 @@ class _Search:
     def _cost(self, point: Mapping[str, float]) -> float:
         return self.settings.cost.value(self.space, self.factual, point)
 
-    def _accept(self, point: dict[str, float], prediction: Any, bound: float | None, message: str) -> _Found:
-        settings, space, predictor = self.settings, self.space, self.prepared.predictor
-        cost = self._cost(point)
-        bound = 0.0 if bound is None else min(bound, cost)
-        if cost - bound <= ROUNDING * cost:
-            bound = cost
-        gap = (cost - bound) / max(abs(cost), 1e-12)
-        coordinates = np.array([[point[name] for name in space.names]])
-        answer = Counterfactual(
-            values=space.frame([point]),  # type: ignore[arg-type]  # a frame keeps each column's dtype
-            cost=cost,
-            prediction=prediction,
-            score=_score(predictor, predictor.score(coordinates)),
-            slack=float(slack(predictor, coordinates, settings.target)[0]),
-            changed=changed_names(self.factual, point),
-            verified=True,
-            rank=len(self.answers) + 1,
-            bound=bound,
-            gap=gap,
+    def _accept(
+        self, point: dict[str, float], prediction: Any, bound: float | None, message: str, cluster: Any = None
+    ) -> _Found:
+        rank = len(self.answers) + 1
+        if cluster is None:
+            cluster = nearest_cluster(self.settings.rules, self.space, point)
+        answer = answer_of(
+            self.prepared, self.factual, point, prediction=prediction, bound=bound, rank=rank, cluster=cluster
         )
+        assert answer.gap is not None  # noqa: S101 - made by the line above
         self.answers.append((answer, point))
-        status = Status.OPTIMAL if gap <= settings.relative_gap else Status.FEASIBLE
-        reason = "" if status is Status.OPTIMAL else message or f"The gap of {gap:.3g} could not be closed."
-        found = _Found(status, answer=answer, bound=bound, reason=reason)
+        status = Status.OPTIMAL if answer.gap <= self.settings.relative_gap else Status.FEASIBLE
+        reason = "" if status is Status.OPTIMAL else message or f"The gap of {answer.gap:.3g} could not be closed."
+        found = _Found(status, answer=answer, bound=answer.bound, reason=reason)
         self.first = self.first or found
         return found
 
@@ -323,21 +395,19 @@ class _Search:
             reason = f"No other point exists; the solver's failed the check: {tries.failures[-1]}."
             return _Found(Status.REJECTED, bound=tries.bound, reason=reason)
         proved = self.margin == self.prepared.margin  # what a larger margin leaves out was not searched
-        return _Found(Status.INFEASIBLE, reason=self._why_infeasible(), proved=proved)
-
-    def _why_infeasible(self) -> str:
-        """Say what was proved, and what of it may be given up: rules, or bounds that only the data had."""
         reason = "Proved: nothing in reach meets the target and every rule."
-        rules = [rule_name(rule, place) for place, rule in enumerate(self.settings.rules)]
-        if rules:
-            reason = f"{reason} The rules are {', '.join(rules)}; without one of them there may be an answer."
+        return _Found(Status.INFEASIBLE, reason=reason, proved=proved)
+
+    @property
+    def _of_the_data(self) -> str:
+        """Say which bounds only the data had."""
         seen = [f.name for f in self.space if f.mutable and (f.lower_inferred or f.upper_inferred)]
         if not seen:
-            return reason
+            return ""
         some = ", ".join(seen[:3]) + (", ..." if len(seen) > 3 else "")
         return (
-            f"{reason} The reach of {some} ends where the data did; space.update(name, lower=..., upper=...) widens "
-            "it, which may help."
+            f"The reach of {some} ends where the data did; space.update(name, lower=..., upper=...) widens it, which "
+            "may help."
         )
 
     def _out_of_time(self, tries: _Tries) -> _Found:
@@ -369,10 +439,12 @@ class _Search:
             margin=self.margin,
             complete=complete,
             reason=found.reason,
+            conflict=self.conflict,
+            relaxed=self.relaxed,
             timings={**asdict(self.timings), "total": time.perf_counter() - self.began},
             solver=self.solver,
             versions=dict(_versions()),
-            options=self.settings.options(),
+            options=self.asked.options(),
             target=self.settings.target.text(),
             removed=removed_by(self.space, self.reach),
             query_id=query_id,
@@ -396,13 +468,6 @@ def without_unseen(
         assert isinstance(part, Levels)  # noqa: S101 - only levels are encoded by tables
         reach[name] = Levels(tuple(rank for rank in part.ranks if rank not in ranks))
     return reach
-
-
-def _score(predictor: Predictor, scores: np.ndarray) -> Any:
-    if scores.ndim == 1:
-        return float(scores[0])
-    assert predictor.labels is not None  # noqa: S101 - several scores belong to labels
-    return dict(zip(predictor.labels, scores[0].tolist(), strict=True))
 
 
 def _why(check: Check) -> str:

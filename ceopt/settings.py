@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
-from ceopt.formulations.constraints.diversity import DIVERSITIES
+from ceopt.formulations.constraints.diversities import parse_diversity
+from ceopt.formulations.constraints.diversity import AbstractDiversity
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.targets import Target, parse_target
@@ -30,11 +31,16 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckedSettings", "Settings"]
 
+INCUMBENTS = "incumbents"
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedSettings:
-    """Settings that fit a model and a space: target, cost and rules as objects, numbers as plain numbers."""
+    """Settings that fit a model and a space: target, cost and rules as objects, numbers as plain numbers.
+
+    Without a diversity, further answers are those that were met on the way ("incumbents").
+    """
 
     target: Target
     n: int
@@ -44,7 +50,7 @@ class CheckedSettings:
     time_limit_s: float
     relative_gap: float
     margin: float | None
-    diversity: str
+    diversity: AbstractDiversity | None
     formulation: str
     threads: int
     random_state: int
@@ -63,7 +69,7 @@ class CheckedSettings:
             "time_limit_s": self.time_limit_s,
             "relative_gap": self.relative_gap,
             "margin": self.margin,
-            "diversity": self.diversity,
+            "diversity": INCUMBENTS if self.diversity is None else self.diversity.text,
             "formulation": self.formulation,
             "threads": self.threads,
             "random_state": self.random_state,
@@ -84,7 +90,7 @@ class Settings:
     time_limit_s: float = 60.0
     relative_gap: float = 1e-6
     margin: float | None = None
-    diversity: str = "pool"
+    diversity: Any = "pool"
     formulation: str = "auto"
     threads: int = 1
     random_state: int = 0
@@ -110,13 +116,16 @@ class Settings:
         cost = asked.fitted(space, data)
         cost.prices(space)  # refuses scales of columns that do not exist
         formulations = dict.fromkeys(name for names in FORMULATIONS.values() for name in names)
-        among("diversity", self.diversity, (*DIVERSITIES, "incumbents"))
+        rules, diversity = _rules(self.constraints, space), parse_diversity(self.diversity, INCUMBENTS)
+        if diversity is not None:
+            diversity.check(space, rules)
         among("formulation", self.formulation, ("auto", *formulations))
         checked = {word.name: getattr(self, word.name) for word in fields(self)} | {
             "target": parse_target(self.target, labels),
             "n": whole("n", self.n, least=1),
             "cost": cost,
-            "rules": _rules(self.constraints, space),
+            "rules": rules,
+            "diversity": diversity,
             "solver": _solver(self.solver),
             "time_limit_s": number("time_limit_s", self.time_limit_s, above=0.0),
             "relative_gap": number("relative_gap", self.relative_gap),

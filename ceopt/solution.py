@@ -68,6 +68,16 @@ class Counterfactual:
         object.__setattr__(self, "changed", tuple(self.changed))
         object.__setattr__(self, "prediction", plain(self.prediction))
 
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The columns that change, and those that an intervention holds where they are, in the row's order."""
+        done = () if self.actions is None else self.actions.index
+        return tuple(name for name in self.values.index if name in self.changed or name in done)
+
+    def why(self, name: str) -> str:
+        """Return whether a column that is listed is an "action" or, under a causal model, a "consequence"."""
+        return "action" if self.actions is None or name in self.actions.index else "consequence"
+
     def __repr__(self) -> str:
         return f"<Counterfactual {self.rank}: {', '.join(self.changed)}; cost {self.cost:.6g}, {self.prediction!r}>"
 
@@ -180,18 +190,24 @@ class SolutionSet:
         return frame
 
     def changes(self) -> pd.DataFrame:
-        """Return only what moves, in raw units: one row per rank and column, with the values ``from`` and ``to``."""
-        before = scalars(self.factual)
+        """Return only what moves, in raw units: one row per rank and column, with the values ``from`` and ``to``.
+
+        Under a causal model a column ``why`` says of each whether it is an "action" or a "consequence"; a column that
+        is held where it is, so that it does not follow, is an action and is listed too.
+        """
+        before, is_causal = scalars(self.factual), any(answer.actions is not None for answer in self)
         moves = [
-            (answer.rank, name, before[name], answer.values[name])
+            (answer.rank, name, before[name], answer.values[name], answer.why(name))
             for answer in self.counterfactuals
-            for name in answer.changed
+            for name in answer.listed
         ]
         index = pd.MultiIndex.from_arrays(
             [pd.Index([m[0] for m in moves], dtype="int64"), pd.Index([m[1] for m in moves], dtype=object)],
             names=["rank", "column"],
         )
         columns = {"from": [m[2] for m in moves], "to": [m[3] for m in moves]}
+        if is_causal:
+            columns["why"] = [m[4] for m in moves]
         return pd.DataFrame({word: pd.Series(cells, index=index, dtype=object) for word, cells in columns.items()})
 
     def to_json(self, path: str | Path | None = None) -> str:

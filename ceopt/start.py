@@ -46,6 +46,8 @@ _ROWS = 4000
 _WORK = 20_000_000
 #: What scoring a row costs at least, in trees.
 _NETWORK = 20
+#: What a slow rule's check of one point costs (a few linear programs), in rows times trees.
+_SLOW = 250_000
 
 
 @final
@@ -86,8 +88,9 @@ class StartSearch:
         routes = [route(part) for part in self.predictor.forests]
         cuts = [cut for part in routes for cut in cuts_in_reach(part, reach)]
         ladders = self._ladders(factual, reach, cuts)
-        rows = _WORK // max(sum(map(len, routes)), _NETWORK)
-        search = _Search(ladders, self.slack, lambda point: self._keeps_rules(factual, point), rows, deadlines)
+        width = max(sum(map(len, routes)), _NETWORK)
+        keeps = functools.partial(self._keeps_rules, factual, reach, width)
+        search = _Search(ladders, self.slack, keeps, _WORK // width, deadlines)
         rng = np.random.default_rng(seed)
         pool = ladders.snap(data) if data is not None and len(data) else ladders.random(_SAMPLES, rng)
         search.sift(np.unique(pool, axis=0))
@@ -151,15 +154,29 @@ class StartSearch:
             rungs.append(np.array(ladder))
             costs.append(np.array([sum(price.of(move) for price in prices[feature.name]) for move in moves]))
         homes = [int(np.searchsorted(r, factual[name])) for r, name in zip(rungs, space.names, strict=True)]
-        joint = None if self.cost.additive else functools.partial(self.cost.objectives, space, factual)
-        return Ladders(tuple(space.names), tuple(rungs), tuple(costs), np.array(homes), joint)
+        mend = functools.partial(self._mended, factual) if any(rule.mends for rule in self.rules) else None
+        joint = functools.partial(self.cost.objectives, space, factual) if self.cost.is_joint or mend else None
+        return Ladders(tuple(space.names), tuple(rungs), tuple(costs), np.array(homes), joint, mend)
 
-    def _keeps_rules(self, factual: Mapping[str, float], point: Points) -> bool:
+    def _mended(self, factual: Mapping[str, float], points: Points) -> Points:
+        for rule in self.rules:
+            points = rule.mended(self.predictor.space, factual, points)
+        return points
+
+    def _keeps_rules(self, factual: Mapping[str, float], reach: Reach, width: int, point: Points) -> tuple[bool, int]:
+        """Tell whether a point keeps the rules, and what it took to see it, in rows of ``width`` trees."""
         if not self.rules:
-            return True
+            return True, 0
         space = self.predictor.space
         named = dict(zip(space.names, point.tolist(), strict=True))
-        return all(rule.violation(space, factual, named) <= 0 for rule in self.rules)
+        if not all(reach[name].holds(value) for name, value in named.items()):
+            return False, 0
+        work = 0
+        for rule in sorted(self.rules, key=lambda rule: rule.slow):
+            work += rule.slow * max(_SLOW // width, 1)
+            if rule.violation(space, factual, named) > 0:
+                return False, work
+        return True, work
 
 
 def _corners(ladders: Ladders, trees: tuple[PrunedTree, ...]) -> Rungs:
@@ -185,7 +202,7 @@ class _Search:
         self,
         ladders: Ladders,
         slack: Callable[[Points], NDArray[np.float64]],
-        keeps_rules: Callable[[Points], bool],
+        keeps_rules: Callable[[Points], tuple[bool, int]],
         rows: int,
         deadlines: tuple[float, float],
     ) -> None:
@@ -223,7 +240,7 @@ class _Search:
                 break
             for k in part[self._slacks(points[part]) >= 0]:
                 kept += self._keep(points[k], prices[k])
-                if kept >= _IMPROVED:
+                if kept >= _IMPROVED or self.is_late:
                     break
 
     def climb(self, tastes: NDArray[np.float64]) -> None:
@@ -272,11 +289,13 @@ class _Search:
     def _keep_cheapest(self, points: Rungs, prices: Points, slacks: Points) -> None:
         good = np.flatnonzero((slacks >= 0) & (prices > 0))
         for k in good[np.argsort(prices[good], kind="stable")][:_STEPS]:
-            if self._keep(points[k], prices[k]):
+            if self._keep(points[k], prices[k]) or self.is_late:
                 return
 
     def _keep(self, rungs: Rungs, price: float) -> bool:
-        if not self.keeps_rules(self.ladders.values(rungs)[0]):
+        kept, work = self.keeps_rules(self.ladders.values(rungs)[0])
+        self.rows -= work
+        if not kept:
             return False
         support = (rungs != self.ladders.homes).tobytes()
         if support not in self.found or price < self.found[support][0]:

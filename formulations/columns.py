@@ -24,7 +24,7 @@ COLUMNWISE: Final = tuple(
     """
     x steps up down length cut at_least level moved direction surely
     ordered one_level on_grid move left_end right_end up_floor down_floor
-    moved_floor moved_up moved_down moved_claim most least one_direction length_of greatest_of
+    claimed moved_floor moved_up moved_down moved_claim most least one_direction length_of greatest_of
     """.split()
 )
 

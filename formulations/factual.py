@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import COLUMNWISE, AbstractColumns, Lookup
-from ceopt.formulations.coordinates import Category
+from ceopt.formulations.coordinates import AbstractCharge, Category
 from ceopt.formulations.space.reach import Reach, reach_of
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
@@ -60,6 +60,10 @@ class Factual(AbstractColumns):
         ``factual[name]``: fixed variables that hold the row; compiled as columns, another person is a change of bounds.
     reach
         Values that each column may take, after bounds, direction, immutability, levels and steps.
+    charges
+        Column -> what costs count instead of its move, where a rule (:class:`Causal`) says so.
+    surcharges
+        Expressions that rules (a penalised :class:`Hull`) want added to the objective.
 
     Notes
     -----
@@ -87,6 +91,10 @@ class Factual(AbstractColumns):
             self.factual[name].fix(value)
         self.declare(point)
         self._followers: list[tuple[Any, Callable[[list[float]], float], list[Any]]] = []
+        self._placed_with: list[Callable[[Mapping[str, float]], None]] = []
+        self.charges: dict[str, AbstractCharge] = {}
+        self.surcharges: list[Any] = []
+        self.is_charged = False
         self.changed = Lookup(self, _names, _changed)
         describe(self, _MANIFEST)
 
@@ -104,6 +112,11 @@ class Factual(AbstractColumns):
         moving = [c for c in self.coordinates.values() if not c.stays]
         return sum((2.0 if double and isinstance(c, Category) else 1.0) * c.changed() for c in moving)
 
+    def charge(self, name: str) -> AbstractCharge:
+        """Return what costs count of a column: its move, or what a rule has put in its place."""
+        self.is_charged = True
+        return self.charges[name] if name in self.charges else self.coordinate(name)
+
     # ---- values ------------------------------------------------------------------------------------------------------
     def follow(self, variable: Any, value: Callable[[list[float]], float], of: list[Any]) -> None:
         """Let a cost's own variable take ``value`` of some expressions whenever the columns are placed.
@@ -112,10 +125,19 @@ class Factual(AbstractColumns):
         """
         self._followers.append((variable, value, of))
 
+    def also_place(self, place: Callable[[Mapping[str, float]], None]) -> None:
+        """Let a rule set variables of its own whenever the columns are placed, before any cost's own follow.
+
+        ``place`` takes the point and can be pickled with the model.
+        """
+        self._placed_with.append(place)
+
     def place(self, point: Mapping[str, float]) -> None:
         """Set the variables to a point given in coordinates: a start for the solver."""
         for name, coordinate in self.coordinates.items():
             coordinate.place(point[name])
+        for place in self._placed_with:
+            place(point)
         for variable, value, of in self._followers:
             known = [pyo.value(expression, exception=False) for expression in of]
             if None not in known:

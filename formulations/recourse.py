@@ -33,6 +33,12 @@ class RecourseProgram:
     x: Factual
     embedded: AbstractEmbedded
     margin: float
+    rules: tuple[tuple[AbstractRule, Any], ...] = ()
+
+    @property
+    def cluster(self) -> Any:
+        """Which cluster of a hull the solution that is loaded lies in; None without clusters."""
+        return next((found for rule, block in self.rules if (found := rule.cluster_in(block)) is not None), None)
 
 
 def recourse_program(
@@ -79,7 +85,9 @@ def recourse_program(
     model.predictor = embedded = embed(predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells)
     model.valid = valid = Reaches(embedded, target, margin=margin)
     model.rules = pyo.Block(concrete=True)
-    for position, rule in enumerate(rules):
-        model.rules.add_component(rule_name(rule, position), impose(rule, x))
+    imposed: dict[int, tuple[AbstractRule, Any]] = {}
+    for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
+        imposed[position] = rule, impose(rule, x)
+        model.rules.add_component(rule_name(rule, position), imposed[position][1])
     model.cost = pyo.Objective(expr=cost.build(x))
-    return RecourseProgram(model, x, embedded, valid.margin)
+    return RecourseProgram(model, x, embedded, valid.margin, tuple(imposed[k] for k in range(len(rules))))

@@ -84,4 +84,5 @@ def _cost_size(compiled: CompiledModel) -> float:
 
 
 def _power_of_two(value: float) -> float:
-    return 2.0 ** math.ceil(math.log2(value))
+    # A move by one unit in the last place of 0 costs 5e-324, whose inverse is infinite.
+    return 2.0 ** math.ceil(math.log2(min(value, 2.0**1000)))

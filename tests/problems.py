@@ -154,10 +154,16 @@ def trees(draw: Any, space: FeatureSpace, width: int, depth: int) -> dict[str, A
 
 @st.composite
 def tree_problems(
-    draw: Any, *, most: int = 4, bounded: bool = True, square: bool = False, linear: bool = True
+    draw: Any,
+    *,
+    kinds: Sequence[str] = KINDS,
+    most: int = 4,
+    bounded: bool = True,
+    square: bool = False,
+    linear: bool = True,
 ) -> Problem:
     """Draw a problem over one to four trees: a regressor, one score, three scores, or two shares."""
-    space, row = draw(people(most=most, bounded=bounded))
+    space, row = draw(people(kinds, most=most, bounded=bounded))
     what = draw(st.sampled_from(["value", "score", "scores", "shares"]))
     width = {"value": 1, "score": 1, "scores": 3, "shares": 2}[what]
     forest = [draw(trees(space, width, draw(st.sampled_from([1, 2, 3])))) for _ in range(draw(st.integers(1, 4)))]

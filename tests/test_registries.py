@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pyomo.environ as pyo
 import pytest
+from rules import battery
+from rules.found import file_of, half_of, halves
 
-from ceopt.formulations import Factual, Reaches, embed, impose, l1
-from ceopt.formulations.constraints import RULES, Linear, MaxChanges
+from ceopt.formulations import Factual, Reaches, embed, l1
+from ceopt.formulations.constraints import RULES
+from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.costs import COSTS, Changes, parse_cost
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.embed import FORMULATIONS, kind_of
@@ -33,19 +37,67 @@ POINTS = [
     dict(zip(SPACE.names, map(float, values), strict=True)) for values in itertools.product(*map(range, (4, 3, 3, 2)))
 ]
 
-#: At least one example of every rule, to run the battery on.
-EXAMPLES = {
-    "MaxChanges": [MaxChanges(0), MaxChanges(2), MaxChanges(3, count="columns")],
-    "Linear": [
-        Linear({"age": 1.0, "size": -1.0, "owner": 2.0}, "<=", 2.0),
-        Linear({"age": 1.0, "owner": 1.0}, ">=", 2.0),
-        Linear({"age": 1.0, "size": 1.0}, "==", 3.0),
-    ],
-}
+def test_every_rule_has_an_independent_half() -> None:
+    for name in RULES:
+        half = half_of(name)
+        assert half.examples(), f"tests/rules/{file_of(name)}.py has no examples"
+        assert all(type(rule) is RULES[name] for rule in half.examples())
 
 
-def test_every_rule_has_an_example() -> None:
-    assert EXAMPLES.keys() == RULES.keys(), "Add an example of the rule, so that its battery runs."
+rules_and = pytest.mark.parametrize("rule", [pytest.param(rule, id=f"{name}_{k}") for k, (name, rule) in enumerate(halves())])
+
+
+@rules_and
+def test_a_rule_admits_the_points_that_its_checks_accept(rule: Any) -> None:
+    battery.check_points(rule)
+
+
+@rules_and
+@pytest.mark.parametrize("name", battery.MODELS)
+def test_the_optimum_under_a_rule_is_that_of_enumeration(rule: Any, name: str) -> None:
+    battery.check_optimum([rule], name)
+
+
+@rules_and
+@pytest.mark.parametrize("formulation", sorted(set(FORMULATIONS["trees"]) - {"ordered"}))
+def test_a_rule_goes_with_every_formulation_of_trees(rule: Any, formulation: str) -> None:
+    battery.check_optimum([rule], "trees", formulation)
+
+
+@rules_and
+def test_a_rule_survives_its_files(rule: Any, tmp_path: Path) -> None:
+    battery.check_files(rule, "trees", tmp_path)
+
+
+@rules_and
+def test_a_rule_goes_into_a_model_of_the_users_own(rule: Any) -> None:
+    battery.check_own_model(rule)
+
+
+ELASTIC = [
+    pytest.param(rule, id=f"{name}_{k}") for k, (name, rule) in enumerate(halves()) if isinstance(rule, AbstractElastic)
+]
+
+
+@pytest.mark.parametrize("rule", ELASTIC)
+def test_an_elastic_rule_grows_as_far_as_a_point_needs(rule: Any) -> None:
+    battery.check_widened(rule)
+
+
+@rules_and
+def test_a_rule_is_an_object_that_can_be_kept(rule: Any) -> None:
+    battery.check_object(rule)
+
+
+@rules_and
+@pytest.mark.parametrize("name", ["linear", "trees", "classes"])
+def test_answers_under_a_rule_are_those_of_enumeration(rule: Any, name: str) -> None:
+    battery.check_answers(rule, name)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_shows_its_rows(name: str) -> None:
+    battery.check_documentation(RULES[name])
 
 
 def fixed_at(point: dict[str, float]) -> Any:
@@ -59,21 +111,6 @@ def fixed_at(point: dict[str, float]) -> Any:
         else:
             model.pin.add(x.raw[feature.name] == point[feature.name])
     return model
-
-
-@pytest.mark.parametrize("rule", [rule for examples in EXAMPLES.values() for rule in examples], ids=repr)
-def test_a_rule_admits_the_points_that_its_check_accepts(rule: Any) -> None:
-    factual = SPACE.row(ROW)
-    kept = []
-    for point in POINTS:
-        model = fixed_at(point)
-        model.rule = impose(rule, model.x)
-        status = solve(model).status
-        kept.append(rule.violation(SPACE, factual, point) <= 0)
-        assert status is (Status.OPTIMAL if kept[-1] else Status.INFEASIBLE), (rule, point)
-    assert any(kept)
-    assert not all(kept)
-    assert rule.sentence()
 
 
 @pytest.mark.parametrize("name", COSTS)

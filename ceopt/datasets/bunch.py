@@ -20,7 +20,8 @@ class StructuralEquation:
 
     .. math:: x = c + \sum_p a_p x_p + U, \qquad E[U] = 0, \quad \mathrm{sd}(U) = \sigma.
 
-    Parents enter by coordinate: numbers as they are, an ordinal by its rank from 0, a bool as 0 or 1.
+    Parents enter by coordinate: numbers as they are, an ordinal by its rank from 0, a bool as 0 or 1. It stands for a
+    :class:`ceopt.LinearEquation` wherever one is wanted: ``Causal(loans().equations)``.
 
     Parameters
     ----------

@@ -4,11 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ceopt.formulations.constraints.allowed_rows import AllowedRows
+from ceopt.formulations.constraints.allowed_transitions import AllowedTransitions
+from ceopt.formulations.constraints.allowed_values import AllowedValues
+from ceopt.formulations.constraints.causal import Causal
+from ceopt.formulations.constraints.hull import Hull
+from ceopt.formulations.constraints.if_then import IfThen
 from ceopt.formulations.constraints.linear import Linear
 from ceopt.formulations.constraints.rule import AbstractRule, impose, parse_rules, rule_name
 from ceopt.formulations.constraints.sparsity import MaxChanges
 
-__all__ = ["RULES", "AbstractRule", "Linear", "MaxChanges", "impose", "parse_rules", "rule_name"]
+__all__ = [
+    "RULES",
+    "AbstractRule",
+    "AllowedRows",
+    "AllowedTransitions",
+    "AllowedValues",
+    "Causal",
+    "Hull",
+    "IfThen",
+    "Linear",
+    "MaxChanges",
+    "impose",
+    "parse_rules",
+    "rule_name",
+]
 
 #: Every rule by the name of its class.
-RULES: Mapping[str, type[AbstractRule]] = {"MaxChanges": MaxChanges, "Linear": Linear}
+RULES: Mapping[str, type[AbstractRule]] = {
+    rule.__name__: rule
+    for rule in (MaxChanges, Linear, AllowedValues, AllowedTransitions, AllowedRows, IfThen, Causal, Hull)
+}

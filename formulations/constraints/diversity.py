@@ -1,62 +1,193 @@
-"""Rows that keep a program from giving an answer again."""
+"""In what a further answer differs from the ones before it: a row for the program, and the same in plain numbers."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
-
-import pyomo.environ as pyo
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 from ceopt.formulations.linear import LinearForm, Rows, total
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
-    from ceopt.formulations.predictors.embedded import AbstractEmbedded
+    from ceopt.formulations.constraints.rule import AbstractRule
+    from ceopt.formulations.recourse import RecourseProgram
+    from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["DIVERSITIES", "Diversity", "exclude"]
+__all__ = ["AbstractDiversity", "OtherDecisions", "OtherSupport", "Point"]
 
-Diversity = Literal["pool", "support"]
-DIVERSITIES = ("pool", "support")
+#: Coordinates by column.
+Point: TypeAlias = Mapping[str, float]
 
 
-def exclude(
-    block: Any, x: Factual, point: Mapping[str, float], how: Diversity, models: tuple[AbstractEmbedded, ...] = ()
-) -> None:
-    r"""Add a no-good row to ``block``: the next answer differs from ``point`` as ``how`` says.
+class AbstractDiversity(ABC):
+    """What makes an answer another one than each that is in hand.
+
+    A new one is one file, listed by its word in ``formulations.constraints.diversities.DIVERSITIES``.
+    """
+
+    __slots__ = ()
+
+    #: How it is asked for, as results report it.
+    text: str
+    #: Whether answers may differ by splits of the model that decide nothing for this person.
+    needs_all_cells: ClassVar[bool] = False
+
+    def check(self, space: FeatureSpace, rules: tuple[AbstractRule, ...]) -> None:
+        """Refuse what does not fit the space or the rules, before any work starts."""
+        del space, rules
+
+    def fitted(self, rules: tuple[AbstractRule, ...]) -> AbstractDiversity:
+        """Return the same with what it takes from the rules, once these know their data."""
+        del rules
+        return self
+
+    def after(self, cluster: Any) -> AbstractDiversity:
+        """Return what makes an answer another one than one that lies in a cluster."""
+        del cluster
+        return self
+
+    def firmer(self) -> AbstractDiversity:
+        """Return the same with rows that ask for a trace more, after a point that they let pass did not differ."""
+        return self
+
+    @abstractmethod
+    def exclude(self, program: RecourseProgram, point: Point) -> None:
+        """Add rows to the program, whose variables hold ``point``: the next answer differs from it."""
+
+    @abstractmethod
+    def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
+        """Tell in plain numbers whether a point b, after a, is another answer, as far as numbers can tell."""
+
+    def surely(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
+        """Tell whether a point b, after a, is one that the rows let pass: its cost bounds that of the next answer."""
+        return self.differ(space, factual, a, b)
+
+
+def differs_row(block: Any, forms: list[LinearForm]) -> None:
+    """Add the row that some of the forms must be 1, in the constraint ``differs`` of the block."""
+    rows = Rows(block, "differs")
+    index = f"earlier_{len(block.differs) + 1}"
+    rows.add(index, total(forms), lower=1.0)
+
+
+def changes_differ(factual: Point, a: Point, b: Point) -> bool:
+    """Tell whether two points leave the factual in different columns."""
+    return any((a[name] != x0) != (b[name] != x0) for name, x0 in factual.items())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OtherDecisions(AbstractDiversity):
+    r"""Another cell of some number, another level, or another set of changed columns.
 
     .. math:: \sum_{j:\, \hat z_j = 1} (1 - z_j) + \sum_{j:\, \hat z_j = 0} z_j \ge 1
 
-    "support"
-        z are the change indicators: another set of columns changes.
-    "pool"
-        z are the integer decisions: another cell of some number, another level, or another set of changed columns.
+    =============== ======================================================================================
+    symbol          meaning
+    =============== ======================================================================================
+    z               cells and levels; of a number that nothing cuts, whether it changes
+    :math:`\hat z`  the same of the earlier answer
+    =============== ======================================================================================
 
-    A numeric coordinate counts as newly changed once it leaves its cell, or moves by its step or by a thousandth of its
-    range (:class:`~ceopt.formulations.coordinates.moved.Moved`).
+    Cells are those of the model's trees and of rules that cut a column; the research forms of trees differ by their own
+    binaries. A number that nothing cuts counts as newly changed once it moves by its step or by a thousandth of its
+    range (:class:`~ceopt.formulations.coordinates.moved.Moved`), which is all that is not exact. One that neither the
+    model nor a rule reads stays as it is: to move it would be another answer in name only. One row for each earlier
+    answer.
 
-    Parameters
+    References
     ----------
-    block
-        Where the rows are kept, in the constraint ``differs``.
-    x
-        The person's block, whose variables hold the answer's values if ``models`` are given.
-    point
-        The earlier answer, in coordinates.
-    how
-        "pool" or "support".
-    models
-        Embedded models with integer decisions of their own (the research forms of trees).
+    No-good rows: specification 9.5 (i).
+
+    Examples
+    --------
+    >>> from ceopt import L1, Feature, FeatureSpace
+    >>> from ceopt.formulations.constraints.diversity import OtherDecisions
+    >>> from ceopt.formulations.predictors import TreeEnsemble
+    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.recourse import recourse_program
+    >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
+    >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])
+    >>> tree = {"feature": 0, "threshold": 2.5, "left": {"value": -1.0}, "right": {"value": 1.0}}
+    >>> model = read(TreeEnsemble([tree], n_inputs=2, labels=("no", "yes")), space)
+    >>> program = recourse_program(model, {"hours": 0, "job": 1}, target="yes", cost=L1())
+    >>> OtherDecisions().exclude(program, {"hours": 3.0, "job": 0.0})
+    >>> print(program.model.differs["earlier_1"].expr)
+    1.0  <=  2.0 - x.cut[hours,'2'] - x.level[job,1]
     """
-    moving = {name: c for name, c in x.coordinates.items() if not c.is_point}
-    if how == "support":
+
+    text = "pool"
+    needs_all_cells = True
+
+    def exclude(self, program: RecourseProgram, point: Point) -> None:
+        """Add the row ``differs``."""
+        x = program.x
+        forms = [c.differs(point[name]) for name, c in x.coordinates.items() if not c.is_point]
+        differs_row(program.model, [*forms, program.embedded.differs()])
+
+    def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
+        """Tell whether some value differs; cells are the program's alone."""
+        del factual
+        return any(a[name] != b[name] for name in space.names)
+
+    def surely(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
+        """Tell whether a level differs, or the set of changed columns."""
+        levels = any(a[f.name] != b[f.name] for f in space if f.is_finite)
+        return levels or changes_differ(factual, a, b)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OtherSupport(AbstractDiversity):
+    r"""Another set of changed columns: the row of :class:`OtherDecisions` over the change indicators.
+
+    .. math:: \sum_{j:\, x^k_j \ne x^0_j} (1 - z_j) + \sum_{j:\, x^k_j = x^0_j} s_j \ge 1
+
+    ====== =========================== ===============================================================
+    symbol component                   meaning
+    ====== =========================== ===============================================================
+    z_j    ``x.changed``               0 holds the column at the factual
+    s_j    ``x.surely``; cells, levels 1 only if the column leaves it, by its step or a thousandth of its
+                                       range where nothing cuts it
+    ====== =========================== ===============================================================
+
+    One row for each earlier answer.
+
+    References
+    ----------
+    Support cuts: specification 9.5 (ii).
+
+    Examples
+    --------
+    >>> from ceopt import L1, Feature, FeatureSpace
+    >>> from ceopt.formulations.constraints.diversity import OtherSupport
+    >>> from ceopt.formulations.predictors import Affine
+    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.recourse import recourse_program
+    >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
+    >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])
+    >>> model = read(Affine([1.0, 0.0], -2.0, labels=("no", "yes")), space)
+    >>> program = recourse_program(model, {"hours": 0, "job": 1}, target="yes", cost=L1())
+    >>> OtherSupport().exclude(program, {"hours": 3.0, "job": 0.0})
+    >>> print(program.model.differs["earlier_1"].expr)
+    1.0  <=  2.0 - x.moved[hours] - x.level[job,1]
+    """
+
+    text = "support"
+    needs_all_cells = True
+
+    def exclude(self, program: RecourseProgram, point: Point) -> None:
+        """Add the row ``differs``."""
+        x = program.x
         forms = [
             c.surely_changed_form() if point[name] == x.point[name] else c.changed_form().complement()
-            for name, c in moving.items()
+            for name, c in x.coordinates.items()
+            if not c.is_point
         ]
-    else:
-        forms = [c.differs(point[name]) for name, c in moving.items()]
-        forms += [model.differs() for model in models]
-    if block.component("differs") is None:
-        block.differs = pyo.Constraint(pyo.Any)
-    index = f"earlier_{len(block.differs) + 1}"
-    Rows(block, "differs").add(index, total(forms) if forms else LinearForm(), lower=1.0)
+        differs_row(program.model, forms)
+
+    def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
+        """Tell whether the changed columns differ."""
+        del space
+        return changes_differ(factual, a, b)

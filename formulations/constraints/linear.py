@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
+import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.rule import AbstractRule
-from ceopt.formulations.linear import Rows, total
+from ceopt.formulations.constraints.rule import AbstractElastic
+from ceopt.formulations.linear import LinearForm, Rows, total
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
@@ -27,12 +28,13 @@ _TOLERANCE = 1e-6
 
 @final
 @dataclass(frozen=True, slots=True)
-class Linear(AbstractRule):
+class Linear(AbstractElastic):
     r"""A row :math:`\sum_j a_j x_j \;\{\le, \ge, =\}\; b` over raw columns.
 
     A number counts in its own unit, an ordinal column by its rank, a binary one as 0 or 1. One row, and a coordinate
     for each numeric column in it. Exact up to the solver's tolerance: a point is taken to keep the rule if it is off by
-    at most 1e-6 of the row's size, ``max(1, |b|, max_j |a_j x_j|)``.
+    at most 1e-6 of the row's size, ``max(1, |b|, max_j |a_j x_j|)``. Relaxed, a variable w >= 0, ``wider``, joins the
+    side that is too tight, or either side of an equation, which then takes two rows.
 
     Parameters
     ----------
@@ -44,6 +46,8 @@ class Linear(AbstractRule):
         Right-hand side.
     name
         Name in exports and reports.
+    within
+        Of an equation: by how much the left side may be off to either side.
 
     Raises
     ------
@@ -52,13 +56,29 @@ class Linear(AbstractRule):
     InvalidTypeError
         A categorical column, which has no number.
     InvalidValueError
-        A coefficient or right-hand side that is not finite, or no coefficient.
+        A coefficient or right-hand side that is not finite, or no coefficient; ``within`` below 0, or not of an
+        equation.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from ceopt.formulations import Factual, impose
+    >>> from ceopt.formulations.constraints import Linear
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("loan", kind="integer", lower=1, upper=9),
+    ...                       Feature("size", kind="ordinal", levels=("S", "M", "L"))])
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = Factual(space, {"loan": 6, "size": "M"})
+    >>> m.fits = impose(Linear({"loan": 1.0, "size": -2.0}, "<=", 5.0), m.x)
+    >>> print(m.fits.row["at_most"].expr)
+    x.x[loan] - 2.0*x.at_least[size,M] - 2.0*x.at_least[size,L]  <=  5.0
     """
 
     coefficients: Mapping[str, float]
     sense: Literal["<=", ">=", "=="]
     rhs: float
     name: str | None = None
+    within: float = field(default=0.0, kw_only=True)
     manifest: ClassVar[Manifest] = Manifest(
         title="linear row over raw columns", formula="sum_j a_j x_j {<=, >=, ==} b", rule="Linear"
     )
@@ -71,10 +91,13 @@ class Linear(AbstractRule):
             raise InvalidValueError(
                 "Linear", "a coefficient for some column", f"coefficients is {self.coefficients!r}", "Give a mapping."
             )
-        for what, value in (("rhs", self.rhs), *self.coefficients.items()):
+        for what, value in (("rhs", self.rhs), ("within", self.within), *self.coefficients.items()):
             number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
             if not number or not np.isfinite(value):
                 raise InvalidValueError("Linear", "finite numbers", f"{what} is {value!r}", "Give a number.")
+        if self.within < 0.0 or (self.within > 0.0 and self.sense != "=="):
+            but = f"within is {self.within!r} and the sense {self.sense!r}"
+            raise InvalidValueError("Linear", "within of at least 0, and only of '=='", but, "Change rhs, or leave it.")
 
     def check(self, space: FeatureSpace) -> None:
         """Refuse unknown and categorical columns."""
@@ -91,17 +114,40 @@ class Linear(AbstractRule):
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``row``."""
-        form = total(x.coordinate(name).raw().scaled(float(a)) for name, a in self.coefficients.items())
-        lower = float(self.rhs) if self.sense in {">=", "=="} else None
-        upper = float(self.rhs) if self.sense in {"<=", "=="} else None
-        Rows(block, "row").add(self.sense_word, form, lower=lower, upper=upper)
+        low, high = self._sides
+        Rows(block, "row").add(self.sense_word, self._form(x), lower=low, upper=high)
+
+    def relax(self, block: Any, x: Factual) -> Any:
+        """Add the row ``row`` that may be off by ``wider``; return that amount."""
+        block.wider = pyo.Var(domain=pyo.NonNegativeReals, initialize=0.0)
+        rows, form, (low, high) = Rows(block, "row"), self._form(x), self._sides
+        if low is not None:
+            rows.add("at_least", form + LinearForm(0.0, ((1.0, block.wider),)), lower=low)
+        if high is not None:
+            rows.add("at_most", form + LinearForm(0.0, ((-1.0, block.wider),)), upper=high)
+        return block.wider
+
+    def widened(self, by: float) -> Self:
+        """Return the rule with its right-hand side moved outwards, or that holds within so much more."""
+        if self.sense == "==":
+            return replace(self, within=self.within + by)
+        return replace(self, rhs=self.rhs + by if self.sense == "<=" else self.rhs - by)
+
+    @property
+    def _sides(self) -> tuple[float | None, float | None]:
+        low = float(self.rhs - self.within) if self.sense in {">=", "=="} else None
+        high = float(self.rhs + self.within) if self.sense in {"<=", "=="} else None
+        return low, high
+
+    def _form(self, x: Factual) -> LinearForm:
+        return total(x.coordinate(name).raw().scaled(float(a)) for name, a in self.coefficients.items())
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how far the left side is on the wrong side, beyond the tolerance."""
         del space, factual
         parts = [float(a) * point[name] for name, a in self.coefficients.items()]
         over = sum(parts) - float(self.rhs)
-        off = abs(over) if self.sense == "==" else over if self.sense == "<=" else -over
+        off = abs(over) - float(self.within) if self.sense == "==" else over if self.sense == "<=" else -over
         size = max(1.0, abs(float(self.rhs)), *(abs(part) for part in parts))
         return off if off > _TOLERANCE * size else 0.0
 
@@ -112,5 +158,8 @@ class Linear(AbstractRule):
 
     def sentence(self) -> str:
         """Return the rule in words."""
-        left = " + ".join(f"{a:g} {name}" for name, a in self.coefficients.items())
-        return f"{left} {self.sense} {self.rhs:g}"
+        left = ""
+        for name, a in self.coefficients.items():
+            sign = (" - " if left else "-") if a < 0 else " + " if left else ""
+            left += f"{sign}{name}" if abs(a) == 1 else f"{sign}{abs(a):g} {name}"
+        return f"{left} {self.sense} {self.rhs:g}" + (f" within {self.within:g}" if self.within else "")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.factual import Factual, require_factual
@@ -15,13 +17,20 @@ from ceopt.solvers.manifest import Manifest, describe
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["AbstractRule", "impose", "parse_rules", "rule_name"]
+__all__ = ["AbstractElastic", "AbstractRule", "DataRows", "Floats", "Point", "impose", "parse_rules", "rule_name"]
+
+Floats: TypeAlias = NDArray[np.float64]
+#: Coordinates by column.
+Point: TypeAlias = Mapping[str, float]
+#: Gives the rows of the data that are in the target, as coordinates (n, d), or refuses where there is no data.
+DataRows: TypeAlias = Callable[[], Floats]
 
 
 class AbstractRule(ABC):
     """A rule that every answer must keep.
 
-    A new rule is one file: a frozen dataclass with these methods, listed in ``formulations.constraints.RULES``.
+    A new rule is one file: a frozen dataclass with the abstract methods, listed in ``formulations.constraints.RULES``.
+    The others are for rules that learn from data, that add to the cost, or that change what is charged.
     """
 
     __slots__ = ()
@@ -30,6 +39,10 @@ class AbstractRule(ABC):
     manifest: ClassVar[Manifest]
     #: Whether the check needs the factual.
     needs_factual: ClassVar[bool] = True
+    #: Whether the check takes milliseconds: the search for a start then asks for few.
+    slow: ClassVar[bool] = False
+    #: Whether the rows leave a finite part of columns without bounds, which then serve the big-M of the rules after it.
+    gives_bounds: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, space: FeatureSpace) -> None:
@@ -46,6 +59,70 @@ class AbstractRule(ABC):
     @abstractmethod
     def sentence(self) -> str:
         """Return the rule in words and numbers."""
+
+    # ---- what most rules leave as it is ------------------------------------------------------------------------------
+    def check_with(self, others: Sequence[AbstractRule], space: FeatureSpace) -> None:
+        """Refuse rules that contradict this one by what they say alone."""
+        del others, space
+
+    def fitted(self, space: FeatureSpace, rows: DataRows) -> AbstractRule:
+        """Return the rule with what it takes from the rows of the target class filled in; itself if nothing."""
+        del space, rows
+        return self
+
+    @property
+    def charges_more(self) -> bool:
+        """Whether the rule adds to the cost."""
+        return False
+
+    def surcharge(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return what the point's standing with the rule adds to its cost; ``build`` adds it to ``x.surcharges``."""
+        del space, factual, point
+        return 0.0
+
+    def unpriced(self, space: FeatureSpace) -> frozenset[str]:
+        """Return the columns whose moves the cost does not see as they are, as they may be consequences."""
+        del space
+        return frozenset()
+
+    def charged(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return points (n, d) as the cost sees them: ``build`` enters the same into ``x.charges``."""
+        del space, factual
+        return points
+
+    @property
+    def mends(self) -> bool:
+        """Whether :meth:`mended` changes anything."""
+        return False
+
+    def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return points (n, d) with the columns that follow from others set; only the search for a start asks."""
+        del space, factual
+        return points
+
+    def cluster_in(self, block: Any) -> Any:
+        """Return which of the rule's clusters the solution loaded into its ``block`` lies in, if it has some."""
+        del block
+        return None
+
+    def actions(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
+        """Return what is to be done by column, in raw units, where something else follows from it; else None."""
+        del space, factual, point
+        return None
+
+
+class AbstractElastic(AbstractRule):
+    """A rule that can be widened by an amount, in the unit in which :meth:`violation` counts."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def relax(self, block: Any, x: Factual) -> Any:
+        """Fill the empty ``block`` with the rows of the widened rule; return the amount, at least 0, as expression."""
+
+    @abstractmethod
+    def widened(self, by: float) -> Self:
+        """Return the rule that is wider by an amount."""
 
 
 def rule_name(rule: AbstractRule, position: int) -> str:
@@ -80,4 +157,6 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
         if name in names:
             raise InvalidTypeError("constraints", "names that differ", f"two rules are {name!r}", "Rename one of them.")
         names.add(name)
+    for position, rule in enumerate(listed):
+        rule.check_with(listed[:position], space)
     return listed

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.rule import AbstractRule
+from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
@@ -21,10 +22,13 @@ __all__ = ["MaxChanges"]
 
 _COUNTS = ("features", "columns")
 
+#: A count this close to a whole number is one.
+_WHOLE = 1e-6
+
 
 @final
 @dataclass(frozen=True, slots=True)
-class MaxChanges(AbstractRule):
+class MaxChanges(AbstractElastic):
     r"""At most ``k`` features (or encoded columns) may leave the factual.
 
     .. math::
@@ -40,7 +44,8 @@ class MaxChanges(AbstractRule):
     p, n   ``x.up, down`` move up and down
     ====== ============== ====================================================
 
-    One row; for a numeric coordinate also a binary and two rows, whose big-M is the room to the bound. Exact.
+    One row; for a numeric coordinate also a binary and two rows, whose big-M is the room to the bound. Exact. Relaxed,
+    the row is :math:`\sum_j z_j - w \le k` with a whole number w, ``wider``, of further changes.
 
     Parameters
     ----------
@@ -61,6 +66,26 @@ class MaxChanges(AbstractRule):
     References
     ----------
     Maragno, Roeber & Birbil (2022), eq. (5).
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from ceopt.formulations import Factual, impose
+    >>> from ceopt.formulations.constraints import MaxChanges
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("loan", kind="integer", lower=1, upper=9),
+    ...                       Feature("home", kind="binary", levels=("rent", "own"))])
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = Factual(space, {"loan": 6, "home": "rent"})
+    >>> m.few = impose(MaxChanges(1), m.x)
+    >>> print(m.few.budget["changes"].expr)  # nothing reads the loan so far
+    0.0 + (x.level[home,own])  <=  1.0
+    >>> m.most = pyo.Constraint(expr=m.x.raw["loan"] <= 4)
+    >>> for row in (m.few.budget["changes"], m.x.moved_up["loan"], m.x.moved_down["loan"]):
+    ...     print(row.expr)
+    (x.moved[loan]) + (x.level[home,own])  <=  1.0
+    x.up[loan] - 3.0*x.moved[loan]  <=  0.0
+    x.down[loan] - 5.0*x.moved[loan]  <=  0.0
     """
 
     k: int
@@ -86,7 +111,20 @@ class MaxChanges(AbstractRule):
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``budget``."""
+        self._write(block, x.count_changes(self.count))
+
+    def relax(self, block: Any, x: Factual) -> Any:
+        """Add the row ``budget`` with the further changes ``wider``; return their number."""
+        block.wider = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, 2 * len(x.space)), initialize=0)
         used = x.count_changes(self.count)
+        self._write(block, used if isinstance(used, int) else used - block.wider)
+        return block.wider
+
+    def widened(self, by: float) -> Self:
+        """Return the rule that permits so many more changes."""
+        return replace(self, k=int(self.k) + math.ceil(by - _WHOLE))
+
+    def _write(self, block: Any, used: Any) -> None:
         block.budget = pyo.Constraint(pyo.Any)
         if not isinstance(used, int):
             block.budget["changes"] = used <= float(self.k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, final
 
 from ceopt.formulations.linear import LinearForm, Rows
@@ -55,16 +55,31 @@ class Cells:
         container = self.block.ordered
         for index in [index for index in container if index[0] == self.name]:
             del container[index]
-        for (low, high), (before, key) in zip(pairwise(self.variables), pairwise(self.keys), strict=True):
+        cells = self.bounds()
+        for k, ((low, high), key) in enumerate(zip(pairwise(self.variables), self.keys[1:], strict=True), start=1):
             index = (self.name, self.block.cut_text(self.name, key))
             # Two cuts of a published instance may lie closer than its gap: nothing is between them.
-            empty = before[1] > key[0]
+            empty = cells[k][0] > cells[k][1]
             rows.add(index, LinearForm(0.0, ((1.0, low), (-1.0, high))), lower=0.0, upper=0.0 if empty else None)
+        # A cut beyond bounds that were set after it: nothing is outside of it.
+        for word, cut, (least, greatest), side in (
+            ("first", self.variables[0], cells[0], 1.0),
+            ("last", self.variables[-1], cells[-1], 0.0),
+        ):
+            if least > greatest:
+                rows.add((self.name, word, "cell"), LinearForm(0.0, ((1.0, cut),)), lower=side, upper=side)
 
     def bounds(self) -> list[tuple[float, float]]:
-        """Return the cells' least and greatest values, from left to right."""
-        ends = [self.interval.lower, *(right for _, right in self.keys)]
-        return list(zip(ends, [*(left for left, _ in self.keys), self.interval.upper], strict=True))
+        """Return the cells' least and greatest values, from left to right; of an empty cell the first is greater."""
+        lows = accumulate((right for _, right in self.keys), max, initial=self.interval.lower)
+        highs = accumulate((left for left, _ in reversed(self.keys)), min, initial=self.interval.upper)
+        return list(zip(lows, reversed(list(highs)), strict=True))
+
+    def bound(self, interval: Interval) -> None:
+        """Set other ends, for good."""
+        self.interval = interval
+        if self.keys:
+            self._write_order()
 
     def cell_of(self, value: float) -> int | None:
         """Return the position of the cell that holds ``value``, or None between two cells."""

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.formulations.coordinates.steps import Steps
 from ceopt.formulations.linear import LinearForm
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["AbstractCoordinate", "Price"]
+__all__ = ["AbstractCharge", "AbstractCoordinate", "Price"]
 
 
 @final
@@ -78,7 +79,26 @@ class Price:
         return math.inf if slope == 0.0 else length / slope
 
 
-class AbstractCoordinate(ABC):
+class AbstractCharge(ABC):
+    """What costs count of one column: the move of its coordinate, or what a rule puts in its place."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def stays(self) -> bool:
+        """Whether nothing can be charged."""
+
+    @abstractmethod
+    def price(self, price: Price) -> Any:
+        """Return the cost of what is charged, as an expression that later rows keep up to date."""
+
+    @abstractmethod
+    def move(self) -> LinearForm:
+        """Return the amount that is charged, with its sign, in the coordinate's unit."""
+
+
+class AbstractCoordinate(AbstractCharge):
     """One column of the counterfactual inside a :class:`~ceopt.formulations.Factual` block.
 
     Attributes
@@ -94,7 +114,7 @@ class AbstractCoordinate(ABC):
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         self.block, self.feature, self.x0 = block, feature, x0
         self._changed: Any = None
-        self._prices: list[tuple[Any, Price]] = []
+        self._prices: list[tuple[Any, Price | Steps]] = []
 
     @property
     def name(self) -> str:
@@ -144,6 +164,10 @@ class AbstractCoordinate(ABC):
         part = self.block.reach[self.name]
         return self.is_point and (part.ranks[0] if self.feature.is_finite else part.lower) == self.x0
 
+    def move(self) -> LinearForm:
+        """Return how far the value is from the factual, in raw units (ranks of levels)."""
+        return self.raw() + LinearForm(0.0, ((-1.0, self.block.factual[self.name]),))
+
     def changed_form(self) -> LinearForm:
         """Return 1 where the column leaves the factual, else 0, as a linear form."""
         return self._changed_form()
@@ -155,16 +179,19 @@ class AbstractCoordinate(ABC):
             self._changed.set_value(self._changed_form().expression())
         return self._changed
 
-    def price(self, price: Price) -> Any:
-        """Return the cost of the move as a named expression that later rows keep up to date."""
+    def price(self, price: Price | Steps) -> Any:
+        """Return the cost of the move, or of the value, as a named expression that later rows keep up to date."""
         expression = self.block.named_expression("price", len(self._prices), self.name)
         self._prices.append((expression, price))
-        expression.set_value(self._price_form(price))
+        expression.set_value(self._cost_form(price))
         return expression
+
+    def _cost_form(self, price: Price | Steps) -> Any:
+        return price.form(self) if isinstance(price, Steps) else self._price_form(price)
 
     def refresh(self) -> None:
         """Rewrite what depends on this coordinate's variables after some were added."""
         for expression, price in self._prices:
-            expression.set_value(self._price_form(price))
+            expression.set_value(self._cost_form(price))
         if self._changed is not None:
             self._changed.set_value(self._changed_form().expression())

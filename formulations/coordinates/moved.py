@@ -53,16 +53,19 @@ class Moved:
         The coordinate's own rows see a move across a cut to the solver's tolerance only.
         """
         at, home = self.at, self.at.cells.cell_of(self.at.x0)
-        if at.cells.keys and home is not None:
+        if at.cells.keys:
             rows = Rows(at.block, "moved_floor")
             rows.drop(at.name)
-            rows.add(at.name, self.form + at.cells.inside(home).complement().scaled(-1.0), lower=0.0)
+            away = LinearForm(1.0) if home is None else at.cells.inside(home).complement()
+            rows.add(at.name, self.form + away.scaled(-1.0), lower=0.0)
         for k, (variable, value, lower, upper) in enumerate(at.claims[self._claims :], start=self._claims):
             if not lower <= at.x0 <= upper:
                 on = LinearForm(0.0, ((1.0, variable),))
                 form = self.form + (on if value else on.complement()).scaled(-1.0)
                 Rows(at.block, "moved_claim").add((at.name, k), form, lower=0.0)
         self._claims = len(at.claims)
+        if self._surely is not None:
+            self._write_least()
 
     def directions(self) -> tuple[LinearForm, LinearForm]:
         """Return a binary for each direction, (down, up), whose sum is z."""
@@ -84,18 +87,25 @@ class Moved:
         """Return a form that is at least 1 only where the value leaves the home cell, or moves by the least move."""
         if self._surely is None:
             self.directions()  # else "up 1, down 1" would be a move
-            at, home = self.at, self.at.cells.cell_of(self.at.x0)
-            away = [at.cells.inside(home).complement()] if at.cells.keys and home is not None else []
-            for variable, value, lower, upper in at.claims:
-                if not lower <= at.x0 <= upper:
-                    on = LinearForm(0.0, ((1.0, variable),))
-                    away.append(on if value else on.complement())
-            outside, least, sides = total(away), at.least_move(), []
-            for side, move, room in zip(("down", "up"), at.moves(), at.rooms, strict=True):
-                if room > 0:
-                    switch = LinearForm(0.0, ((1.0, at.block.surely[at.name, side]),))
-                    form = move + (outside + switch.scaled(-1.0)).scaled(least)
-                    Rows(at.block, "least").add((at.name, side), form, lower=0.0)
-                    sides.append(switch)
-            self._surely = total(sides)
+            self._surely = total(switch for switch, _ in self._sides())
+            self._write_least()
         return self._surely
+
+    def _sides(self) -> list[tuple[LinearForm, LinearForm]]:
+        """Return the switch s and the move of each direction that has room."""
+        at = self.at
+        sides = zip(("down", "up"), at.moves(), at.rooms, strict=True)
+        return [(LinearForm(0.0, ((1.0, at.block.surely[at.name, s]),)), move) for s, move, room in sides if room > 0]
+
+    def _write_least(self) -> None:
+        at, home = self.at, self.at.cells.cell_of(self.at.x0)
+        away = [] if not at.cells.keys else [LinearForm(1.0) if home is None else at.cells.inside(home).complement()]
+        for variable, value, lower, upper in at.claims:
+            if not lower <= at.x0 <= upper:
+                on = LinearForm(0.0, ((1.0, variable),))
+                away.append(on if value else on.complement())
+        outside, least, rows = total(away), at.least_move(), Rows(at.block, "least")
+        for switch, move in self._sides():
+            index = switch.terms[0][1].index()
+            rows.drop(index)
+            rows.add(index, move + (outside + switch.scaled(-1.0)).scaled(least), lower=0.0)

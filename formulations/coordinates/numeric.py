@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 import pyomo.environ as pyo
@@ -87,13 +88,44 @@ class Numeric(AbstractCoordinate):
         if self.cells.add(cuts):
             if self.variable is not None:
                 self._write_links()
+            self._write_claims(0)
             self.refresh()
+
+    def keep_within(self, lower: float, upper: float) -> None:
+        """Put bounds, two values in reach, where the reach has none: for good, as big-M will rest on them."""
+        low, high = self.interval.lower, self.interval.upper
+        if math.isfinite(low) and math.isfinite(high):
+            return
+        low, high = low if math.isfinite(low) else lower, high if math.isfinite(high) else upper
+        self.interval = replace(self.interval, lower=low, upper=high)
+        self.cells.bound(self.interval)
+        if self.variable is not None:
+            self.variable.setlb(low / self.unit)
+            self.variable.setub(high / self.unit)
+            self._write_links()
+        self.refresh()
 
     def claim(self, variable: Any, value: int, lower: float, upper: float) -> None:
         """Note that x lies in the bounds where another formulation's binary ``variable`` takes ``value``."""
         self.claims.append((variable, value, lower, upper))
+        self._write_claims(len(self.claims) - 1)
         if self.moved is not None:
             self.moved.refresh()
+
+    def _write_claims(self, first: int) -> None:
+        """Keep cells and claims on one side of each cut: the coordinate alone ties them to the solver's tolerance only.
+
+        Of the cuts on one side of a claim the nearest is enough, as they are in order.
+        """
+        keys = self.cells.keys
+        for k, (variable, value, lower, upper) in enumerate(self.claims[first:] if keys else (), start=first):
+            on = LinearForm(0.0, ((1.0, variable),))
+            on, rows = on if value else on.complement(), Rows(self.block, "claimed")
+            below, above = [key for key in keys if key[1] <= lower][-1:], [key for key in keys if key[0] >= upper][:1]
+            for key, side in [(key, 1) for key in below] + [(key, 0) for key in above]:
+                rows.drop((self.name, k, side))
+                right = self.cells.right_of(key)
+                rows.add((self.name, k, side), on + (right.complement() if side else right), upper=1.0)
 
     def nearest(self, low: float, high: float) -> float:
         """Return the value between ``low`` and ``high`` that is nearest to the factual."""
@@ -119,6 +151,9 @@ class Numeric(AbstractCoordinate):
                 variable.domain = pyo.Integers
             else:
                 count = block.steps[name]
+                for end, bound in ((interval.lower, count.setlb), (interval.upper, count.setub)):
+                    if math.isfinite(end):  # HiGHS takes no start where an integer column lacks a bound
+                        bound(round((end - interval.anchor) / interval.step))
                 form = LinearForm(-interval.anchor / unit, ((1.0, variable), (-interval.step / unit, count)))
                 Rows(block, "on_grid").add(name, form, lower=0.0, upper=0.0)
         variable.set_value(self.interval.clip(self.x0) / unit, skip_validation=True)

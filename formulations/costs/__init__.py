@@ -10,6 +10,7 @@ from ceopt.formulations.costs.l1_mahalanobis import L1Mahalanobis
 from ceopt.formulations.costs.linf import Linf
 from ceopt.formulations.costs.mahalanobis import Mahalanobis
 from ceopt.formulations.costs.norm import L2
+from ceopt.formulations.costs.percentile import Percentile
 from ceopt.formulations.costs.separable import L0, L1, Changes
 from ceopt.formulations.factual import Factual, require_factual
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
@@ -24,6 +25,7 @@ __all__ = [
     "L1Mahalanobis",
     "Linf",
     "Mahalanobis",
+    "Percentile",
     "Sum",
     "l0",
     "l1",

@@ -93,6 +93,11 @@ class AbstractCost(ABC):
         """Return the objective divided by ``unit ** power``."""
         return self.build(x) if unit == 1.0 else (1.0 / unit) * self.build(x)
 
+    @property
+    def is_joint(self) -> bool:
+        """Whether a point's cost is not the sum of its columns' prices."""
+        return not self.additive
+
     @abstractmethod
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return what each column's move costs at least, whatever the others do; exact where ``additive``."""

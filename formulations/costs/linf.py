@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import pyomo.environ as pyo
 
 from ceopt.formulations.coordinates import Price
 from ceopt.formulations.costs.cost import AbstractCost, Floats, check_scale, price_table
+from ceopt.formulations.costs.greatest import greatest_of
 from ceopt.formulations.costs.separable import L1
 
 if TYPE_CHECKING:
@@ -53,15 +53,5 @@ class Linf(AbstractCost):
 
     def build(self, x: Factual) -> Any:
         """Return the variable t after adding its rows."""
-        if x.component("greatest") is None:
-            x.greatest = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeReals)
-            x.greatest_of = pyo.Constraint(pyo.Any)
-        t = x.greatest[len(x.greatest)]
-        lengths = []
-        for name, (price,) in self.prices(x.space).items():
-            coordinate = x.coordinate(name)
-            if not coordinate.stays:
-                lengths.append(coordinate.price(price))
-                x.greatest_of[name, t.index()] = t - lengths[-1] >= 0
-        x.follow(t, max, [*lengths, 0.0])
-        return t
+        charges = {name: (x.charge(name), price) for name, (price,) in self.prices(x.space).items()}
+        return greatest_of(x, {name: c.price(price) for name, (c, price) in charges.items() if not c.stays})

@@ -180,17 +180,17 @@ class Mahalanobis(AbstractMahalanobis, AbstractNorm):
         """Return the square, after adding the products of coupled columns."""
         levels = paid(x, self._level_prices(x.space))
         return sum(self._products(x, "square", unit)) + sum(
-            x.coordinate(name).price(price.scaled(unit**-2)) for name, price in levels
+            x.charge(name).price(price.scaled(unit**-2)) for name, price in levels
         )
 
     def lengths(self, x: Factual, unit: float) -> list[Any]:
         """Return the products, and the weights of the changed columns of levels."""
         levels = paid(x, self._level_prices(x.space))
         return self._products(x, "length", unit) + [
-            x.coordinate(name).price(price.rooted().scaled(1.0 / unit)) for name, price in levels
+            x.charge(name).price(price.rooted().scaled(1.0 / unit)) for name, price in levels
         ]
 
     def _products(self, x: Factual, kind: Kind, unit: float) -> list[Any]:
         metric = self.metric(x.space)
-        moving = tuple(name for name in metric.names if not x.coordinate(name).stays)
+        moving = tuple(name for name in metric.names if not x.charge(name).stays)
         return rows_of(x, moving, root_of(metric.among(moving)) / unit, kind)

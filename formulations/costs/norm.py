@@ -138,9 +138,9 @@ class L2(AbstractNorm):
     def _parts(self, x: Factual, kind: Kind, unit: float) -> list[Any]:
         prices = slopes_of("L2", kind, self.scale, x.space)
         return [
-            x.coordinate(name).price(Price(kind, price.down / unit, price.up / unit))
+            x.charge(name).price(Price(kind, price.down / unit, price.up / unit))
             for name, (price,) in prices.items()
-            if max(price.down, price.up) > 0.0 and not x.coordinate(name).stays
+            if max(price.down, price.up) > 0.0 and not x.charge(name).stays
         ]
 
 

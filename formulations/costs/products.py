@@ -21,7 +21,7 @@ __all__ = ["paid", "rows_of"]
 def paid(x: Factual, prices: Mapping[str, tuple[Price, ...]]) -> list[tuple[str, Price]]:
     """Return the prices of columns that may move."""
     pairs = [(name, price) for name, listed in prices.items() for price in listed]
-    return [(name, price) for name, price in pairs if max(price.down, price.up) > 0 and not x.coordinate(name).stays]
+    return [(name, price) for name, price in pairs if max(price.down, price.up) > 0 and not x.charge(name).stays]
 
 
 def rows_of(x: Factual, names: tuple[str, ...], root: Floats, kind: Kind) -> list[Any]:
@@ -31,7 +31,7 @@ def rows_of(x: Factual, names: tuple[str, ...], root: Floats, kind: Kind) -> lis
         slopes = {name: slope for name, slope in zip(names, row, strict=True) if slope != 0.0}
         if len(slopes) == 1:
             ((name, slope),) = slopes.items()
-            found.append(x.coordinate(name).price(Price(kind, abs(slope), abs(slope))))
+            found.append(x.charge(name).price(Price(kind, abs(slope), abs(slope))))
         elif slopes:
             found.append(_product(x, slopes, kind))
     return found
@@ -42,10 +42,7 @@ def _product(x: Factual, slopes: Mapping[str, float], kind: Kind) -> Any:
     if x.component("product") is None:
         x.product = pyo.Var(pyo.Any, dense=False)
     number, key = len(x.product), "+".join(slopes)
-    form = total(
-        (x.numeric(name).raw() + LinearForm(0.0, ((-1.0, x.factual[name]),))).scaled(slope)
-        for name, slope in slopes.items()
-    )
+    form = total(x.charge(name).move().scaled(slope) for name, slope in slopes.items())
     if kind == "linear":
         parts = [x.product[key, number, side] for side in ("above", "below")]
         for part, sign in zip(parts, (1.0, -1.0), strict=True):

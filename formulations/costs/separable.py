@@ -27,10 +27,10 @@ class AbstractSeparable(AbstractCost):
     def build(self, x: Factual) -> Any:
         """Return the sum over the columns that may move."""
         costs = [
-            x.coordinate(name).price(price)
+            x.charge(name).price(price)
             for name, prices in self.prices(x.space).items()
             for price in prices
-            if max(price.down, price.up) > 0.0 and not x.coordinate(name).stays
+            if max(price.down, price.up) > 0.0 and not x.charge(name).stays
         ]
         return sum(costs) if costs else 0.0
 

@@ -44,6 +44,10 @@ class Interval:
         """Whether one value is left."""
         return self.lower == self.upper
 
+    def holds(self, value: float) -> bool:
+        """Whether a value is a member."""
+        return self.lower <= value <= self.upper and (self.step is None or self.floor(value) == value)
+
     def floor(self, value: float) -> float:
         """Return the greatest member at most ``value``, or minus infinity."""
         value = min(value, self.upper)
@@ -107,6 +111,10 @@ class Levels:
     def is_point(self) -> bool:
         """Whether one level is left."""
         return len(self.ranks) == 1
+
+    def holds(self, value: float) -> bool:
+        """Whether a rank may be reached."""
+        return value in self.ranks
 
 
 Reach = Mapping[str, Interval | Levels]

@@ -97,13 +97,14 @@ def test_a_level_that_xgboost_never_saw_is_no_fault_of_the_row() -> None:
     assert result[0].values["town"] != "Q"
 
 
-def test_an_infeasible_row_names_the_rules_that_could_be_given_up() -> None:
+def test_an_infeasible_row_names_the_rules_in_conflict() -> None:
     stump = {"feature": 0, "threshold": 4.5, "left": {"value": -1.0}, "right": {"value": 1.0}}
     space = ceopt.FeatureSpace([ceopt.Feature("a", **NUMBER)])
     model = TreeEnsemble([stump], labels=("no", "yes"))
     result = ceopt.explain(model, {"a": 1}, space, target="yes", constraints=[ceopt.MaxChanges(0, name="none")])
     assert result.status == "infeasible"
-    assert "The rules are none; without one of them" in result.reason
+    assert result.conflict == (("none", "at most 0 features may change", 1.0),)
+    assert result.reason.endswith("In conflict: none (at most 0 features may change; 1 wider would do).")
     assert "widens" not in result.reason
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ceopt import L1, AtLeast, CeoptError, Linear, MaxChanges, OtherThan, Probability
+from ceopt import L1, Apart, AtLeast, CeoptError, Linear, MaxChanges, OtherThan, Probability, solvers
 from ceopt.settings import Settings
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, MissingLibraryError, UnknownNameError
 from ceopt.solvers.registry import SOLVERS
@@ -26,6 +26,14 @@ def test_defaults_pass_and_are_plain_in_the_options(space):
         "relative_gap": 1e-6, "margin": None, "diversity": "pool", "formulation": "auto", "threads": 1,
         "random_state": 0, "solver_options": {},
     }  # fmt: skip
+
+
+def test_diversities_are_plain_in_the_options(space):
+    words = {word: check(space, diversity=word).options()["diversity"] for word in ("pool", "support", "incumbents")}
+
+    assert words == {word: word for word in words}
+    apart = check(space, diversity=Apart(1, cost=L1(scale="std"))).options()["diversity"]
+    assert apart == "Apart(1.0, cost=L1(scale='std'))"
 
 
 def test_rules_and_costs_are_read(space):
@@ -64,7 +72,13 @@ def test_rules_and_costs_are_read(space):
         ({"threads": 0}, InvalidValueError, "threads is 0"),
         ({"random_state": -1}, InvalidValueError, "random_state is -1"),
         ({"random_state": None}, InvalidTypeError, "random_state is None"),
-        ({"diversity": "clusters"}, UnknownNameError, "'clusters'.*pool, support"),
+        ({"diversity": "cluster"}, UnknownNameError, "Did you mean 'clusters'.*pool, support, clusters, incumbents"),
+        ({"diversity": 3}, InvalidTypeError, "diversity is 3.*ceopt.Apart"),
+        ({"diversity": None}, InvalidTypeError, "diversity is None"),
+        ({"diversity": Apart}, InvalidTypeError, "diversity is <class"),
+        ({"diversity": solvers.Apart([], 1.0)}, InvalidTypeError, r"diversity is Apart\(variables.*ceopt.Apart"),
+        ({"diversity": "clusters"}, InvalidValueError, "exactly one rule Hull.*there is none.*Hull\\(clusters=3"),
+        ({"diversity": Apart(1.0, cost=L1(scale={"incom": 1.0}))}, UnknownNameError, "Did you mean 'income'"),
         ({"formulation": "leaves"}, UnknownNameError, "'leaves'.*Did you mean 'leaf'"),
         ({"solver_options": ["a"]}, InvalidTypeError, r"\['a'\]"),
     ],

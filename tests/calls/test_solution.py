@@ -94,7 +94,7 @@ def test_to_frame_without_answers_is_empty_and_still_typed():
 
 
 def test_changes_lists_only_what_moves_from_and_to():
-    changes = solved().changes()
+    changes = solved(counterfactuals=(answer(), answer(rank=2))).changes()
 
     assert changes.index.names == ["rank", "column"]
     assert changes.index.tolist() == [(1, "income"), (1, "loans"), (2, "income"), (2, "loans")]
@@ -121,13 +121,50 @@ def test_status_is_its_text_and_others_are_refused():
 
 
 def test_text_shows_who_what_and_how_much():
-    text = repr(solved())
+    text = repr(solved(counterfactuals=(answer(), answer(rank=2))))
 
     assert text.splitlines()[0] == "7: optimal, 2 answers, target good"
     assert text.splitlines()[3].split() == ["1", "income", "26,800", "29,741.5", "0.3", "0"]
     assert (
         repr(solved(counterfactuals=(), status="infeasible", reason="Proved.")) == "7: infeasible, target good. Proved."
     )
+
+
+def causal(actions: dict[str, object], **changes: Any) -> SolutionSet:
+    return solved(counterfactuals=(answer(actions=pd.Series(actions, dtype=object)),), **changes)
+
+
+def test_changes_say_what_is_done_and_what_follows():
+    changes = causal({"income": 29_741.445003}).changes()
+
+    assert list(changes.columns) == ["from", "to", "why"]
+    assert changes.loc[1]["why"].to_dict() == {"income": "action", "loans": "consequence"}
+
+
+def test_a_column_held_where_it_is_is_an_action():
+    changes = causal({"age": 38, "income": 29_741.445003}).changes()
+
+    assert changes.loc[1].loc["age"].to_dict() == {"from": 38, "to": 38, "why": "action"}
+    assert changes.loc[1].index.tolist() == ["income", "age", "loans"]
+
+
+@pytest.mark.parametrize(
+    ("actions", "income", "loans"),
+    [
+        ({"income": 29_741.445003}, "action", "consequence"),  # set
+        ({"income": 29_741.445003 - 26_800.0}, "action", "consequence"),  # shifted, and nothing follows
+        ({"income": 2_000.0, "loans": -1.5}, "action by +2,000", "action by -1.5"),  # shifted, and the rest follows
+    ],
+)
+def test_the_table_says_by_how_much_where_a_part_follows(actions, income, loans):
+    result = causal(actions)
+    lines = repr(result).splitlines()
+
+    assert lines[1].split() == ["rank", "column", "from", "to", "why", "cost", "gap"]
+    assert lines[3].split() == ["1", "income", "26,800", "29,741.5", *income.split(), "0.3", "0"]
+    assert lines[4].split() == ["loans", "2", "1", *loans.split()]
+    assert f"<td>{loans}</td>" in result._repr_html_()
+    assert "why" not in repr(solved(counterfactuals=(answer(),)))
 
 
 def test_html_escapes_what_people_typed():

@@ -104,7 +104,7 @@ def test_rules_of_the_user_are_checked_by_name(model, space, person):
 
     assert report.to_frame()["broken"][0] == (
         "few: at most 1 features may change",
-        "Linear_2: 1 income <= 3.5",
+        "Linear_2: income <= 3.5",
     )
 
 

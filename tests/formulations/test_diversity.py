@@ -14,23 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import Problem, optimum, program, same
 
-from ceopt.formulations.constraints.diversity import Diversity, exclude
+from ceopt.formulations.constraints.diversities import DIVERSITIES
+from ceopt.formulations.recourse import RecourseProgram
 from ceopt.formulations.space import Feature
 
 N = 5
 
 
 def successive(
-    problem: Problem, how: Diversity, formulation: str = "auto", *, order: Any = ("embed", "rules", "cost")
+    problem: Problem, how: str, formulation: str = "auto", *, order: Any = ("embed", "rules", "cost")
 ) -> list[Any]:
     """Return up to N (cost, point), excluding each before the next."""
     model, found = program(problem, formulation, order=order), []
+    recourse = RecourseProgram(model, model.x, model.predictor, problem.margin)
     while len(found) < N:
         cost, point = optimum(model, problem)
         if cost is None or point is None:
             break
         found.append((cost, point))
-        exclude(model, model.x, dict(zip(problem.space.names, point.tolist(), strict=True)), how, (model.predictor,))
+        DIVERSITIES[how]().exclude(recourse, dict(zip(problem.space.names, point.tolist(), strict=True)))
     return found
 
 
@@ -98,7 +100,7 @@ LATTICE = ("integer", "even", "ordinal", "categorical", "binary", "flag")
 
 @settings(max_examples=50)
 @given(problem=problems.affine_problems(LATTICE), how=st.sampled_from(["support", "pool"]))
-def test_lattices(problem: Problem, how: Diversity) -> None:
+def test_lattices(problem: Problem, how: str) -> None:
     """Without cuts a number differs as (un)changed, levels differ as levels (pool) or as (un)changed (support)."""
     if how == "support":
         key = support(problem)

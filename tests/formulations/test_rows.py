@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pyomo.environ as pyo
@@ -10,11 +11,17 @@ from rowtext import rows, text, variables
 
 from ceopt.formulations import Factual, Reaches, embed, impose
 from ceopt.formulations.constraints import Linear, MaxChanges
-from ceopt.formulations.constraints.diversity import exclude
+from ceopt.formulations.constraints.apart import Apart
+from ceopt.formulations.constraints.diversity import AbstractDiversity, OtherDecisions, OtherSupport
+from ceopt.formulations.constraints.other_cluster import OtherCluster
 from ceopt.formulations.costs import L0, L1, L2, Changes, Linf
+from ceopt.formulations.linear import LinearForm
 from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.formulations.recourse import RecourseProgram
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
+from ceopt.solvers import model_summary
+from ceopt.solvers.manifest import feature_of
 
 AGE = Feature("age", kind="integer", lower=18, upper=90)
 JOB = Feature("job", kind="categorical", levels=(10, 30, 20), weight=4.0)
@@ -187,7 +194,7 @@ def test_steps_from_the_factual() -> None:
     m = at([Feature("a", kind="continuous", lower=0, upper=2, step=0.25)], a=0.6)
     assert text(m.x.raw["a"]) == "+1 x[a]"
     assert rows(m) == ["-0.25 steps[a] +1 x[a] = 0.6"]
-    assert variables(m) == {"x[a]": "Reals [0.1, 1.85]", "steps[a]": "Integers [-inf, inf]"}
+    assert variables(m) == {"x[a]": "Reals [0.1, 1.85]", "steps[a]": "Integers [-2, 5]"}
 
 
 # ---- trees ----------------------------------------------------------------------------------------------------------
@@ -491,10 +498,15 @@ def test_linear(sense: Any, row: str) -> None:
 
 
 # ---- no-goods -------------------------------------------------------------------------------------------------------
+def exclude(m: Any, how: AbstractDiversity, point: dict[str, float], *rules: Any) -> None:
+    embedded: Any = m.component("p") or SimpleNamespace(differs=LinearForm)
+    how.exclude(RecourseProgram(m, m.x, embedded, 0.0, rules), point)
+
+
 def test_a_no_good_over_cells_and_levels() -> None:
     m = at([AGE, JOB, SIZE, HOME], age=35, job=30, size="M", home="own")
     m.p = embed(TreeEnsemble([BY_AGE], n_inputs=4), m.x)
-    exclude(m, m.x, {"age": 45, "job": 0, "size": 2, "home": 1}, "pool")
+    exclude(m, OtherDecisions(), {"age": 45, "job": 0, "size": 2, "home": 1})
     assert rows(m, "differs") == [  # 1 - (cut37 - cut50) + 1 - job10 + 1 - L + 1 - own >= 1
         "-1 at_least[size,L] -1 cut[age,'37'] +1 cut[age,'50'] -1 level[home,own] -1 level[job,10] >= -3"
     ]
@@ -503,7 +515,7 @@ def test_a_no_good_over_cells_and_levels() -> None:
 def test_a_no_good_over_changes() -> None:
     m = at([AGE, JOB, SIZE, HOME], age=35, job=30, size="M", home="own")
     m.p = embed(TreeEnsemble([BY_AGE], n_inputs=4), m.x)
-    exclude(m, m.x, {"age": 45, "job": 0, "size": 1, "home": 1}, "support")
+    exclude(m, OtherSupport(), {"age": 45, "job": 0, "size": 1, "home": 1})
     assert rows(m, "differs") == [  # 1 - cut37 + job30 + (1 - M + L) + 1 - own >= 1
         "+1 at_least[size,L] -1 at_least[size,M] -1 cut[age,'37'] -1 level[home,own] +1 level[job,30] >= -2"
     ]
@@ -512,9 +524,9 @@ def test_a_no_good_over_changes() -> None:
 def test_a_no_good_over_a_coordinate_makes_its_move_exact() -> None:
     m = at([WAGE], wage=4.0)
     assert m.x.raw["wage"] is not None
-    exclude(m, m.x, {"wage": 5.0}, "pool")
+    exclude(m, OtherDecisions(), {"wage": 5.0})
     assert rows(m, "differs") == ["-1 moved[wage] >= 0"]
-    exclude(m, m.x, {"wage": 4.0}, "support")
+    exclude(m, OtherSupport(), {"wage": 4.0})
     assert rows(m, "differs") == ["+1 surely[wage,down] +1 surely[wage,up] >= 1", "-1 moved[wage] >= 0"]
     assert rows(m.x, "least") == [
         "+1 down[wage] -0.009 surely[wage,down] >= 0",
@@ -525,15 +537,114 @@ def test_a_no_good_over_a_coordinate_makes_its_move_exact() -> None:
 def test_a_no_good_over_another_forms_binaries() -> None:
     m = aged(35, "misic")
     m.p.place({"age": 45.0})
-    exclude(m, m.x, {"age": 45.0}, "pool", (m.p,))
+    exclude(m, OtherDecisions(), {"age": 45.0})
     assert rows(m, "differs") == ["+1 q[age,'37.0'] -1 q[age,'50.0'] >= 0"]
     m = aged(35, "leaf")
     m.p.place({"age": 45.0})
-    exclude(m, m.x, {"age": 45.0}, "pool", (m.p,))
+    exclude(m, OtherDecisions(), {"age": 45.0})
     assert rows(m, "differs") == ["-1 leaf[0,3] >= 0"]
 
 
 def test_nothing_else_to_differ_in_is_infeasible() -> None:
     m = at([Feature("c", kind="integer", mutable=False)], c=2)
-    exclude(m, m.x, {"c": 2}, "pool")
+    exclude(m, OtherDecisions(), {"c": 2})
     assert rows(m) == ["+1 impossible >= 1"]
+
+
+def test_a_distance_by_sums() -> None:
+    """From the earlier answer (job 10, size M, own, wage 3, up 1): wage has room for 3 down and 6 up."""
+    up = Feature("up", kind="continuous", lower=0, upper=9, direction="increasing")
+    m = at([JOB, SIZE, HOME, WAGE, up], job=30, size="S", home="rent", wage=4.0, up=1.0)
+    exclude(m, Apart(2.0, cost=L1(scale="none")), {"job": 0, "size": 1, "home": 1, "wage": 3.0, "up": 1.0})
+    # In units of 2: size (1 - M + 5 L) / 2, wage 3 up and 2 down, and "up" can but rise.
+    assert " ".join(rows(m.apart[1], "distance")) == (
+        "+1.25 at_least[size,L] -0.25 at_least[size,M] +0.6666666667 down[wage] -0.5 level[home,own] "
+        "+2 level[job,20] +2 level[job,30] +1 up[wage] +1 way[up] >= 0.249999999"
+    )
+    assert rows(m.apart[1], "move", "most") == [
+        "+1 down[wage] +4.5 rises[wage] <= 4.5",
+        "+1 down[wage] -1 up[wage] +1.5 x[wage] = 4.5",
+        "-2 way[up] +1 x[up] = 1",
+        "-9 rises[wage] +1 up[wage] <= 0",
+    ]
+    assert variables(m.apart[1]) == {
+        "up[wage]": "NonNegativeReals [0, inf]", "down[wage]": "NonNegativeReals [0, inf]",
+        "rises[wage]": "Binary [0, 1]", "way[up]": "Reals [-inf, inf]",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("wage", "parts"), [(1.0, [0.0, 3.0, 0.0]), (5.0, [3.0, 0.0, 1.0]), (3.0, [0.0, 0.0, 0.0])])
+def test_a_start_has_the_parts_of_its_move(wage: float, parts: list[float]) -> None:
+    m = at([WAGE], wage=4.0)
+    exclude(m, Apart(2.0, cost=L1(scale="none")), {"wage": 3.0})
+    m.x.place({"wage": wage})
+    assert [m.apart[1].component(name)["wage"].value for name in ("up", "down", "rises")] == parts
+
+
+@pytest.mark.parametrize(("direction", "sign", "way"), [("increasing", "+1", 2.0), ("decreasing", "-1", -1.5)])
+def test_one_way_needs_no_binary_and_no_far_bound(direction: Any, sign: str, way: float) -> None:
+    m = at([Feature("wage", kind="continuous", direction=direction)], wage=4.0)
+    exclude(m, Apart(1.0, cost=L1(scale="none")), {"wage": 4.0})
+    assert rows(m.apart[1], "move") == ["-1 way[wage] +1 x[wage] = 4"]
+    assert rows(m.apart[1], "distance") == [f"{sign} way[wage] >= 0.999999999"]
+    m.x.place({"wage": 4.0 + way})
+    assert m.apart[1].way["wage"].value == way
+
+
+def test_a_distance_has_no_small_coefficient() -> None:
+    """Where a column counts little, its parts count much in its row; where next to nothing, it is left out."""
+    m = at([WAGE], wage=4.0)
+    exclude(m, Apart(2.0, cost=L1(scale={"wage": 100.0})), {"wage": 3.0})
+    assert rows(m.apart[1], "move") == ["+66.66666667 down[wage] -66.66666667 up[wage] +1 x[wage] = 3"]
+    m = at([WAGE, HOME], wage=4.0, home="own")
+    exclude(m, Apart(2.0, cost=L1(scale={"wage": 1e8})), {"wage": 3.0, "home": 0})
+    assert rows(m.apart[1]) == ["+0.5 level[home,own] >= 0.999999999"]
+
+
+def test_a_distance_by_counts_is_read_off_cuts() -> None:
+    """Age leaves 40 by a step, wage 9 by a thousandth of its range; each counts its weight for that way."""
+    m = at([AGE, JOB, SIZE, WAGE], age=35, job=30, size="M", wage=4.0)
+    exclude(m, Apart(3.0, cost="l0"), {"age": 40.0, "job": 0, "size": 0, "wage": 9.0})
+    assert " ".join(rows(m.apart[1])) == (
+        "+1.666666667 at_least[size,M] -0.3333333333 cut[age,'39'] +0.3333333333 cut[age,'40'] "
+        "-0.6666666667 cut[wage,'8.991'] +1.333333333 level[job,20] +1.333333333 level[job,30] >= -9.999999717e-10"
+    )
+    assert not m.x.x
+
+
+def test_a_distance_by_the_greatest_move_is_read_off_cuts() -> None:
+    """Age goes to 37 or 43, wage to 9 - 2.5 / 2, size one up, which costs 5 / 2; job costs 4."""
+    m = at([AGE, JOB, SIZE, WAGE], age=35, job=30, size="M", wage=4.0)
+    exclude(m, Apart(2.5, cost=Linf(scale="none")), {"age": 40.0, "job": 0, "size": 0, "wage": 9.0})
+    assert " ".join(rows(m.apart[1])) == (
+        "+1 at_least[size,M] -1 cut[age,'37'] +1 cut[age,'42'] -1 cut[wage,'7.75'] +1 level[job,20] "
+        "+1 level[job,30] >= -1"
+    )
+    assert m.x.numeric("age").cells.keys == [(37.0, 38.0), (42.0, 43.0)]
+
+
+def test_nothing_as_far_is_infeasible() -> None:
+    m = at([WAGE], wage=4.0)
+    exclude(m, Apart(100.0, cost=Linf(scale="none")), {"wage": 3.0})
+    assert rows(m) == ["+1 impossible >= 1"]
+
+
+def test_each_earlier_answer_has_its_own_block() -> None:
+    m = at([WAGE], wage=4.0)
+    for wage in (3.0, 5.0):
+        exclude(m, Apart(2.0, cost=L1(scale="none")), {"wage": wage})
+    assert rows(m.apart[2], "move") == ["+1 down[wage] -1 up[wage] +1.5 x[wage] = 7.5"]
+    assert list(m.apart) == [1, 2]
+    summary = model_summary(m)
+    assert summary["title"].tolist().count("distance from an earlier answer") == 2
+    assert feature_of(m.apart[1].up["wage"]) == feature_of(m.apart[1].most["wage", "up"]) == "wage"
+
+
+def test_another_cluster() -> None:
+    m = at([WAGE], wage=4.0)
+    m.hull = pyo.Block()
+    m.hull.in_cluster = pyo.Var(["few", "many"], domain=pyo.Binary)
+    hull = SimpleNamespace(clusters=2)
+    for label in ("few", "many"):
+        exclude(m, OtherCluster(label), {"wage": 3.0}, (MaxChanges(1), None), (hull, m.hull))
+    assert rows(m) == ["+1 in_cluster[few] = 0", "+1 in_cluster[many] = 0"]

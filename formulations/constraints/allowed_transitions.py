@@ -1,0 +1,138 @@
+"""From which level a column may go to which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from ceopt.formulations.constraints.condition import listed
+from ceopt.formulations.constraints.rule import AbstractRule
+from ceopt.formulations.linear import Rows
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.manifest import Manifest
+
+if TYPE_CHECKING:
+    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["AllowedTransitions"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AllowedTransitions(AbstractRule):
+    r"""A column of levels stays where it is, or goes to a level that is listed for the factual's.
+
+    .. math:: \sum_{c \notin T(c^0) \cup \{c^0\}} u_c = 0
+
+    ====== ========================= ===================================================
+    symbol component                 meaning
+    ====== ========================= ===================================================
+    c^0    ``x.point``               the factual's level
+    T      ``transitions``           level -> levels that it may become
+    u      ``x.level, x.at_least``   1 where the column takes level c
+    ====== ========================= ===================================================
+
+    One row. Exact. A level that is no key, or has an empty list, may only stay.
+
+    Parameters
+    ----------
+    column
+        A categorical, ordinal or binary column.
+    transitions
+        Level -> levels.
+    name
+        Name in exports and reports.
+
+    Raises
+    ------
+    UnknownNameError
+        A column that does not exist.
+    InvalidTypeError
+        A column of numbers; no mapping, or no list.
+    InvalidValueError
+        No transition, or one from or to a level that the column does not have.
+
+    References
+    ----------
+    Maragno, Roeber & Birbil (2022), (6): actionability.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from ceopt.formulations import Factual, impose
+    >>> from ceopt.formulations.constraints import AllowedTransitions
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("home", kind="categorical", levels=("rent", "own", "free", "none"))])
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = Factual(space, {"home": "rent"})
+    >>> m.move = impose(AllowedTransitions("home", {"rent": ["own"], "none": ["rent", "free"]}), m.x)
+    >>> print(m.move.barred["home"].expr)
+    x.level[home,free] + x.level[home,none]  ==  0.0
+    """
+
+    column: str
+    transitions: Mapping[Any, Any]
+    name: str | None = None
+    manifest: ClassVar[Manifest] = Manifest(
+        title="transitions between levels",
+        formula="sum of the levels not listed for the factual's = 0",
+        reference="Maragno, Roeber & Birbil 2022, (6)",
+        rule="AllowedTransitions",
+        features={"barred": 0},
+    )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.transitions, Mapping):
+            raise InvalidTypeError(
+                "AllowedTransitions", "a mapping from levels to levels", f"transitions is {self.transitions!r}",
+                'Write {"rent": ["own"]}.',
+            )  # fmt: skip
+        if not self.transitions:
+            raise InvalidValueError(
+                "AllowedTransitions", "a transition", "transitions is empty",
+                "Name one, or make the column immutable: space.update(name, mutable=False).",
+            )  # fmt: skip
+        given = {level: listed("AllowedTransitions", f"level {level!r}", to) for level, to in self.transitions.items()}
+        object.__setattr__(self, "transitions", given)
+
+    def check(self, space: FeatureSpace) -> None:
+        """Refuse an unknown column or level, and a column of numbers."""
+        if self.column not in space:
+            raise UnknownNameError.among("AllowedTransitions", "column", self.column, space.names)
+        feature = space[self.column]
+        if not feature.is_finite:
+            raise InvalidTypeError(
+                "AllowedTransitions", "a column with levels", f"column {self.column!r} is {feature.kind}",
+                "Use AllowedValues, a direction or bounds.",
+            )  # fmt: skip
+        for level, to in self.transitions.items():
+            for each in (level, *to):
+                feature.rank(each)
+
+    def build(self, block: Any, x: Factual) -> None:
+        """Add the row ``barred``."""
+        at = x.coordinate(self.column)
+        rank = {
+            level: at.feature.rank(level) for levels in self.transitions.items() for level in (levels[0], *levels[1])
+        }
+        reached = {rank[c] for level, to in self.transitions.items() if rank[level] == at.x0 for c in to}
+        barred = set(range(len(at.feature.levels))) - reached - {int(at.x0)}
+        Rows(block, "barred").add(self.column, at.indicator(barred), lower=0.0, upper=0.0)
+
+    def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
+        """Return 1 where the column takes a level that is not listed."""
+        assert factual is not None  # noqa: S101 - needs_factual
+        levels = space[self.column].levels
+        before, after = levels[int(factual[self.column])], levels[int(point[self.column])]
+        return 0.0 if before == after or after in self.transitions.get(before, ()) else 1.0
+
+    def sentence(self) -> str:
+        """Return the rule in words."""
+        ways = (f"{level!r} to {' or '.join(map(repr, to))}" for level, to in self.transitions.items() if to)
+        return (
+            f"{self.column} stays, or goes from {', '.join(ways)}"
+            if any(self.transitions.values())
+            else (f"{self.column} stays")
+        )

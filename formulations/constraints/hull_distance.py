@@ -1,0 +1,159 @@
+"""How far a point is from a hull: the check of the rule, by linear programs and least squares of scipy."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog, nnls
+
+__all__ = ["Norm", "hull_distance", "least_sum"]
+
+Floats = NDArray[np.float64]
+Norm: TypeAlias = Literal["l1", "l2", "linf"]
+
+_ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
+#: A distance is found once the bound on it is this near, relative beyond 1.
+_EXACT = 1e-9
+#: Rounds after which the best distance found is returned as it is; a dozen is much.
+_MOST = 200
+
+
+def hull_distance(
+    points: Floats, x: Floats, norm: Norm, *, enough: float = 0.0, beyond: float = np.inf
+) -> tuple[float, Floats]:
+    r"""Return the distance of a point to a hull, and the way there: x + s is in the hull and has that norm.
+
+    .. math::
+        \min_{\lambda \ge 0,\, 1^\top\lambda = 1} \Big\lVert \sum_i \lambda_i (p_i - x) \Big\rVert_p
+        \;=\; \max_{\lVert z \rVert_q \le 1} \min_i z^\top (p_i - x).
+
+    The left side is solved over a few points, those nearest to x; its multipliers z bound the distance from below by
+    the right side, and the points at which that is least join the few. It ends where both sides agree, so the result is
+    the distance to all points, at the price of a few small programs.
+
+    Parameters
+    ----------
+    points
+        (n, D).
+    x
+        (D,).
+    norm
+        "l1", "l2" or "linf".
+    enough
+        A distance that need not be improved on: the first one found that is at most this is returned.
+    beyond
+        A distance that is of no interest: once it is known to be at least this, what is found by then is returned.
+    """
+    moves, order = points - x, _ORDER[norm]
+    away = np.linalg.norm(moves, order, axis=1)
+    best, slack = float(away.min()), moves[away.argmin()]
+    step = moves.shape[1] + 1
+    few = np.argsort(away, kind="stable")[: 2 * step]
+    for _ in range(_MOST):
+        if best <= enough:
+            break
+        found, multipliers = _NEAREST[norm](moves[few])
+        length = float(np.linalg.norm(found, order))
+        if length < best:
+            best, slack = length, found
+        if best <= enough or best <= 1e-12:
+            break
+        along = moves @ multipliers
+        if best - along.min() <= _EXACT * max(1.0, best) or along.min() >= beyond:
+            break
+        joining = np.setdiff1d(np.argsort(along, kind="stable")[:step], few)
+        if not joining.size:
+            break
+        few = np.concatenate([few, joining])
+    return best, slack
+
+
+def _by_sum(moves: Floats) -> tuple[Floats, Floats]:
+    """Return s of least l1 norm in a hull, and multipliers."""
+    k, d = moves.shape
+    equations = np.block([[moves.T, -np.eye(d), np.eye(d)], [np.ones((1, k)), np.zeros((1, 2 * d))]])
+    result = _solved(np.repeat([0.0, 1.0], [k, 2 * d]), A_eq=equations, b_eq=np.repeat([0.0, 1.0], [d, 1]))
+    return _weights(result.x[:k]) @ moves, -result.eqlin.marginals[:d]
+
+
+def _by_greatest(moves: Floats) -> tuple[Floats, Floats]:
+    """Return s of least greatest entry in a hull, and multipliers."""
+    k, d = moves.shape
+    sides = np.block([[moves.T, -np.ones((d, 1))], [-moves.T, -np.ones((d, 1))]])
+    total = np.repeat([[1.0, 0.0]], [k, 1], axis=1)
+    result = _solved(np.repeat([0.0, 1.0], [k, 1]), A_ub=sides, b_ub=np.zeros(2 * d), A_eq=total, b_eq=[1.0])
+    above, below = result.ineqlin.marginals[:d], result.ineqlin.marginals[d:]
+    return _weights(result.x[:k]) @ moves, below - above
+
+
+def _by_squares(moves: Floats) -> tuple[Floats, Floats]:
+    r"""Return the shortest s in a hull, and its direction.
+
+    For weights :math:`l = t \lambda` with :math:`1^\top \lambda = 1`, the least of :math:`\lVert A l \rVert^2 +
+    (1^\top l - 1)^2` over t is :math:`r / (1 + r)` with :math:`r = \lVert A \lambda \rVert^2`: what is best for one is
+    best for the other.
+    """
+    size = max(float(np.abs(moves).max()), 1e-300)
+    k, d = moves.shape
+    weights, _ = nnls(np.vstack([moves.T / size, np.ones((1, k))]), np.repeat([0.0, 1.0], [d, 1]))
+    found = _weights(weights) @ moves
+    return found, found / max(float(np.linalg.norm(found)), 1e-300)
+
+
+_NEAREST = {"l1": _by_sum, "l2": _by_squares, "linf": _by_greatest}
+
+
+def least_sum(points: Floats, x: Floats, norm: Norm, limit: float | None) -> float:
+    """Return the least l1 norm of an s with x + s in a hull and the norm of s at most a limit (None: any s).
+
+    It is infinite where the hull is farther than the limit, up to a solver's tolerance.
+    """
+    least, slack = hull_distance(points, x, "l1")
+    if limit is None or np.linalg.norm(slack, _ORDER[norm]) <= limit * (1.0 + 1e-9):
+        return least
+    nearest, inner = hull_distance(points, x, norm)
+    if nearest >= limit:
+        return float(np.abs(inner).sum()) if nearest <= limit + 1e-6 * max(1.0, limit) else np.inf
+    moves = points - x
+    n, d = moves.shape
+    equations = np.block([[moves.T, -np.eye(d), np.eye(d)], [np.ones((1, n)), np.zeros((1, 2 * d))]])
+    given = {"A_eq": equations, "b_eq": np.repeat([0.0, 1.0], [d, 1])}
+    charge = np.repeat([0.0, 1.0], [n, 2 * d])
+    if norm != "l2":
+        return float(_solved(charge, **given, bounds=[(0.0, None)] * n + [(0.0, limit)] * (2 * d)).fun)
+    # Outside the ball: cut it off where the way inwards leaves the ball, until the point there is as good.
+    normals: list[Floats] = []
+    high = float(np.abs(inner).sum())
+    for _ in range(_MOST):
+        outside = slack
+        share = _into_ball(outside, inner, limit)
+        entered = inner + share * (outside - inner)
+        high = min(high, float(np.abs(entered).sum()))
+        normals.append(entered / np.linalg.norm(entered))
+        rows = np.array([[*np.zeros(n), *normal, *-normal] for normal in normals])
+        result = _solved(charge, **given, A_ub=rows, b_ub=np.full(len(rows), limit))
+        slack = result.x[n : n + d] - result.x[n + d :]
+        if np.linalg.norm(slack) <= limit * (1.0 + 1e-9) or high - result.fun <= _EXACT * max(1.0, high):
+            return float(result.fun)
+    return high
+
+
+def _into_ball(outside: Floats, inside: Floats, radius: float) -> float:
+    """Return the share of the way from inside a ball to outside at which it is left."""
+    way = outside - inside
+    a, b, c = way @ way, 2.0 * inside @ way, inside @ inside - radius * radius
+    return float((-b + np.sqrt(b * b - 4.0 * a * c)) / (2.0 * a))
+
+
+def _weights(found: Floats) -> Floats:
+    """Return weights as they should be: none negative, 1 in all."""
+    positive = np.maximum(found, 0.0)
+    return np.asarray(positive / positive.sum())
+
+
+def _solved(objective: Floats, **program: Any) -> Any:
+    result = linprog(objective, **program, method="highs")
+    assert result.status == 0, result.message  # noqa: S101 - feasible and bounded by how it is stated
+    return result

@@ -1,0 +1,154 @@
+"""Where one condition holds, another must."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from ceopt.formulations.constraints.condition import Condition, meets_some
+from ceopt.formulations.constraints.rule import AbstractRule
+from ceopt.formulations.linear import LinearForm, Rows
+from ceopt.solvers.errors import InvalidValueError
+from ceopt.solvers.manifest import Manifest
+
+if TYPE_CHECKING:
+    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["IfThen"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IfThen(AbstractRule):
+    r"""If one condition holds of the answer, so does another.
+
+    .. math:: a \le b, \qquad a = [\text{condition}], \; b = [\text{conclusion}]
+
+    ====== ========================= =================================================================
+    symbol component                 meaning
+    ====== ========================= =================================================================
+    a, b   ``x.cut``, ``x.level``,   1 where the condition holds: a sum of the binaries of levels, or
+           ``x.at_least``            of the cuts between a number and its neighbour in reach
+    a, b   ``x.moved``, ``x.surely`` of "changed" on a number: 1 permits, or forces, a move
+    ====== ========================= =================================================================
+
+    One row. A comparison of a number adds at most two cuts per value, and where the number has a coordinate its two
+    link rows. Exact, with one exception: that a continuous column without a step has changed is known once it moved by
+    a thousandth of its range, or across a cut. A conclusion "changed" asks for that much; a condition "not changed"
+    holds of anything less.
+
+    Parameters
+    ----------
+    condition, conclusion
+        (column, op, value) each, in raw units and levels: op is "==", "!=", "<=", ">=" (of levels by rank), "in" (value
+        is a list), or "changed" (value is True, and may be left out, or False).
+    name
+        Name in exports and reports.
+
+    Raises
+    ------
+    UnknownNameError
+        A column or an op that does not exist.
+    InvalidTypeError
+        Something else than a condition; an order of a categorical column; a value of the wrong kind.
+    InvalidValueError
+        An unknown level, a number that is not finite, an empty list; a contradiction: no value can meet the conclusion,
+        or both conditions where they are about one column, or the conclusions of two rules with the same condition.
+    UnboundedFeatureError
+        A number with a coordinate has an infinite bound (when built).
+
+    References
+    ----------
+    Maragno, Roeber & Birbil (2022), actionability; specification 9.3 (conditional).
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from ceopt.formulations import Factual, impose
+    >>> from ceopt.formulations.constraints import IfThen
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("job", kind="categorical", levels=("cook", "nurse", "vet")),
+    ...                       Feature("age", kind="integer", lower=18, upper=90)])
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = Factual(space, {"job": "cook", "age": 20})
+    >>> m.study = impose(IfThen(("job", "in", ["nurse", "vet"]), ("age", ">=", 24)), m.x)
+    >>> print(m.study.row["job"].expr)
+    x.level[job,nurse] + x.level[job,vet] - x.cut[age,'23']  <=  0.0
+    """
+
+    condition: Any
+    conclusion: Any
+    name: str | None = None
+    _if: Condition = field(init=False, repr=False, compare=False)
+    _then: Condition = field(init=False, repr=False, compare=False)
+    manifest: ClassVar[Manifest] = Manifest(
+        title="if one condition holds, so does another",
+        formula="[condition] <= [conclusion]",
+        reference="Maragno, Roeber & Birbil 2022, actionability",
+        rule="IfThen",
+        features={"row": 0},
+    )
+
+    def __post_init__(self) -> None:
+        for own, given in (("_if", "condition"), ("_then", "conclusion")):
+            parsed = Condition.parse("IfThen", getattr(self, given))
+            object.__setattr__(self, own, parsed)
+            object.__setattr__(self, given, parsed.plain)
+
+    def check(self, space: FeatureSpace) -> None:
+        """Refuse what the space does not know, and contradictions."""
+        for condition in (self._if, self._then):
+            condition.check(space)
+        wanted = [self._then] + ([self._if] if self._if.column == self._then.column else [])
+        for some in (wanted[:1], wanted):
+            if not meets_some(space[self._then.column], *some):
+                whole = len(some) > 1
+                raise InvalidValueError(
+                    "IfThen", "conditions that can hold together" if whole else "a conclusion that can hold",
+                    f"no value of column {self._then.column!r} meets {' and '.join(c.sentence() for c in some)}",
+                    "State what may not be as bounds of the space, or with AllowedValues.",
+                )  # fmt: skip
+
+    def check_with(self, others: Sequence[AbstractRule], space: FeatureSpace) -> None:
+        """Refuse another rule with the same condition whose conclusion excludes this one's."""
+        for other in others:
+            if not isinstance(other, IfThen) or other._if.says != self._if.says:  # noqa: SLF001 - of its own class
+                continue
+            one, two = self._then, other._then  # noqa: SLF001 - of its own class
+            if one.column == two.column and not meets_some(space[one.column], one, two):
+                raise InvalidValueError(
+                    "IfThen", "conclusions that can hold together",
+                    f"if {self._if.sentence()}, then {one.sentence()} and {two.sentence()}", "Drop one of the rules.",
+                )  # fmt: skip
+
+    def build(self, block: Any, x: Factual) -> None:
+        """Add the row ``row``, unless it holds whatever happens."""
+        premise, conclusion = self._if.indicator(x, surely=False), self._then.indicator(x, surely=True)
+        rows = Rows(block, "row")
+        if _settled(premise) == 0.0 or _settled(conclusion) == 1.0:
+            return
+        if isinstance(premise, LinearForm) and isinstance(conclusion, LinearForm):
+            rows.add(self._if.column, premise + conclusion.scaled(-1.0), upper=0.0)
+        else:
+            one, two = (side.expression() if isinstance(side, LinearForm) else side for side in (premise, conclusion))
+            block.row[self._if.column] = one - two <= 0.0
+
+    def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
+        """Return 1 where the condition holds and the conclusion does not."""
+        met = [
+            c.holds(space[c.column], None if factual is None else factual[c.column], point[c.column])
+            for c in (self._if, self._then)
+        ]
+        return 1.0 if met == [True, False] else 0.0
+
+    def sentence(self) -> str:
+        """Return the rule in words."""
+        return f"if {self._if.sentence()}, then {self._then.sentence()}"
+
+
+def _settled(side: LinearForm | Any) -> float | None:
+    """Return 0 or 1 where no variable decides, else None."""
+    value = side.expression() if isinstance(side, LinearForm) else None
+    return value if isinstance(value, float) else None

@@ -1,0 +1,39 @@
+"""AllowedRows: the values of some columns together are a row of the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+from rules.allowed_values import VALUES
+from rules.found import column
+
+from ceopt.formulations.constraints import AllowedRows
+
+
+def examples() -> list[Any]:
+    jobs = pd.DataFrame({"job": [10, 10, 20, 30, 30], "owner": [True, True, True, False, True], "note": list("abcde")})
+    pay = pd.DataFrame({"age": [1, 1, 2, 3, 3], "wage": [0.5, 0.0, 0.25, 1.0, 0.5], "size": ["M", "L", "S", "S", "L"]})
+    return [
+        AllowedRows(["job", "owner"], jobs),
+        AllowedRows(("wage", "age", "size"), pay),
+        AllowedRows(["origin", "wage"], pd.DataFrame({"origin": [2, 1], "wage": [0.5, 1.0]})),
+    ]
+
+
+@st.composite
+def drawn(draw: Any, space: Any, factual: Any) -> Any:
+    names = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3, unique=True))
+    rows = st.tuples(*(st.sampled_from(VALUES[name]) for name in names))
+    return AllowedRows(names, pd.DataFrame(draw(st.lists(rows, min_size=1, max_size=9)), columns=names))
+
+
+def keeps(rule: Any, space: Any, factual: Any, points: Any) -> Any:
+    listed = set(map(tuple, rule.frame[list(rule.columns)].astype(object).values.tolist()))
+    raw = []
+    for name in rule.columns:
+        levels, here = space[name].levels, column(space, points, name)
+        raw.append([levels[int(k)] for k in here] if levels else here.tolist())
+    return np.array([row in listed for row in zip(*raw, strict=True)], dtype=bool)

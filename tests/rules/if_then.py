@@ -1,0 +1,63 @@
+"""IfThen: where one condition holds of the answer, the other holds too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from rules.allowed_values import VALUES
+from rules.found import column
+
+from ceopt.formulations.constraints import IfThen
+from ceopt.solvers.errors import InvalidValueError
+
+
+def examples() -> list[Any]:
+    return [
+        IfThen(("job", "==", 20), ("age", ">=", 2)),
+        IfThen(("wage", "changed"), ("size", "in", ["S", "L"])),
+        IfThen(("age", "<=", 1), ("wage", "changed", False)),
+        IfThen(("owner", "!=", False), ("wage", "changed")),
+        IfThen(("wage", ">=", 0.75), ("job", "!=", 30)),
+        IfThen(("size", "<=", "M"), ("age", "==", 3)),
+        IfThen(("age", "changed", False), ("wage", "!=", 0.5)),
+        IfThen(("wage", "in", [0.0, 0.25, 1.0]), ("size", ">=", "L")),
+    ]
+
+
+@st.composite
+def conditions(draw: Any) -> Any:
+    name = draw(st.sampled_from(sorted(set(VALUES) - {"origin"})))
+    ops = ["==", "!=", "in", "changed", *(() if name == "job" else ("<=", ">="))]
+    op = draw(st.sampled_from(ops))
+    if op == "changed":
+        return (name, op, draw(st.booleans()))
+    value = st.sampled_from(VALUES[name])
+    return (name, op, draw(st.lists(value, min_size=1, max_size=2) if op == "in" else value))
+
+
+@st.composite
+def drawn(draw: Any, space: Any, factual: Any) -> Any:
+    while True:
+        rule = IfThen(draw(conditions()), draw(conditions()))
+        try:
+            rule.check(space)
+        except InvalidValueError:
+            continue  # a contradiction
+        return rule
+
+
+def keeps(rule: Any, space: Any, factual: Any, points: Any) -> Any:
+    return ~met(rule.condition, space, factual, points) | met(rule.conclusion, space, factual, points)
+
+
+def met(condition: Any, space: Any, factual: Any, points: Any) -> Any:
+    name, op, value = condition
+    here, levels = column(space, points, name), list(space[name].levels)
+    if op == "changed":
+        return (here != column(space, np.asarray(factual)[None, :], name)[0]) == value
+    if op == "in":
+        return np.any([met((name, "==", one), space, factual, points) for one in value], axis=0)
+    number = float(levels.index(value)) if levels else float(value)
+    return {"==": here == number, "!=": here != number, "<=": here <= number, ">=": here >= number}[op]

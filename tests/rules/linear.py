@@ -1,0 +1,38 @@
+"""Linear: a weighted sum of raw numbers, ranks and 0/1 on one side of a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from ceopt.formulations.constraints import Linear
+from rules.found import column
+
+NUMBERS = ("age", "wage", "size", "owner")
+
+
+def examples() -> list[Any]:
+    return [
+        Linear({"age": 1.0, "size": -1.0, "owner": 2.0}, "<=", 2.0),
+        Linear({"wage": 2.0, "owner": 1.0}, ">=", 2.0),
+        Linear({"age": 1.0, "wage": -2.0, "size": 1.0}, "==", 2.0),
+    ]
+
+
+@st.composite
+def drawn(draw: Any, space: Any, factual: Any) -> Any:
+    chosen = draw(st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3, unique=True))
+    weights = {name: float(draw(st.sampled_from([-2, -1, 1, 3]))) for name in chosen}
+    here = sum(a * column(space, np.asarray(factual)[None, :], name)[0] for name, a in weights.items())
+    return Linear(weights, draw(st.sampled_from(["<=", ">=", "=="])), here + draw(st.sampled_from([-1.0, 0.0, 1.0])))
+
+
+def keeps(rule: Any, space: Any, factual: Any, points: Any) -> Any:
+    return excess(rule, space, factual, points) <= 1e-9
+
+
+def excess(rule: Any, space: Any, factual: Any, points: Any) -> Any:
+    over = sum(a * column(space, points, name) for name, a in rule.coefficients.items()) - rule.rhs
+    return {"<=": np.maximum(over, 0.0), ">=": np.maximum(-over, 0.0), "==": np.maximum(np.abs(over) - rule.within, 0.0)}[rule.sense]
