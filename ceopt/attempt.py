@@ -125,19 +125,26 @@ class Attempts:
         """
         began = time.perf_counter()
         attempt = self._found(ask, seconds)
-        if ask.budget is None or not self._is_beyond(ask.budget, attempt):
+        if ask.budget is None:
             return attempt
+        limit = self.prepared.settings.cost.to_objective(ask.budget)
+        if not self._is_beyond(ask.budget, attempt):
+            # Beyond the budget nothing was searched: where that may be the answer's place, no more than it is proved.
+            known = attempt.outcome.bound
+            bound = known if known is None or attempt.outcome.status is Status.OPTIMAL else min(known, limit)
+            return replace(attempt, outcome=replace(attempt.outcome, bound=bound))
         try:
             return self._found(replace(ask, budget=None), max(seconds - (time.perf_counter() - began), 1e-2))
         except UnboundedFeatureError as error:  # what was found stays, proved up to the budget only
-            bound = self.prepared.settings.cost.to_objective(ask.budget)
             status = attempt.outcome.status if attempt.point is not None else Status.ERROR
-            return replace(attempt, outcome=replace(attempt.outcome, status=status, bound=bound, message=str(error)))
+            return replace(attempt, outcome=replace(attempt.outcome, status=status, bound=limit, message=str(error)))
 
     def _is_beyond(self, budget: float, attempt: Attempt) -> bool:
         settings = self.prepared.settings
+        if attempt.outcome.status not in {Status.OPTIMAL, Status.INFEASIBLE}:
+            return False  # the time is used up: what there is stays
         if attempt.point is None:
-            return attempt.outcome.status is Status.INFEASIBLE
+            return True
         cost = settings.cost.value(self.prepared.space, self.factual, attempt.point)
         return cost > budget * (1.0 + settings.relative_gap) + ROUNDING
 

@@ -72,6 +72,8 @@ def conflict_of(
             search = _Filter(widener, listed)
             if not listed.names or search.is_empty(frozenset()):
                 return Conflict((), _nothing(listed))
+        elif rules.growing:
+            search.is_empty(search.all - rules.growing)  # where growing did not help, what grows is not to blame
         core = search.core()
     except _UnknownError as error:
         return Conflict((), _unfinished(search, str(error)))
@@ -114,6 +116,7 @@ class _Rules:
         self.names = tuple(rule_name(rule, place) for place, rule in enumerate(rules))
         self.sentences = tuple(rule.sentence() for rule in rules)
         self.elastic = tuple(rule if isinstance(rule, AbstractElastic) else None for rule in rules)
+        self.growing = frozenset(k for k, rule in enumerate(rules) if getattr(rule, "enlarge", False))
 
     def under(self, chosen: Chosen) -> tuple[Person, Sequence[AbstractRule]]:
         return self.person, [rule for k, rule in enumerate(self.rules) if k in chosen]
@@ -211,7 +214,8 @@ class _Filter:
 
     def core(self) -> tuple[int, ...]:
         """Return an irreducible set that leaves no answer, in the user's order (Junker 2004, QuickXplain)."""
-        return tuple(sorted(self._core(frozenset(), tuple(sorted(self.all)), is_new=False)))
+        least = min(self.empty, key=len)
+        return tuple(sorted(self._core(frozenset(), tuple(sorted(least)), is_new=False)))
 
     def _core(self, background: Chosen, rules: tuple[int, ...], *, is_new: bool) -> Chosen:
         if is_new and self.is_empty(background):

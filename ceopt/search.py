@@ -129,12 +129,10 @@ class _Search:
     def run(self, query_id: Any) -> SolutionSet:
         check = self._check_factual()
         if check.valid and not check.broken:
-            reason = "The row meets the target and every rule already."
-            favourable = _Found(Status.ALREADY_FAVOURABLE, bound=0.0, reason=reason)
-            return self._result(favourable, query_id, complete=True)
+            return self._result(_favourable(), query_id, complete=True)
         try:
             self._find_starts()
-            first = last = self._enlarged(self._one_more())
+            first = last = self._explained(self._enlarged(self._one_more()))
             another = self._next_met if self.settings.diversity is None else self._another
             while last.answer is not None and len(self.answers) < self.settings.n:
                 last = another()
@@ -146,8 +144,6 @@ class _Search:
         if last.answer is None and self.answers:
             more = "Proved: there are no more." if last.proved else f"No more, as: {last.reason}"
             first.reason = f"{first.reason} {more}".strip()
-        if first.status is Status.INFEASIBLE:
-            self._find_conflict(first)
         complete = len(self.answers) == self.settings.n or last.proved
         return self._result(first, query_id, complete=complete)
 
@@ -178,7 +174,8 @@ class _Search:
                 self._find_starts()
                 known = [*self.starts, (self._cost(wider.point), wider.point)]
                 self.starts = self.found = sorted(known, key=lambda start: start[0])
-                again = self._one_more()
+                check = self._check(self.factual)
+                again = _favourable() if check.valid and not check.broken else self._one_more()
                 if again.status is not Status.INFEASIBLE:
                     self.relaxed = wider.radii
                     again.reason = f"{again.reason} {wider.reason}".strip()
@@ -191,8 +188,10 @@ class _Search:
         self._ask(asked)
         return found
 
-    def _find_conflict(self, found: _Found) -> None:
-        """Find which rules leave no answer, as far as the time goes, and say so."""
+    def _explained(self, found: _Found) -> _Found:
+        """Where nothing is found as proved, find which rules leave no answer, as far as the time goes, and say so."""
+        if found.status is not Status.INFEASIBLE:
+            return found
         widener = Widener(self.prepared, self.deadline)
         conflict = conflict_of(
             widener,
@@ -200,9 +199,13 @@ class _Search:
             reach_of=lambda space: without_unseen(self.prepared.predictor, reach_of(space, self.factual), self.factual),
             keep_on_interrupt=self.keep_on_interrupt,
         )
+        self._note(widener)
+        if widener.overlooked is not None:
+            prediction = self._check(widener.overlooked).prediction
+            return self._accept(widener.overlooked, prediction, None, "To the solver's tolerance there is no answer.")
         self.conflict = conflict.entries
         found.reason = f"{found.reason} {conflict.reason} {self._of_the_data}".strip()
-        self._note(widener)
+        return found
 
     @property
     def _person(self) -> Person:
@@ -468,6 +471,12 @@ def without_unseen(
         assert isinstance(part, Levels)  # noqa: S101 - only levels are encoded by tables
         reach[name] = Levels(tuple(rank for rank in part.ranks if rank not in ranks))
     return reach
+
+
+def _favourable() -> _Found:
+    return _Found(
+        Status.ALREADY_FAVOURABLE, bound=0.0, reason="The row meets the target and every rule already.", proved=True
+    )
 
 
 def _why(check: Check) -> str:

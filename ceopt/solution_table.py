@@ -71,8 +71,8 @@ def rows(result: SolutionSet) -> Iterator[tuple[str, str, str, str, str, str, st
 
 
 def _cells(result: SolutionSet) -> list[tuple[str, ...]]:
-    """Return titles and rows, without the column that is empty in all of them; or the rules in conflict."""
-    if result.conflict:
+    """Return titles and rows, without a column that is empty in all; without an answer, the rules in conflict."""
+    if result.conflict and not len(result):
         said = [(name, text, "" if width is None else shown(width)) for name, text, width in result.conflict]
         return [("in conflict", "says", "wider by"), *said]
     found: list[tuple[str, ...]] = list(rows(result))

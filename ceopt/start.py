@@ -20,6 +20,7 @@ from ceopt.formulations.predictors.pruning import NumberCut, PrunedTree, cuts_in
 from ceopt.formulations.predictors.routing import route
 from ceopt.formulations.space.reach import Levels, Reach
 from ceopt.ladders import Ladders
+from ceopt.start_rows import from_rows
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
@@ -102,6 +103,8 @@ class StartSearch:
         search.climb(tastes)
         search.improve()
         found = search.points()
+        if self.rules and data is not None and len(data) and not search.is_late:
+            found += self._rows_themselves(factual, reach, data, keeps, search)
         for _ in range(0 if self.predictor.is_trees else _FINER):
             search = search.on(self._ladders(factual, reach, cuts, through=search.points()[:_REFINED]))
             search.improve()
@@ -157,6 +160,27 @@ class StartSearch:
         mend = functools.partial(self._mended, factual) if any(rule.mends for rule in self.rules) else None
         joint = functools.partial(self.cost.objectives, space, factual) if self.cost.is_joint or mend else None
         return Ladders(tuple(space.names), tuple(rungs), tuple(costs), np.array(homes), joint, mend)
+
+    def _rows_themselves(
+        self,
+        factual: Mapping[str, float],
+        reach: Reach,
+        data: Points,
+        keeps: Callable[[Points], tuple[bool, int]],
+        search: _Search,
+    ) -> list[Points]:
+        """Return rows of the data, put back where they may not move and cheapened; the rules' checks count as work."""
+
+        def passes(point: Points) -> bool:
+            kept, work = (False, 0) if search.is_late else keeps(point)
+            search.rows -= work
+            return kept
+
+        return from_rows(
+            self.predictor.space.names, factual, reach, data,
+            mend=functools.partial(self._mended, factual), slack=self.slack, keeps=passes,
+            price=functools.partial(self.cost.objectives, self.predictor.space, factual),
+        )  # fmt: skip
 
     def _mended(self, factual: Mapping[str, float], points: Points) -> Points:
         for rule in self.rules:

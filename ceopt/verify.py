@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
+from ceopt.favourable import FavourableRows
+from ceopt.formulations.constraints import AbstractRule, Hull, parse_rules, rule_name
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, parse_target
@@ -43,7 +44,7 @@ class Report:
     checks
         One per answer; ``broken`` names the target too, where it is missed.
     unchecked
-        Rules that could not be checked without a factual.
+        Rules that could not be checked, without a factual or without the rows that they learn from.
     has_factual
         Whether there was one.
     """
@@ -58,7 +59,7 @@ class Report:
         """False if an answer fails; True if all pass every check; None where not everything could be checked."""
         if not all(check.valid for check in self.checks):
             return False
-        return True if self.has_factual and self.checks else None
+        return True if self.has_factual and self.checks and not self.unchecked else None
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per answer: rank, valid, prediction, broken (what fails, in words)."""
@@ -84,7 +85,14 @@ class Report:
 
 
 def verify(
-    answers: Any, model: Any, space: FeatureSpace, *, target: Any, factual: Any = None, constraints: Any = ()
+    answers: Any,
+    model: Any,
+    space: FeatureSpace,
+    *,
+    target: Any,
+    factual: Any = None,
+    constraints: Any = (),
+    data: pd.DataFrame | None = None,
 ) -> Report:
     """Ask the user's own model about every answer and check every rule of the space and of ``constraints``.
 
@@ -99,6 +107,11 @@ def verify(
         As for :func:`ceopt.explain`.
     factual
         The person's row; by default that of a SolutionSet.
+    data
+        Rows in raw units, for rules that learn from those of the target class (``Hull()``). Without them such a rule
+        is unchecked.
+
+    Hulls that a SolutionSet says were enlarged are held to the radius that they were given.
 
     Returns
     -------
@@ -124,7 +137,11 @@ def verify(
     """
     referee = Referee(model, space)
     checked = parse_target(target, referee.labels)
-    rules = parse_rules(constraints, space)
+    rules = _as_solved(parse_rules(constraints, space), answers)
+    if data is not None:
+        rows_of_target = FavourableRows(space, referee, checked, data, None)
+        rules = tuple(rule.fitted(space, rows_of_target) for rule in rules)
+    bare = tuple(f"{rule_name(r, k)}: {r.sentence()}" for k, r in enumerate(rules) if r.lacks_rows)
     ranks, rows = _rows(answers)
     if factual is None and isinstance(answers, SolutionSet):
         factual = answers.factual
@@ -137,8 +154,18 @@ def verify(
         points += [] if faults else [point]
     judged = iter(_judged(lambda some: check_points(referee, space, rules, checked, home, some), checked, points))
     complete = tuple(next(judged) if check is None else check for check in checks)
-    unchecked = needing_factual(space, rules) if home is None else ()
+    unchecked = (*bare, *(needing_factual(space, rules) if home is None else ()))
     return Report(ranks, complete, unchecked, home is not None)
+
+
+def _as_solved(rules: tuple[AbstractRule, ...], answers: Any) -> tuple[AbstractRule, ...]:
+    """Return the rules with the hulls that a solution set has enlarged as wide as it says."""
+    relaxed = answers.relaxed if isinstance(answers, SolutionSet) else {}
+    names = [rule_name(rule, place) for place, rule in enumerate(rules)]
+    return tuple(
+        rule.widened(relaxed[name] - rule.radius) if name in relaxed and isinstance(rule, Hull) else rule
+        for name, rule in zip(names, rules, strict=True)
+    )
 
 
 def check_points(  # noqa: PLR0917 - called with all of them, in this order
@@ -197,7 +224,9 @@ def broken_rules(
     own = [
         f"{rule_name(rule, place)}: {rule.sentence()}"
         for place, rule in enumerate(rules)
-        if (factual is not None or not rule.needs_factual) and not rule.violation(space, factual, point) <= 0
+        if (factual is not None or not rule.needs_factual)
+        and not rule.lacks_rows
+        and not rule.violation(space, factual, point) <= 0
     ]
     return (*broken_moves(space, factual, point), *own)
 

@@ -36,6 +36,9 @@ __all__ = ["Enlarged", "Person", "Widener", "Widening", "enlargements", "with_ru
 
 #: Significant digits of a width, which is rounded up: more than a solver's tolerance of 1e-6 leaves right.
 _DIGITS = 6
+#: By how much solvers are off where there are cones, relatively and absolutely: without that room, SCIP found no point
+#: within the l2 radius that it had just called the least.
+_CURVED = 1e-6
 #: Share of a width that is the rounding of floats.
 _NOISE = 1e-12
 #: Relative gap at which a width is the least.
@@ -129,12 +132,16 @@ class Widener:
         Programs solved so far.
     seconds
         What they took, by phase.
+    overlooked
+        A point that was met and keeps every rule as it is, though a proof says that there is none: within the solver's
+        tolerance either may be so, and the point is what a person is served by.
     """
 
     prepared: Prepared
     deadline: float
     solves: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    overlooked: dict[str, float] | None = None
 
     def least(
         self,
@@ -157,7 +164,7 @@ class Widener:
             if left <= 0:
                 return Widening(reason="the time limit is used up")
             try:
-                outcome, point, amounts = self._solved(person, keep, yielding, left, exact=exact)
+                outcome, point, amounts, room = self._solved(person, keep, yielding, left, exact=exact)
             except CeoptError as error:
                 return Widening(reason=str(error).rstrip("."))
             if outcome.status is Status.INTERRUPTED:
@@ -169,11 +176,11 @@ class Widener:
                 return Widening(is_empty=empty, reason="" if empty else why)
             failed = self._fault(person, keep, point)
             if not failed:
-                widths = [
-                    _rounded_up(rule.violation(person.space, person.factual, point) or amount)
-                    for rule, amount in zip(yielding, amounts, strict=True)
-                ]
-                return Widening(point, tuple(widths), is_least=outcome.status is Status.OPTIMAL)
+                if not broken_rules(self.prepared.settings.rules, self.prepared.space, person.factual, point):
+                    self.overlooked = point
+                off = (rule.violation(person.space, person.factual, point) for rule in yielding)
+                widths = tuple(_rounded_up(own or told, room) for own, told in zip(off, amounts, strict=True))
+                return Widening(point, widths, is_least=outcome.status is Status.OPTIMAL)
         return Widening(reason=failed)
 
     def _solved(
@@ -184,8 +191,8 @@ class Widener:
         seconds: float,
         *,
         exact: bool,
-    ) -> tuple[Outcome, dict[str, float] | None, list[float]]:
-        """Return what the solver said, its point in coordinates, and by how much the rules give way there."""
+    ) -> tuple[Outcome, dict[str, float] | None, list[float], float]:
+        """Return what the solver said, its point, by how much the rules give way there, and what room that needs."""
         prepared, settings, began = self.prepared, self.prepared.settings, time.perf_counter()
         program = recourse_program(
             prepared.predictor,
@@ -216,9 +223,10 @@ class Widener:
         outcome = session.solve(time_limit_s=left, relative_gap=_GAP)
         self._note(build=built - began, lower=lowered - built, solve=time.perf_counter() - lowered)
         if outcome.x is None:
-            return outcome, None, []
+            return outcome, None, [], 0.0
         compiled.load(outcome.x)
-        return outcome, program.x.decoded(), [max(float(pyo.value(amount)), 0.0) for amount in amounts]
+        room = _CURVED if compiled.cones or compiled.quadratics else 0.0
+        return outcome, program.x.decoded(), [max(float(pyo.value(amount)), 0.0) for amount in amounts], room
 
     def _note(self, **seconds: float) -> None:
         self.solves += 1
@@ -280,8 +288,9 @@ def enlargements(widener: Widener, person: Person) -> Iterator[Enlarged]:
         yield Enlarged(with_rules(prepared, wider), radii, found.point, proved)
 
 
-def _rounded_up(width: float) -> float:
-    """Return the width to six digits, and never less but for the rounding of floats."""
+def _rounded_up(width: float, room: float) -> float:
+    """Return a width and the room that it needs to six digits, and never less but for the rounding of floats."""
+    width += room * max(width, 1.0) if width > 0.0 else 0.0
     if width == math.floor(width):
         return width
     rounded = float(f"{width:.{_DIGITS}g}")

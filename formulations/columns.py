@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.coordinates import AbstractCoordinate, Category, Numeric, Ranked
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.reach import Reach
@@ -24,7 +24,7 @@ COLUMNWISE: Final = tuple(
     """
     x steps up down length cut at_least level moved direction surely
     ordered one_level on_grid move left_end right_end up_floor down_floor
-    claimed moved_floor moved_up moved_down moved_claim most least one_direction length_of greatest_of
+    claimed sided moved_floor moved_up moved_down moved_claim most least one_direction length_of greatest_of
     """.split()
 )
 
@@ -158,7 +158,23 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             One of ``result.solutions``; without one, the values that the variables hold now.
         """
         if solution is not None:
+            self._require_own(solution)
             solution.load()
         frame = self.space.frame([self.decoded()])
         # One dtype for a Series: without object, 3 years beside 1.5 would become 3.0.
         return (frame if len(set(frame.dtypes)) == 1 else frame.astype(object)).iloc[0]
+
+    def _require_own(self, solution: Any) -> None:
+        """Refuse what is no solution, and one of another model, whose values would not reach these variables."""
+        who = f"decode of {self.name}"
+        if not hasattr(solution, "load") or not hasattr(solution, "compiled"):
+            raise InvalidTypeError(
+                who, "one of result.solutions", f"it got {type(solution).__name__}", "Pass result.solutions[0]."
+            )
+        columns = solution.compiled.columns
+        if columns and columns[0].model() is not self.model():
+            raise InvalidValueError(
+                who, "a solution of the model that it belongs to", f"this one is of {columns[0].model().name!r}",
+                "Solve that model, or read the values of a file's solution by name: each of its variables is named in "
+                "path + '.names.json'.",
+            )  # fmt: skip

@@ -57,9 +57,13 @@ class UnknownNameError(CeoptError, ValueError):
     @classmethod
     def among(cls, who: str, what: str, name: object, choices: Iterable[object]) -> Self:
         """Name the culprit, the choices and, where one is close, the likely meaning."""
+        choices = list(choices)
         known = [str(choice) for choice in choices]
         close = difflib.get_close_matches(str(name), known, n=1)
         hint = f"Did you mean {close[0]!r}? " if close else ""
+        if isinstance(name, str) and name in known:  # only the type differs
+            meant = next(choice for choice in choices if str(choice) == name)
+            hint = f"It is the text {name!r}; did you mean {meant!r}, of type {type(meant).__name__}? "
         return cls(who, f"a known {what}", f"{what} is {name!r}", f"{hint}Choose from: {', '.join(known)}.")
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyomo.environ as pyo
 import pytest
-from rules import battery
+from rules import battery, objects
 from rules.found import file_of, half_of, halves
 
-from ceopt.formulations import Factual, Reaches, embed, l1
+from ceopt.formulations import Factual, Reaches, costs, embed, l1
 from ceopt.formulations.constraints import RULES
 from ceopt.formulations.constraints.rule import AbstractElastic
-from ceopt.formulations.costs import COSTS, Changes, parse_cost
+from ceopt.formulations.costs import COSTS, AbstractCost, Changes, L1Mahalanobis, Percentile, Sum, parse_cost
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.embed import FORMULATIONS, kind_of
 from ceopt.formulations.predictors.read import read
@@ -37,6 +37,7 @@ POINTS = [
     dict(zip(SPACE.names, map(float, values), strict=True)) for values in itertools.product(*map(range, (4, 3, 3, 2)))
 ]
 
+
 def test_every_rule_has_an_independent_half() -> None:
     for name in RULES:
         half = half_of(name)
@@ -44,7 +45,9 @@ def test_every_rule_has_an_independent_half() -> None:
         assert all(type(rule) is RULES[name] for rule in half.examples())
 
 
-rules_and = pytest.mark.parametrize("rule", [pytest.param(rule, id=f"{name}_{k}") for k, (name, rule) in enumerate(halves())])
+rules_and = pytest.mark.parametrize(
+    "rule", [pytest.param(rule, id=f"{name}_{k}") for k, (name, rule) in enumerate(halves())]
+)
 
 
 @rules_and
@@ -86,7 +89,7 @@ def test_an_elastic_rule_grows_as_far_as_a_point_needs(rule: Any) -> None:
 
 @rules_and
 def test_a_rule_is_an_object_that_can_be_kept(rule: Any) -> None:
-    battery.check_object(rule)
+    objects.check_object(rule)
 
 
 @rules_and
@@ -97,7 +100,7 @@ def test_answers_under_a_rule_are_those_of_enumeration(rule: Any, name: str) -> 
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_shows_its_rows(name: str) -> None:
-    battery.check_documentation(RULES[name])
+    objects.check_documentation(RULES[name])
 
 
 def fixed_at(point: dict[str, float]) -> Any:
@@ -113,11 +116,27 @@ def fixed_at(point: dict[str, float]) -> Any:
     return model
 
 
-@pytest.mark.parametrize("name", COSTS)
+#: Every cost that is asked for by name, and those that are made.
+COST_EXAMPLES: dict[str, Any] = {name: parse_cost(name) for name in COSTS} | {
+    "changes": Changes(count="columns"),
+    "max percentile": Percentile("max"),
+    "total log-percentile": Percentile("total_log"),
+    "l1 Mahalanobis": L1Mahalanobis(),
+}
+
+
+def test_every_cost_has_an_example() -> None:
+    public = [getattr(costs, name) for name in costs.__all__]
+    kinds = {kind for kind in public if isinstance(kind, type) and issubclass(kind, AbstractCost)}
+    examples = {type(cost) for cost in COST_EXAMPLES.values()}
+    assert kinds - {AbstractCost, Sum} <= examples, "Add an example of the cost, so that its battery runs."
+
+
+@pytest.mark.parametrize("name", COST_EXAMPLES)
 def test_a_cost_is_the_same_in_the_program_and_in_numbers(name: str) -> None:
     """Also where the cost takes something from data, and where squares of integers make an MIQP."""
     factual = SPACE.row(ROW)
-    cost = parse_cost(name).fitted(SPACE, SPACE.frame(POINTS))
+    cost = COST_EXAMPLES[name].fitted(SPACE, SPACE.frame(POINTS))
     for point in POINTS:
         model = fixed_at(point)
         model.cost = pyo.Objective(expr=cost.build(model.x))
@@ -126,10 +145,10 @@ def test_a_cost_is_the_same_in_the_program_and_in_numbers(name: str) -> None:
         assert cost.from_objective(result.objective) == pytest.approx(expected, abs=1e-6), (name, point)
 
 
-@pytest.mark.parametrize("name", COSTS)
+@pytest.mark.parametrize("name", COST_EXAMPLES)
 def test_a_cost_may_be_added_to_another(name: str) -> None:
     factual = SPACE.row(ROW)
-    cost = (parse_cost(name) + 0.5 * Changes()).fitted(SPACE, SPACE.frame(POINTS))
+    cost = (COST_EXAMPLES[name] + 0.5 * Changes()).fitted(SPACE, SPACE.frame(POINTS))
     for point in POINTS[::7]:
         model = fixed_at(point)
         model.cost = pyo.Objective(expr=cost.build(model.x))

@@ -166,4 +166,4 @@ class _Intervention:
 def _off(residual: Residual, point: Mapping[str, float]) -> float:
     """Return how far off its equation a placed column is, 0 where it counts as following."""
     value, x, home = residual.form.value(), point[residual.coordinate.name], residual.coordinate.x0
-    return value if abs(value) > max(residual.slack, NOISE * max(1.0, abs(x), abs(home))) else 0.0
+    return value if abs(value) > residual.slack + NOISE * max(1.0, abs(x), abs(home)) else 0.0

@@ -185,7 +185,7 @@ def _own_names(model: Any) -> tuple[str, ...] | None:
 
 
 def _agreed(column: str, model: Any, parents: tuple[str, ...]) -> FittedEquation:
-    """Return the equation in the order of the model's inputs, or refuse parents that are not these."""
+    """Return the equation, or refuse parents that are not the model's inputs; it finds them by name where it can."""
     names = _own_names(model)
     if names is None:
         count = getattr(model, "n_features_in_", len(parents))
@@ -209,7 +209,7 @@ def _agreed(column: str, model: Any, parents: tuple[str, ...]) -> FittedEquation
                 f"The equation of {column!r}", "parents that its regressor was fitted on", f"{name!r} is none of them",
                 f"It was fitted on: {', '.join(names)}.",
             )  # fmt: skip
-    return FittedEquation(model, names)
+    return FittedEquation(model, parents)
 
 
 @final

@@ -124,7 +124,7 @@ class Structure:
         effects, sizes = self.effects(column, factual, points)
         x = points[:, self.place(column)]
         noise = NOISE * np.maximum(1.0, np.maximum(np.abs(x), sizes))
-        return x - factual[column] - effects, np.maximum(self.slack[column], noise)
+        return x - factual[column] - effects, self.slack[column] + noise
 
     def followed(self, columns: Collection[str], factual: Mapping[str, float], points: Floats) -> Floats:
         """Return the points with some columns set to what follows from their parents, parents first.
@@ -138,8 +138,10 @@ class Structure:
                 values, home = points[:, self.place(column)], factual[column]
                 wanted = home + effects
                 noise = NOISE * np.maximum(1.0, np.maximum(np.abs(wanted), sizes))
-                held = _held(self.space[column], home, wanted, np.maximum(self.slack[column], noise))
-                follows = ~(np.abs(values - wanted) > self.slack[column])  # so does what is unknown to the regressor
+                held = _held(self.space[column], home, wanted, self.slack[column] + noise)
+                follows = ~(
+                    np.abs(values - wanted) > self.slack[column] + noise
+                )  # so does what is unknown to the regressor
                 points[:, self.place(column)] = np.where(follows, values, held)
         return points
 

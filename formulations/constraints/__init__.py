@@ -11,11 +11,12 @@ from ceopt.formulations.constraints.causal import Causal
 from ceopt.formulations.constraints.hull import Hull
 from ceopt.formulations.constraints.if_then import IfThen
 from ceopt.formulations.constraints.linear import Linear
-from ceopt.formulations.constraints.rule import AbstractRule, impose, parse_rules, rule_name
+from ceopt.formulations.constraints.rule import AbstractElastic, AbstractRule, impose, parse_rules, rule_name
 from ceopt.formulations.constraints.sparsity import MaxChanges
 
 __all__ = [
     "RULES",
+    "AbstractElastic",
     "AbstractRule",
     "AllowedRows",
     "AllowedTransitions",

@@ -12,7 +12,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.condition import listed
 from ceopt.formulations.constraints.rule import AbstractRule, Floats
-from ceopt.formulations.coordinates import Numeric, around, equals, members
+from ceopt.formulations.coordinates import Numeric, close, equals, members
 from ceopt.formulations.linear import LinearForm, Rows, total
 from ceopt.formulations.space.columns import column_coordinates
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -159,7 +159,7 @@ class AllowedRows(AbstractRule):
             at, values = x.coordinate(name), np.unique(table[:, j]).tolist()
             if isinstance(at, Numeric):
                 at.keep_within(values[0], values[-1])
-                around(at, values)
+                close(at, values, block)
             for value in values:
                 taken = total(weights[k] for k in np.flatnonzero(table[:, j] == value).tolist())
                 word = at.feature.levels[int(value)] if at.feature.is_finite else value

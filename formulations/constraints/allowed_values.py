@@ -11,7 +11,7 @@ import numpy as np
 
 from ceopt.formulations.constraints.condition import listed
 from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point
-from ceopt.formulations.coordinates import AbstractCoordinate, Numeric, around, at_least, at_most, members
+from ceopt.formulations.coordinates import AbstractCoordinate, Numeric, at_least, at_most, close, members
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.space.reach import Interval, reach_of
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -173,7 +173,7 @@ def write_one_of(rows: Rows, at: AbstractCoordinate, values: list[float]) -> Non
         rows.add((at.name, "none in reach"), LinearForm(1.0), upper=0.0)
         return
     at.keep_within(known[0], known[-1])
-    around(at, known)
+    close(at, known, rows.block)
     rows.add((at.name, known[0], "least"), at_least(at, known[0]), lower=1.0, upper=1.0)
     for low, high in pairwise(known):
         between = at_least(at, high) + at_most(at, low).complement().scaled(-1.0)

@@ -191,6 +191,11 @@ class Hull(AbstractElastic):
         if self.data is not None:
             self._points(space)
 
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether there are no rows to be near to yet."""
+        return self.data is None and "points" not in self._known
+
     def fitted(self, space: FeatureSpace, rows: DataRows) -> Hull:
         """Return the hull of the rows of the target class, unless it has rows of its own."""
         if self.data is not None:

@@ -1,10 +1,11 @@
-"""How far a point is from a hull: the check of the rule, by linear programs and least squares of scipy."""
+"""How far a point is from a hull: the check of the rule, by least squares, small linear programs and a cone."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 
@@ -46,6 +47,14 @@ def hull_distance(
     beyond
         A distance that is of no interest: once it is known to be at least this, what is found by then is returned.
     """
+    distance, slack, _ = _nearest(points, x, norm, enough=enough, beyond=beyond)
+    return distance, slack
+
+
+def _nearest(
+    points: Floats, x: Floats, norm: Norm, *, enough: float = 0.0, beyond: float = np.inf
+) -> tuple[float, Floats, NDArray[np.intp]]:
+    """Return distance and way, and the places of a few points whose hull is as near."""
     moves, order = points - x, _ORDER[norm]
     away = np.linalg.norm(moves, order, axis=1)
     best, slack = float(away.min()), moves[away.argmin()]
@@ -67,7 +76,7 @@ def hull_distance(
         if not joining.size:
             break
         few = np.concatenate([few, joining])
-    return best, slack
+    return best, slack, few
 
 
 def _by_sum(moves: Floats) -> tuple[Floats, Floats]:
@@ -110,41 +119,66 @@ def least_sum(points: Floats, x: Floats, norm: Norm, limit: float | None) -> flo
 
     It is infinite where the hull is farther than the limit, up to a solver's tolerance.
     """
-    least, slack = hull_distance(points, x, "l1")
+    least, slack, few = _nearest(points, x, "l1")
     if limit is None or np.linalg.norm(slack, _ORDER[norm]) <= limit * (1.0 + 1e-9):
         return least
-    nearest, inner = hull_distance(points, x, norm)
+    nearest, inner, others = _nearest(points, x, norm)
     if nearest >= limit:
         return float(np.abs(inner).sum()) if nearest <= limit + 1e-6 * max(1.0, limit) else np.inf
-    moves = points - x
-    n, d = moves.shape
-    equations = np.block([[moves.T, -np.eye(d), np.eye(d)], [np.ones((1, n)), np.zeros((1, 2 * d))]])
-    given = {"A_eq": equations, "b_eq": np.repeat([0.0, 1.0], [d, 1])}
-    charge = np.repeat([0.0, 1.0], [n, 2 * d])
-    if norm != "l2":
-        return float(_solved(charge, **given, bounds=[(0.0, None)] * n + [(0.0, limit)] * (2 * d)).fun)
-    # Outside the ball: cut it off where the way inwards leaves the ball, until the point there is as good.
-    normals: list[Floats] = []
-    high = float(np.abs(inner).sum())
+    return _limited(points - x, np.union1d(few, others), float(np.abs(inner).sum()), norm, limit)
+
+
+def _limited(moves: Floats, few: NDArray[np.intp], high: float, norm: Norm, limit: float) -> float:
+    """Return the least l1 norm of an s of at most some norm, from a few points whose hull has one; it is at most high.
+
+    As in :func:`hull_distance`, the multipliers tell how much less it could be over all points, and which should join.
+    """
+    d = moves.shape[1]
     for _ in range(_MOST):
-        outside = slack
-        share = _into_ball(outside, inner, limit)
-        entered = inner + share * (outside - inner)
-        high = min(high, float(np.abs(entered).sum()))
-        normals.append(entered / np.linalg.norm(entered))
-        rows = np.array([[*np.zeros(n), *normal, *-normal] for normal in normals])
-        result = _solved(charge, **given, A_ub=rows, b_ub=np.full(len(rows), limit))
-        slack = result.x[n : n + d] - result.x[n + d :]
-        if np.linalg.norm(slack) <= limit * (1.0 + 1e-9) or high - result.fun <= _EXACT * max(1.0, high):
-            return float(result.fun)
+        k = len(few)
+        equations = np.block([[moves[few].T, -np.eye(d), np.eye(d)], [np.ones((1, k)), np.zeros((1, 2 * d))]])
+        length, multipliers = (_boxed if norm == "linf" else _balled)(equations, limit)
+        if not np.isfinite(length):  # a hull that only touches the ball may be too much for the cone's solver
+            break
+        gains = moves @ multipliers[:d] + multipliers[d]
+        high = min(high, length)
+        if gains.max() <= _EXACT * max(1.0, high):
+            break
+        joining = np.setdiff1d(np.argsort(-gains, kind="stable")[: d + 1], few)
+        if not joining.size:
+            break
+        few = np.concatenate([few, joining])
     return high
 
 
-def _into_ball(outside: Floats, inside: Floats, radius: float) -> float:
-    """Return the share of the way from inside a ball to outside at which it is left."""
-    way = outside - inside
-    a, b, c = way @ way, 2.0 * inside @ way, inside @ inside - radius * radius
-    return float((-b + np.sqrt(b * b - 4.0 * a * c)) / (2.0 * a))
+def _boxed(equations: Floats, limit: float) -> tuple[float, Floats]:
+    """Return the least sum of both parts of an s, none above a limit, and the multipliers of the equations."""
+    d = len(equations) - 1
+    k = equations.shape[1] - 2 * d
+    result = _solved(
+        np.repeat([0.0, 1.0], [k, 2 * d]), A_eq=equations, b_eq=np.repeat([0.0, 1.0], [d, 1]),
+        bounds=[(0.0, None)] * k + [(0.0, limit)] * (2 * d),
+    )  # fmt: skip
+    return float(result.fun), result.eqlin.marginals
+
+
+def _balled(equations: Floats, limit: float) -> tuple[float, Floats]:
+    """Return the same for an s no longer than a limit, by an interior-point method for cones."""
+    import clarabel
+
+    d = len(equations) - 1
+    k = equations.shape[1] - 2 * d
+    signs = np.vstack([np.zeros((1, k + 2 * d)), np.hstack([np.zeros((d, k)), -np.eye(d), np.eye(d)])])
+    rows = sp.csc_matrix(np.vstack([equations, -np.eye(k + 2 * d), signs]))
+    sides = np.concatenate([np.zeros(d), [1.0], np.zeros(k + 2 * d), [limit], np.zeros(d)])
+    cones = [clarabel.ZeroConeT(d + 1), clarabel.NonnegativeConeT(k + 2 * d), clarabel.SecondOrderConeT(d + 1)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _EXACT
+    nothing = sp.csc_matrix((k + 2 * d, k + 2 * d))
+    price = np.repeat([0.0, 1.0], [k, 2 * d])
+    solution = clarabel.DefaultSolver(nothing, price, rows, sides, cones, settings).solve()
+    return float(solution.obj_val), -np.array(solution.z)[: d + 1]
 
 
 def _weights(found: Floats) -> Floats:

@@ -86,6 +86,11 @@ class OtherCluster(AbstractDiversity):
                 f"there are {count}" if count else "there is none",
                 "Keep one of them." if count else "Add one, such as Hull(clusters=3).",
             )
+        if next(filter(_has_clusters, rules)).charges_more:
+            raise InvalidValueError(
+                "diversity='clusters'", "a Hull without a penalty", "it has one, charged by the nearest cluster",
+                "Ask for each cluster alone: Hull(rows of the cluster, penalty=...), or give a radius instead.",
+            )  # fmt: skip
 
     def fitted(self, rules: tuple[AbstractRule, ...]) -> OtherCluster:
         """Return the same with the hull that has the clusters."""

@@ -65,6 +65,11 @@ class AbstractRule(ABC):
         """Refuse rules that contradict this one by what they say alone."""
         del others, space
 
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether the rule has yet to be given the rows of the target class: until then nothing can be checked."""
+        return False
+
     def fitted(self, space: FeatureSpace, rows: DataRows) -> AbstractRule:
         """Return the rule with what it takes from the rows of the target class filled in; itself if nothing."""
         del space, rows
@@ -152,6 +157,11 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
                 f"one is {rule!r}",
                 "Pass objects such as MaxChanges(3) or Linear({...}, '<=', 1).",
             )
+        if not isinstance(getattr(rule, "manifest", None), Manifest):
+            raise InvalidTypeError(
+                "A rule", "a manifest, which says what it states", f"{type(rule).__name__} has none",
+                "Give the class one: manifest: ClassVar[Manifest] = Manifest(title=..., formula=...).",
+            )  # fmt: skip
         rule.check(space)
         name = rule_name(rule, position)
         if name in names:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from ceopt.formulations.coordinates.coordinate import AbstractCoordinate
 from ceopt.formulations.coordinates.numeric import Numeric
@@ -19,7 +20,7 @@ from ceopt.formulations.linear import LinearForm, total
 if TYPE_CHECKING:
     from ceopt.formulations.space.reach import Interval
 
-__all__ = ["around", "at_least", "at_most", "equals", "member", "members", "one_of"]
+__all__ = ["around", "at_least", "at_most", "close", "equals", "member", "members", "one_of"]
 
 #: A multiple of a step is off by a rounding of the product and one of the sum.
 _ROUNDINGS = 4 * 2.0**-53
@@ -44,6 +45,13 @@ def around(at: Numeric, values: Iterable[float]) -> None:
     """Cut a number on both sides of each value in reach, all at once."""
     pairs = [pair for value in values for pair in (_below(at.interval, value), _above(at.interval, value))]
     at.add_cuts([(left, right) for left, right in pairs if math.isfinite(left) and math.isfinite(right)])
+
+
+def close(at: Numeric, values: Iterable[float], block: Any) -> None:
+    """Cut a number on both sides of some values in reach, ascending, and note that a block's rows leave no other."""
+    known = list(values)
+    around(at, known)
+    at.gaps += [(left, right, block) for left, right in pairwise([-math.inf, *known, math.inf])]
 
 
 def at_most(at: AbstractCoordinate, value: float) -> LinearForm:

@@ -18,7 +18,8 @@ class Moved:
 
     .. math::
         p \le (u - x^0) z, \quad n \le (x^0 - l) z, \quad z \ge 1 - [\text{home}] \qquad\text{(z = 0 forbids a move)} \\
-        z = z^+ + z^-,\quad p \le (u - x^0) z^+,\quad n \le (x^0 - l) z^- \qquad\text{(directions)} \\
+        z = z^+ + z^-,\quad p \le (u - x^0) z^+,\quad n \le (x^0 - l) z^-, \quad
+        [\text{right of home}] \le z^+, \quad [\text{left of home}] \le z^- \qquad\text{(directions)} \\
         p + \epsilon a \ge \epsilon s^+, \quad n + \epsilon a \ge \epsilon s^- \qquad\text{(s = 1 forces a move)}
 
     p and n are the coordinate's moves up and down, a is 1 outside the home cell, and :math:`\epsilon` the least move
@@ -64,6 +65,8 @@ class Moved:
                 form = self.form + (on if value else on.complement()).scaled(-1.0)
                 Rows(at.block, "moved_claim").add((at.name, k), form, lower=0.0)
         self._claims = len(at.claims)
+        if self._switches is not None:
+            self._write_sides()
         if self._surely is not None:
             self._write_least()
 
@@ -81,7 +84,25 @@ class Moved:
             form = self.form.scaled(-1.0) + sides[0] + sides[1]
             Rows(at.block, "one_direction").add(at.name, form, lower=0.0, upper=0.0)
             self._switches = (sides[0], sides[1])
+            self._write_sides()
         return self._switches
+
+    def _write_sides(self) -> None:
+        """Say which way a move across a cut, or into a claim, goes: a short one the rows see to a tolerance only."""
+        assert self._switches is not None  # noqa: S101 - called only once they exist
+        at, rows, (down, up) = self.at, Rows(self.at.block, "sided"), self._switches
+        left = [key for key in at.cells.keys if key[1] <= at.x0][-1:]
+        right = [key for key in at.cells.keys if key[0] >= at.x0][:1]
+        away: list[tuple[str | int, LinearForm, LinearForm]]
+        away = [("down", at.cells.right_of(key).complement(), down) for key in left]
+        away += [("up", at.cells.right_of(key), up) for key in right]
+        for k, (variable, value, lower, upper) in enumerate(at.claims):
+            if not lower <= at.x0 <= upper:
+                on = LinearForm(0.0, ((1.0, variable),))
+                away.append((k, on if value else on.complement(), up if lower > at.x0 else down))
+        for word, moved, side in away:
+            rows.drop((at.name, word))
+            rows.add((at.name, word), moved + side.scaled(-1.0), upper=0.0)
 
     def surely(self) -> LinearForm:
         """Return a form that is at least 1 only where the value leaves the home cell, or moves by the least move."""

@@ -67,7 +67,7 @@ class Numeric(AbstractCoordinate):
     million: there they count a power of two of the unit, so that a solver's absolute tolerances mean something.
     """
 
-    __slots__ = ("_lengths", "_moves", "cells", "claims", "interval", "moved", "unit", "variable")
+    __slots__ = ("_lengths", "_moves", "cells", "claims", "gaps", "interval", "moved", "unit", "variable")
 
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         super().__init__(block, feature, x0)
@@ -81,6 +81,8 @@ class Numeric(AbstractCoordinate):
         self.moved: Moved | None = None
         #: (variable, value, lower, upper): where a variable of another formulation takes the value, x is in the bounds.
         self.claims: list[tuple[Any, int, float, float]] = []
+        #: (left, right, block): while the block is active, its rows leave no value strictly between the two.
+        self.gaps: list[tuple[float, float, Any]] = []
 
     # ---- cells -------------------------------------------------------------------------------------------------------
     def add_cuts(self, cuts: Iterable[tuple[float, float]]) -> None:

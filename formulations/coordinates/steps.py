@@ -26,7 +26,8 @@ class Steps:
     .. math:: c(x) = c_0 + \sum_k (c_k - c_{k-1})\, y_k
 
     over the cells that the jumps cut a number into. A number without a coordinate needs no further cut: the value of a
-    cell nearest to the factual is its cheapest. Levels have a cost each.
+    cell nearest to the factual is its cheapest. Nor is there a cut in gaps that rules have closed so far: while they
+    hold, nothing is there. Levels have a cost each.
 
     Parameters
     ----------
@@ -57,5 +58,10 @@ class Steps:
 
     def _cuts(self, at: Numeric) -> list[tuple[float, float]]:
         inside = self.jumps[(self.jumps > at.interval.lower) & (self.jumps <= at.interval.upper)]
+        closed = np.zeros(len(inside), dtype=bool)
+        for left, right, block in at.gaps:  # its ends are cut off already, and it costs no one anything
+            if block.active:
+                closed[np.searchsorted(inside, left, "right") : np.searchsorted(inside, right, "right")] = True
+        inside = inside[~closed]
         pairs = (at.interval.sides(math.nextafter(jump, -math.inf), jump) for jump in inside.tolist())
         return [(left, right) for left, right in pairs if math.isfinite(left) and math.isfinite(right)]

@@ -95,9 +95,10 @@ class Percentile(AbstractCost):
     ====== ================== ===================================================================
 
     A step function of the value, so exact by cuts: a number that has a coordinate gets one binary at every data value
-    in its reach (and needs finite bounds); one that only trees split needs no more than their cuts; levels have a cost
-    each. "max" adds one variable and a row per column that may move. MILP. A categorical column stands for its 0/1
-    columns, of which a switch moves two. Weights and scales do not count, and a move between two data values is free.
+    in its reach (and needs finite bounds), or, where :class:`AllowedValues` or :class:`AllowedRows` has left it a grid,
+    those of the grid; one that only trees split needs no more than their cuts; levels have a cost each.
+    "max" adds one variable and a row per column that may move. MILP. A categorical column stands for its 0/1 columns,
+    of which a switch moves two. Weights and scales do not count, and a move between two data values is free.
 
     Parameters
     ----------
@@ -118,6 +119,12 @@ class Percentile(AbstractCost):
         No data, or no row in it; a missing column or value.
     UnboundedFeatureError
         A number with a coordinate has an infinite bound (when built). :class:`AllowedValues` gives it finite ones.
+
+    Notes
+    -----
+    A number with thousands of data values and no grid makes a hard program; a grid of some dozen values a column, as in
+    the paper, an easy one, however many rows the data has. A rule that left a grid is dropped before the cost is built:
+    between the values of the grid the cost is only bounded from below.
 
     References
     ----------

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import ceopt
+from ceopt.attempt import Attempts
 from ceopt.formulations.predictors import TreeEnsemble
 
 COLUMNS = {"a": (0, 4), "b": (0, 3), "c": (0, 1)}
@@ -101,3 +102,33 @@ def test_fewer_are_the_first_of_more(diversity: str) -> None:
 
     assert [len(found) for found in costs] == [1, 2, 3, 5]
     assert all(found == pytest.approx(costs[-1][: len(found)]) for found in costs)
+
+
+def test_cells_that_decide_nothing_are_cells() -> None:
+    """The split on b decides nothing: by cells it makes another answer, by distance it is not needed for one."""
+    idle = {"feature": 1, "threshold": 1.5, "left": {"value": 1.0}, "right": {"value": 1.0}}
+    model = TreeEnsemble([{"feature": 0, "threshold": 2.5, "left": {"value": 0.0}, "right": idle}], n_inputs=3)
+    words = {"target": ceopt.AtLeast(0.5), "cost": ceopt.L1(scale="none"), "n": 5}
+    row = {"a": 0, "b": 0, "c": 0}
+
+    pool = ceopt.explain(model, row, SPACE, **words)
+    apart = ceopt.explain(model, row, SPACE, diversity=ceopt.Apart(3.0, cost=ceopt.L1(scale="none")), **words)
+
+    assert [(a.cost, a.changed) for a in pool] == [(3.0, ("a",)), (5.0, ("a", "b"))]
+    assert [a.cost for a in apart][:2] == [3.0, 6.0]
+    assert pool.complete
+    assert apart.complete
+
+
+def test_a_start_that_surely_is_another_answer_bounds_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = {"feature": 1, "threshold": 1.5, "left": {"value": 0.0}, "right": {"value": 1.0}}
+    model = TreeEnsemble([{"feature": 0, "threshold": 2.5, "left": left, "right": {"value": 1.0}}], n_inputs=3)
+    asked, run = [], Attempts.run
+    monkeypatch.setattr(Attempts, "run", lambda self, ask, seconds: asked.append(ask) or run(self, ask, seconds))
+
+    for diversity in ("pool", "support", ceopt.Apart(2.0, cost="l0"), ceopt.Apart(9.0, cost=ceopt.L1(scale="none"))):
+        asked.clear()
+        words = {"target": ceopt.AtLeast(0.5), "cost": ceopt.L1(scale="none"), "n": 2, "diversity": diversity}
+        ceopt.explain(model, {"a": 0, "b": 0, "c": 0}, SPACE, **words)
+        near = diversity != ceopt.Apart(9.0, cost=ceopt.L1(scale="none"))
+        assert [ask.budget for ask in asked] == [2.0, 3.0 if near else None], diversity

@@ -126,7 +126,8 @@ def test_text_shows_who_what_and_how_much():
     assert text.splitlines()[0] == "7: optimal, 2 answers, target good"
     assert text.splitlines()[3].split() == ["1", "income", "26,800", "29,741.5", "0.3", "0"]
     assert (
-        repr(solved(counterfactuals=(), status="infeasible", reason="Proved.")) == "7: infeasible, target good. Proved."
+        repr(solved(counterfactuals=(), status="infeasible", reason="Proved.", conflict=()))
+        == "7: infeasible, target good. Proved."
     )
 
 
@@ -172,7 +173,7 @@ def test_html_escapes_what_people_typed():
 
     assert "&lt;cook&gt;" in html
     assert "<cook>" not in html
-    assert "<table" not in solved(counterfactuals=(), status="error")._repr_html_()
+    assert "<table" not in solved(counterfactuals=(), status="error", conflict=())._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,16 @@ def test_who_is_not_actionable_is_held_under_hard_interventions() -> None:
 
 def test_rows_are_in_units_of_very_wide_columns() -> None:
     space = FeatureSpace([Feature("a", kind="continuous", lower=0, upper=2.0**30), AGE])
-    m = imposed(Causal({"a": LinearEquation({"age": 2.0**20})}), space, {"a": 0.0, "age": 20})
-    assert rows(m.causal) == ["+1 x[a] -0.0009765625 x[age] = -0.01953125"]
+    row, line = {"a": 0.0, "age": 20}, {"a": LinearEquation({"age": 2.0**20})}
+    assert rows(imposed(Causal(line), space, row).causal) == ["+1 x[a] -0.0009765625 x[age] = -0.01953125"]
+    m = imposed(Causal(line, slack=2.0**20), space, row)
+    assert rows(m.causal) == ["-0.0205078125 <= +1 x[a] -0.0009765625 x[age] <= -0.0185546875"]
+    m = imposed(Causal(line, slack=2.0**20, intervention="hard"), space, row)
+    assert "-0.001953125 intervened[a] -1 x[a] +1 x[a] -0.0009765625 x[age] <= -0.0185546875" in rows(
+        m.causal
+    )  # E- = 2
+    assert rows(m.causal, "free") == ["-1 intervened[a] +1 x[a] <= 0", "-1 x[a] <= 0"]
+    assert "+0.0693359375 intervened[a] -1 x[a] +1 x[a] <= 0.0693359375" in rows(m.causal, "whole")  # E+ = 70, and s
 
 
 def test_what_cannot_move_is_a_number() -> None:
@@ -177,6 +185,7 @@ DATA = pd.DataFrame(
 )
 LINE = LinearEquation({"age": 1.0})
 FITTED = Ridge().fit(DATA[["age", "wage"]], DATA["saved"])
+FITTED_WAGE = Ridge().fit(DATA[["age"]], DATA["wage"])
 BLIND = Ridge().fit(DATA[["age", "wage"]].to_numpy(), DATA["saved"])
 
 
@@ -361,14 +370,39 @@ def test_the_equations_of_the_loans_are_equations() -> None:
 # ---- plain numbers ---------------------------------------------------------------------------------------------------
 def test_whole_numbers_and_levels_are_mended_to_what_they_can_hold() -> None:
     space = FeatureSpace([AGE, Feature("n", kind="integer", lower=0, upper=9, step=2), SIZE])
-    home = {"age": 40.0, "n": 2.0, "size": 1.0}
+    home = {"age": 40.0, "n": 3.0, "size": 1.0}
     rule = Causal({"n": LinearEquation({"age": 0.5}), "size": LinearEquation({"age": 1.0})}, slack={"n": 0.5})
-    points = np.array([[age, 2.0, 1.0] for age in (40.0, 43.0, 44.0, 47.0)])
+    points = np.array([[age, 3.0, 1.0] for age in (40.0, 43.0, 44.0, 47.0)])
     mended = rule.mended(space, home, points)
-    # 2 + 0.5 * 3 = 3.5 is within 0.5 of 4; 5.5 is within 0.5 of 6, and ranks end at 2
-    assert mended.tolist() == [[40.0, 2.0, 1.0], [43.0, 4.0, 2.0], [44.0, 4.0, 2.0], [47.0, 6.0, 2.0]]
+    # 3 + 0.5 * 3 = 4.5 is within 0.5 of 5, and 6.5 of 7: steps are counted from the factual; ranks end at 2
+    assert mended.tolist() == [[40.0, 3.0, 1.0], [43.0, 5.0, 2.0], [44.0, 5.0, 2.0], [47.0, 7.0, 2.0]]
     exact = Causal({"n": LinearEquation({"age": 0.5})}).mended(space, home, points)
-    assert exact[:, 1].tolist() == [2.0, 3.5, 4.0, 5.5]  # no answer: left as computed
+    assert exact[:, 1].tolist() == [3.0, 4.5, 5.0, 6.5]  # no answer: left as computed
+
+
+def test_a_trial_that_is_not_whole_has_consequences_all_the_same() -> None:
+    """A regressor takes no half of a year; a search for a start meets such trials, and no answer is one."""
+    space = FeatureSpace([WAGE, AGE, SAVED])
+    model = DecisionTreeRegressor(random_state=0).fit(DATA[["age"]], DATA["saved"])
+    rule = Causal({"age": LinearEquation({"wage": 0.5}), "saved": model})
+    home = {"wage": 20.0, "age": 40.0, "saved": 30.0}
+    (mended,) = rule.mended(space, home, np.array([[37.0, 40.0, 30.0]]))
+    assert mended.tolist() == [37.0, 48.5, 30.0 + model.predict(DATA[["age"]][:1].assign(age=48))[0] - 11.0]
+    assert rule.violation(space, home, dict(zip(space.names, mended.tolist(), strict=True))) == 0.0
+
+
+def test_one_rule_over_several_spaces() -> None:
+    rule = Causal({"saved": LINE, "wage": FITTED_WAGE})
+    turned = FeatureSpace(list(SPACE)[::-1])
+    for space in (SPACE, turned, SPACE):
+        home = space.row(ROW)
+        moved = dict(
+            zip(
+                space.names, rule.mended(space, home, np.array([list((home | {"age": 50.0}).values())]))[0], strict=True
+            )
+        )
+        assert moved["saved"] == 40.0
+        assert moved["wage"] == pytest.approx(20.0 + 10.0 * FITTED_WAGE.coef_[0])
 
 
 def test_what_is_off_by_a_solvers_tolerance_follows() -> None:

@@ -162,6 +162,16 @@ def test_rows_have_no_tiny_coefficients() -> None:
         assert max(found) <= 1e9
 
 
+def test_what_a_solver_does_not_see_is_rounded() -> None:
+    """A share of the range below 1e-6 is 0 or 1e-6, whichever is nearer."""
+    space = FeatureSpace([Feature("large", kind="continuous", lower=0.0, upper=8192.0), HOME])
+    people = pd.DataFrame({"large": [4096.0, 4096.0, 0.0, 4096.001, 4096.006], "home": ["own", "rent", *["own"] * 3]})
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, {"large": 0.0, "home": "own"})
+    m.hull = impose(Hull(people, clusters=[0, 0, 0, 1, 2]), m.x)
+    assert rows(m.hull, "point")[0] == "+0.5 weight[2] -1e-06 weight[4] +0.0001220703125 x[large] = 0.5"
+
+
 def test_a_row_that_cannot_be_is_kept_as_impossible() -> None:
     space = FeatureSpace([WAGE, Feature("origin", kind="binary", levels=(0, 1), mutable=False)])
     m = pyo.ConcreteModel()

@@ -184,6 +184,25 @@ def test_a_penalty_counts_the_l1_norm_of_a_slack_within_the_radius(norm: Any) ->
     assert solve(m, "highs").objective == pytest.approx(own, abs=2e-6)
 
 
+def test_a_penalty_is_that_of_a_cluster_within_the_radius() -> None:
+    """The cluster that is nearest in l1 is too far in linf."""
+    space = FeatureSpace([Feature(name, kind="continuous", lower=-9, upper=9) for name in "ab"])
+    rows = pd.DataFrame({"a": [2.0, 1.5], "b": [0.0, 1.5]})
+    hull = Hull(rows, radius=1.75, norm="linf", penalty=2.0, scale="none", clusters=["along", "across"])
+    here = {"a": 0.0, "b": 0.0}
+    assert hull.distances(space, here) == pytest.approx({"across": 1.5, "along": 2.0})
+    assert hull.surcharge(space, {}, here) == pytest.approx(2.0 * 3.0)
+    assert hull.surcharge(space, {}, {"a": -9.0, "b": 0.0}) == pytest.approx(2.0 * 11.0)  # within none: any slack
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, here)
+    m.hull = impose(hull, m.x)
+    m.stay = pyo.Constraint(expr=m.x.raw["a"] == 0.0)
+    m.too = pyo.Constraint(expr=m.x.raw["b"] == 0.0)
+    m.cost = pyo.Objective(expr=sum(m.x.surcharges))
+    assert solve(m, "highs").objective == pytest.approx(6.0)
+    assert hull.cluster_in(m.hull) == "across"
+
+
 @settings(max_examples=15)
 @given(
     rows=st.lists(lattice_points, min_size=2, max_size=6), norm=st.sampled_from(["l1", "linf"]), weighting=weightings
@@ -207,6 +226,10 @@ HELD = FeatureSpace(
 )
 
 
+#: Asks for a low age, or a large size: then a mixture of rows on either side of the person is best.
+OLD, LARGE = (3.0, 0.5, 0.5, [0.0, 0.0, 0.0]), (0.5, -2.0, 0.5, [0.0, 0.0, 0.0])
+
+
 @settings(max_examples=40)
 @given(
     rows=st.lists(lattice_points, min_size=1, max_size=12),
@@ -215,6 +238,9 @@ HELD = FeatureSpace(
     weighting=weightings,
     clustered=st.booleans(),
 )
+@example(rows=[[0, 1, 0, 0], [2, 1, 0, 0]], radius=0.0, factual=[1, 1, 0, 0], weighting=OLD, clustered=False)
+@example(rows=[[1, 0, 0, 0], [1, 2, 0, 0]], radius=0.0, factual=[1, 1, 0, 0], weighting=OLD, clustered=True)
+@example(rows=[[1, 0, 0, 0], [1, 2, 0, 0]], radius=0.0, factual=[1, 1, 0, 0], weighting=LARGE, clustered=False)
 def test_dropped_points_change_nothing(rows: Any, radius: float, factual: Any, weighting: Any, clustered: bool) -> None:
     data = frame(rows, HELD)
     labels = [k % 2 for k in range(len(rows))] if clustered else None
@@ -243,7 +269,7 @@ def test_points_that_cannot_matter_are_dropped() -> None:
     assert list(m.wide.weight) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("columns", [1, 2, 3])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4])
 def test_interior_points_are_dropped_and_nothing_else(columns: int) -> None:
     """Continuous columns beside a flag: the optimum over all directions is that of all points."""
     rng = np.random.default_rng(columns)
@@ -251,11 +277,10 @@ def test_interior_points_are_dropped_and_nothing_else(columns: int) -> None:
     space = FeatureSpace(
         [*(Feature(n, kind="continuous", lower=0, upper=1) for n in names), Feature("f", kind="binary", levels=(0, 1))]
     )
-    values = np.vstack([rng.random((60, columns)), rng.random((2, columns))])
-    data = pd.DataFrame(values, columns=names).assign(f=[0] * 40 + [1] * 22)
-    hull = Hull(pd.concat([data, data]), clusters=None)
-    kept = hull._points(space).values
-    assert len(kept) < 50
+    values = np.vstack([rng.random((60, columns)), 0.45 + 0.1 * rng.random((60, columns))])
+    data = pd.DataFrame(values, columns=names).assign(f=[0, 1] * 60)
+    kept = Hull(pd.concat([data, data]))._points(space).values
+    assert len(kept) <= 60
     for direction in rng.normal(size=(200, columns)):
         for flag in (0, 1):
             allowed = data.loc[data["f"] == flag, names].to_numpy() @ direction

@@ -24,7 +24,7 @@ from rowtext import rows, text
 
 import ceopt
 from ceopt.formulations import Factual, Reaches, embed, impose
-from ceopt.formulations.constraints import AllowedValues, MaxChanges
+from ceopt.formulations.constraints import AllowedRows, AllowedValues, MaxChanges
 from ceopt.formulations.costs import L0, L1, Changes, Linf, Percentile
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
@@ -221,6 +221,25 @@ def test_a_number_that_only_a_tree_splits_needs_no_further_cut() -> None:
     assert m.x.raw["age"] is not None  # from now on it may be anywhere
     assert set(m.x.cut) == {("age", "5"), ("age", "0"), ("age", "2"), ("age", "7"), ("age", "8")}
     assert f"{math.log(3.5 / 2.5):+.10g} cut[age,'7']" in text(m.cost.expr)
+
+
+@pytest.mark.parametrize("rule", [AllowedValues({"age": [2, 3, 9]}), AllowedRows(["age"], PEOPLE[["age"]][1:])])
+def test_a_grid_needs_no_further_cut(rule: Any) -> None:
+    """While it holds: a rule that was dropped before the cost is stated counts no more."""
+    for dropped in (False, True):
+        m = person()
+        assert m.x.raw["age"] is not None
+        m.r = impose(rule, m.x)
+        before = set(m.x.cut)
+        if dropped:
+            m.r.deactivate()
+        m.least = pyo.Constraint(expr=m.x.raw["age"] >= 4)
+        m.cost = pyo.Objective(expr=Percentile("total_log", PEOPLE).build(m.x))
+        assert (set(m.x.cut) == before) != dropped
+        grid = [8.0, 9.0] if isinstance(rule, AllowedRows) else [9.0]
+        costs = {9.0: math.log(3.5 / 1.5), 8.0: math.log(3.5 / 2.5)}
+        assert solve(m).objective == pytest.approx(0.0 if dropped else costs[grid[0]])
+        assert m.x.decoded()["age"] in (range(4, 8) if dropped else grid[:1])
 
 
 def test_models_with_the_cost_can_be_copied() -> None:

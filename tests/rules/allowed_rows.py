@@ -19,6 +19,7 @@ def examples() -> list[Any]:
     return [
         AllowedRows(["job", "owner"], jobs),
         AllowedRows(("wage", "age", "size"), pay),
+        AllowedRows(["job", "size"], pd.DataFrame({"job": [20, 20, 10], "size": ["L", "M", "L"]})),
         AllowedRows(["origin", "wage"], pd.DataFrame({"origin": [2, 1], "wage": [0.5, 1.0]})),
     ]
 

@@ -23,6 +23,7 @@ VALUES = {
 def examples() -> list[Any]:
     return [
         AllowedValues({"age": [1, 3], "wage": [1.0]}),
+        AllowedValues({"age": [1, 2], "wage": [0.5, 0.0]}),
         AllowedValues({"size": ("L", "S"), "job": {20, 30}, "owner": [True]}),
         AllowedValues({"wage": np.array([0.0, 0.25, 1.0]), "origin": [2]}),
     ]

@@ -16,7 +16,9 @@ from ceopt.formulations.causality import LinearEquation
 from ceopt.formulations.constraints import Causal
 
 #: Wages by age and job: the tree that is fitted on them is exact, and its values are steps.
-WAGES = pd.DataFrame([(age, job, min(0.5 * (age > 1) + 0.5 * (job > 10), 1.0)) for age in range(4) for job in (10, 20, 30)])
+WAGES = pd.DataFrame(
+    [(age, job, min(0.5 * (age > 1) + 0.5 * (job > 10), 1.0)) for age in range(4) for job in (10, 20, 30)]
+)
 WAGES.columns = ["age", "job", "wage"]
 TREE = DecisionTreeRegressor(random_state=0).fit(WAGES[["age", "job"]], WAGES["wage"])
 NOISE = 1e-6

@@ -29,14 +29,20 @@ def file_of(name: str) -> str:
 def half_of(name: str) -> Any:
     """Return the module of a rule, or say which file it lacks.
 
-    It holds ``examples()``, a list of rules that fit :data:`rules.small.SPACE`, each kept by some points of the lattice
-    and broken by others; and ``keeps(rule, space, factual, points)``, which says from the text of the public interface,
-    in plain numpy, which of many points (coordinates (n, d)) keep the rule. A rule that charges something else than the
-    move has ``charged(rule, space, factual, points)``, one that adds to the cost has ``penalties(...)``, and one that
-    learns from rows of the target has ``given(rule, frame)``, the rule with those rows, one that says what is to be done
-    has ``actions(rule, space, factual, point)``, and an elastic one ``excess(...)``, by how much wider each point needs
-    it. ``drawn(space, factual)``, a strategy of hypothesis, takes part in the random combinations; without it, the
-    examples do.
+    It knows the rule's fields and the text of the public interface, and shares nothing with the rule's own file. Points
+    are coordinates (n, d), in plain numpy.
+
+    ======================================== =======================================================================
+    ``examples()``                           rules that fit :data:`rules.small.SPACE`, each kept by some points of
+                                             its lattice and broken by others
+    ``keeps(rule, space, factual, points)``  which points keep the rule
+    ``excess(...)``                          of an elastic rule: by how much wider each point needs it
+    ``charged(...)``                         points as costs see them, where that is something else than the move
+    ``penalties(...)``                       what the rule adds to each point's cost, if it does
+    ``actions(rule, space, factual, point)`` what is to be done, if something else follows from it
+    ``given(rule, frame)``                   the rule with rows of the target that it would take from the data
+    ``drawn(space, factual)``                a strategy of hypothesis, for the random combinations; else examples
+    ======================================== =======================================================================
     """
     if name in MADE_UP:
         return MADE_UP[name]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from rules.found import column
 
 from ceopt.formulations.constraints import Linear
-from rules.found import column
 
 NUMBERS = ("age", "wage", "size", "owner")
 
@@ -35,4 +35,8 @@ def keeps(rule: Any, space: Any, factual: Any, points: Any) -> Any:
 
 def excess(rule: Any, space: Any, factual: Any, points: Any) -> Any:
     over = sum(a * column(space, points, name) for name, a in rule.coefficients.items()) - rule.rhs
-    return {"<=": np.maximum(over, 0.0), ">=": np.maximum(-over, 0.0), "==": np.maximum(np.abs(over) - rule.within, 0.0)}[rule.sense]
+    return {
+        "<=": np.maximum(over, 0.0),
+        ">=": np.maximum(-over, 0.0),
+        "==": np.maximum(np.abs(over) - rule.within, 0.0),
+    }[rule.sense]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import enumeration as by_hand
@@ -10,13 +11,14 @@ import problems
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rules.combos import Question, questions
+from rules.combos import questions
 from rules.found import half, kept
+from rules.question import Question
 from rules.small import PEOPLE, coordinates
 
 import ceopt
 from ceopt import Apart
-from ceopt.formulations.constraints import rule_name
+from ceopt.formulations.constraints import Hull, rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.predictors import ReluNetwork, TreeEnsemble
 
@@ -55,7 +57,11 @@ def check(question: Question, n: int, diversity: Any) -> None:
         return
     assert answers.status == "optimal", answers.reason
     assert problems.same(answers[0].cost, float(costs[allowed].min())), (answers[0].cost, costs[allowed].min())
-    grown = {rule_name(rule, k): known.radius for k, (rule, known) in enumerate(zip(question.rules, question.known, strict=True)) if getattr(rule, "radius", 0.0) != getattr(known, "radius", 0.0)}
+    grown = {
+        rule_name(rule, k): known.radius
+        for k, (rule, known) in enumerate(zip(question.rules, question.known, strict=True))
+        if getattr(rule, "radius", 0.0) != getattr(known, "radius", 0.0)
+    }
     assert answers.relaxed == pytest.approx(grown, rel=1e-5)
 
     had: list[Any] = []
@@ -193,14 +199,27 @@ def drawn(draw: Any, kind: str) -> dict[str, Any]:
     return {"question": question, "n": draw(st.sampled_from([1, 3])), "diversity": draw(st.sampled_from(ways))}
 
 
+SETTINGS = settings(
+    derandomize=True, database=None, deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_answers_are_those_of_enumeration(kind: str) -> None:
-    @settings(
-        max_examples=EXAMPLES[kind], derandomize=True, database=None, deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-    )  # fmt: skip
+    @settings(SETTINGS, max_examples=EXAMPLES[kind])
     @given(asked=drawn(kind))
     def run(asked: dict[str, Any]) -> None:
         check(**asked)
 
     run()
+
+
+@settings(SETTINGS, max_examples=20)
+@given(
+    question=questions("linear"), labels=st.permutations([0, 0, 0, 1, 1, 1, 2, 2]), radius=st.sampled_from([1.0, 2.0])
+)
+def test_one_answer_for_each_cluster(question: Question, labels: list[int], radius: float) -> None:
+    hull = Hull(PEOPLE, radius=radius, clusters=labels)
+    others = [rule for rule in question.rules if not isinstance(rule, Hull)][:1]
+    check(replace(question, rules=(*others, hull)), n=4, diversity="clusters")

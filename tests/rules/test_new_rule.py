@@ -1,4 +1,4 @@
-"""A rule from nothing, as docs/adding_a_rule.md has it: once it is listed, every battery runs on it and finds its faults."""
+"""A rule from nothing: once it is listed, the battery runs on it and finds its faults (docs/adding_a_rule.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from rules import battery, found
+from rules import battery, found, objects
 from rules.found import column
 from rules.small import SPACE
 
@@ -65,6 +65,7 @@ class Together(AbstractRule):
 
     def violation(self, space: Any, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         assert factual is not None
+        assert factual.keys() == point.keys() == {*space.names}
         moved = [point[name] != factual[name] for name in (self.one, self.other)]
         if self.fault == "check is too strict":
             return float(any(moved))
@@ -107,9 +108,9 @@ def test_the_battery_runs_on_a_new_rule(listed: None, tmp_path: Any) -> None:
             battery.check_optimum([rule], "trees", formulation)
         battery.check_files(rule, "trees", tmp_path)
         battery.check_own_model(rule)
-        battery.check_object(rule)
+        objects.check_object(rule)
         battery.check_answers(rule, "trees")
-    battery.check_documentation(Together)
+    objects.check_documentation(Together)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_the_battery_runs_on_a_new_rule(listed: None, tmp_path: Any) -> None:
         ("wrong sense", lambda rule: battery.check_optimum([rule], "linear"), "enumeration says"),
         ("row is missing", battery.check_own_model, "enumeration says"),
         ("wrong sign", lambda rule: battery.check_answers(rule, "trees"), "enumeration says"),
-        ("says nothing", battery.check_object, "no sentence"),
+        ("says nothing", objects.check_object, "no sentence"),
     ],
 )
 def test_the_battery_finds_what_is_wrong_with_a_rule(listed: None, fault: str, check: Any, says: str) -> None:
@@ -140,5 +141,8 @@ def test_the_new_rule_refuses_an_unknown_column() -> None:
 def test_the_half_is_one_point_at_a_time_the_same_as_many(listed: None) -> None:
     for name, rule in found.halves():
         every = found.half_of(name).keeps(rule, SPACE, battery.FACTUAL, battery.POINTS)
-        some = [found.half_of(name).keeps(rule, SPACE, battery.FACTUAL, battery.POINTS[k : k + 1])[0] for k in range(0, 162, 23)]
+        some = [
+            found.half_of(name).keeps(rule, SPACE, battery.FACTUAL, battery.POINTS[k : k + 1])[0]
+            for k in range(0, 162, 23)
+        ]
         assert every[::23].tolist() == np.array(some).tolist()
