@@ -43,6 +43,7 @@ _CURVED = 1e-6
 _NOISE = 1e-12
 #: Relative gap at which a width is the least.
 _GAP = 1e-6
+_LATE = "the time limit is used up"
 #: Share of the time left that the search for the least radii may take.
 _SHARE = 0.5
 #: By how much more, relatively and at least, radii grow where the solver finds nothing at the very least ones.
@@ -162,7 +163,7 @@ class Widener:
         for exact in (False, True):
             left = deadline - time.perf_counter()
             if left <= 0:
-                return Widening(reason="the time limit is used up")
+                return Widening(reason=_LATE)
             try:
                 outcome, point, amounts, room = self._solved(person, keep, yielding, left, exact=exact)
             except CeoptError as error:
@@ -172,7 +173,8 @@ class Widener:
             if point is None:
                 # After a failed point even a proof says only that the solver's tolerance decides.
                 empty = outcome.status is Status.INFEASIBLE and not failed
-                why = failed or outcome.message.rstrip(".") or f"the solver stopped: {outcome.status}"
+                stopped = _LATE if outcome.status is Status.TIME_LIMIT else outcome.message.rstrip(".")
+                why = failed or stopped or f"the solver stopped: {outcome.status}"
                 return Widening(is_empty=empty, reason="" if empty else why)
             failed = self._fault(person, keep, point)
             if not failed:

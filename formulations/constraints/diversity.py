@@ -86,12 +86,12 @@ class OtherDecisions(AbstractDiversity):
     =============== ======================================================================================
     symbol          meaning
     =============== ======================================================================================
-    z               cells and levels; of a number that nothing cuts, whether it changes
+    z               cells and levels; of a number that some row reads, whether it changes in its cell
     :math:`\hat z`  the same of the earlier answer
     =============== ======================================================================================
 
     Cells are those of the model's trees and of rules that cut a column; the research forms of trees differ by their own
-    binaries. A number that nothing cuts counts as newly changed once it moves by its step or by a thousandth of its
+    binaries. A number counts as newly changed in its cell once it moves by its step or by a thousandth of its
     range (:class:`~ceopt.formulations.coordinates.moved.Moved`), which is all that is not exact. One that neither the
     model nor a rule reads stays as it is: to move it would be another answer in name only. One row for each earlier
     answer.

@@ -339,15 +339,16 @@ class Numeric(AbstractCoordinate):
             )
 
     def differs(self, value: float) -> LinearForm:
-        """Return a form that is at least 1 where the decision is another: the cell, or whether an uncut column changes.
+        """Return a form that is at least 1 where the decision is another: the cell, or at home, whether it moves.
 
         A column that another formulation cuts (``claims``) differs by that formulation's own decisions.
         """
         if self.is_point or self.claims:
             return LinearForm()
-        if self.cells.keys:
-            cell = self.cells.cell_of(value)
-            return LinearForm(1.0) if cell is None else self.cells.inside(cell).complement()
-        if self.variable is None:
-            return LinearForm()
-        return self.surely_changed_form() if value == self.x0 else self.changed_form().complement()
+        cell = self.cells.cell_of(value)
+        if cell is None:
+            return LinearForm(1.0)
+        other = self.cells.inside(cell).complement() if self.cells.keys else LinearForm()
+        if self.variable is None or cell != self.cells.cell_of(self.x0):
+            return other
+        return other + (self.surely_changed_form() if value == self.x0 else self.changed_form().complement())

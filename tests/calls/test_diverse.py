@@ -325,3 +325,21 @@ def test_a_cohort_is_the_same_side_by_side_resumed_and_read_back() -> None:
     back = ceopt.SolutionSet.from_json(result.to_json())
     assert back.options == result.options
     assert [a.cost for a in back] == [a.cost for a in result]
+
+
+@pytest.mark.parametrize(
+    "rules", [[], [ceopt.IfThen(("owner", "==", True), ("age", ">=", 1))]], ids=["no rule", "a rule that cuts a column"]
+)
+def test_a_rule_that_rules_nothing_out_costs_no_answer(rules: list[Any]) -> None:
+    """A cut that a rule makes in a number does not hide that the number may change inside its cell."""
+    space = ceopt.FeatureSpace(
+        [
+            ceopt.Feature("age", kind="integer", lower=0, upper=3),
+            ceopt.Feature("owner", kind="binary", levels=(False, True)),
+        ]
+    )
+    model = Affine([1.0, 1.0], -2.5, labels=("no", "yes"))
+    row, cost = {"age": 2, "owner": False}, ceopt.L1(scale="none")
+    result = ceopt.explain(model, row, space, target="yes", n=3, cost=cost, constraints=rules)
+    assert [answer.cost for answer in result] == [1.0, 1.0, 2.0]
+    assert result.complete
