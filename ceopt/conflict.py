@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
@@ -213,19 +214,31 @@ class _Filter:
         return False
 
     def core(self) -> tuple[int, ...]:
-        """Return an irreducible set that leaves no answer, in the user's order (Junker 2004, QuickXplain)."""
-        least = min(self.empty, key=len)
-        return tuple(sorted(self._core(frozenset(), tuple(sorted(least)), is_new=False)))
+        """Return an irreducible set that leaves no answer, in the user's order.
 
-    def _core(self, background: Chosen, rules: tuple[int, ...], *, is_new: bool) -> Chosen:
-        if is_new and self.is_empty(background):
-            return frozenset()
-        if len(rules) == 1:
-            return frozenset(rules)
-        first, second = rules[: len(rules) // 2], rules[len(rules) // 2 :]
-        late = self._core(background.union(first), second, is_new=True)
-        early = self._core(background | late, first, is_new=bool(late))
-        return early | late
+        First a set grows until it leaves none: a point is found, and a rule that it breaks is added. Points are quick
+        to find; the one proof comes last. Then each rule is left out in turn, but for those that some point breaks
+        alone, which are known to be needed.
+        """
+        todo, sure = sorted(self._grown(min(self.empty, key=len))), set[int]()
+        while todo:
+            left = sure.union(todo)
+            sure |= {k for held in self.held for k in left - held if len(left - held) == 1}
+            todo = [k for k in todo if k not in sure]
+            if todo and not self.is_empty(frozenset(left - {todo[0]})):
+                sure.add(todo[0])
+            todo = todo[1:]
+        return tuple(sorted(sure))
+
+    def _grown(self, known: Chosen) -> Chosen:
+        """Return a set that leaves no answer, of one that is known to leave none: hopefully a smaller one."""
+        grown: Chosen = frozenset()
+        while not self.is_empty(grown):
+            broken = Counter(k for held in self.held if grown <= held for k in sorted(known - held))
+            if not broken:  # a point that keeps them all, to the solver's tolerance
+                return known
+            grown |= {broken.most_common(1)[0][0]}
+        return grown
 
 
 # ---- how much wider each would have to be ----------------------------------------------------------------------------
