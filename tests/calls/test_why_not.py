@@ -26,12 +26,14 @@ import ceopt
 import ceopt.widening
 from ceopt import L1, Feature, FeatureSpace, Linear, MaxChanges
 from ceopt.attempt import Attempts
+from ceopt.conflict import _Filter
 from ceopt.formulations.constraints import RULES, AbstractRule, Hull, parse_rules, rule_name
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.referee import Referee
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.solvers.registry import SOLVERS
+from ceopt.widening import Widening
 
 LABELS = ("bad", "good")
 SOLVED_BY = [name for name in ("highs", "scip") if SOLVERS[name].is_licensed]
@@ -633,6 +635,48 @@ def test_ctrl_c_within_the_wider_question_leaves_the_first_one(monkeypatch: pyte
     result = ask(Hull(PEOPLE_AROUND, enlarge=True, name="likely"), Linear({"income": 1.0}, "<=", 15.0, name="cap"))
     assert (str(result.status), result.relaxed) == ("infeasible", {})
     assert result.conflict[0] == ("likely", "in the hull of 3 rows", pytest.approx(0.166667))
+
+
+# ---- which rules are in conflict, apart from any program -------------------------------------------------------------
+class Sets:
+    """Rules that leave nothing where they hold one of some sets; a point keeps as many rules as it can, or few."""
+
+    def __init__(self, n: int, conflicts: list[frozenset[int]], greedy: Callable[[], bool]) -> None:
+        self.names, self.conflicts, self.greedy, self.solves = tuple(map(str, range(n))), conflicts, greedy, 0
+
+    def under(self, chosen: frozenset[int]) -> tuple[frozenset[int]]:
+        return (chosen,)
+
+    def is_empty(self, chosen: frozenset[int]) -> bool:
+        return any(conflict <= chosen for conflict in self.conflicts)
+
+    def least(self, chosen: frozenset[int]) -> Widening:
+        self.solves += 1
+        if self.is_empty(chosen):
+            return Widening(is_empty=True)
+        held = chosen
+        for k in range(len(self.names)) if self.greedy() else ():
+            held = held if self.is_empty(held | {k}) else held | {k}
+        return Widening({str(k): 1.0 for k in held})
+
+    def kept(self, point: Any) -> frozenset[int]:
+        return frozenset(map(int, point))
+
+
+@given(st.data(), st.integers(1, 8))
+def test_the_filter_ends_with_a_set_of_which_nothing_can_be_spared(data: Any, n: int) -> None:
+    some = st.frozensets(st.integers(0, n - 1), min_size=1)
+    sets = Sets(n, data.draw(st.lists(some, min_size=1, max_size=4)), lambda: data.draw(st.booleans()))
+    core = frozenset(_Filter(sets, sets).core())  # type: ignore[arg-type]
+    assert sets.is_empty(core)
+    assert not any(sets.is_empty(core - {k}) for k in core)
+    assert sets.solves <= 2 * n
+
+
+def test_the_filter_does_not_ask_about_every_rule() -> None:
+    sets = Sets(40, [frozenset({31, 7, 12})], lambda: True)
+    assert _Filter(sets, sets).core() == (7, 12, 31)  # type: ignore[arg-type]
+    assert sets.solves <= 8
 
 
 # ---- rules of the space against trying everything --------------------------------------------------------------------
