@@ -20,7 +20,7 @@ from ceopt.solvers.assembly import add
 from ceopt.solvers.cbf import cbf_text
 from ceopt.solvers.compiled import CompiledModel, compile_model
 from ceopt.solvers.convexity import is_convex
-from ceopt.solvers.errors import CeoptError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.export_cones import cones_as_quadratic_rows
 from ceopt.solvers.file_names import FileNames
 from ceopt.solvers.labels import ROW_MARKS, label_components
@@ -60,11 +60,16 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
         Something that such a file cannot hold.
     MissingLibraryError
         A .ptf file, and MOSEK is not installed.
+    InvalidValueError
+        The folder does not exist.
     """
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in {*_WRITERS, *_CONIC_WRITERS}:
         raise UnknownNameError.among("write", "suffix", target.suffix, [*_WRITERS, *_CONIC_WRITERS])
+    if not target.parent.is_dir():
+        file = f"the file is {str(target)!r}"
+        raise InvalidValueError("write", "a folder that exists", file, "Make the folder first.")
     refuse_foreign_components(model, "write")
     text, names = _algebraic(model, suffix) if suffix in _WRITERS else _conic(model, suffix)
     target.write_bytes(text.encode("ascii", "replace"))

@@ -139,4 +139,5 @@ class MaxChanges(AbstractElastic):
 
     def sentence(self) -> str:
         """Return the rule in words."""
-        return f"at most {self.k} {self.count} may change"
+        counted = self.count if self.k != 1 else self.count.removesuffix("s")
+        return f"at most {self.k} {counted} may change"

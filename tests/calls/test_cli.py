@@ -86,7 +86,7 @@ def test_json_is_one_line_per_row_that_reads_back(files, credit):
     assert all(one.status == "optimal" and len(one[0].changed) == 1 for one in found)
     assert all(credit.model.predict(one.to_frame()) == "good" for one in found)
     assert found[0].factual.dtypes.to_dict() == credit.frame.dtypes.to_dict()
-    assert json.loads(lines[0])["options"]["constraints"] == ["MaxChanges_1: at most 1 features may change"]
+    assert json.loads(lines[0])["options"]["constraints"] == ["MaxChanges_1: at most 1 feature may change"]
     assert "inferred" not in result.stderr
 
 

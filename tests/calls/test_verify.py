@@ -103,7 +103,7 @@ def test_rules_of_the_user_are_checked_by_name(model, space, person):
     report = one(model, space, person, {"age": 31}, constraints=rules)
 
     assert report.to_frame()["broken"][0] == (
-        "few: at most 1 features may change",
+        "few: at most 1 feature may change",
         "Linear_2: income <= 3.5",
     )
 
@@ -115,7 +115,7 @@ def test_without_a_factual_the_rest_is_checked_and_the_gap_is_said(model, space,
     assert report.ok is None
     assert report.unchecked == (
         "age: only increasing", "loan: steps of 0.1", "size: only decreasing", "sex: fixed",
-        "few: at most 1 features may change",
+        "few: at most 1 feature may change",
     )  # fmt: skip
     assert verify([person], model, space, target="good").ok is False
     assert verify([person | GOOD | {"income": 9.5}], model, space, target="good").ok is False
@@ -194,7 +194,7 @@ def test_points_keep_the_models_word_and_the_rules_apart(model, space, person):
     first, second = check_points(Referee(model, space), space, (MaxChanges(1),), target, home, points)
 
     assert first.valid
-    assert first.broken == ("sex: must stay 'f', but is 'm'", "MaxChanges_1: at most 1 features may change")
+    assert first.broken == ("sex: must stay 'f', but is 'm'", "MaxChanges_1: at most 1 feature may change")
     assert second == (False, "bad", ())
     assert check_points(Referee(model, space), space, (), target, home, []) == []
 

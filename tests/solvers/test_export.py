@@ -17,7 +17,7 @@ from comparing import arrays_of, assert_same
 
 from ceopt.solvers import Manifest, compile_model, describe, read, solve, write
 from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
-from ceopt.solvers.errors import UnknownNameError, UnreadableFileError, UnsupportedProblemError
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnreadableFileError, UnsupportedProblemError
 from ceopt.solvers.labels import label_components
 from ceopt.solvers.second_order import without_quadratics
 
@@ -160,6 +160,11 @@ def test_names_are_readable_legal_unique_and_traced(tmp_path: Path, suffix: str)
     assert names["second_leaf(3_12)"]["block"] == "second"
     assert {"_e12", "_st", "_end", "_free", "_inf", "x(age__30)", "c_e_eq_", "c_u_st2_"} <= set(names)
     assert names["ONE_VAR_CONSTANT"]["component"] == "cost"
+
+
+def test_a_folder_that_is_absent_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match=r"write needs a folder that exists, but the file is '.*absent.m.lp'"):
+        write(model("qp"), tmp_path / "absent" / "m.lp")
 
 
 @pytest.mark.parametrize("suffix", [".lp", ".mps"])
