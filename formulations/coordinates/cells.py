@@ -26,17 +26,20 @@ class Cells:
     Anything that is constant on each cell is linear in y: :math:`c_0 + \sum_k (c_k - c_{k-1})\, y_k`.
     """
 
-    __slots__ = ("block", "interval", "keys", "name", "variables")
+    __slots__ = ("_known", "block", "interval", "keys", "name", "variables")
 
     def __init__(self, block: Any, name: str, interval: Interval) -> None:
         self.block, self.name, self.interval = block, name, interval
         self.keys: list[tuple[float, float]] = []
+        self._known: dict[tuple[float, float], Any] = {}
         self.variables: list[Any] = []
 
     def add(self, cuts: Iterable[tuple[float, float]]) -> bool:
         """Add the cuts that are not there yet, ordered with the others; False if all were there."""
-        new = sorted(set(cuts) - set(self.keys))
-        known = dict(zip(self.keys, self.variables, strict=True))
+        known = self._known
+        new = sorted(key for key in set(cuts) if key not in known)
+        if not new:
+            return False
         texts = {self.block.cut_text(self.name, key) for key in self.keys}
         for key in new:
             choices = (f"{key[0]:.6g}", f"{key[0]:.9g}", repr(key[0]), f"{key[0]!r} {key[1]!r}")
@@ -46,9 +49,8 @@ class Cells:
             texts.add(text)
         self.keys = sorted(known)
         self.variables = [known[key] for key in self.keys]
-        if new:
-            self._write_order()
-        return bool(new)
+        self._write_order()
+        return True
 
     def _write_order(self) -> None:
         rows = Rows(self.block, "ordered")
