@@ -404,9 +404,10 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
     widths, entries = sum(r["widths"] for r in records), sum(len(r["conflict"]) for r in records)
     text = (
         f"{len(records)} questions without an answer, on rejected people of two data sets and three models (logistic "
-        "regression, forest of 20, network of 2 x 10, or 5 for HELOC). To each person's question rules are added that the "
-        "last answer breaks, of kinds drawn at random (caps, sums of two columns, equations, allowed values, transitions, rows, a "
-        "condition, a hull, fewer changes), until none is left; in every fifth case the space is narrowed instead. "
+        "regression, forest of 20, network of 2 x 10, or 5 for HELOC). To each person's question rules are added that "
+        "the last answer breaks, of kinds drawn at random (caps, sums of two columns, equations, allowed values, "
+        "transitions, rows, a condition, a hull, fewer changes), until none is left; "
+        "in every fifth case the space is narrowed instead. "
         "Checked by asking `explain` anew: the conflict alone has no answer, it has one without any one of its rules, "
         f"the whole question has one with a rule as much wider as is said, and none with {LESS:g} of that (a count or "
         "whole bound: one less).\n\n"
