@@ -2,14 +2,14 @@
 
 >>> import ceopt
 >>> sorted(name for name in ceopt.__all__ if name[0].islower())[:4]
-['datasets', 'explain', 'formulations', 'model_summary']
+['datasets', 'explain', 'formulations', 'metrics']
 """
 
 from __future__ import annotations
 
 from importlib.metadata import version
 
-from ceopt import datasets, formulations, solvers
+from ceopt import datasets, formulations, metrics, solvers
 from ceopt.cohort import Cohort
 from ceopt.explain import explain
 from ceopt.formulations.causality import LinearEquation
@@ -73,6 +73,7 @@ __all__ = [
     "datasets",
     "explain",
     "formulations",
+    "metrics",
     "model_summary",
     "solvers",
     "verify",

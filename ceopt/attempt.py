@@ -82,6 +82,8 @@ class Ask:
         Points in hand; the first that is not barred is the solver's start.
     budget
         A cost that the answer need not exceed, or None.
+    closed
+        Whether nothing beyond the budget is wanted.
     exact
         Ask the solver for integers as whole as it can make them.
     met
@@ -92,6 +94,7 @@ class Ask:
     barred: Sequence[tuple[Point, AbstractDiversity]] = ()
     starts: Sequence[Start] = ()
     budget: float | None = None
+    closed: bool = False
     exact: bool = False
     met: int = 0
 
@@ -125,10 +128,10 @@ class Attempts:
         """
         began = time.perf_counter()
         attempt = self._found(ask, seconds)
-        if ask.budget is None:
+        if ask.budget is None or (ask.closed and attempt.outcome.status is Status.INFEASIBLE):
             return attempt
         limit = self.prepared.settings.cost.to_objective(ask.budget)
-        if not self._is_beyond(ask.budget, attempt):
+        if ask.closed or not self._is_beyond(ask.budget, attempt):
             # Beyond the budget nothing was searched: where that may be the answer's place, no more than it is proved.
             known = attempt.outcome.bound
             bound = known if known is None or attempt.outcome.status is Status.OPTIMAL else min(known, limit)

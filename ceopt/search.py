@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ceopt.answer import answer_of
-from ceopt.attempt import Ask, Attempt, Attempts, Start
+from ceopt.attempt import ROUNDING, Ask, Attempt, Attempts, Start
 from ceopt.conflict import Entry, conflict_of
 from ceopt.formulations.constraints.diversity import AbstractDiversity, OtherDecisions
 from ceopt.formulations.constraints.other_cluster import nearest_cluster
@@ -51,18 +51,26 @@ _START_ROWS = 2000
 _STOPS = {Stop.TIME_LIMIT: Status.TIME_LIMIT, Stop.INTERRUPTED: Status.TIME_LIMIT, Stop.UNBOUNDED: Status.UNBOUNDED}
 
 
-def search(prepared: Prepared, row: Any, *, query_id: Any = None, keep_on_interrupt: bool = True) -> SolutionSet:
+def search(
+    prepared: Prepared,
+    row: Any,
+    *,
+    query_id: Any = None,
+    keep_on_interrupt: bool = True,
+    within: float | None = None,
+) -> SolutionSet:
     """Return the verified answers for one person; an outcome of the solver is a status, never an exception.
 
     Ctrl-C stops the solver; what it holds is checked and returned, or KeyboardInterrupt goes on where
-    ``keep_on_interrupt`` is False.
+    ``keep_on_interrupt`` is False. ``within`` is how much more than the best any other answer may cost: there are no
+    more once it is proved that the next costs more, and none but the best where that one is not proved.
 
     Raises
     ------
     CeoptError
         The row is unusable: a missing or unknown column, NaN, an unseen level, a value outside the user's bounds.
     """
-    return _Search(prepared, row, keep_on_interrupt=keep_on_interrupt).run(query_id)
+    return _Search(prepared, row, keep_on_interrupt=keep_on_interrupt, within=within).run(query_id)
 
 
 @dataclass(slots=True)
@@ -100,11 +108,11 @@ class _Tries:
 class _Search:
     """One person's search; lives for one call."""
 
-    def __init__(self, prepared: Prepared, row: Any, *, keep_on_interrupt: bool) -> None:
+    def __init__(self, prepared: Prepared, row: Any, *, keep_on_interrupt: bool, within: float | None = None) -> None:
         self.began = time.perf_counter()
         self.prepared, self.space, self.settings = prepared, prepared.space, prepared.settings
         self.asked = prepared.settings
-        self.keep_on_interrupt, self.interrupted = keep_on_interrupt, False
+        self.keep_on_interrupt, self.interrupted, self.within = keep_on_interrupt, False, within
         self.deadline = self.began + self.settings.time_limit_s
         self.factual = self.space.row(row)
         self.row = self.space.frame([self.factual])
@@ -135,7 +143,7 @@ class _Search:
             first = last = self._explained(self._enlarged(self._one_more()))
             another = self._next_met if self.settings.diversity is None else self._another
             while last.answer is not None and len(self.answers) < self.settings.n:
-                last = another()
+                last = self._near_enough(another)
         except KeyboardInterrupt:
             if not (self.keep_on_interrupt and self.answers):
                 raise
@@ -265,6 +273,22 @@ class _Search:
         except UnboundedFeatureError as error:
             return _Found(Status.ERROR, reason=str(error))
 
+    def _near_enough(self, another: Callable[[], _Found]) -> _Found:
+        """Look for a further answer that costs no more than was asked for."""
+        assert self.first is not None  # noqa: S101 - made with the first answer
+        if self.within is not None and self.first.status is not Status.OPTIMAL:
+            return _Found(Status.TIME_LIMIT, reason="The least cost is not proved.")
+        found, most = another(), self._most()
+        if most is None or found.answer is None or found.answer.cost <= most * (1.0 + self.settings.relative_gap):
+            return found
+        self.answers.pop()
+        proved = found.answer.bound is not None and found.answer.bound >= most * (1.0 - ROUNDING)
+        return _Found(Status.INFEASIBLE if proved else Status.TIME_LIMIT, reason=found.reason, proved=proved)
+
+    def _most(self) -> float | None:
+        """Return what a further answer may cost, where that was asked for."""
+        return None if self.within is None or not self.answers else self.answers[0][0].cost + self.within
+
     def _next_met(self) -> _Found:
         """Take the cheapest that is left of what was met on the way, if it passes the check."""
         assert self.first is not None  # noqa: S101 - made with the first answer
@@ -318,7 +342,9 @@ class _Search:
         barred = self._had() + [(point, OtherDecisions()) for point in self.barred]
         met = settings.n - 1 if settings.diversity is None else 0
         ask = Ask(margin=self.margin, barred=barred, exact=self.exact, met=met)
-        if not self.barred:  # a point that failed the check may have set the budget: then the whole reach is searched
+        if (most := self._most()) is not None:
+            ask = replace(ask, starts=self.starts, budget=most * (1.0 + settings.relative_gap), closed=True)
+        elif not self.barred:  # what failed the check may have set the budget: then the whole reach is searched
             ask = replace(ask, starts=self.starts, budget=self._budget())
         attempt = self.attempts.run(ask, seconds)
         self.solver = attempt.solver

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final, overload
 
+import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.dtypes import plain
@@ -121,6 +122,12 @@ class SolutionSet:
         Column -> what bounds, direction, immutability or steps took from it.
     query_id
         The person's label in a cohort.
+    min_distance
+        Distance from the factual to the nearest candidate of a set of explanations; None where there was none.
+    after_distance_filter, after_diversity_filter
+        Positions, in the data that the explainer was fitted to, of the candidates that each filter kept, in its order.
+    safety
+        One number per answer, in their order: how far the factual may move without losing it.
 
     Examples
     --------
@@ -153,8 +160,15 @@ class SolutionSet:
     target: str = ""
     removed: Mapping[str, str] = field(default_factory=dict)
     query_id: Any = None
+    min_distance: float | None = None
+    after_distance_filter: tuple[int, ...] = ()
+    after_diversity_filter: tuple[int, ...] = ()
+    safety: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("after_distance_filter", "after_diversity_filter", "safety"):
+            object.__setattr__(self, name, tuple(plain(entry) for entry in getattr(self, name)))
+        object.__setattr__(self, "min_distance", plain(self.min_distance))
         object.__setattr__(self, "status", Status(self.status))
         object.__setattr__(self, "counterfactuals", tuple(self.counterfactuals))
         object.__setattr__(self, "conflict", tuple(self.conflict))
@@ -210,6 +224,26 @@ class SolutionSet:
             columns["why"] = [m[4] for m in moves]
         return pd.DataFrame({word: pd.Series(cells, index=index, dtype=object) for word, cells in columns.items()})
 
+    def metrics(self, suite: str, **given: Any) -> pd.Series[Any]:
+        """Return the metrics of a published suite, such as "ce_ocl2022", by name; see :func:`ceopt.metrics.suite`.
+
+        The answers, the factual, the run time and how many were asked for are this set's own. What it cannot know
+        (``model``, ``target``, ``data``, ``space``, ...) is passed by keyword; a metric that lacks something is refused
+        by name, or nan with ``missing="nan"``.
+
+        Examples
+        --------
+        >>> import ceopt
+        >>> from ceopt.formulations.predictors import Affine
+        >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9)])
+        >>> result = ceopt.explain(Affine([1.0], -3.5, labels=("no", "yes")), {"income": 2}, space, target="yes")
+        >>> result.metrics("ce_ocl2022", missing="nan")[["continuous_proximity", "sparsity"]].to_dict()
+        {'continuous_proximity': -2.0, 'sparsity': 0.0}
+        """
+        from ceopt.metrics import suite as metrics_of
+
+        return metrics_of(suite, self, **given)  # type: ignore[no-any-return]
+
     def to_json(self, path: str | Path | None = None) -> str:
         """Write everything as JSON that :meth:`from_json` reads back exactly; also to ``path`` if given."""
         from ceopt.solution_json import to_json
@@ -247,4 +281,6 @@ class SolutionSet:
 
 def scalars(frame: pd.DataFrame) -> pd.Series[Any]:
     """Return a one-row frame as a Series of each column's own scalar (nothing is widened to a common dtype)."""
+    if all(dtype == np.float64 for dtype in frame.dtypes):  # column by column takes milliseconds where there are many
+        return pd.Series(frame.to_numpy()[0].tolist(), index=[str(name) for name in frame.columns], dtype=object)
     return pd.Series({str(name): plain(frame[name].iloc[0]) for name in frame.columns}, dtype=object)

@@ -25,13 +25,15 @@ _WHO = "SolutionSet.from_json"
 _RESULT = (
     "bound gap margin complete reason conflict relaxed timings solver versions options target removed query_id".split()
 )
+#: Fields of sets of explanations, which text of an earlier day lacks.
+_SET = "min_distance after_distance_filter after_diversity_filter safety".split()
 _ANSWER = "cost prediction score slack changed verified rank bound gap cluster".split()
 
 
 def to_json(result: SolutionSet) -> str:
     """Write a solution set as one line of JSON; a number that JSON lacks is ``{"float": "inf"}``."""
     document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": str(result.status)}
-    document |= {name: _write(getattr(result, name)) for name in _RESULT}
+    document |= {name: _write(getattr(result, name)) for name in (*_RESULT, *_SET)}
     document |= {
         "factual": _write_frame(result.factual),
         "counterfactuals": [_write_answer(answer) for answer in result],
@@ -48,6 +50,7 @@ def from_json(text_or_path: Any) -> SolutionSet:
         )
     try:
         fields = {name: _read(document[name]) for name in _RESULT}
+        fields |= {name: _read(document[name]) for name in _SET if name in document}
         fields["conflict"] = tuple(tuple(entry) for entry in fields["conflict"])
         return SolutionSet(
             status=document["status"],

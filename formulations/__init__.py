@@ -3,7 +3,7 @@
 Each formulation is a block that states one thing; a recourse program is a few of them in an ordinary ConcreteModel.
 """
 
-from ceopt.formulations import predictors
+from ceopt.formulations import predictors, programs
 from ceopt.formulations.constraints import impose
 from ceopt.formulations.costs import l0, l1, l2, l2_squared, linf, mahalanobis
 from ceopt.formulations.factual import Factual
@@ -26,4 +26,5 @@ __all__ = [
     "linf",
     "mahalanobis",
     "predictors",
+    "programs",
 ]

@@ -280,6 +280,8 @@ class Numeric(AbstractCoordinate):
             costs = [price.of(self.nearest(low, high) - self.x0) for low, high in self.cells.bounds()]
             return self.cells.telescope(costs).expression()
         if price.kind == "fixed":
+            if not self.interval.lower <= self.x0 <= self.interval.upper:  # a reach without the factual: it must move
+                return price.of(self.interval.lower - self.x0)
             if price.down == price.up:
                 return self.changed_form().scaled(price.up).expression()
             self.changed_form()

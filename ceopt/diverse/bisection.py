@@ -1,0 +1,106 @@
+"""From a candidate back towards the row along a segment, for as long as the decision holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.diverse.distance import Floats
+
+__all__ = ["Segments", "shortened"]
+
+Bools = NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    r"""The points :math:`x(t) = a + t\,(c - a)`, on the grid of each column that has one; :math:`x(1) = c` exactly.
+
+    ====== ====== =============================================================================
+    symbol shape  meaning
+    ====== ====== =============================================================================
+    a, c   (k, d) where each segment starts, and its candidate; equal in the columns that switch
+    step   (d,)   width of a column's grid, counted from ``anchor``; 0 where it has none
+    ====== ====== =============================================================================
+
+    Parameters
+    ----------
+    starts, ends
+        a and c.
+    anchor, step
+        The grid, (d,) each.
+    mend
+        What rules make of points (k, d) afterwards, such as columns that follow from others.
+    """
+
+    starts: Floats
+    ends: Floats
+    anchor: Floats
+    step: Floats
+    mend: Callable[[Floats], Floats]
+
+    def at(self, t: Floats, which: NDArray[np.intp]) -> Floats:
+        """Return the points at ``t`` (k,) of the segments ``which`` (k,)."""
+        a, c = self.starts[which], self.ends[which]
+        points = a + t[:, None] * (c - a)
+        grid = self.step > 0.0
+        if grid.any():
+            home, step = self.anchor[grid], self.step[grid]
+            points[:, grid] = home + np.round((points[:, grid] - home) / step) * step
+        points = np.clip(points, np.minimum(a, c), np.maximum(a, c))  # a rounding may not leave the segment
+        points = self.mend(points)
+        return np.where((t == 1.0)[:, None], c, points)
+
+
+def shortened(
+    segments: Segments,
+    lengths: Floats,
+    accepts: Callable[[Floats], Bools],
+    *,
+    tolerance: float | None = None,
+    halvings: int | None = None,
+) -> tuple[Floats, Floats, Floats]:
+    """Bisect each segment: the far end stays accepted, the near end is not, until what lies between is short.
+
+    All segments are asked about together, one call of ``accepts`` a halving.
+
+    Parameters
+    ----------
+    segments
+        From where to where; every far end is accepted, no near one.
+    lengths
+        Of the segments, (k,).
+    accepts
+        Which points (k, d) are answers.
+    tolerance
+        Halve for as long as the bracket is longer (Algorithm 1 of the paper).
+    halvings
+        Instead a fixed number of halvings for all (the published code).
+
+    Returns
+    -------
+    tuple
+        Points (k, d) at the accepted ends, and where on their segments the near and the far ends are, (k,) each.
+    """
+    low, high = np.zeros(len(lengths)), np.ones(len(lengths))
+    while True:
+        middle = 0.5 * (low + high)
+        # Floats end too: between two neighbours there is no third.
+        wanted = (low < middle) & (middle < high)
+        if halvings is not None:
+            wanted &= halvings > 0
+            halvings -= 1
+        else:
+            assert tolerance is not None  # noqa: S101 - one of the two is given
+            wanted &= lengths * (high - low) > tolerance
+        which = np.flatnonzero(wanted)
+        if not len(which):
+            return segments.at(high, np.arange(len(high))), low, high
+        good = accepts(segments.at(middle[which], which))
+        high[which[good]] = middle[which[good]]
+        low[which[~good]] = middle[which[~good]]

@@ -1,0 +1,275 @@
+"""What decides: a fitted model, asked as its user would, or a bare function that predicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.diverse.distance import Floats
+from ceopt.diverse.memory import content_of
+from ceopt.diverse.training_rows import raw_frame
+from ceopt.formulations.predictors.head import AbstractRepresentation
+from ceopt.formulations.predictors.outcome import slack
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.read import open_model, read
+from ceopt.formulations.space.dtypes import plain
+from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.targets import (
+    AtLeast,
+    AtMost,
+    Between,
+    Disagreement,
+    Labels,
+    OtherThan,
+    Probability,
+    Target,
+    Values,
+    parse_target,
+)
+from ceopt.referee import Referee
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
+
+__all__ = ["Decisions", "decisions_of"]
+
+_WHO: Final = "DiverseRobustExplainer.explain"
+_RANGES: Final = AtLeast | AtMost | Between
+
+
+class _Judge(Protocol):
+    """Says of points, as coordinates (n, d), what is predicted and whether that meets the target."""
+
+    def judge(self, points: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def asked(self) -> tuple[Any, Any]: ...
+
+
+@final
+class Decisions:
+    """What is decided of points, and whether it meets the target.
+
+    Parameters
+    ----------
+    space
+        The raw columns.
+    judge
+        The model or function.
+    scored
+        A representation from plain arrays and the target, where the score is to be told; None for all else.
+    """
+
+    __slots__ = ("_judge", "_scored", "space")
+
+    def __init__(self, space: FeatureSpace, judge: _Judge, scored: tuple[Predictor, Target] | None = None) -> None:
+        self.space, self._judge, self._scored = space, judge, scored
+
+    @property
+    def text(self) -> str:
+        """The target in words."""
+        return self._judge.text
+
+    @property
+    def is_function(self) -> bool:
+        """Whether a bare function predicts, of which no labels are known but those that it returned."""
+        return isinstance(self._judge, _Function)
+
+    def content(self) -> str | None:
+        """Return a hash of the model's whole content and the target; None where it cannot be known again by that."""
+        return content_of(*self._judge.asked)
+
+    def judge(self, points: Floats) -> tuple[list[Any], NDArray[np.bool_]]:
+        """Return what is predicted for points (n, d), and whether it meets the target, with one call for all.
+
+        Raises
+        ------
+        InvalidValueError
+            The model fails, or what it returns is no decision for each row.
+        """
+        if not len(points):
+            return [], np.zeros(0, dtype=bool)
+        try:
+            predicted, met = self._judge.judge(points)
+        except CeoptError:
+            raise
+        except Exception as error:
+            raise InvalidValueError(
+                _WHO, "a model that can predict its rows", f"on {len(points)} of them it fails "
+                f"({type(error).__name__}: {error})", "Check the rows, and what the model was fitted on.",
+            ) from error  # fmt: skip
+        return predicted.tolist(), met
+
+    def meets(self, points: Floats) -> NDArray[np.bool_]:
+        """Return which points (n, d) meet the target."""
+        return self.judge(points)[1]
+
+    def scores(self, points: Floats) -> list[tuple[Any, float | None]]:
+        """Return score and slack of points (n, d), for a representation; None for what only predicts."""
+        if self._scored is None or not len(points):
+            return [(None, None)] * len(points)
+        predictor, target = self._scored
+        scores, slacks = predictor.score(points), slack(predictor, points, target)
+        labels = predictor.labels or ()
+        said = [float(s) if scores.ndim == 1 else dict(zip(labels, s.tolist(), strict=True)) for s in scores]
+        return list(zip(said, slacks.tolist(), strict=True))
+
+
+def decisions_of(model_or_predict: Any, space: FeatureSpace, target: Any, *, is_frame: bool) -> Decisions:
+    """Return what a fitted model decides, or a function that is given frames or arrays and returns labels or values.
+
+    Raises
+    ------
+    CeoptError
+        Neither a model nor a function; a target that does not fit it.
+    """
+    model = open_model(model_or_predict)
+    if not isinstance(model, type | Predictor | AbstractRepresentation) and not hasattr(model, "predict"):
+        if not callable(model):
+            raise InvalidTypeError(
+                _WHO, "a fitted model or a function that predicts", f"it got {type(model).__name__}",
+                "Give the model, or for example lambda X: (score(X) > 0).astype(int).",
+            )  # fmt: skip
+        return Decisions(space, _Function(model, space, target, is_frame=is_frame))
+    referee = Referee(model, space)
+    checked = parse_target(target, referee.labels)
+    is_plain = isinstance(model, Predictor | AbstractRepresentation)
+    return Decisions(space, _Model(referee, checked), (read(model, space), checked) if is_plain else None)
+
+
+@final
+class _Model:
+    """A fitted model."""
+
+    __slots__ = ("_encoding", "_referee", "_target")
+
+    def __init__(self, referee: Referee, target: Target) -> None:
+        self._referee, self._target = referee, target
+        plain_arrays = isinstance(referee.model, AbstractRepresentation) and isinstance(target, Labels)
+        self._encoding = Encoding.identity(referee.space) if plain_arrays else None
+
+    def judge(self, points: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        if self._encoding is None:
+            return self._referee.judge(raw_frame(self._referee.space, points), self._target)
+        # What the referee would ask, without a frame in between, which takes longer than the question.
+        assert isinstance(self._target, Labels)  # noqa: S101 - as the encoding is there
+        predicted = np.asarray(self._referee.model.predict(self._encoding.matrix(points)))
+        return predicted, _any_of(predicted, [self._target.labels[k] for k in self._target.wanted])
+
+    @property
+    def text(self) -> str:
+        return self._target.text()
+
+    @property
+    def asked(self) -> tuple[Any, Any]:
+        return self._referee.model, self._target
+
+
+@final
+class _Function:
+    """A function from rows to labels or values, which says nothing of itself: its answers are checked each time."""
+
+    __slots__ = ("_but", "_is_frame", "_labels", "_predict", "_range", "_space")
+
+    def __init__(self, predict: Callable[[Any], Any], space: FeatureSpace, target: Any, *, is_frame: bool) -> None:
+        self._predict, self._space, self._is_frame = predict, space, is_frame
+        self._range: Values | None = None
+        self._labels: tuple[Any, ...] = ()
+        self._but = isinstance(target, OtherThan)
+        if isinstance(target, _RANGES):
+            found = parse_target(target, None)
+            assert isinstance(found, Values)  # noqa: S101 - what a range becomes
+            self._range = found
+        else:
+            self._labels = _labels_of(target)
+
+    @property
+    def text(self) -> str:
+        if self._range is not None:
+            return self._range.text()
+        return f"{'other than ' * self._but}{' or '.join(map(str, self._labels))}"
+
+    def judge(self, points: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        frame = raw_frame(self._space, points)
+        said = np.asarray(self._predict(frame if self._is_frame else _array_of(frame)))
+        if said.shape != (len(frame),):
+            returned = f"predict returned an array of shape {said.shape}"
+            hint = "One column per class is probabilities: return the labels, such as classes[P.argmax(axis=1)]."
+            raise InvalidValueError(
+                _WHO, f"one label or value for each of {len(frame)} rows, shape ({len(frame)},)", returned,
+                hint if said.ndim == 2 and len(said) == len(frame) else "Return one for each row that it is given.",
+            )  # fmt: skip
+        if self._range is not None:
+            return said, self._within(said, self._range)
+        self._require_labels(said)
+        found = _any_of(said, self._labels)
+        return said, ~found if self._but else found
+
+    @property
+    def asked(self) -> tuple[Any, Any]:
+        return self._predict, (self._labels, self._but, self._range)
+
+    @staticmethod
+    def _within(said: NDArray[Any], wanted: Values) -> NDArray[np.bool_]:
+        if said.dtype.kind not in "iuf" or not np.isfinite(said).all():
+            what = repr(plain(said[0])) if said.dtype.kind not in "iuf" else "nan or an infinite value"
+            raise InvalidTypeError(
+                _WHO, f"numbers to be {wanted.text()}", f"predict returned {what}", "Return finite numbers."
+            )
+        return np.asarray((said >= wanted.low) & (said <= wanted.high))
+
+    def _require_labels(self, said: NDArray[Any]) -> None:
+        """Refuse numbers that are shares and not labels, and truth values where the target is a number."""
+        shown = ", ".join(map(repr, self._labels))
+        if said.dtype.kind == "f":
+            broken = said[~(said == np.floor(said))]
+            if len(broken) and not any(isinstance(label, float) and label % 1.0 for label in self._labels):
+                raise InvalidValueError(
+                    _WHO, f"labels such as {shown}", f"predict returned {broken[0]:.6g}, as probabilities and scores "
+                    "are", "Return the labels, or ask for a value: target=ceopt.AtLeast(0.5).",
+                )  # fmt: skip
+        is_truth = said.dtype.kind == "b"
+        numbers = [label for label in self._labels if isinstance(label, int | float)]
+        if (is_truth or said.dtype.kind in "iuf") and any(isinstance(label, bool) != is_truth for label in numbers):
+            but = f"target is {shown} and predict returned {plain(said[0])!r}"
+            raise InvalidTypeError(_WHO, "a target of the labels' own type", but, "Write the label as it is returned.")
+
+
+def _any_of(said: NDArray[Any], labels: Iterable[Any]) -> NDArray[np.bool_]:
+    found = np.zeros(len(said), dtype=bool)
+    for label in labels:
+        found |= np.asarray(said == label, dtype=bool)
+    return found
+
+
+def _array_of(frame: pd.DataFrame) -> NDArray[Any]:
+    numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)
+    return frame.to_numpy(dtype=np.float64 if numeric else object)
+
+
+def _labels_of(target: Any) -> tuple[Any, ...]:
+    """Return the labels that a target names, or refuse what a function of labels cannot be asked for."""
+    if isinstance(target, Probability | Disagreement):
+        raise InvalidTypeError(
+            _WHO, "a label or a range of values of a bare predict", f"target is {target!r}", "Give the fitted model."
+        )
+    if isinstance(target, OtherThan):
+        target = target.label
+    given: Iterable[Any] = target if isinstance(target, set | frozenset | list) else [target]
+    labels = tuple(map(plain, given))
+    bad = [label for label in labels if not isinstance(label, str | bool | int | float) or _is_nan(label)]
+    if bad or not labels:
+        but = f"target is {target!r}" if labels else "the set is empty"
+        raise InvalidTypeError(_WHO, "a label, a set of labels or a range of values", but, 'Write target="granted".')
+    return tuple(sorted(labels, key=repr)) if isinstance(target, set | frozenset) else labels
+
+
+def _is_nan(label: Any) -> bool:
+    return isinstance(label, float) and math.isnan(label)

@@ -1,0 +1,74 @@
+"""Which rows of the data a model favours, remembered under a hash of all that the model consists of.
+
+Where favourable rows are rare, nearly every query asks about nearly every row; with this, only the first one does.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final, final
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ceopt.diverse.decisions import Decisions
+    from ceopt.diverse.distance import Floats
+
+__all__ = ["Memory", "content_of"]
+
+#: How many answers are kept: a few models, and of each the targets.
+_KEPT: Final = 8
+#: Libraries of which a model predicts by what it holds, and by nothing else.
+_LIBRARIES: Final = {"ceopt", "lightgbm", "sklearn", "xgboost"}
+
+
+@final
+class Memory:
+    """What was found of some rows; the last few models and targets are kept.
+
+    A model is known again by its content, never by its name or place, so that one that was fitted anew is another.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, NDArray[np.bool_]] = OrderedDict()
+
+    def recall(self, decisions: Decisions) -> NDArray[np.bool_] | None:
+        """Return which rows meet the target, if this was asked before."""
+        key = decisions.content() if self._known else None
+        if key is None or key not in self._known:
+            return None
+        self._known.move_to_end(key)
+        return self._known[key]
+
+    def learn(self, decisions: Decisions, rows: Floats) -> NDArray[np.bool_] | None:
+        """Ask which of all rows (n, d) meet the target and remember it; None for what has no content to know it by."""
+        key = decisions.content()
+        if key is None:
+            return None
+        self._known[key] = decisions.meets(rows)
+        if len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+        return self._known[key]
+
+
+def content_of(model: Any, target: Any) -> str | None:
+    """Return a hash of a model and a target; None for a model of which it is not known that it is all in its content.
+
+    Parameters
+    ----------
+    model
+        A fitted model, or a method of one.
+    target
+        What is asked of it, as plain values.
+    """
+    owner = getattr(model, "__self__", model)
+    if type(owner).__module__.partition(".")[0] not in _LIBRARIES:
+        return None
+    try:
+        return str(joblib.hash((model, target)))
+    except Exception:  # noqa: BLE001 - what cannot be pickled fails in many ways, and is not remembered
+        return None

@@ -1,0 +1,161 @@
+"""Rows of other people as one person could become them: what a rule forbids goes back, as far as a rule says where to.
+
+Nothing here is trusted: what comes back is asked about and held against every rule again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.diverse.distance import Floats, RowDistance
+from ceopt.formulations.constraints import AbstractRule, AllowedTransitions, AllowedValues, MaxChanges
+from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.reach import Interval
+from ceopt.formulations.space.space import FeatureSpace
+
+if TYPE_CHECKING:
+    from ceopt.formulations.constraints.rule import Point
+
+__all__ = ["Projection"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Projection:
+    """Puts rows where one person may go, column by column.
+
+    ======================================= =====================================================================
+    rule                                    what becomes of a row that breaks it
+    ======================================= =====================================================================
+    immutable column                        the person's own value
+    one-way column, bounds set by the user  the nearest value that is allowed
+    steps                                   the nearest whole number of steps
+    AllowedValues, a number                 the nearest value listed
+    AllowedValues, levels                   the person's own level, if it is listed
+    AllowedTransitions                      the person's own level
+    Causal                                  columns that follow from others are computed anew
+    MaxChanges                              the k moves that are longest in the distance stay, the others go back
+    all other rules                         nothing: the row is dropped if it breaks them
+    ======================================= =====================================================================
+
+    Bounds that were inferred from data are no rules.
+
+    Parameters
+    ----------
+    space, rules, distance
+        The columns, what is asked for, and in what moves are long.
+    home, low, high, step
+        Per column the person's coordinate, the ends of what is allowed, and the width of the grid (0: none), (d,).
+    levels
+        Which levels a rule of the user allows, by the place of the column.
+    """
+
+    space: FeatureSpace
+    home: Floats
+    low: Floats
+    high: Floats
+    step: Floats
+    rules: tuple[AbstractRule, ...]
+    distance: RowDistance
+    levels: Mapping[int, NDArray[np.bool_]]
+
+    @classmethod
+    def of(
+        cls, space: FeatureSpace, factual: Point, rules: Sequence[AbstractRule], distance: RowDistance
+    ) -> Projection:
+        """Return the projection for one person."""
+        ends = [_ends(feature, factual[feature.name]) for feature in space]
+        low, high = (np.array([pair[side] for pair in ends]) for side in range(2))
+        step = np.array([feature.step or (0.0 if feature.kind == "continuous" else 1.0) for feature in space])
+        home = np.array([factual[name] for name in space.names])
+        return cls(space, home, low, high, step, tuple(rules), distance, _levels(space, factual, rules))
+
+    def __call__(self, points: Floats) -> Floats:
+        """Return points (n, d) put back by the space's rules, then by those of the user; itself if none moves."""
+        return self.mended(self.allowed(points))
+
+    def allowed(self, points: Floats) -> Floats:
+        """Return points (n, d) put back by the space's own rules; itself where none breaks one."""
+        stepped = np.array([feature.step is not None for feature in self.space])
+        result = points
+        for j in np.flatnonzero(stepped | (self.low > -math.inf) | (self.high < math.inf)):
+            column = points[:, j]
+            if stepped[j] and self.low[j] < self.high[j]:
+                column = self.home[j] + np.round((column - self.home[j]) / self.step[j]) * self.step[j]
+            column = np.clip(column, self.low[j], self.high[j])
+            if (column != points[:, j]).any():
+                result = points.copy() if result is points else result
+                result[:, j] = column
+        return result
+
+    def mended(self, points: Floats) -> Floats:
+        """Return points (n, d) put back by the rules of the user, as far as a rule says where to."""
+        if not self.rules:
+            return points
+        for j, good in self.levels.items():
+            ranks = points[:, j].astype(np.intp)
+            if not good[ranks].all():
+                points = points.copy()
+                points[~good[ranks], j] = self.home[j]
+        factual = dict(zip(self.space.names, self.home.tolist(), strict=True))
+        for rule in self.rules:
+            points = rule.mended(self.space, factual, points)
+        for rule in self.rules:
+            if isinstance(rule, MaxChanges):
+                points = self._longest(points, rule)
+        return points
+
+    def _longest(self, points: Floats, rule: MaxChanges) -> Floats:
+        """Return points (n, d) with the longest moves that a limit on changes has room for, the others home."""
+        double = rule.count == "columns"
+        counts = np.array([2.0 if double and feature.kind == "categorical" else 1.0 for feature in self.space])
+        moved = points != self.home
+        if not ((moved * counts).sum(axis=1) > rule.k).any():
+            return points
+        lengths = np.where(moved, self.distance.lengths(self.home, points), -1.0)
+        room, kept, rows = np.full(len(points), float(rule.k)), np.zeros_like(moved), np.arange(len(points))
+        for columns in np.argsort(-lengths, axis=1, kind="stable").T:
+            stays = moved[rows, columns] & (counts[columns] <= room)
+            kept[rows, columns] = stays
+            room -= stays * counts[columns]
+        return np.where(kept, points, self.home)
+
+
+def _ends(feature: Feature, x0: float) -> tuple[float, float]:
+    """Return the least and the greatest coordinate that the space's rules allow, both on the grid of the column."""
+    if feature.is_finite:
+        low, high = 0.0, len(feature.levels) - 1.0
+    else:
+        low = -math.inf if feature.lower_inferred else feature.lower
+        high = math.inf if feature.upper_inferred else feature.upper
+    if not feature.mutable or feature.direction == "increasing":
+        low = x0
+    if not feature.mutable or feature.direction == "decreasing":
+        high = x0
+    step = feature.step or (None if feature.kind == "continuous" else 1.0)
+    part = Interval(low, high, step, x0).narrowed(low, high)
+    return part.lower, part.upper
+
+
+def _levels(space: FeatureSpace, factual: Point, rules: Sequence[AbstractRule]) -> dict[int, NDArray[np.bool_]]:
+    """Return, per column of levels that a rule restricts, which ones it allows."""
+    found: dict[int, NDArray[np.bool_]] = {}
+    for rule in rules:
+        if isinstance(rule, AllowedTransitions):
+            parts: list[tuple[str, AbstractRule]] = [(rule.column, rule)]
+        elif isinstance(rule, AllowedValues):
+            parts = [(name, AllowedValues({name: some})) for name, some in rule.values.items() if space[name].is_finite]
+        else:
+            continue
+        for name, part in parts:
+            ranks = range(len(space[name].levels))
+            good = np.array([part.violation(space, factual, {**factual, name: float(rank)}) <= 0 for rank in ranks])
+            j = space.names.index(name)
+            found[j] = found.get(j, np.ones(len(good), dtype=bool)) & good
+    return found

@@ -1,0 +1,273 @@
+"""One person's query: candidates, filters, minimisation, check; and what is said of the outcome."""
+
+from __future__ import annotations
+
+import functools
+import math
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+import pandas as pd
+
+from ceopt.attempt import changed_names
+from ceopt.diverse.candidates import Candidates, Keeper, Searched, nearest_candidates
+from ceopt.diverse.nearer import nearer
+from ceopt.diverse.projection import Projection
+from ceopt.diverse.training_rows import raw_frame
+from ceopt.formulations.constraints import AbstractRule, rule_name
+from ceopt.formulations.space.reach import reach_of, removed_by
+from ceopt.formulations.targets import OtherThan
+from ceopt.solution import Counterfactual, SolutionSet
+from ceopt.solvers.errors import UnknownNameError
+from ceopt.status import Status
+
+if TYPE_CHECKING:
+    from ceopt.diverse.decisions import Decisions
+    from ceopt.diverse.distance import Floats, RowDistance
+    from ceopt.diverse.settings import DiverseSettings
+    from ceopt.diverse.training_rows import TrainingRows
+    from ceopt.formulations.costs import AbstractCost
+
+__all__ = ["Fitted", "Query"]
+
+_SOLVER: Final = "none (rows of the data, nearest first, and bisection)"
+#: How many of the labels that are predicted are listed when none of them is wanted.
+_SHOWN: Final = 8
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """What does not depend on the person.
+
+    Parameters
+    ----------
+    data
+        The training rows, an index of them, and what is known of them.
+    distance, searched
+        The explainer's distance, and the one by which candidates are searched.
+    cost
+        The distance once more, as :func:`ceopt.explain` charges it.
+    """
+
+    data: Searched
+    distance: RowDistance
+    searched: RowDistance
+    cost: AbstractCost
+
+    @property
+    def rows(self) -> TrainingRows:
+        """The training rows."""
+        return self.data.rows
+
+
+@final
+@dataclass(slots=True)
+class Query:
+    """One call of ``explain``.
+
+    Parameters
+    ----------
+    fitted, settings
+        What was fitted, and the parameters.
+    decisions, rules, target
+        What decides, what must be kept, and what is wanted.
+    factual, n
+        The person (coordinates by name), and how many answers are wanted (None: all).
+    """
+
+    fitted: Fitted
+    settings: DiverseSettings
+    decisions: Decisions
+    rules: tuple[AbstractRule, ...]
+    target: Any
+    factual: dict[str, float]
+    n: int | None
+    began: float = field(default_factory=time.perf_counter)
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> SolutionSet:
+        """Return the answers, in the order in which they were chosen: that of their candidates' distances."""
+        home = np.array(list(self.factual.values()))
+        met = self.decisions.meets(home[None, :])
+        if any(rule.lacks_rows for rule in self.rules):
+            rows = self.fitted.rows.coordinates
+            known = self.fitted.data.memory.learn(self.decisions, rows)
+            favoured = rows[self.decisions.meets(rows) if known is None else known]
+            if not len(favoured):
+                return self._without(Candidates(looked_at=len(rows)))
+            self.rules = tuple(rule.fitted(self.fitted.rows.space, lambda: favoured) for rule in self.rules)
+        keeper = self._keeper(self.rules)
+        if met[0] and not keeper.broken(home):
+            self._require_label()
+            return self._result(Status.ALREADY_FAVOURABLE, reason="The row meets the target and every rule already.")
+        found = nearest_candidates(
+            self.fitted.data, keeper, self.settings.cutoff, keep_repeats=self.settings.is_released
+        )  # fmt: skip
+        self._lap("candidates")
+        return self._chosen(keeper, found) if len(found) else self._without(found)
+
+    # ---- the steps ---------------------------------------------------------------------------------------------------
+    def _keeper(self, rules: Sequence[AbstractRule]) -> Keeper:
+        space = self.fitted.rows.space
+        return Keeper(Projection.of(space, self.factual, rules, self.fitted.searched), self.decisions)
+
+    def _chosen(self, keeper: Keeper, found: Candidates) -> SolutionSet:
+        """Return those candidates that are diverse, brought nearer and checked again.
+
+        Where two candidates lead to the same answer, the filter is asked for another.
+        """
+        points, home = np.array(found.points), keeper.projection.home
+        nearest = float(self.fitted.distance.between(home, points).min())
+        diverse, kept, chosen, most = self.settings.diverse, list[int](), points[:0], self.n
+        while True:
+            new = diverse.kept(self.fitted.distance, home, points, nearest, most)[len(kept) :]
+            kept += new
+            self._lap("filters")
+            chosen = _distinct(np.vstack([chosen, self._shortened(keeper, found, points[new])]))
+            self._lap("minimise")
+            if self.n is None or not new or len(chosen) >= self.n:
+                break
+            most = len(kept) + self.n - len(chosen)
+        answers = self._checked(keeper, chosen)
+        self._lap("check")
+        positions = self.fitted.rows.positions[found.places]
+        return self._result(
+            Status.FEASIBLE if answers else Status.REJECTED,
+            answers=answers,
+            reason=self._reason(found, len(kept), len(chosen), len(answers)),
+            min_distance=nearest,
+            after_distance_filter=tuple(positions.tolist()),
+            after_diversity_filter=tuple(positions[kept].tolist()),
+        )
+
+    def _shortened(self, keeper: Keeper, found: Candidates, points: Floats) -> Floats:
+        """Return points (k, d) brought nearer to the row; themselves if that is switched off."""
+        gamma = self.settings.tolerance
+        if gamma is None or not len(points):
+            return points
+        if not self.settings.is_released:
+            return nearer(keeper, self.fitted.distance, points, tolerance=float(gamma))
+        farthest = found.distances[-1]
+        halvings = math.ceil(math.log2(farthest / gamma)) if farthest > 0.0 else 0
+        return nearer(keeper, self.fitted.distance, points, halvings=halvings)
+
+    def _checked(self, keeper: Keeper, points: Floats) -> tuple[Counterfactual, ...]:
+        """Return those points as answers that pass once more: the user's own model has the last word."""
+        predicted, met = self.decisions.judge(points)
+        good = [k for k in np.flatnonzero(met).tolist() if not keeper.broken(points[k])]
+        scores = self.decisions.scores(points)
+        return tuple(self._answer(keeper, points[k], predicted[k], scores[k], rank + 1) for rank, k in enumerate(good))
+
+    def _answer(
+        self, keeper: Keeper, point: Floats, prediction: Any, score: tuple[Any, float | None], rank: int
+    ) -> Counterfactual:
+        space, named = self.fitted.rows.space, keeper.named(point)
+        told = (rule.actions(space, self.factual, named) for rule in self.rules)
+        actions = next((listed for listed in told if listed is not None), None)
+        return Counterfactual(
+            values=raw_frame(space, point[None, :]),  # type: ignore[arg-type]  # a frame keeps each column's dtype
+            cost=self.fitted.cost.value(space, self.factual, named),
+            prediction=prediction,
+            score=score[0],
+            slack=score[1],
+            changed=changed_names(self.factual, named),
+            verified=True,
+            rank=rank,
+            bound=None,
+            gap=None,
+            actions=None if actions is None else pd.Series(actions, dtype=object),
+        )
+
+    # ---- what is said ------------------------------------------------------------------------------------------------
+    def _require_label(self) -> None:
+        """Refuse to call a row favourable because it is other than a label that is never predicted."""
+        if isinstance(self.target, OtherThan) and self.decisions.is_function:
+            seen = self._predicted()
+            if self.target.label not in seen:
+                raise UnknownNameError.among("target", "class", self.target.label, map(repr, seen[:_SHOWN]))
+
+    def _predicted(self) -> list[Any]:
+        """Return what is predicted for the rows of the data, each once."""
+        predicted, _ = self.decisions.judge(self.fitted.rows.coordinates)
+        return list(dict.fromkeys(predicted))
+
+    def _without(self, found: Candidates) -> SolutionSet:
+        """Say why no row of the data is a candidate. Nothing is proved by that."""
+        text = self.decisions.text
+        if not found.favoured:
+            reason = f"None of the {found.looked_at} rows of the data is predicted to be {text}"
+            said = ""
+            if self.decisions.is_function:
+                seen = self._predicted()
+                said = f"; what is predicted: {', '.join(map(repr, seen[:_SHOWN]))}{', ...' * (len(seen) > _SHOWN)}"
+            reason += f"{said}. Fit the explainer on rows of which the model favours some."
+        else:
+            parts = [f"{found.lost} are no longer, put back by the rules"] if found.lost else []
+            parts += [f"{count} break {name}" for name, count in found.broken.items()]
+            reason = f"Of the {found.favoured} rows that are predicted to be {text}, {' and '.join(parts)}."
+            reason += " ceopt.explain looks beyond the rows of the data."
+        return self._result(Status.REJECTED, reason=reason, complete=False)
+
+    def _reason(self, found: Candidates, kept: int, distinct: int, answers: int) -> str:
+        """Say why there are fewer answers than were asked for; empty if there are as many."""
+        if answers == (distinct if self.n is None else self.n):
+            return ""
+        cut = self.settings.cutoff.count
+        which = "within the distance" if cut is None else "that the data has" if len(found) < cut else "nearest"
+        count = f"the {len(found)} {which} candidates" if which == "nearest" else f"the {len(found)} candidates {which}"
+        parts = [f"{kept} of {count} {'is' if kept == 1 else 'are'} diverse enough"]
+        parts += [f"they lead to {distinct} different answers"] if distinct < kept else []
+        parts += [f"{distinct - answers} failed the last check"] if answers < distinct else []
+        return f"{answers} of {'all' if self.n is None else self.n}: {', '.join(parts)}."
+
+    def _result(
+        self,
+        status: Status,
+        *,
+        answers: tuple[Counterfactual, ...] = (),
+        reason: str,
+        complete: bool | None = None,
+        **found: Any,
+    ) -> SolutionSet:
+        space = self.fitted.rows.space
+        told = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(self.rules)]
+        done = status is Status.ALREADY_FAVOURABLE
+        return SolutionSet(
+            status=status,
+            counterfactuals=answers,
+            factual=raw_frame(space, np.array([list(self.factual.values())])),
+            bound=0.0 if done else None,
+            gap=0.0 if done else None,
+            complete=not reason or done if complete is None else complete,
+            reason=reason,
+            timings={**self.timings, "total": time.perf_counter() - self.began},
+            solver=_SOLVER,
+            versions=dict(_versions()),
+            options={"target": self.decisions.text, "n": self.n, "constraints": told, **self.settings.options()},
+            target=self.decisions.text,
+            removed=removed_by(space, reach_of(space, self.factual)),
+            **found,
+        )
+
+    def _lap(self, phase: str) -> None:
+        self.timings[phase] = (
+            self.timings.get(phase, 0.0) + time.perf_counter() - self.began - sum(self.timings.values())
+        )
+
+
+def _distinct(points: Floats) -> Floats:
+    """Return each of points (k, d) once, where it comes first."""
+    _, first = np.unique(points + 0.0, axis=0, return_index=True)
+    return points[np.sort(first)]
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    packages = ("ceopt", "numpy", "pandas", "scikit-learn")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}

@@ -1,0 +1,147 @@
+"""The rows that explanations are taken from: checked once, each kept once, and remembered by its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.diverse.distance import Floats
+from ceopt.formulations.space.dtypes import is_object_dtype
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+
+__all__ = ["TrainingRows", "check_labels", "raw_frame", "row_of", "rows_of"]
+
+_WHO: Final = "DiverseRobustExplainer"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRows:
+    """Rows as coordinates.
+
+    Parameters
+    ----------
+    space
+        Their columns.
+    coordinates, positions
+        The rows (n, d) and where each stood in the data (n,).
+    is_frame
+        Whether the data was a frame, so that a function that predicts is given frames too.
+    count
+        How many rows the data had, repeated ones included.
+    """
+
+    space: FeatureSpace
+    coordinates: Floats
+    positions: NDArray[np.intp]
+    is_frame: bool
+    count: int
+
+    def without_repeats(self) -> TrainingRows:
+        """Return the first of all rows that are equal, in the data's order."""
+        first = ~pd.DataFrame(self.coordinates + 0.0).duplicated().to_numpy()  # -0.0 is 0.0
+        return TrainingRows(self.space, self.coordinates[first], self.positions[first], self.is_frame, self.count)
+
+
+def rows_of(X: Any, space: FeatureSpace | None) -> TrainingRows:
+    """Return the rows of a frame or array; without a space it is inferred, all numbers of an array as continuous.
+
+    Raises
+    ------
+    InvalidTypeError
+        Neither a frame nor an array of two dimensions, or a column of the wrong kind.
+    InvalidValueError
+        No rows, another number of columns than the space has, a missing or infinite value.
+    UnknownNameError
+        A column that the space does not have.
+    """
+    is_frame = isinstance(X, pd.DataFrame)
+    frame = X if is_frame else _frame_of(X, space)
+    if not len(frame) or not frame.shape[1]:
+        raise InvalidValueError(f"{_WHO}.fit", "rows and columns", f"X has shape {frame.shape}", "Give data.")
+    if space is None:
+        numbers = None if is_frame else list(frame.columns)
+        space = FeatureSpace.infer(frame, continuous=numbers)
+    coordinates = space.coordinates(frame)
+    return TrainingRows(space, coordinates, np.arange(len(frame)), is_frame, len(frame))
+
+
+def _frame_of(X: Any, space: FeatureSpace | None) -> pd.DataFrame:
+    if hasattr(X, "toarray"):
+        raise InvalidTypeError(f"{_WHO}.fit", "a dense array", "X is sparse", "Give X.toarray().")
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InvalidTypeError(
+            f"{_WHO}.fit", "rows of equal length", f"X is no array ({error})", "Correct X."
+        ) from error
+    if array.ndim != 2:
+        but = f"X is {type(X).__name__} of shape {array.shape}"
+        raise InvalidTypeError(f"{_WHO}.fit", "a DataFrame or an array of rows and columns", but, "Reshape it.")
+    if space is not None:
+        if array.shape[1] != len(space):
+            raise InvalidValueError(
+                f"{_WHO}.fit", f"the {len(space)} columns of the space", f"X has {array.shape[1]}",
+                "Leave the label out, or give a frame.",
+            )  # fmt: skip
+        return pd.DataFrame(array, columns=list(space.names))
+    try:
+        return pd.DataFrame(array.astype(np.float64), columns=[f"x{j}" for j in range(array.shape[1])])
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(
+            f"{_WHO}.fit", "an array of numbers, or a space", f"X holds something else ({error})",
+            "Give a DataFrame, or space=... that says what each column is.",
+        ) from error  # fmt: skip
+
+
+def check_labels(y: Any, count: int) -> None:
+    """Refuse labels that are not one for each of ``count`` rows, or that are missing."""
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:
+        raise InvalidTypeError(f"{_WHO}.fit", "labels in a list", f"y is no array ({error})", "Correct y.") from error
+    if labels.shape != (count,):
+        raise InvalidValueError(
+            f"{_WHO}.fit", f"one label for each of {count} rows", f"y has shape {labels.shape}", "Match X."
+        )
+    missing = np.flatnonzero(pd.isna(labels))
+    if len(missing):
+        but = f"that of row {missing[0]} is missing"
+        raise InvalidValueError(f"{_WHO}.fit", "a label for every row", but, "Fill it in, or leave y out.")
+
+
+def row_of(rows: TrainingRows, row: Any) -> dict[str, float]:
+    """Return a person's row as coordinates; where the data was an array, so may the row be.
+
+    Raises
+    ------
+    CeoptError
+        As :meth:`FeatureSpace.row`, and an array of another length than the rows have.
+    """
+    if isinstance(row, np.ndarray | list | tuple) and not rows.is_frame:
+        values = np.asarray(row, dtype=object)
+        values = values[0] if values.ndim == 2 and len(values) == 1 else values
+        if values.shape != (len(rows.space),):
+            raise InvalidValueError(
+                f"{_WHO}.explain", f"a row of {len(rows.space)} values", f"row has shape {values.shape}",
+                "Give one row, with the columns of X.",
+            )  # fmt: skip
+        row = dict(zip(rows.space.names, values.tolist(), strict=True))
+    return rows.space.row(row)
+
+
+def raw_frame(space: FeatureSpace, points: Floats) -> pd.DataFrame:
+    """Return coordinates (n, d) as raw rows: the frame that ``space.frame`` makes of them, column by column."""
+    if all(feature.kind == "continuous" for feature in space):
+        return pd.DataFrame(points, columns=list(space.names))
+    data: dict[str, Any] = {}
+    for j, feature in enumerate(space):
+        values = feature.take(points[:, j])
+        # pandas 3 would read an object array of text as text
+        data[feature.name] = pd.Series(values, dtype=object) if is_object_dtype(values.dtype) else values
+    return pd.DataFrame(data)

@@ -1,0 +1,146 @@
+"""How far rows are from each other, in l1, l2 or l-infinity."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.metrics.rows import Floats, Rows, read
+from ceopt.metrics.scales import scales_of
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+
+__all__ = ["NORMS", "Norm", "distance", "embedded", "pairwise", "require_norm"]
+
+Norm: TypeAlias = Literal["l1", "l2", "linf"]
+
+#: Names of the norms in scipy.
+NORMS = {"l1": "cityblock", "l2": "euclidean", "linf": "chebyshev"}
+#: A category is a corner of a simplex: corners are 1 apart if each 0/1 coordinate is multiplied by this.
+_CORNER = {"l1": 0.5, "l2": np.sqrt(0.5), "linf": 1.0}
+
+
+def distance(
+    x: Any,
+    S: Any,
+    norm: Norm = "l1",
+    *,
+    space: FeatureSpace | None = None,
+    scale: Any = "none",
+    data: Any = None,
+    zero: float | None = None,
+) -> Floats:
+    r"""Distance of each row of S from x, shape (n,).
+
+    .. math:: d(x, c) = \lVert t \rVert_p, \qquad t_j = (c_j - x_j) / s_j
+
+    in raw units (:math:`s_j = 1`) unless ``scale`` says otherwise. With a space, columns may be mixed: a changed
+    category or binary column has :math:`|t_j| = 1`, an ordinal one the difference of ranks over (levels - 1), as the
+    costs of :func:`ceopt.explain` have it; weights do not count. Without one all columns must be numbers.
+
+    Parameters
+    ----------
+    x
+        The factual: a Series, a dict, an array (d,) or a table of one row.
+    S
+        The counterfactuals: a frame, an array (n, d), a list of rows or a :class:`~ceopt.SolutionSet`.
+    norm
+        "l1", "l2" or "linf". l2 is the root of the sum of squares (CARLA's L2 is without the root).
+    space
+        What the columns are.
+    scale
+        "none", "mad", "std", "range", a mapping or an array: see :func:`ceopt.metrics.scales.scales_of`.
+    data
+        Rows that the scale is taken from.
+    zero
+        In place of a scale of zero, which is refused otherwise.
+
+    Raises
+    ------
+    UnknownNameError
+        Another norm or scale.
+    InvalidTypeError
+        A category without a space.
+    InvalidValueError
+        An empty table, other columns, a missing value, a scale of zero.
+
+    Examples
+    --------
+    >>> distance([0, 0], [[3, 4], [1, 0]], "l1").tolist(), distance([0, 0], [[3, 4], [1, 0]], "l2").tolist()
+    ([7.0, 1.0], [5.0, 1.0])
+    """
+    require_norm("distance", norm)
+    from_x, of_s = embedded("distance", norm, space=space, scale=scale, data=data, zero=zero, x=x, S=S)
+    return np.asarray(pairwise(from_x, of_s, norm)[0])
+
+
+def require_norm(who: str, norm: Any) -> None:
+    """Refuse a norm that there is not, with the choices."""
+    if not isinstance(norm, str) or norm not in NORMS:
+        raise UnknownNameError.among(who, "norm", norm, NORMS)
+
+
+def pairwise(A: Floats, B: Floats, norm: Norm) -> Floats:
+    """Return the distances of all rows of A (n, d) from all rows of B (m, d), shape (n, m)."""
+    from scipy.spatial.distance import cdist
+
+    if A.shape[1] == 0:
+        return np.zeros((len(A), len(B)))
+    return np.asarray(cdist(A, B, NORMS[norm]))  # type: ignore[call-overload]
+
+
+def embedded(
+    who: str,
+    norm: Norm,
+    *,
+    space: FeatureSpace | None,
+    scale: Any,
+    data: Any = None,
+    zero: float | None = None,
+    corner: float | None = None,
+    include_data: bool = False,
+    **given: Any,
+) -> list[Floats]:
+    """Return the tables as points whose distances in a norm are those of the rows, in the order given.
+
+    ``data`` is where scales come from; with ``include_data`` its own points follow the others. ``corner`` is what each
+    0/1 coordinate of a category is multiplied by; by default such that two categories are 1 apart.
+    """
+    if include_data and data is None:
+        raise InvalidTypeError(who, "data", "data is None", "Pass data=X_train.")
+    tables = read(who, space, **given, **({} if data is None else {"data": data}))
+    data_rows = None if data is None else tables[-1]
+    tables = tables if include_data else tables[: len(given)]
+    _require_space(who, tables[0])
+    scales = scales_of(who, tables, scale, data=data_rows, zero=zero)
+    factor = _CORNER[norm] if corner is None else corner
+    parts: list[list[Floats]] = [[rows.numbers / scales] for rows in tables]
+    for j, name in enumerate(tables[0].categorical):
+        for own, columns in zip(parts, _category(who, name, [rows.codes[:, j] for rows in tables], space), strict=True):
+            own.append(columns if columns.shape[1] == 1 else factor * columns)
+    return [np.hstack(own) for own in parts]
+
+
+def _require_space(who: str, rows: Rows) -> None:
+    if rows.space is None and rows.categorical:
+        raise InvalidTypeError(
+            who, "numbers, or a space that says what a column is", f"column {rows.categorical[0]!r} holds categories",
+            "Pass space=FeatureSpace.infer(X_train), or encode the column.",
+        )  # fmt: skip
+
+
+def _category(who: str, name: Any, codes: list[Any], space: FeatureSpace | None) -> list[Floats]:
+    """Return an ordinal or binary column as one number, and a categorical one as 0/1 columns."""
+    assert space is not None  # noqa: S101 - refused before
+    feature = space[name]
+    most = max(len(feature.levels), 1 + max(int(own.max()) for own in codes))
+    if feature.kind == "categorical":
+        return [np.eye(most)[own] for own in codes]
+    if most > len(feature.levels):
+        choices = ", ".join(map(repr, feature.levels))
+        raise InvalidValueError(
+            who, f"levels of column {name!r}", "a table has another value there", f"Choose from: {choices}."
+        )
+    steps = max(len(feature.levels) - 1, 1)
+    return [own[:, None] / steps for own in codes]

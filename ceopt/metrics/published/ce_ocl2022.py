@@ -1,0 +1,91 @@
+"""CE-OCL: Maragno, Roeber & Birbil (2022), tables 2, 3 and 5, as ``ce_helpers.py`` computes them.
+
+The paper refers to DiCE's definitions, but its continuous ones are in raw units: no MAD, no average over columns.
+Tables are rounded to two decimals, this is not. The released code measures values that it has rounded to two decimals.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ceopt.metrics.diversity import categorical_diversity, count_diversity
+from ceopt.metrics.proximity import categorical_proximity, continuous_proximity
+from ceopt.metrics.published.measure import Evidence, Measure
+from ceopt.metrics.rows import read
+from ceopt.metrics.sparsity import sparsity
+from ceopt.metrics.validity import label_gap
+
+__all__ = ["CE_OCL2022"]
+
+_CODE = "CE-OCL ce_helpers.py"
+
+
+def _continuous_diversity(known: Evidence) -> float:
+    """Return the mean over pairs of the raw l1 distance, numbers rounded to four decimals first."""
+    (rows,) = read("continuous_diversity", known.space, S=known.S)
+    if len(rows) < 2 or not rows.numeric:
+        return float("nan")
+    numbers = np.round(rows.numbers, 4)
+    first, second = np.triu_indices(len(rows), 1)
+    return float(np.abs(numbers[first] - numbers[second]).sum(axis=1).mean())
+
+
+#: The seven columns of the paper's tables. Where a person has one counterfactual, diversities are nan ("None" there).
+CE_OCL2022 = (
+    Measure(
+        name="validity",
+        function="label_gap",
+        better="higher",
+        needs=("factual", "model"),
+        source=f"{_CODE}, evaluation",
+        of=lambda e: label_gap(e.factual, e.S, e.model, e.target, space=e.space),
+    ),
+    Measure(
+        name="categorical_proximity",
+        function="categorical_proximity",
+        better="higher",
+        needs=("factual",),
+        source=f"{_CODE}, prox_score",
+        of=lambda e: categorical_proximity(e.factual, e.S, space=e.space),
+    ),
+    Measure(
+        name="continuous_proximity",
+        function="continuous_proximity(scale='none', over='sum')",
+        better="higher",
+        needs=("factual",),
+        source=f"{_CODE}, prox_score",
+        of=lambda e: continuous_proximity(e.factual, e.S, space=e.space, scale="none", over="sum"),
+    ),
+    Measure(
+        name="sparsity",
+        function="sparsity",
+        better="higher",
+        needs=("factual",),
+        source=f"{_CODE}, sparsity_score",
+        of=lambda e: sparsity(e.factual, e.S, space=e.space),
+    ),
+    Measure(
+        name="categorical_diversity",
+        function="categorical_diversity",
+        better="higher",
+        needs=(),
+        source=f"{_CODE}, diversity_score",
+        of=lambda e: categorical_diversity(e.S, space=e.space),
+    ),
+    Measure(
+        name="continuous_diversity",
+        function="continuous_diversity(scale='none', over='sum') of values rounded to 4 decimals",
+        better="higher",
+        needs=(),
+        source=f"{_CODE}, diversity_score",
+        of=_continuous_diversity,
+    ),
+    Measure(
+        name="sparsity_based_diversity",
+        function="count_diversity",
+        better="higher",
+        needs=(),
+        source=f"{_CODE}, spars_divers_score",
+        of=lambda e: count_diversity(e.S, space=e.space),
+    ),
+)

@@ -1,0 +1,251 @@
+"""Tables of any origin, read side by side: numbers as floats, categories as codes that mean the same in each table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.formulations.space.columns import check_unique
+from ceopt.formulations.space.dtypes import is_number_dtype, plain
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+
+__all__ = ["Floats", "Rows", "as_array", "frame_of", "is_solution_set", "read"]
+
+Floats = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The n rows of one table.
+
+    ========= =============== =====================================================================================
+    symbol    shape           meaning
+    ========= =============== =====================================================================================
+    numbers   (n, d_num)      raw units; continuous and integer columns
+    codes     (n, d_cat)      ordinal, categorical and binary columns; equal values have equal codes in all tables
+                              that were read together, and with a space a code below ``levels`` is the level's rank
+    ========= =============== =====================================================================================
+
+    Parameters
+    ----------
+    word
+        What the caller calls the table; errors name it.
+    numeric, categorical
+        Names of the columns of either kind.
+    numbers, codes
+        As above.
+    space
+        What the columns are, if the caller said so.
+    """
+
+    word: str
+    numeric: tuple[Any, ...]
+    categorical: tuple[Any, ...]
+    numbers: Floats
+    codes: NDArray[np.intp]
+    space: FeatureSpace | None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.numeric) + len(self.categorical)
+
+
+def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Rows]:
+    """Read tables that belong together. ``x`` is one row; every other table has one row or more.
+
+    A column is a number or a category. With a space: continuous and integer columns are numbers. Without one: columns
+    of a number dtype in the first frame among the tables; where there is no frame, all. Frames are matched by column
+    name, arrays by position.
+
+    Parameters
+    ----------
+    who
+        The metric; errors begin with it.
+    space
+        What the columns are.
+    **given
+        Tables by the names that the caller has for them: a frame, an array (n, d), a list of rows or a
+        :class:`~ceopt.SolutionSet`; ``x``: a Series, a dict, an array (d,) or any table of one row.
+
+    Raises
+    ------
+    InvalidTypeError
+        No table, text where numbers are needed.
+    InvalidValueError
+        An empty table, another number of columns, a column that is missing or too much, a missing or infinite value.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> x, S = read("demo", x={"age": 30, "job": "cook"}, S=pd.DataFrame({"age": [31, 40], "job": ["cook", "baker"]}))
+    >>> x.numbers.tolist(), x.codes.tolist(), S.codes.tolist(), S.numeric, S.categorical
+    ([[30.0]], [[0]], [[0], [1]], ('age',), ('job',))
+    """
+    frames = {word: _frame(who, word, table, space) for word, table in given.items()}
+    named = [word for word, table in given.items() if not isinstance(table, np.ndarray) and _has_names(table)]
+    first = next((word for word in named if word != "x"), named[0] if named else next(iter(frames)))
+    names = list(space.names) if space is not None else list(frames[first].columns)
+    for word, frame in frames.items():
+        frames[word] = _matched(who, word, frame, names, is_named=word in named, space=space)
+    if space is not None:
+        numeric = [feature.name for feature in space if not feature.is_finite]
+    else:
+        dtypes = frames[first].infer_objects().dtypes
+        numeric = [name for name in names if not named or is_number_dtype(dtypes[name])]
+    categorical = [name for name in names if name not in set(numeric)]
+    coding = {name: _coding(space, name) for name in categorical}
+    return [
+        Rows(
+            word=word,
+            numeric=tuple(numeric),
+            categorical=tuple(categorical),
+            numbers=_stacked([_numbers(who, word, name, frame[name]) for name in numeric], len(frame), np.float64),
+            codes=_stacked([_codes(who, word, frame[name], coding[name]) for name in categorical], len(frame), np.intp),
+            space=space,
+        )
+        for word, frame in frames.items()
+    ]
+
+
+def is_solution_set(table: Any) -> bool:
+    """Whether something is a set of answers for one person (told by its shape: this module imports no result)."""
+    is_table = isinstance(table, pd.DataFrame | pd.Series)  # whose attributes are its columns
+    return not is_table and hasattr(table, "counterfactuals") and hasattr(table, "factual")
+
+
+def frame_of(table: Any) -> Any:
+    """Return the answers of a solution set as a frame, and anything else as it is."""
+    return table.to_frame() if is_solution_set(table) else table
+
+
+def _has_names(table: Any) -> bool:
+    if isinstance(table, pd.DataFrame | pd.Series | Mapping) or is_solution_set(table):
+        return True
+    return isinstance(table, list | tuple) and bool(table) and isinstance(table[0], pd.Series | Mapping)
+
+
+def _frame(who: str, word: str, table: Any, space: FeatureSpace | None) -> pd.DataFrame:
+    table = frame_of(table)
+    frame: pd.DataFrame
+    if isinstance(table, pd.Series | Mapping):
+        frame = pd.DataFrame({name: pd.Series([value], dtype=object) for name, value in table.items()})
+    elif isinstance(table, list | tuple) and _has_names(table):
+        frame = pd.DataFrame([dict(row.items()) for row in table])
+    else:
+        frame = table if isinstance(table, pd.DataFrame) else _from_array(who, word, table, space)
+    if word == "x" and len(frame) != 1:
+        raise InvalidValueError(who, "one row as x", f"x has {len(frame)} rows", "Take one, as by frame.iloc[[0]].")
+    if not len(frame):
+        raise InvalidValueError(who, f"a row in {word}", f"{word} is empty", "Leave out people without an answer.")
+    check_unique(who, frame.columns)
+    return frame
+
+
+def _from_array(who: str, word: str, table: Any, space: FeatureSpace | None) -> pd.DataFrame:
+    if isinstance(table, str | bytes) or not isinstance(table, Iterable):
+        raise InvalidTypeError(
+            who, f"rows as {word}", f"{word} is {type(table).__name__}", "Give a frame, an array or a list of rows."
+        )
+    try:
+        array = as_array(table)
+    except ValueError as error:
+        raise InvalidValueError(
+            who, f"rows of one length in {word}", f"{word} has several ({error})", "Mend it."
+        ) from error
+    if array.ndim == 1 and (word == "x" or not len(array)):
+        array = array.reshape(1, -1) if len(array) else np.empty((0, 0))
+    if array.ndim != 2:
+        raise InvalidValueError(
+            who,
+            f"an array of two dimensions as {word}",
+            f"its shape is {array.shape}",
+            "Give a row per counterfactual.",
+        )
+    names = space.names if space is not None and array.shape[1] == len(space) else range(array.shape[1])
+    return pd.DataFrame(array, columns=list(names))
+
+
+def as_array(table: Any) -> NDArray[Any]:
+    """Return a list of rows as an array, without turning numbers beside text into text."""
+    array = np.asarray(table)
+    return array if isinstance(table, np.ndarray) or array.dtype.kind not in "US" else np.array(table, dtype=object)
+
+
+def _matched(
+    who: str, word: str, frame: pd.DataFrame, names: Sequence[Any], *, is_named: bool, space: FeatureSpace | None
+) -> pd.DataFrame:
+    if not is_named:
+        if frame.shape[1] != len(names):
+            raise InvalidValueError(
+                who, f"{len(names)} columns in {word}", f"it has {frame.shape[1]}", "Give the same columns everywhere."
+            )
+        return frame.set_axis(list(names), axis=1)
+    if space is not None:
+        space.check_names(f"{who} ({word})", dict.fromkeys(frame.columns))
+    absent = [name for name in names if name not in frame.columns]
+    extra = [name for name in frame.columns if name not in set(names)]
+    for what, found in (("missing", absent), ("too much", extra)):
+        if found:
+            listed = ", ".join(map(repr, found))
+            raise InvalidValueError(
+                who, "the same columns everywhere", f"{listed} of {word} is {what}", "Add it, or leave it out."
+            )
+    return frame
+
+
+def _numbers(who: str, word: str, name: Any, column: pd.Series[Any]) -> Floats:
+    if is_number_dtype(column.dtype):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        cells = column.tolist()
+        for cell in cells:
+            if isinstance(cell, bool | np.bool_) or not (
+                isinstance(cell, int | float | np.number) or (pd.api.types.is_scalar(cell) and pd.isna(cell))
+            ):
+                raise InvalidTypeError(
+                    who, f"numbers in column {name!r}", f"{word} has {plain(cell)!r} there",
+                    "Give a space in which the column is categorical, or encode it.",
+                )  # fmt: skip
+        values = np.array([np.nan if pd.isna(cell) else cell for cell in cells], dtype=np.float64)
+    if not np.isfinite(values).all():
+        place = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise InvalidValueError(
+            who, "finite numbers", f"column {name!r} of {word} has {values[place]} in row {place}", "Drop or fill it."
+        )
+    return values
+
+
+def _coding(space: FeatureSpace | None, name: str) -> dict[Any, int]:
+    """Return the codes that are known before any table: the ranks of a space's levels."""
+    return {} if space is None else {level: rank for rank, level in enumerate(space[name].levels)}
+
+
+def _codes(who: str, word: str, column: pd.Series[Any], coding: dict[Any, int]) -> NDArray[np.intp]:
+    """Return a code per cell; values that are equal in Python are one category, whatever their types."""
+    absent = np.flatnonzero(column.isna().to_numpy())
+    if len(absent):
+        raise InvalidValueError(
+            who, "a value in every cell", f"column {column.name!r} of {word} has none in row {absent[0]}", "Fill it in."
+        )
+    cells = column.astype(object).tolist()
+    try:
+        return np.array([coding.setdefault(cell, len(coding)) for cell in cells], dtype=np.intp)
+    except TypeError as error:
+        raise InvalidTypeError(
+            who, "plain values as categories", f"column {column.name!r} of {word} has others ({error})", "Convert it."
+        ) from error
+
+
+def _stacked(columns: Sequence[NDArray[Any]], n: int, dtype: Any) -> NDArray[Any]:
+    return np.stack(columns, axis=1) if columns else np.empty((n, 0), dtype=dtype)
