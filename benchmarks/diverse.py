@@ -32,10 +32,19 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "nearest, 0.01": {"diversity": "angle", "beta": 0.0, "tolerance": 0.01, "alpha": 50},
     "nearest, none": {"diversity": "angle", "beta": 0.0, "tolerance": None, "alpha": 50},
 }
-#: What is held against dice-ml: least product of all measures on the validation rows among settings that give, on
-#: average, at least so many answers (``--all`` prints it). Nothing was chosen on the test rows.
-LEAST_ANSWERS = 3.0
-CHOSEN: Mapping[str, str] = dict.fromkeys(protocol.DATA_SETS, "distance, 0.01")
+#: Asked too, but outside the paper's grid: without any filter for diversity.
+OUTSIDE = ("nearest, 0.01", "nearest, none")
+#: What is held against dice-ml: the least product of all measures on the validation rows, among settings of the paper's
+#: grid that give so many answers on average (``--all --seeds 1`` prints it). The list
+#: above was put together after a look at test rows of one network; the choice among it was not.
+LEAST_ANSWERS = 2.0
+CHOSEN: Mapping[str, str] = {
+    "diabetes": "distance, 0.01",
+    "no2": "distance, 0.01",
+    "credit": "distance, 0.01",
+    "spambase": "angle, none",
+    "news": "angle, 0.01",
+}
 
 
 class Case:
@@ -207,7 +216,7 @@ def qualities(records: Sequence[Mapping[str, Any]], name: str, way: str, suffix:
 
 
 def best(records: Sequence[Mapping[str, Any]], name: str) -> str:
-    """Return the setting with the least product of all measures, among those that give enough answers."""
+    """Return the setting of the paper's grid with the least product of all measures, if it gives enough answers."""
 
     def product(way: str) -> float:
         counts = counted(records, name, way)
@@ -216,7 +225,7 @@ def best(records: Sequence[Mapping[str, Any]], name: str) -> str:
         means = {norm: of_seeds(records, name, way, norm) for norm in protocol.NORMS}
         return float(np.prod([np.mean(means[norm][measure]) for norm, measure in COLUMNS]))
 
-    return min(SETTINGS, key=product)
+    return min((way for way in SETTINGS if way not in OUTSIDE), key=product)
 
 
 def not_better(records: Sequence[Mapping[str, Any]], name: str, methods: Sequence[str]) -> Iterator[str]:
