@@ -20,7 +20,7 @@ from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Ta
 from ceopt.jury import Jury
 from ceopt.solvers.errors import UnknownNameError, UnsupportedModelError
 
-__all__ = ["Referee"]
+__all__ = ["Referee", "as_wanted"]
 
 
 @final
@@ -121,10 +121,10 @@ class Referee:
                 return predicted, self.probability(frame, target.labels[target.position]) >= target.at_least
             case DisagreementOf():
                 said = self.jury().predict(frame)
-                agree = np.sum([_as_wanted(one, target.wanted) for one in said], axis=0)
+                agree = np.sum([as_wanted(one, target.wanted) for one in said], axis=0)
                 return predicted, agree >= target.needed(len(said))
             case _:
-                return predicted, _as_wanted(predicted, target)
+                return predicted, as_wanted(predicted, target)
 
     def jury(self) -> Jury:
         """Return the model's own trees, to be asked each alone, or refuse a model that is not made of such."""
@@ -135,7 +135,8 @@ class Referee:
         return self._encoding.matrix(self.space.coordinates(frame))
 
 
-def _as_wanted(predicted: NDArray[Any], wanted: Labels | Values) -> NDArray[np.bool_]:
+def as_wanted(predicted: NDArray[Any], wanted: Labels | Values) -> NDArray[np.bool_]:
+    """Return which labels or values are wanted."""
     if isinstance(wanted, Values):
         return np.asarray((predicted >= wanted.low) & (predicted <= wanted.high))
     met = np.zeros(len(predicted), dtype=bool)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ceopt.diverse.distance import Floats
 from ceopt.diverse.memory import content_of
 from ceopt.diverse.training_rows import raw_frame
+from ceopt.formulations.predictors.asking import takes_numbers
 from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.outcome import slack
 from ceopt.formulations.predictors.predictor import Predictor
@@ -32,7 +33,7 @@ from ceopt.formulations.targets import (
     Values,
     parse_target,
 )
-from ceopt.referee import Referee
+from ceopt.referee import Referee, as_wanted
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
 __all__ = ["Decisions", "decisions_of"]
@@ -148,20 +149,24 @@ def decisions_of(model_or_predict: Any, space: FeatureSpace, target: Any, *, is_
 class _Model:
     """A fitted model."""
 
-    __slots__ = ("_encoding", "_referee", "_target")
+    __slots__ = ("_read", "_referee", "_target")
 
     def __init__(self, referee: Referee, target: Target) -> None:
         self._referee, self._target = referee, target
-        plain_arrays = isinstance(referee.model, AbstractRepresentation) and isinstance(target, Labels)
-        self._encoding = Encoding.identity(referee.space) if plain_arrays else None
+        # What the referee would ask, without a frame in between, which takes longer than the question.
+        self._read: Callable[[Floats], Any] | None = None
+        if not isinstance(target, Labels | Values):
+            return
+        if isinstance(referee.model, AbstractRepresentation):
+            self._read = Encoding.identity(referee.space).matrix
+        elif takes_numbers(referee.model, referee.space):
+            self._read = np.array
 
     def judge(self, points: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        if self._encoding is None:
+        if self._read is None:
             return self._referee.judge(raw_frame(self._referee.space, points), self._target)
-        # What the referee would ask, without a frame in between, which takes longer than the question.
-        assert isinstance(self._target, Labels)  # noqa: S101 - as the encoding is there
-        predicted = np.asarray(self._referee.model.predict(self._encoding.matrix(points)))
-        return predicted, _any_of(predicted, [self._target.labels[k] for k in self._target.wanted])
+        predicted = np.asarray(self._referee.model.predict(self._read(points))).reshape(len(points))
+        return predicted, as_wanted(predicted, self._target)
 
     @property
     def text(self) -> str:
@@ -197,20 +202,25 @@ class _Function:
         return f"{'other than ' * self._but}{' or '.join(map(str, self._labels))}"
 
     def judge(self, points: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        frame = raw_frame(self._space, points)
-        said = np.asarray(self._predict(frame if self._is_frame else _array_of(frame)))
-        if said.shape != (len(frame),):
+        said = np.asarray(self._predict(self._asked(points)))
+        if said.shape != (len(points),):
             returned = f"predict returned an array of shape {said.shape}"
             hint = "One column per class is probabilities: return the labels, such as classes[P.argmax(axis=1)]."
             raise InvalidValueError(
-                _WHO, f"one label or value for each of {len(frame)} rows, shape ({len(frame)},)", returned,
-                hint if said.ndim == 2 and len(said) == len(frame) else "Return one for each row that it is given.",
+                _WHO, f"one label or value for each of {len(points)} rows, shape ({len(points)},)", returned,
+                hint if said.ndim == 2 and len(said) == len(points) else "Return one for each row that it is given.",
             )  # fmt: skip
         if self._range is not None:
             return said, self._within(said, self._range)
         self._require_labels(said)
         found = _any_of(said, self._labels)
         return said, ~found if self._but else found
+
+    def _asked(self, points: Floats) -> Any:
+        if not self._is_frame and self._space.is_continuous:
+            return np.array(points)
+        frame = raw_frame(self._space, points)
+        return frame if self._is_frame else _array_of(frame)
 
     @property
     def asked(self) -> tuple[Any, Any]:

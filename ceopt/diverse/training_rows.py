@@ -137,7 +137,7 @@ def row_of(rows: TrainingRows, row: Any) -> dict[str, float]:
 
 def raw_frame(space: FeatureSpace, points: Floats) -> pd.DataFrame:
     """Return coordinates (n, d) as raw rows: the frame that ``space.frame`` makes of them, column by column."""
-    if all(feature.kind == "continuous" for feature in space):
+    if space.is_continuous:
         return pd.DataFrame(points, columns=list(space.names))
     data: dict[str, Any] = {}
     for j, feature in enumerate(space):

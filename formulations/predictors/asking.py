@@ -12,7 +12,7 @@ from ceopt.formulations.space.encoding import Encoding
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["OVER_FITTED", "fitted_names", "given", "names_of"]
+__all__ = ["OVER_FITTED", "fitted_names", "given", "names_of", "takes_numbers"]
 
 
 #: What predicts without a fit of its own, over a model that was fitted.
@@ -57,10 +57,15 @@ def given(model: Any, space: FeatureSpace, frame: pd.DataFrame) -> Any:
         return Encoding.identity(space).matrix(space.coordinates(frame))
     names = names_of(model, space)
     if names is not None:
-        return _without_strangers(frame[names])
+        return _without_strangers(frame if names == frame.columns.tolist() else frame[names])
     frame = frame[list(space.names)]
     numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)  # bool is numeric here
     return frame.to_numpy(dtype=np.float64 if numeric else object)
+
+
+def takes_numbers(model: Any, space: FeatureSpace) -> bool:
+    """Tell whether what a model is given for raw rows is their coordinates: an array of continuous columns."""
+    return space.is_continuous and not getattr(model, "takes_codes", False) and names_of(model, space) is None
 
 
 def _without_strangers(frame: pd.DataFrame) -> pd.DataFrame:

@@ -163,6 +163,11 @@ class FeatureSpace:
         return type(self)(new if feature.name == name else feature for feature in self._features)
 
     @property
+    def is_continuous(self) -> bool:
+        """Whether every column is continuous: raw rows are then their own coordinates."""
+        return all(feature.kind == "continuous" for feature in self)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Column names, in order."""
         return tuple(self._by_name)

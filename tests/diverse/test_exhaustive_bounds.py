@@ -26,6 +26,7 @@ from ceopt.formulations.predictors.read import read
 from ceopt.formulations.predictors.routing import route
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.reach import reach_of
+from ceopt.formulations.targets import Disagreement
 from ceopt.prepare import prepare
 from ceopt.settings import Settings
 
@@ -71,6 +72,11 @@ class Boxes:
             found.append(np.add.reduce(used) if allowance.additive else np.maximum.reduce(used))
         return found
 
+    def affordable(self, cells: np.ndarray) -> np.ndarray:
+        """Return which cells are within what there is to go round with."""
+        pairs = zip(self.allowances, self.spent(cells), strict=True)
+        return np.all([used <= allowance.most for allowance, used in pairs], axis=0)
+
     def possible(self, cells: np.ndarray, depth: int) -> np.ndarray:
         """Return which boxes, made of the first few columns of cells, stay open."""
         boxes = self.ceilings.start()
@@ -96,7 +102,7 @@ def test_one_cell_is_decided_exactly(problem: Any, least: float) -> None:
     small(problem)
     boxes = Boxes(problem, ALL, least)
     cells, wide = boxes.all_cells(), boxes.slack(boxes.all_cells())
-    clear = np.abs(wide - least) > 1e-9
+    clear = boxes.affordable(cells) & (np.abs(wide - least) > 1e-9)
 
     found = boxes.possible(cells, len(boxes.columns))
 
@@ -111,10 +117,7 @@ def test_no_box_with_an_answer_is_closed(problem: Any, share: float) -> None:
     greatest = float(full.spent(cells)[0].max())
     boxes = Boxes(problem, share * greatest)
     cells = boxes.all_cells()
-    spent = boxes.spent(cells)
-    good = boxes.slack(cells) >= 0.0
-    for allowance, used in zip(boxes.allowances, spent, strict=True):
-        good &= used <= allowance.most
+    good = boxes.affordable(cells) & (boxes.slack(cells) >= 0.0)
     assume(good.any())
 
     for depth in range(1, len(boxes.columns) + 1):
@@ -127,9 +130,8 @@ def test_a_walk_hands_out_the_answers_and_nothing_else(problem: Any, share: floa
     """Each once; every cell that is handed out is within what there is to go round with."""
     full = small(problem)
     boxes = Boxes(problem, share * float(full.spent(full.all_cells())[0].max()))
-    cells, spent = boxes.all_cells(), boxes.spent(boxes.all_cells())
-    wide = boxes.slack(cells)
-    near = np.all([used <= allowance.most for allowance, used in zip(boxes.allowances, spent, strict=True)], axis=0)
+    cells = boxes.all_cells()
+    wide, near = boxes.slack(cells), boxes.affordable(cells)
     sure, maybe = near & (wide >= 1e-9), near & (wide >= -1e-9)
 
     walk = Walk(boxes.columns, boxes.ceilings, boxes.allowances)
@@ -181,6 +183,25 @@ def test_levels_and_links(decision: Any, level: float, target: Any, kind: str) -
 
     wide = slack(predictor, np.arange(-4.0, 5.0)[:, None], checked)
     assert found == {float(u) for u, by in zip(range(-4, 5), wide, strict=True) if by >= 0.0}
+
+
+@pytest.mark.parametrize(("at_most", "needed"), [(0.0, 8), (0.25, 6), (0.4, 5)])
+@pytest.mark.parametrize("target", ["yes", "no"])
+def test_trees_that_are_asked_one_by_one(at_most: float, needed: int, target: str) -> None:
+    """Of eight steps k favour at u = k - 4; at least so many must."""
+    predictor = read(TreeEnsemble(STEPS, 0.0, labels=("no", "yes"), divisor=8, level=0.5), ONE)
+    checked = Settings(target=Disagreement(target, at_most)).check(ONE, predictor.labels).target
+    factual = {"u": 0.0}
+    reach = reach_of(ONE, factual)
+    columns = cell_columns(predictor, ceopt.L1(), factual, reach, ALL)
+    assert columns is not None
+    allowances = [Allowance((columns[0].prices,), ALL)]
+    walk = Walk(columns, Ceilings(demands_of(predictor, checked, 0.0), columns, reach, allowances), allowances)
+
+    found = {float(columns[0].values[cell[0]]) for part in walk.run() for cell in part.tolist()}
+
+    agree = {u: u + 4 if target == "yes" else 4 - u for u in range(-4, 5)}
+    assert found == {float(u) for u, trees in agree.items() if trees >= needed}
 
 
 # ---- leaves ----------------------------------------------------------------------------------------------------------
@@ -271,7 +292,7 @@ def test_a_knapsack_is_tight_to_its_grid(prices: Any, data: Any, most: float, ad
     )
     columns = []
     for name, listed in zip(names, prices, strict=True):
-        ranks, cost = np.arange(len(listed), dtype=float), np.sort(np.array([p for p in listed], dtype=float))
+        ranks, cost = np.arange(len(listed), dtype=float), np.sort(np.array(listed, dtype=float))
         cost[cost > most] = most
         columns.append(CellColumn(name, ranks, ranks, ranks, cost))
     budget = Allowance(tuple(c.prices for c in columns), most, additive)
