@@ -165,6 +165,7 @@ class _Model:
     def judge(self, points: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if self._read is None:
             return self._referee.judge(raw_frame(self._referee.space, points), self._target)
+        assert isinstance(self._target, Labels | Values)  # noqa: S101 - nothing is read past the referee without
         predicted = np.asarray(self._referee.model.predict(self._read(points))).reshape(len(points))
         return predicted, as_wanted(predicted, self._target)
 

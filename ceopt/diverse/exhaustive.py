@@ -174,7 +174,7 @@ class _Question:
         """Prove the least cost by the program, and what lies near it by a walk."""
         prepared, settings = self.prepared, self.prepared.settings
         hurried = replace(settings, time_limit_s=_LEAST_SHARE * settings.time_limit_s)
-        first = search(replace(prepared, settings=hurried), self.row)
+        first = search(replace(prepared, settings=hurried), self.row, keep_on_interrupt=False)
         if not first.status.has_answers:
             return self._dressed(first)
         most = (first[0].cost + self.epsilon) * (1.0 + ROUNDING)

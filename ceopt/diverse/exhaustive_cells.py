@@ -125,7 +125,7 @@ def has_a_cheapest_point(prepared: Prepared, reach: Reach) -> bool:
     moving = [name for name in read_as_numbers(predictor) if not reach[name].is_point]
     if any(getattr(reach[name], "step", None) is None for name in moving):
         return False
-    return _never_falls(settings.cost) and not any(rule.slow or rule.gives_bounds for rule in settings.rules)
+    return _never_falls(settings.cost) and not any(rule.slow for rule in settings.rules)
 
 
 def _never_falls(cost: AbstractCost) -> bool:

@@ -206,18 +206,19 @@ class Enumeration:
             return True
         settling = Settling(self.prepared, self.factual, self.row, self.reach, self.columns)
         unsettled, found = 0, []
-        for cells, point in settling.run(np.array(self._waiting.others), lambda: self.most, self._seconds):
-            if point is None:
-                unsettled += len(cells)
-            else:
-                found.append([point[name] for name in self.space.names])
-            if len(found) >= _FOUND:
-                unsettled += self._take(found)
-                found = []
-            if self._is_late:
-                self._take(found)
-                return False
-        unsettled += self._take(found)
+        try:
+            for cells, point in settling.run(np.array(self._waiting.others), lambda: self.most, self._seconds):
+                if point is None:
+                    unsettled += len(cells)
+                else:
+                    found.append([point[name] for name in self.space.names])
+                if len(found) >= _FOUND:
+                    unsettled += self._take(found)
+                    found = []
+                if self._is_late:
+                    return False
+        finally:
+            unsettled += self._take(found)
         if unsettled:
             self.why = f"In {unsettled} cells the solver could not settle whether they hold an answer."
         return not unsettled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import time
@@ -10,14 +11,18 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ceopt
 import ceopt.diverse.exhaustive_enumeration as enumeration_module
 from ceopt.answer import answers_of
 from ceopt.diverse import exhaustive
+from ceopt.diverse.exhaustive_settling import Settling
 from ceopt.diverse.exhaustive_walk import Walk
 from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.solvers.problem import Outcome
+from ceopt.solvers.problem import Status as Stop
 
 MODULE = "ceopt.diverse.exhaustive"
 SPACE = ceopt.FeatureSpace(
@@ -142,6 +147,43 @@ def test_a_margin_is_kept(margin: float) -> None:
     assert {answer.slack for answer in found} == ({0.5, 2.5, 4.5} if margin == 0.0 else {2.5, 4.5})
 
 
+RULES: dict[str, list[Any]] = {
+    "values": [ceopt.AllowedValues({"income": [0, 4, 7, 12]})],
+    "transitions": [ceopt.AllowedTransitions("owner", {"no": ["no"]})],
+    "rows": [ceopt.AllowedRows(["income", "loans"], pd.DataFrame({"income": [4, 9, 12, 7], "loans": [2, 1, 0, 0]}))],
+    "if": [ceopt.IfThen(("income", ">=", 8), ("loans", "<=", 1))],
+    "line": [ceopt.Linear({"income": 1.0, "loans": 2.0}, "<=", 9.0)],
+    "equal": [ceopt.Linear({"income": 1.0, "loans": -1.0}, "==", 8.0)],
+    "changes": [ceopt.MaxChanges(2), ceopt.IfThen(("owner", "changed"), ("loans", "changed"))],
+    "none_left": [ceopt.Linear({"income": 1.0}, "<=", 5.0)],
+}
+
+
+@pytest.mark.parametrize("model", ["trees", "line"])
+@pytest.mark.parametrize("walks", [True, False])
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_against_all_rows(name: str, walks: bool, model: str) -> None:
+    """Every row that there is, 420 of them: kept by the rules, favoured, and the cheapest of its cell."""
+    judge, epsilon = (FOREST, 4.0) if model == "trees" else (LINE, 2.0)
+    home, best = SPACE.row(ROW), dict[Any, float]()
+    for income, loans, owner in itertools.product(range(21), range(10), (0, 1)):
+        point = {"income": float(income), "loans": float(loans), "owner": float(owner)}
+        favoured = judge.predict([list(point.values())])[0] == "granted"
+        if favoured and all(rule.violation(SPACE, home, point) <= 0 for rule in RULES[name]):
+            of_trees = (*(income > at for at in (5.5, 7.5, 9.5)), loans > 0.5, owner)
+            cell = of_trees if model == "trees" else (income, loans, owner)
+            best[cell] = min(best.get(cell, math.inf), COST.value(SPACE, home, point))
+    expected = sorted(cost for cost in best.values() if cost <= min(best.values()) + epsilon)
+
+    with mock.patch.object(sys.modules[MODULE], "has_a_cheapest_point", return_value=walks):
+        found = ask(judge, epsilon=epsilon, constraints=RULES[name])
+
+    assert found.complete, found.reason
+    assert [answer.cost for answer in found] == pytest.approx(expected)
+    assert found.status == ("optimal" if expected else "infeasible")
+    assert ceopt.verify(found, judge, SPACE, target="granted", constraints=RULES[name]).ok or not expected
+
+
 # ---- where it stops --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("limit", "complete"), [(1, False), (3, False), (5, False), (6, True), (9, True)])
 @pytest.mark.parametrize("walks", [True, False])
@@ -248,6 +290,19 @@ def test_an_interruption_keeps_what_is_in_hand(where: str) -> None:
     assert "interrupted" in found.reason
 
 
+@pytest.mark.parametrize("stop", [Stop.INTERRUPTED, Stop.TIME_LIMIT])
+def test_a_solver_that_is_stopped_settles_nothing(stop: Any) -> None:
+    """What needs no program is kept; of the rest it is said that it is not settled."""
+    rule = ceopt.IfThen(("owner", "changed"), ("loans", "==", 1))
+    stopped = Outcome(status=stop, bound=None, x=None)
+    with mock.patch.object(Settling, "_solved", return_value=(stopped, None)):
+        found = ask(constraints=[rule], epsilon=3.0)
+    assert found[0].cost == 6.0
+    assert all(answer.values["owner"] == "no" for answer in found)
+    assert not found.complete
+    assert ("interrupted" if stop is Stop.INTERRUPTED else "could not settle") in found.reason
+
+
 def test_too_many_values_for_a_list_are_found_by_programs() -> None:
     """A column with more whole numbers than can be listed is left to the sequence of programs."""
     space = SPACE.update("income", upper=10**9)
@@ -320,8 +375,6 @@ def test_a_causal_rule_is_kept() -> None:
 
 
 def test_a_hull_is_kept() -> None:
-    import pandas as pd
-
     frame = pd.DataFrame({"income": [4, 12, 8], "loans": [2, 2, 0], "owner": ["no", "no", "yes"]})
     rule = ceopt.Hull(frame)
     found = ask(constraints=[rule], epsilon=20.0)
