@@ -289,6 +289,32 @@ def test_a_function_that_fails_on_a_point_of_the_segment_is_named():
         explain(fragile)
 
 
+def test_a_value_at_its_limit_is_within_it():
+    rows = np.array([[2.0, 0.0], [3.0, 0.0], [-2.0, 0.0]])
+    asked = {"fit": rows, "row": [0.0, 0.0], "n": None, "tolerance": None, "beta": 0.0}
+    found = [
+        explain(lambda A: A[:, 0], target=target, **asked).after_distance_filter
+        for target in (ceopt.AtLeast(2.0), ceopt.AtMost(-2.0), ceopt.Between(2.0, 3.0))
+    ]
+
+    assert found == [(0, 1), (2,), (0, 1)]
+
+
+def test_an_answer_that_the_model_takes_back_is_not_given():
+    calls = []
+
+    def fickle(A):
+        calls.append(len(A))
+        return predict(A) if len(calls) < 3 else np.zeros(len(A), dtype=int)
+
+    result = explain(fickle, tolerance=None, n=3)
+
+    assert result.status == "rejected"
+    assert not len(result)
+    assert result.reason.startswith("0 of 3: 3 of the ")
+    assert result.reason.endswith("3 failed the last check.")
+
+
 def test_a_function_gets_frames_where_fit_did_and_arrays_else():
     seen: list[Any] = []
 
@@ -450,13 +476,13 @@ def test_the_released_variant_searches_in_euclidean_distance_and_keeps_repeated_
 
 
 def test_the_released_variant_halves_every_segment_as_often_as_the_farthest_needs():
-    rows = np.array([[2.0, 0.0], [0.0, 16.0]])
+    rows = np.array([[2.0, 0.0], [0.0, 13.0]])
     asked = {"fit": rows, "row": [0.0, 0.0], "target": True, "n": None, "tolerance": 1.0, "distance": "l2"}
     big = lambda A: np.abs(A).sum(axis=1) > 1.01  # noqa: E731
     paper, released = (explain(big, variant=word, **asked).to_frame().to_numpy() for word in ("paper", "released"))
 
-    assert paper.tolist() == [[2.0, 0.0], [0.0, 2.0]]  # [1, 2] is short enough
-    assert released.tolist() == [[1.125, 0.0], [0.0, 2.0]]  # four halvings each
+    assert paper.tolist() == [[2.0, 0.0], [0.0, 1.625]]  # from 1 to 2 is short enough
+    assert released.tolist() == [[1.125, 0.0], [0.0, 1.625]]  # four halvings each, as 13 is more than 8
 
 
 def test_the_released_variant_does_not_halve_where_the_farthest_is_near():

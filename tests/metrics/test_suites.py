@@ -464,3 +464,47 @@ def test_a_fitted_model_sees_a_cohorts_frame_as_it_was_fitted(cohort):
     assert "Int64" in map(str, cohort.to_frame().dtypes)
     found = suite("ce_ocl2022", cohort.to_frame(), factual=ROWS, model=fitted, target="yes")
     assert found.loc[["ann", "bob"], "validity"].isin([0.0, 0.5, 1.0]).all()
+
+
+def test_an_answer_that_is_all_missing_is_a_failure_unless_a_cohort_says_that_there_is_none():
+    S = pd.DataFrame({"pay": [5, np.nan]}, index=pd.MultiIndex.from_tuples([("ann", 1), ("ann", 2)]))
+    factual = pd.DataFrame({"pay": [4]}, index=["ann"])
+
+    assert suite("carla2021", S, factual=factual, missing="nan").loc["ann", "success_rate"] == 1 / 2
+    none = S.iloc[1:].rename(index={2: 0})
+    assert suite("carla2021", none, factual=factual, missing="nan").loc["ann", "success_rate"] == 0
+
+
+def test_a_function_sees_a_cohorts_whole_numbers_as_they_were(cohort):
+    seen = []
+
+    def answer(rows):
+        seen.append({*map(str, rows.dtypes)})
+        return np.ones(len(rows), dtype=int)
+
+    suite("ce_ocl2022", cohort.to_frame(), factual=ROWS, model=answer)
+
+    assert seen
+    assert all(dtypes == {"int64"} for dtypes in seen)
+
+
+def test_a_constant_column_is_divided_by_one_as_a_min_max_scaler_does():
+    space = FeatureSpace([Feature("pay", kind="continuous"), Feature("debt", kind="continuous")])
+    found = suite(
+        "carla2021", [[5.0, 4.0]], factual=[5.0, 7.0], space=space, data=[[5.0, 7.0], [9.0, 7.0]], missing="nan"
+    )
+
+    assert found[["l1_distance", "l2_distance"]].tolist() == [3, 9]
+
+
+def test_a_fall_is_as_far_as_a_rise():
+    found = suite("carla2021", [[-3.0, 1.0]], factual=[0.0, 0.0], missing="nan")
+
+    assert found[[f"{norm}_distance" for norm in ("l0", "l1", "l2", "linf")]].tolist() == [2, 4, 10, 3]
+
+
+def test_neighbours_of_carla2021_are_euclidean():
+    # from 0: (3, 3) is 4.24 away and 6 in l1, (0, 5) is 5 and 5
+    given = {"data": [[3.0, 3.0], [0.0, 5.0]], "labels": [True, False], "target": True, "neighbours": 1}
+
+    assert suite("carla2021", [[0.0, 0.0]], missing="nan", **given)["ynn"] == 1
