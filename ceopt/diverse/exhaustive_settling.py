@@ -66,7 +66,10 @@ class Settling:
         waiting = [cells]
         while waiting:
             group = waiting.pop()
-            outcome, point = self._solved(group, most(), seconds())
+            near, box = self._cutoff(most()), self._box(group)
+            if near.is_beyond(box):  # the limit has lowered what a point may cost since the cells were found
+                continue
+            outcome, point = self._solved(near, box, seconds())
             if outcome.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if outcome.status is Status.INFEASIBLE:
@@ -88,18 +91,20 @@ class Settling:
     def _upto(self, most: float) -> float:
         return most * (1.0 + self.prepared.settings.relative_gap)
 
-    def _solved(self, group: Cells, most: float, seconds: float) -> tuple[Outcome, dict[str, float] | None]:
-        """Return the cheapest point within the box around some cells that keeps the rules."""
-        settings, space = self.prepared.settings, self.prepared.space
-        cost = settings.cost.in_units(unit_for(most, 1.0))
-        near = Cutoff(space, self.factual, cost, cost.to_objective(self._upto(most)))
+    def _cutoff(self, most: float) -> Cutoff:
+        cost = self.prepared.settings.cost.in_units(unit_for(most, 1.0))
+        return Cutoff(self.prepared.space, self.factual, cost, cost.to_objective(self._upto(most)))
+
+    def _solved(self, near: Cutoff, box: Reach, seconds: float) -> tuple[Outcome, dict[str, float] | None]:
+        """Return the cheapest point of a box within the cutoff that keeps the rules."""
+        settings = self.prepared.settings
         model = pyo.ConcreteModel(name="cell")
-        model.x = x = Factual(space, self.row, reach=near.narrowed(self._box(group)))
+        model.x = x = Factual(self.prepared.space, self.row, reach=near.narrowed(box))
         model.rules = pyo.Block(concrete=True)
         # A rule that leaves a finite part of a column first, as in the program of ``explain``.
         for place, rule in sorted(enumerate(settings.rules), key=lambda pair: not pair[1].gives_bounds):
             model.rules.add_component(rule_name(rule, place), impose(rule, x))
-        model.cost = pyo.Objective(expr=cost.build(x))
+        model.cost = pyo.Objective(expr=near.cost.build(x))
         compiled = compile_model(model)
         solver = choose(settings.solver, compiled)
         session = solver.session(compiled.problem_class)(

@@ -185,7 +185,7 @@ def invalidation_rate(
         copies = rows.numbers[place] + noise
         if isinstance(table, pd.DataFrame):
             asked: Any = table.iloc[[place] * n_samples].reset_index(drop=True)
-            asked = asked.assign(**dict(zip(rows.numeric, copies.T, strict=True)))
+            asked[list(rows.numeric)] = copies
         else:
             asked = copies
         lost.append(1.0 - accepted("invalidation_rate", model, asked, target, space).mean())

@@ -79,6 +79,18 @@ class Cutoff:
                 narrow[feature.name] = part.narrowed(_from(x0, -down), _from(x0, up))
         return narrow
 
+    def is_beyond(self, reach: Reach) -> bool:
+        """Tell whether some column has no value in the reach whose own move is within the budget."""
+        for name, part in reach.items():
+            if isinstance(part, Levels):
+                if all(self.price(name, rank) > self.budget for rank in part.ranks):
+                    return True
+            else:
+                down, up = _room(self._prices[name], self.budget)
+                if part.ceil(_from(self.factual[name], -down)) > part.floor(_from(self.factual[name], up)):
+                    return True
+        return False
+
     def excludes(self, box: Box) -> bool:
         """Tell whether the nearest point of a leaf's box costs more than the budget."""
         costs = [self._nearest(name, admitted) for name, admitted in box.items()]

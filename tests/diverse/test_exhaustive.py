@@ -27,6 +27,8 @@ from ceopt.diverse import (
 from ceopt.formulations.predictors import Affine
 
 EPSILONS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])
+#: What a program may be off by at the threshold.
+EDGE = 1e-5
 WHOLE = ("stepped", "integer", "even", "ordinal", "ranked", "categorical", "binary", "flag")
 
 
@@ -87,7 +89,8 @@ def test_programs_alone_find_the_same_cells_of_trees(problem: Any, epsilon: floa
     with by_programs():
         found = ask(problem, epsilon, problem.margin)
 
-    assert_all_found(problem, found, expected, close=nearly)
+    allowed = near_cells(problem, epsilon + EDGE, problem.margin)
+    assert_all_found(problem, found, expected, close=nearly, allowed=allowed)
 
 
 @settings(max_examples=40)
@@ -114,7 +117,8 @@ def test_programs_alone_find_the_same_cells_of_linear_models(problem: Any, epsil
     with by_programs():
         found = ask(problem, epsilon, problem.margin)
 
-    assert_all_found(problem, found, expected, close=nearly)
+    allowed = near_cells(problem, epsilon + EDGE, problem.margin)
+    assert_all_found(problem, found, expected, close=nearly, allowed=allowed)
 
 
 @settings(max_examples=25)

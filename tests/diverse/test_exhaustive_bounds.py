@@ -72,10 +72,10 @@ class Boxes:
             found.append(np.add.reduce(used) if allowance.additive else np.maximum.reduce(used))
         return found
 
-    def affordable(self, cells: np.ndarray) -> np.ndarray:
-        """Return which cells are within what there is to go round with."""
+    def affordable(self, cells: np.ndarray, rounding: float = 0.0) -> np.ndarray:
+        """Return which cells are within what there is to go round with, or a little more or less."""
         pairs = zip(self.allowances, self.spent(cells), strict=True)
-        return np.all([used <= allowance.most for allowance, used in pairs], axis=0)
+        return np.all([used <= allowance.most * (1.0 + rounding) for allowance, used in pairs], axis=0)
 
     def possible(self, cells: np.ndarray, depth: int) -> np.ndarray:
         """Return which boxes, made of the first few columns of cells, stay open."""
@@ -131,8 +131,8 @@ def test_a_walk_hands_out_the_answers_and_nothing_else(problem: Any, share: floa
     full = small(problem)
     boxes = Boxes(problem, share * float(full.spent(full.all_cells())[0].max()))
     cells = boxes.all_cells()
-    wide, near = boxes.slack(cells), boxes.affordable(cells)
-    sure, maybe = near & (wide >= 1e-9), near & (wide >= -1e-9)
+    wide = boxes.slack(cells)
+    sure, maybe = ((wide >= edge) & boxes.affordable(cells, -edge) for edge in (1e-9, -1e-9))
 
     walk = Walk(boxes.columns, boxes.ceilings, boxes.allowances)
     found = [tuple(cell) for part in walk.run() for cell in part.tolist()]

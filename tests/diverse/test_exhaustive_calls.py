@@ -388,3 +388,25 @@ def test_one_name_for_package_and_call() -> None:
 
     assert callable(ceopt.diverse.exhaustive)
     assert "exhaustive" in ceopt.diverse.__all__
+
+
+def test_a_limit_skips_the_cells_that_have_become_too_dear() -> None:
+    """A rule breaks the nearest points of cells that were found before the limit lowered what a point may cost."""
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=5) for name in "ij"])
+
+    def tree(feature: int, threshold: float, left: float, right: float) -> dict[str, Any]:
+        return {"feature": feature, "threshold": threshold, "left": {"value": left}, "right": {"value": right}}
+
+    trees = [tree(0, 2.5, 1.0, 0.0), tree(0, 1.5, -2.0, 2.0), tree(1, 1.5, 1.0, -1.0)]
+    model = TreeEnsemble(trees, 0.5, labels=("no", "yes"))
+    rule, cost = ceopt.Linear({"i": 2, "j": 2}, "<=", 8.0), ceopt.L2(scale="none")
+    found = {
+        limit: exhaustive(
+            model, {"i": 0, "j": 2}, space, target="yes", epsilon=2.0, cost=cost, constraints=[rule], limit=limit
+        )
+        for limit in (None, 1)
+    }
+
+    assert [answer.cost for answer in found[None]] == pytest.approx([1.0, 2.0, math.sqrt(5.0)])
+    assert [answer.cost for answer in found[1]] == [1.0]
+    assert (found[None].complete, found[1].complete) == (True, False)

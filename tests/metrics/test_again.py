@@ -181,3 +181,10 @@ def test_bad_times():
         run_time_ratio(print, print, repeats=0)
     with pytest.raises(InvalidValueError, match="a second that takes time"):
         run_time_ratio(lambda: None, lambda: None, clock=lambda: 0.0)
+
+
+def test_noise_on_a_frame_whose_columns_are_called_by_numbers():
+    S = pd.DataFrame([[1.0, 0.0], [4.0, 0.0]])
+    rate = invalidation_rate(S, lambda rows: rows.iloc[:, 0] > 0, True, sd=2.0, n_samples=20_000)
+
+    assert rate.tolist() == invalidation_rate(S.to_numpy(), above(0), True, sd=2.0, n_samples=20_000).tolist()
