@@ -218,7 +218,7 @@ def _position(label: Any, labels: tuple[Any, ...]) -> int:
         # 1 == True in Python, but a class called True is not the class called 1.
         if known == label and isinstance(known, bool | np.bool_) == isinstance(label, bool | np.bool_):
             return k
-    raise UnknownNameError.among("target", "class", label, [repr(known) for known in labels])
+    raise UnknownNameError.among("target", "class", label, labels, quoted=True)
 
 
 def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:

@@ -55,8 +55,8 @@ class UnknownNameError(CeoptError, ValueError):
     """A column, option, cost, rule or solver that does not exist."""
 
     @classmethod
-    def among(cls, who: str, what: str, name: object, choices: Iterable[object]) -> Self:
-        """Name the culprit, the choices and, where one is close, the likely meaning."""
+    def among(cls, who: str, what: str, name: object, choices: Iterable[object], *, quoted: bool = False) -> Self:
+        """Name the culprit, the choices (texts ``quoted`` among other values) and, where one is close, the meaning."""
         choices = list(choices)
         known = [str(choice) for choice in choices]
         close = difflib.get_close_matches(str(name), known, n=1)
@@ -64,7 +64,8 @@ class UnknownNameError(CeoptError, ValueError):
         if isinstance(name, str) and name in known:  # only the type differs
             meant = next(choice for choice in choices if str(choice) == name)
             hint = f"It is the text {name!r}; did you mean {meant!r}, of type {type(meant).__name__}? "
-        return cls(who, f"a known {what}", f"{what} is {name!r}", f"{hint}Choose from: {', '.join(known)}.")
+        listed = ", ".join(map(repr, choices) if quoted else known)
+        return cls(who, f"a known {what}", f"{what} is {name!r}", f"{hint}Choose from: {listed}.")
 
 
 class UnsupportedModelError(CeoptError, TypeError):

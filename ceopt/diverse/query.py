@@ -190,7 +190,7 @@ class Query:
         if isinstance(self.target, OtherThan) and self.decisions.is_function:
             seen = self._predicted()
             if self.target.label not in seen:
-                raise UnknownNameError.among("target", "class", self.target.label, map(repr, seen[:_SHOWN]))
+                raise UnknownNameError.among("target", "class", self.target.label, seen[:_SHOWN], quoted=True)
 
     def _predicted(self) -> list[Any]:
         """Return what is predicted for the rows of the data, each once."""

@@ -16,7 +16,7 @@ from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, O
 from ceopt.metrics.rows import as_array, frame_of
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["accepted", "predicted", "table_of", "wanted"]
+__all__ = ["accepted", "alike", "predicted", "table_of", "wanted"]
 
 _RANGES = (AtLeast, AtMost, Between)
 
@@ -25,7 +25,7 @@ def table_of(table: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[A
     """Return rows as a model is asked about them: a frame where the columns have names, else an array (n, d)."""
     table = frame_of(table)
     if isinstance(table, pd.DataFrame):
-        return table
+        return table if space is None else _ordered(table, list(space.names))
     if isinstance(table, pd.Series | Mapping):
         return pd.DataFrame({name: [value] for name, value in table.items()})
     if isinstance(table, list | tuple) and table and isinstance(table[0], pd.Series | Mapping):
@@ -34,6 +34,21 @@ def table_of(table: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[A
     if space is not None and array.shape[1] == len(space):
         return pd.DataFrame(array, columns=list(space.names)).infer_objects()
     return array
+
+
+def alike(table: Any, other: Any) -> Any:
+    """Return a frame with its columns in the order of another table or row with names; all else as it is.
+
+    A model that was fitted on an array knows columns by their places alone, while metrics match them by name.
+    """
+    if isinstance(other, pd.DataFrame | pd.Series):
+        return _ordered(table, list(other.columns if isinstance(other, pd.DataFrame) else other.index))
+    return _ordered(table, list(other)) if isinstance(other, Mapping) else table
+
+
+def _ordered(table: Any, names: list[Any]) -> Any:
+    same = isinstance(table, pd.DataFrame) and len(names) == table.shape[1] and set(names) == set(table.columns)
+    return table[names] if same else table
 
 
 def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = None) -> NDArray[Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.metrics.asking import alike
 from ceopt.metrics.people import MEAN, count, has_people, of_one, people
 from ceopt.metrics.published import SUITES
 from ceopt.metrics.published.measure import Evidence, Measure
@@ -142,6 +144,7 @@ def suite(
 
 
 def _values(name: str, person: Evidence, missing: str) -> dict[str, float]:
+    person = replace(person, S=alike(person.S, person.factual))
     return {measure.name: _value(name, measure, person, missing) for measure in SUITES[name]}
 
 

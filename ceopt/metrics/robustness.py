@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.asking import accepted, predicted, table_of, wanted
+from ceopt.metrics.asking import accepted, alike, predicted, table_of, wanted
 from ceopt.metrics.rows import Floats, read
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -118,7 +118,8 @@ def multiplicity_validity(x: Any, S: Any, models: Any, *, space: FeatureSpace | 
     told = []
     for model in _listed("multiplicity_validity", models):
         before = predicted("multiplicity_validity", model, x, space)[0]
-        told.append(~wanted("multiplicity_validity", predicted("multiplicity_validity", model, S, space), before))
+        after = predicted("multiplicity_validity", model, alike(S, x), space)
+        told.append(~wanted("multiplicity_validity", after, before))
     return np.asarray(np.mean(told, axis=0))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.asking import accepted, predicted, wanted
+from ceopt.metrics.asking import accepted, alike, predicted, wanted
 from ceopt.metrics.rows import frame_of, read
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -125,7 +125,7 @@ def label_change(x: Any, S: Any, model: Any, *, space: FeatureSpace | None = Non
     """
     read("label_change", space, x=x, S=S)
     before = predicted("label_change", model, x, space)[0]
-    return float(1.0 - wanted("label_change", predicted("label_change", model, S, space), before).mean())
+    return float(1.0 - wanted("label_change", predicted("label_change", model, alike(S, x), space), before).mean())
 
 
 def label_gap(x: Any, S: Any, model: Any, target: Any = None, *, space: FeatureSpace | None = None) -> float:
@@ -160,7 +160,7 @@ def label_gap(x: Any, S: Any, model: Any, target: Any = None, *, space: FeatureS
     0.5
     """
     read("label_gap", space, x=x, S=S)
-    before, after = (predicted("label_gap", model, table, space) for table in (x, S))
+    before, after = (predicted("label_gap", model, table, space) for table in (x, alike(S, x)))
     if before.dtype.kind not in "biuf" or after.dtype.kind not in "biuf":
         if target is None:
             raise InvalidTypeError(

@@ -107,3 +107,8 @@ def test_a_solver_that_is_not_installed_is_named_with_what_to_install(space, mon
 
     with pytest.raises(MissingLibraryError, match=r"'highs'.*pip install"):
         check(space, solver="highs")
+
+
+def test_a_label_of_the_wrong_type_names_the_right_one(space):
+    with pytest.raises(UnknownNameError, match="It is the text '1'; did you mean 1, of type int"):
+        check(space, (0, 1), target="1")

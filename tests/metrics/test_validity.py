@@ -12,7 +12,16 @@ from sklearn.preprocessing import OneHotEncoder
 
 from ceopt import AtLeast, Between, Feature, FeatureSpace, OtherThan, Probability
 from ceopt.formulations.predictors import Affine
-from ceopt.metrics import distinct_validity, label_change, label_gap, redundancy, success_rate, validity
+from ceopt.metrics import (
+    distinct_validity,
+    label_change,
+    label_gap,
+    multiplicity_validity,
+    redundancy,
+    success_rate,
+    suite,
+    validity,
+)
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 S = [[1.0], [3.0], [5.0], [5.0]]
@@ -197,3 +206,17 @@ def test_redundancy_keeps_dtypes_where_they_hold_the_value():
 
     assert seen[0] == seen[1] == {"age": "int64", "job": "category"}
     assert seen[2]["age"] == "float64"  # 30.5 is no whole number
+
+
+def test_columns_are_matched_by_name_for_a_model_of_places_too():
+    """The same person twice, the columns in another order: nothing is changed, whatever the model knows."""
+    model = LogisticRegression().fit([[-3.0, 5.0], [5.0, -3.0]], [0, 1])
+    x = pd.Series({"a": -3.0, "b": 5.0})
+    S = pd.DataFrame({"b": [5.0], "a": [-3.0]})
+
+    assert label_change(x, S, model) == label_gap(x, S, model) == 0.0
+    assert multiplicity_validity(x, S, [model]).tolist() == [0.0]
+    found = suite("ce_ocl2022", S, factual=x, model=model, missing="nan")
+    assert found["validity"] == 0.0
+    space = FeatureSpace([Feature(name, kind="continuous") for name in "ab"])
+    assert label_change(x, S, lambda rows: rows.to_numpy()[:, 0] > 0, space=space) == 0.0
