@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # histogram boosting: threads per core and worker are ten times slower
 os.environ.setdefault("MPLBACKEND", "Agg")  # a documentation block may draw; nobody is there to close a window
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # a shell's background job: the tests of Ctrl-C would press in vain
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a property may build and solve a program. In CI the same examples each time, so that red stays red.
 hypothesis.settings.register_profile("local", deadline=None)
