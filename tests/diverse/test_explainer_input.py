@@ -266,7 +266,7 @@ def test_targets_of_every_kind():
         (predict, set(), "the set is empty"),
         (predict, float("nan"), "target is nan"),
         (Affine([1.0, 0.0, 0.0], 0.0), 1, "the model is a regressor"),
-        (Affine([1.0, 0.0, 0.0], 0.0, labels=("no", "yes")), "yse", "class is 'yse'. Choose from: 'no', 'yes'"),
+        (Affine([1.0, 0.0, 0.0], 0.0, labels=("no", "yes")), "yse", "Did you mean 'yes'. Choose from: 'no', 'yes'"),
         (LogisticRegression(), 1, "is not fitted"),
         (LogisticRegression, 1, "is a class"),
         (3, 1, "it got int"),
