@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import problems
+import pyomo.environ as pyo
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from ceopt.diverse.exhaustive_demands import demands_of
 from ceopt.diverse.exhaustive_leaves import Leaves
 from ceopt.diverse.exhaustive_lines import Line
 from ceopt.diverse.exhaustive_walk import Walk
+from ceopt.formulations import Factual
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.predictors.outcome import slack
 from ceopt.formulations.predictors.predictor import Predictor
@@ -155,6 +157,32 @@ def test_cells_know_their_points(problem: Any) -> None:
         home = boxes.factual[column.name]
         nearest = np.clip(home, column.low, column.high)
         assert column.values.tolist() == nearest.tolist()
+
+
+def test_changes_are_counted_as_the_rule_counts() -> None:
+    jobs = ceopt.Feature("job", kind="categorical", levels=(0, 1))
+    space = ceopt.FeatureSpace([ceopt.Feature("u", kind="integer", lower=0, upper=1), jobs])
+    rules = [ceopt.MaxChanges(3, count="columns"), ceopt.MaxChanges(1)]
+    prepared = prepare(Affine([1.0, 1.0], -1.5, labels=("no", "yes")), space, Settings(target="yes", constraints=rules))
+    factual = {"u": 0.0, "job": 0.0}
+    columns = cell_columns(prepared.predictor, ceopt.L1(), factual, reach_of(space, factual), ALL)
+    assert columns is not None
+
+    budget, by_columns, by_features = allowances_of(prepared, factual, columns, ALL)
+
+    assert (budget.most, by_columns.most, by_features.most) == (ALL, 3.0, 1.0)
+    assert [used.tolist() for used in by_columns.used] == [[0.0, 1.0], [0.0, 2.0]]
+    assert [used.tolist() for used in by_features.used] == [[0.0, 1.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize(("low", "high", "price"), [(6, 9, 3.0), (0, 2, 1.0)])
+def test_a_fixed_price_in_a_cell_away_from_the_factual(low: int, high: int, price: float) -> None:
+    """The program over such a cell prices the one way there is to it, whatever the value becomes."""
+    space = ceopt.FeatureSpace([ceopt.Feature("u", kind="integer", lower=0, upper=9, weight=(1.0, 3.0))])
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, {"u": 4}, reach={"u": reach_of(space, {"u": 4.0})["u"].narrowed(low, high)})
+    assert m.x.raw["u"] is not None
+    assert pyo.value(ceopt.L0().build(m.x)) == price
 
 
 # ---- heads and targets -----------------------------------------------------------------------------------------------

@@ -159,21 +159,25 @@ RULES: dict[str, list[Any]] = {
 }
 
 
+def every_row(model: str, rules: list[Any], epsilon: float, *, space: Any = SPACE, cost: Any = COST) -> list[float]:
+    """Return the costs of near cells, of all 420 rows: kept by the rules, favoured, the cheapest of its cell."""
+    judge, home, best = FOREST if model == "trees" else LINE, space.row(ROW), dict[Any, float]()
+    for income, loans, owner in itertools.product(range(21), range(10), (0, 1)):
+        point = {"income": float(income), "loans": float(loans), "owner": float(owner)}
+        favoured = judge.predict([list(point.values())])[0] == "granted"
+        if favoured and all(rule.violation(space, home, point) <= 0 for rule in rules):
+            of_trees = (*(income > at for at in (5.5, 7.5, 9.5)), loans > 0.5, owner)
+            cell = of_trees if model == "trees" else (income, loans, owner)
+            best[cell] = min(best.get(cell, math.inf), cost.value(space, home, point))
+    return sorted(cost for cost in best.values() if cost <= min(best.values()) + epsilon)
+
+
 @pytest.mark.parametrize("model", ["trees", "line"])
 @pytest.mark.parametrize("walks", [True, False])
 @pytest.mark.parametrize("name", RULES)
 def test_every_rule_against_all_rows(name: str, walks: bool, model: str) -> None:
-    """Every row that there is, 420 of them: kept by the rules, favoured, and the cheapest of its cell."""
     judge, epsilon = (FOREST, 4.0) if model == "trees" else (LINE, 2.0)
-    home, best = SPACE.row(ROW), dict[Any, float]()
-    for income, loans, owner in itertools.product(range(21), range(10), (0, 1)):
-        point = {"income": float(income), "loans": float(loans), "owner": float(owner)}
-        favoured = judge.predict([list(point.values())])[0] == "granted"
-        if favoured and all(rule.violation(SPACE, home, point) <= 0 for rule in RULES[name]):
-            of_trees = (*(income > at for at in (5.5, 7.5, 9.5)), loans > 0.5, owner)
-            cell = of_trees if model == "trees" else (income, loans, owner)
-            best[cell] = min(best.get(cell, math.inf), COST.value(SPACE, home, point))
-    expected = sorted(cost for cost in best.values() if cost <= min(best.values()) + epsilon)
+    expected = every_row(model, RULES[name], epsilon)
 
     with mock.patch.object(sys.modules[MODULE], "has_a_cheapest_point", return_value=walks):
         found = ask(judge, epsilon=epsilon, constraints=RULES[name])
@@ -182,6 +186,20 @@ def test_every_rule_against_all_rows(name: str, walks: bool, model: str) -> None
     assert [answer.cost for answer in found] == pytest.approx(expected)
     assert found.status == ("optimal" if expected else "infeasible")
     assert ceopt.verify(found, judge, SPACE, target="granted", constraints=RULES[name]).ok or not expected
+
+
+@pytest.mark.parametrize("weight", [(1.0, 3.0), (3.0, 1.0)])
+@pytest.mark.parametrize("rule", ["line", "if", "equal"])
+@pytest.mark.parametrize("cost", [ceopt.L0(), ceopt.L1(scale="none"), ceopt.L2(scale="none"), ceopt.Linf(scale="none")])
+def test_prices_by_direction_where_a_rule_moves_the_point(cost: Any, rule: str, weight: Any) -> None:
+    """In a cell away from the factual a column moves one way, and costs what that way costs."""
+    space = SPACE.update("income", weight=weight).update("loans", weight=weight)
+
+    found = exhaustive(FOREST, ROW, space, target="granted", epsilon=4.0, cost=cost, constraints=RULES[rule])
+
+    assert found.complete, found.reason
+    expected = every_row("trees", RULES[rule], 4.0, space=space, cost=cost)
+    assert [answer.cost for answer in found] == pytest.approx(expected, rel=2e-6)
 
 
 # ---- where it stops --------------------------------------------------------------------------------------------------
