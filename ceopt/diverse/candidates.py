@@ -53,10 +53,22 @@ class Cutoff:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Keeper:
-    """Says which points are answers: the model agrees, and every rule of the space and of the user is kept."""
+    """Says which points are answers: the model agrees, and every rule of the space and of the user is kept.
+
+    Parameters
+    ----------
+    projection
+        Puts points where the person may go.
+    decisions
+        What the model says.
+    origin
+        From where distances and directions are seen, and to where segments lead, (d,): the person's own row, or
+        another point that is no answer.
+    """
 
     projection: Projection
     decisions: Decisions
+    origin: Floats
 
     @property
     def factual(self) -> dict[str, float]:
@@ -153,7 +165,7 @@ def _search(
     points = keeper.projection(raw)
     may_repeat = points is not raw and not keep_repeats
     first = max(_FIRST, _PER_CANDIDATE * (cutoff.count or 0))
-    for places, distances in _blocks(data.neighbours if known is None else None, keeper.projection, raw, points, first):
+    for places, distances in _blocks(data.neighbours if known is None else None, keeper, raw, points, first):
         if found.looked_at > patience:
             return None
         for k in np.flatnonzero(_favoured(keeper, raw, points, places, found, is_known=known is not None)).tolist():
@@ -177,14 +189,29 @@ def _search(
     return found
 
 
+def origin_in_data(data: Searched, keeper: Keeper) -> Floats:
+    """Return the nearest row of the data that is no answer, with the person's own categories, put back by every rule.
+
+    The person's row itself where there is none.
+    """
+    projection, rows = keeper.projection, data.rows.coordinates
+    switch = projection.switch
+    points = projection(np.where(switch, keeper.origin, rows) if switch.any() else rows)
+    for places, _ in _blocks(data.neighbours, keeper, rows, points, _FIRST):
+        others = np.flatnonzero(~keeper.accepts(points[places]))
+        if len(others):
+            return np.asarray(points[places[others[0]]])
+    return keeper.origin
+
+
 def _blocks(
-    neighbours: Neighbours | None, projection: Projection, raw: Floats, points: Floats, first: int
+    neighbours: Neighbours | None, keeper: Keeper, raw: Floats, points: Floats, first: int
 ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
     """Give places and distances of the points, nearest first; by the index, if there is one and none was put back."""
     if points is raw and neighbours is not None:
-        yield from neighbours.blocks(projection.home, first)
+        yield from neighbours.blocks(keeper.origin, first)
         return
-    distances = projection.distance.between(projection.home, points)
+    distances = keeper.projection.distance.between(keeper.origin, points)
     for places in in_order(distances, first):
         yield places, distances[places]
 

@@ -17,7 +17,6 @@ from ceopt.diverse.query import Fitted, Query
 from ceopt.diverse.settings import DiverseSettings, whole_or_none
 from ceopt.diverse.training_rows import check_labels, row_of, rows_of
 from ceopt.formulations.constraints import AbstractRule, parse_rules
-from ceopt.formulations.costs import L1, L2
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -76,6 +75,17 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         How diverse they are: for "angle" from 0 to 2, for "distance" at least 0. Limits hold up to rounding.
     tolerance
         Length, in the distance, at which the bisection ends; None: no step 4, answers are rows of the data.
+    put_back
+        What goes back whole before the bisection, the longest move first, for as long as the model agrees:
+        "categories" (default), which have nothing in between, or "columns", numbers too. Answers then change few
+        columns and are nearer, at the price of following the row more closely.
+    minimise
+        Which candidates step 4 brings nearer: those that are "chosen" by step 3 (default), or "all" before step 3, of
+        which then the nearest are taken: nearer answers, that are diverse themselves.
+    origin
+        From where distances and directions are seen, and to where the bisection leads: the "row" (default), or the
+        nearest row of the "data" that is no answer, with the row's own categories. The answers then depend on the row
+        only through which row of the data is its nearest, and do not move with it in between.
     space
         What each column is and how it may move. None: inferred from a frame; all columns of an array are continuous and
         called x0, x1, ...
@@ -136,6 +146,9 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         diversity: Literal["angle", "distance"] = "angle",
         beta: float = 0.5,
         tolerance: float | None = 0.1,
+        put_back: Literal["categories", "columns"] = "categories",
+        minimise: Literal["chosen", "all"] = "chosen",
+        origin: Literal["row", "data"] = "row",
         space: FeatureSpace | None = None,
         variant: Literal["paper", "released"] = "paper",
     ) -> None:
@@ -146,6 +159,9 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.diversity = diversity
         self.beta = beta
         self.tolerance = tolerance
+        self.put_back = put_back
+        self.minimise = minimise
+        self.origin = origin
         self.space = space
         self.variant = variant
 
@@ -175,10 +191,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
             searched = distance_of(_WHO, "l2", self.scale, rows.space)
         else:
             rows = rows.without_repeats()
-        cost = (L1 if self.distance == "l1" else L2)(scale=self.scale)
-        self.fitted_ = Fitted(
-            Searched(rows, Neighbours(rows.coordinates, searched), Memory()), distance, searched, cost
-        )
+        self.fitted_ = Fitted(Searched(rows, Neighbours(rows.coordinates, searched), Memory()), distance, searched)
         self.fitted_settings_ = settings
         self.space_ = rows.space
         self.n_candidates_ = len(rows.coordinates)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ceopt.formulations.constraints.rule import Point
 
 __all__ = ["Projection"]
+
+_SWITCHES: Final = ("categorical", "binary")
 
 
 @final
@@ -75,6 +77,11 @@ class Projection:
         step = np.array([feature.step or (0.0 if feature.kind == "continuous" else 1.0) for feature in space])
         home = np.array([factual[name] for name in space.names])
         return cls(space, home, low, high, step, tuple(rules), distance, _levels(space, factual, rules))
+
+    @property
+    def switch(self) -> NDArray[np.bool_]:
+        """Which columns have nothing in between: categories and truth values, (d,)."""
+        return np.array([feature.kind in _SWITCHES for feature in self.space])
 
     def __call__(self, points: Floats) -> Floats:
         """Return points (n, d) put back by the space's rules, then by those of the user; itself if none moves."""

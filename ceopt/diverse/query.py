@@ -7,15 +7,16 @@ import math
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ceopt.attempt import changed_names
-from ceopt.diverse.candidates import Candidates, Keeper, Searched, nearest_candidates
+from ceopt.diverse.candidates import Candidates, Keeper, Searched, nearest_candidates, origin_in_data
 from ceopt.diverse.nearer import nearer
 from ceopt.diverse.projection import Projection
 from ceopt.diverse.training_rows import raw_frame
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from ceopt.diverse.distance import Floats, RowDistance
     from ceopt.diverse.settings import DiverseSettings
     from ceopt.diverse.training_rows import TrainingRows
-    from ceopt.formulations.costs import AbstractCost
 
 __all__ = ["Fitted", "Query"]
 
@@ -51,14 +51,11 @@ class Fitted:
         The training rows, an index of them, and what is known of them.
     distance, searched
         The explainer's distance, and the one by which candidates are searched.
-    cost
-        The distance once more, as :func:`ceopt.explain` charges it.
     """
 
     data: Searched
     distance: RowDistance
     searched: RowDistance
-    cost: AbstractCost
 
     @property
     def rows(self) -> TrainingRows:
@@ -106,6 +103,8 @@ class Query:
         if met[0] and not keeper.broken(home):
             self._require_label()
             return self._result(Status.ALREADY_FAVOURABLE, reason="The row meets the target and every rule already.")
+        if self.settings.origin == "data":
+            keeper = replace(keeper, origin=origin_in_data(self.fitted.data, keeper))
         found = nearest_candidates(
             self.fitted.data, keeper, self.settings.cutoff, keep_repeats=self.settings.is_released
         )  # fmt: skip
@@ -114,22 +113,30 @@ class Query:
 
     # ---- the steps ---------------------------------------------------------------------------------------------------
     def _keeper(self, rules: Sequence[AbstractRule]) -> Keeper:
-        space = self.fitted.rows.space
-        return Keeper(Projection.of(space, self.factual, rules, self.fitted.searched), self.decisions)
+        projection = Projection.of(self.fitted.rows.space, self.factual, rules, self.fitted.searched)
+        return Keeper(projection, self.decisions, projection.home)
 
     def _chosen(self, keeper: Keeper, found: Candidates) -> SolutionSet:
         """Return those candidates that are diverse, brought nearer and checked again.
 
         Where two candidates lead to the same answer, the filter is asked for another.
         """
-        points, home = np.array(found.points), keeper.projection.home
-        nearest = float(self.fitted.distance.between(home, points).min())
+        points, places, distance = np.array(found.points), np.arange(len(found)), self.fitted.distance
+        least = nearest = float(distance.between(keeper.origin, points).min())
+        early = self.settings.minimise == "all"
+        if early:
+            points = self._shortened(keeper, found, points)
+            places = np.argsort(distance.between(keeper.origin, points), kind="stable")
+            places = places[_first(points[places])]
+            points = points[places]
+            nearest = float(distance.between(keeper.origin, points[:1])[0])
         diverse, kept, chosen, most = self.settings.diverse, list[int](), points[:0], self.n
         while True:
-            new = diverse.kept(self.fitted.distance, home, points, nearest, most)[len(kept) :]
+            new = diverse.kept(distance, keeper.origin, points, nearest, most)[len(kept) :]
             kept += new
             self._lap("filters")
-            chosen = _distinct(np.vstack([chosen, self._shortened(keeper, found, points[new])]))
+            chosen = np.vstack([chosen, points[new] if early else self._shortened(keeper, found, points[new])])
+            chosen = chosen[_first(chosen)]
             self._lap("minimise")
             if self.n is None or not new or len(chosen) >= self.n:
                 break
@@ -141,48 +148,50 @@ class Query:
             Status.FEASIBLE if answers else Status.REJECTED,
             answers=answers,
             reason=self._reason(found, len(kept), len(chosen), len(answers)),
-            min_distance=nearest,
+            min_distance=least,
             after_distance_filter=tuple(positions.tolist()),
-            after_diversity_filter=tuple(positions[kept].tolist()),
+            after_diversity_filter=tuple(positions[places[kept]].tolist()),
         )
 
     def _shortened(self, keeper: Keeper, found: Candidates, points: Floats) -> Floats:
-        """Return points (k, d) brought nearer to the row; themselves if that is switched off."""
+        """Return points (k, d) brought nearer to the origin; themselves if that is switched off."""
         gamma = self.settings.tolerance
         if gamma is None or not len(points):
             return points
+        columns = self.settings.put_back == "columns"
         if not self.settings.is_released:
-            return nearer(keeper, self.fitted.distance, points, tolerance=float(gamma))
+            return nearer(keeper, self.fitted.distance, points, columns=columns, tolerance=float(gamma))
         farthest = found.distances[-1]
         halvings = math.ceil(math.log2(farthest / gamma)) if farthest > 0.0 else 0
-        return nearer(keeper, self.fitted.distance, points, halvings=halvings)
+        return nearer(keeper, self.fitted.distance, points, columns=columns, halvings=halvings)
 
     def _checked(self, keeper: Keeper, points: Floats) -> tuple[Counterfactual, ...]:
         """Return those points as answers that pass once more: the user's own model has the last word."""
         predicted, met = self.decisions.judge(points)
         good = [k for k in np.flatnonzero(met).tolist() if not keeper.broken(points[k])]
-        scores = self.decisions.scores(points)
-        return tuple(self._answer(keeper, points[k], predicted[k], scores[k], rank + 1) for rank, k in enumerate(good))
-
-    def _answer(
-        self, keeper: Keeper, point: Floats, prediction: Any, score: tuple[Any, float | None], rank: int
-    ) -> Counterfactual:
-        space, named = self.fitted.rows.space, keeper.named(point)
-        told = (rule.actions(space, self.factual, named) for rule in self.rules)
-        actions = next((listed for listed in told if listed is not None), None)
-        return Counterfactual(
-            values=raw_frame(space, point[None, :]),  # type: ignore[arg-type]  # a frame keeps each column's dtype
-            cost=self.fitted.cost.value(space, self.factual, named),
-            prediction=prediction,
-            score=score[0],
-            slack=score[1],
-            changed=changed_names(self.factual, named),
-            verified=True,
-            rank=rank,
-            bound=None,
-            gap=None,
-            actions=None if actions is None else pd.Series(actions, dtype=object),
-        )
+        space, scores = self.fitted.rows.space, self.decisions.scores(points)
+        frame, costs = raw_frame(space, points), self.fitted.distance.between(keeper.projection.home, points).tolist()
+        answers: list[Counterfactual] = []
+        for k in good:
+            named = keeper.named(points[k])
+            told = (rule.actions(space, self.factual, named) for rule in self.rules)
+            actions = next((listed for listed in told if listed is not None), None)
+            answers.append(
+                Counterfactual(
+                    values=frame.iloc[k : k + 1],  # type: ignore[arg-type]  # a frame keeps each column's dtype
+                    cost=costs[k],
+                    prediction=predicted[k],
+                    score=scores[k][0],
+                    slack=scores[k][1],
+                    changed=changed_names(self.factual, named),
+                    verified=True,
+                    rank=len(answers) + 1,
+                    bound=None,
+                    gap=None,
+                    actions=None if actions is None else pd.Series(actions, dtype=object),
+                )
+            )
+        return tuple(answers)
 
     # ---- what is said ------------------------------------------------------------------------------------------------
     def _require_label(self) -> None:
@@ -261,10 +270,9 @@ class Query:
         )
 
 
-def _distinct(points: Floats) -> Floats:
-    """Return each of points (k, d) once, where it comes first."""
-    _, first = np.unique(points + 0.0, axis=0, return_index=True)
-    return points[np.sort(first)]
+def _first(points: Floats) -> NDArray[np.intp]:
+    """Return the places of points (k, d) that are none of those before them."""
+    return np.sort(np.unique(points + 0.0, axis=0, return_index=True)[1])  # -0.0 is 0.0
 
 
 @functools.cache

@@ -22,6 +22,9 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "distance": ("l1", "l2"),
     "keep": ("nearest", "within"),
     "diversity": ("angle", "distance"),
+    "put_back": ("categories", "columns"),
+    "minimise": ("chosen", "all"),
+    "origin": ("row", "data"),
     "variant": ("paper", "released"),
 }
 
@@ -38,6 +41,9 @@ class DiverseSettings:
     diversity: Any
     beta: Any
     tolerance: Any
+    put_back: Any
+    minimise: Any
+    origin: Any
     space: Any
     variant: Any
 
@@ -96,7 +102,18 @@ class DiverseSettings:
 
     def options(self) -> dict[str, Any]:
         """Return the settings as plain values that JSON holds."""
-        words = ("distance", "keep", "alpha", "diversity", "beta", "tolerance", "variant")
+        words = (
+            "distance",
+            "keep",
+            "alpha",
+            "diversity",
+            "beta",
+            "tolerance",
+            "put_back",
+            "minimise",
+            "origin",
+            "variant",
+        )
         scale = dict(self.scale) if isinstance(self.scale, Mapping) else self.scale
         return {"scale": scale, **{word: getattr(self, word) for word in words}}
 

@@ -42,7 +42,8 @@ def explain(given: Any = predict, row: Any = ROW, *, fit: Any = X, target: Any =
 def test_the_names_and_defaults_are_those_of_the_contract():
     assert DiverseRobustExplainer().get_params() == {
         "distance": "l1", "scale": "none", "keep": "nearest", "alpha": 50, "diversity": "angle", "beta": 0.5,
-        "tolerance": 0.1, "space": None, "variant": "paper",
+        "tolerance": 0.1, "put_back": "categories", "minimise": "chosen", "origin": "row", "space": None,
+            "variant": "paper",
     }  # fmt: skip
 
 

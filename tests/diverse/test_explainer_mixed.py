@@ -107,7 +107,8 @@ def test_every_answer_is_verified_whatever_is_asked(model, place, asked, distanc
     assert set(model.predict(FRAME.iloc[list(result.after_distance_filter)])) == {"yes"}
     cost = (ceopt.L1 if distance == "l1" else ceopt.L2)(scale=scale)
     start = SPACE.row(row)
-    assert [a.cost for a in result] == [cost.value(SPACE, start, SPACE.row(a.values)) for a in result]
+    costs = [cost.value(SPACE, start, SPACE.row(a.values)) for a in result]
+    assert [a.cost for a in result] == pytest.approx(costs, rel=1e-12)
     assert all(a.verified and a.bound is None and a.gap is None and a.prediction == "yes" for a in result)
     assert [a.rank for a in result] == list(range(1, len(result) + 1))
     again = ceopt.SolutionSet.from_json(result.to_json())
