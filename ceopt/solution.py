@@ -282,7 +282,7 @@ class SolutionSet:
 def scalars(frame: pd.DataFrame) -> pd.Series[Any]:
     """Return a one-row frame as a Series of each column's own scalar (nothing is widened to a common dtype)."""
     if all(dtype == np.float64 for dtype in frame.dtypes):  # column by column takes milliseconds where there are many
-        named = all(isinstance(name, str) for name in frame.columns)
-        index = frame.columns.rename(None) if named else [str(name) for name in frame.columns]
+        names = frame.columns
+        index = names.rename(None) if isinstance(names.dtype, pd.StringDtype) else [str(name) for name in names]
         return pd.Series(frame.to_numpy()[0].tolist(), index=index, dtype=object)
     return pd.Series({str(name): plain(frame[name].iloc[0]) for name in frame.columns}, dtype=object)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Candidates", "Cutoff", "Keeper", "Searched", "nearest_candidates"]
 
 #: Rows that are looked at first, at least, and per candidate that is wanted; then twice as many, and so on.
-_FIRST, _PER_CANDIDATE = 256, 2
+_FIRST, _PER_CANDIDATE = 512, 4
 #: Rows that are looked at before all are asked about and remembered.
 _PATIENCE = 1024
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
@@ -253,7 +254,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return Query(fitted, settings, decisions, rules, target, factual, whole_or_none("n", n)).run()
 
     def _settings(self) -> DiverseSettings:
-        return DiverseSettings(**self.get_params(deep=False))
+        return DiverseSettings(**{part.name: getattr(self, part.name) for part in fields(DiverseSettings)})
 
 
 def _rules(constraints: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:

@@ -19,6 +19,7 @@ and may have
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 from collections.abc import Sequence
@@ -134,6 +135,7 @@ def _root(model: Any) -> str:
     return module.removeprefix(f"{__name__}.") if module.startswith(f"{__name__}.") else module.partition(".")[0]
 
 
+@functools.cache
 def _module(library: str) -> ModuleType | None:
     """Return the reader of a library; None if there is none."""
     name = f"{__name__}.{library}"
