@@ -92,7 +92,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         called x0, x1, ...
     variant
         "paper", or "released", which follows the code published with the paper where it differs: candidates by
-        Euclidean distance whatever ``distance`` is, repeated rows kept; the cosine without its sign, so that opposite
+        Euclidean distance whatever ``distance`` is; the cosine without its sign, so that opposite
         directions count as one; and as many halvings for each candidate as the farthest one needs,
         :math:`\lceil \log_2(d_{\max} / \gamma) \rceil`.
 
@@ -101,7 +101,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
     space_
         The columns.
     n_candidates_
-        Distinct rows of the data.
+        Rows of the data.
     n_features_in_, feature_names_in_
         Columns; their names where ``fit`` was given a frame.
 
@@ -110,7 +110,8 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
     Where a row may not go (immutable and one-way columns, bounds, steps, rules), a candidate is put back as far as the
     rule says where to, asked about again, and dropped if it still breaks a rule: see
     :class:`ceopt.diverse.projection.Projection`. What categories do along the segment: see
-    :func:`ceopt.diverse.nearer.nearer`. Of repeated rows the first counts. Ties are broken by the data's order.
+    :func:`ceopt.diverse.nearer.nearer`. Ties are broken by the data's order. Repeated rows
+    count as often as they stand there, but rows that rules have made equal once; no answer is given twice.
 
     Rows are asked about from the nearest on, and only as many as are needed. Where these are more than a thousand, all
     are asked about and the answer is remembered under a hash of the model's whole content, so that one that was fitted
@@ -185,13 +186,9 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         settings.check()
         rows = rows_of(X, self.space)
         if y is not None:
-            check_labels(y, rows.count)
+            check_labels(y, len(rows.coordinates))
         distance = distance_of(_WHO, self.distance, self.scale, rows.space)
-        searched = distance
-        if settings.is_released:
-            searched = distance_of(_WHO, "l2", self.scale, rows.space)
-        else:
-            rows = rows.without_repeats()
+        searched = distance_of(_WHO, "l2", self.scale, rows.space) if settings.is_released else distance
         self.fitted_ = Fitted(Searched(rows, Neighbours(rows.coordinates, searched), Memory()), distance, searched)
         self.fitted_settings_ = settings
         self.space_ = rows.space

@@ -143,7 +143,7 @@ class Query:
             most = len(kept) + self.n - len(chosen)
         answers = self._checked(keeper, chosen)
         self._lap("check")
-        positions = self.fitted.rows.positions[found.places]
+        positions = np.array(found.places)
         return self._result(
             Status.FEASIBLE if answers else Status.REJECTED,
             answers=answers,

@@ -1,4 +1,4 @@
-"""The rows that explanations are taken from: checked once, each kept once, and remembered by its place."""
+"""The rows that explanations are taken from, checked once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Final, final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ceopt.diverse.distance import Floats
 from ceopt.formulations.space.dtypes import is_object_dtype
@@ -29,24 +28,15 @@ class TrainingRows:
     ----------
     space
         Their columns.
-    coordinates, positions
-        The rows (n, d) and where each stood in the data (n,).
+    coordinates
+        The rows, (n, d).
     is_frame
         Whether the data was a frame, so that a function that predicts is given frames too.
-    count
-        How many rows the data had, repeated ones included.
     """
 
     space: FeatureSpace
     coordinates: Floats
-    positions: NDArray[np.intp]
     is_frame: bool
-    count: int
-
-    def without_repeats(self) -> TrainingRows:
-        """Return the first of all rows that are equal, in the data's order."""
-        first = ~pd.DataFrame(self.coordinates + 0.0).duplicated().to_numpy()  # -0.0 is 0.0
-        return TrainingRows(self.space, self.coordinates[first], self.positions[first], self.is_frame, self.count)
 
 
 def rows_of(X: Any, space: FeatureSpace | None) -> TrainingRows:
@@ -68,8 +58,7 @@ def rows_of(X: Any, space: FeatureSpace | None) -> TrainingRows:
     if space is None:
         numbers = None if is_frame else list(frame.columns)
         space = FeatureSpace.infer(frame, continuous=numbers)
-    coordinates = space.coordinates(frame)
-    return TrainingRows(space, coordinates, np.arange(len(frame)), is_frame, len(frame))
+    return TrainingRows(space, space.coordinates(frame), is_frame)
 
 
 def _frame_of(X: Any, space: FeatureSpace | None) -> pd.DataFrame:

@@ -32,34 +32,52 @@ def plain_cosine(x: Any, a: Any, b: Any) -> float:
     return sum(p * q for p, q in zip(u, v, strict=True)) / (math.hypot(*u) * math.hypot(*v))
 
 
+def plain_nearer(x: Any, point: Any, is_good: Any, *, norm: str, gamma: float, columns: bool) -> list[float]:
+    low, high = list(x), list(point)
+    for j in sorted(range(len(x)), key=lambda j: -abs(point[j] - x[j])) if columns else ():
+        back = [x[j] if i == j else value for i, value in enumerate(high)]
+        high = back if is_good(back) else high
+    while plain_distance(norm, low, high) > gamma:
+        middle = [(p + q) / 2 for p, q in zip(low, high, strict=True)]
+        if is_good(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
 def plain_explainer(
-    x: Any, data: Any, is_good: Any, *, norm: str, keep: str, alpha: float, diversity: str, beta: float, gamma: float
-) -> tuple[float | None, list[int], list[int], list[list[float]]]:
-    distinct = [k for k, row in enumerate(data) if row not in data[:k]]
-    candidates = sorted((plain_distance(norm, x, data[k]), k) for k in distinct if is_good(data[k]))
+    x: Any, data: Any, is_good: Any, *, norm: str, keep: str, alpha: float, diversity: str, beta: float, gamma: float,
+    columns: bool, early: bool, from_data: bool,
+) -> tuple[float | None, list[int], list[int], list[list[float]]]:  # fmt: skip
+    refused = sorted((plain_distance(norm, x, row), k) for k, row in enumerate(data) if not is_good(row))
+    if from_data and refused:
+        x = data[refused[0][1]]
+    candidates = sorted((plain_distance(norm, x, row), k) for k, row in enumerate(data) if is_good(row))
     if not candidates:
         return None, [], [], []
-    m = candidates[0][0]
+    least = m = candidates[0][0]
     near = candidates[: int(alpha)] if keep == "nearest" else [c for c in candidates if c[0] <= (1 + alpha) * m + 1e-9]
-    kept: list[int] = []
-    for _, k in near:
+
+    def nearer(point: Any) -> list[float]:
+        return plain_nearer(x, point, is_good, norm=norm, gamma=gamma, columns=columns)
+
+    points = [(k, data[k]) for _, k in near]
+    if early:
+        ends = [(k, nearer(point)) for k, point in points]
+        ends = [(k, point) for i, (k, point) in enumerate(ends) if point not in [other for _, other in ends[:i]]]
+        points = sorted(ends, key=lambda end: plain_distance(norm, x, end[1]))
+        m = plain_distance(norm, x, points[0][1])
+    kept: list[tuple[int, Any]] = []
+    for k, point in points:
         if diversity == "angle":
-            fine = [1 - plain_cosine(x, data[k], data[other]) >= beta - 1e-9 for other in kept]
+            fine = [1 - plain_cosine(x, point, other) >= beta - 1e-9 for _, other in kept]
         else:
-            fine = [plain_distance(norm, data[other], data[k]) >= (1 + beta) * m - 1e-9 for other in kept]
+            fine = [plain_distance(norm, other, point) >= (1 + beta) * m - 1e-9 for _, other in kept]
         if all(fine):
-            kept.append(k)
-    answers = []
-    for k in kept:
-        low, high = list(x), list(data[k])
-        while plain_distance(norm, low, high) > gamma:
-            middle = [(p + q) / 2 for p, q in zip(low, high, strict=True)]
-            if is_good(middle):
-                high = middle
-            else:
-                low = middle
-        answers.append(high)
-    return m, [k for _, k in near], kept, answers
+            kept.append((k, point))
+    answers = [point if early else nearer(point) for _, point in kept]
+    return least, [k for _, k in near], [k for k, _ in kept], answers
 
 
 cases = st.fixed_dictionaries(
@@ -74,6 +92,9 @@ cases = st.fixed_dictionaries(
             st.tuples(st.just("distance"), st.sampled_from([0.0, 0.2, 0.5, 1.0])),
         ),
         "gamma": st.sampled_from([0.01, 0.1, 0.5, 5.0]),
+        "columns": st.booleans(),
+        "early": st.booleans(),
+        "from_data": st.booleans(),
     }
 )
 
@@ -91,16 +112,28 @@ def test_equals_the_explainer_in_plain_python(data, w, b, case):
     def is_good(row: Any) -> bool:
         return sum(p * q for p, q in zip(w, row, strict=True)) + b > 0
 
+    options = {
+        "put_back": "columns" if case["columns"] else "categories",
+        "minimise": "all" if case["early"] else "chosen",
+        "origin": "data" if case["from_data"] else "row",
+    }
     made = DiverseRobustExplainer(
-        distance=case["norm"], keep=keep, alpha=alpha, diversity=diversity, beta=beta, tolerance=case["gamma"]
+        distance=case["norm"],
+        keep=keep,
+        alpha=alpha,
+        diversity=diversity,
+        beta=beta,
+        tolerance=case["gamma"],
+        **options,
     ).fit(data)
     result = made.explain(Affine(list(w), b, labels=("no", "yes")), x, target="yes", n=None)
     if is_good(x):
         assert result.status == "already_favourable"
         return
     m, near, kept, answers = plain_explainer(
-        x, data, is_good, norm=case["norm"], keep=keep, alpha=alpha, diversity=diversity, beta=beta, gamma=case["gamma"]
-    )
+        x, data, is_good, keep=keep, alpha=alpha, diversity=diversity, beta=beta,
+        **{word: case[word] for word in ("norm", "gamma", "columns", "early", "from_data")},
+    )  # fmt: skip
     assert result.min_distance == (None if m is None else pytest.approx(m))
     assert list(result.after_distance_filter) == near
     assert list(result.after_diversity_filter) == kept
@@ -245,8 +278,6 @@ def test_a_large_table_gives_what_a_small_look_gives():
     result = made.explain(model, row, target=1, n=None)
 
     good = np.flatnonzero(model.predict(X) == 1)
-    _, firsts = np.unique(X + 0.0, axis=0, return_index=True)
-    good = good[np.isin(good, firsts)]
     distances = np.abs(X[good]).sum(axis=1)
     expected = good[np.lexsort((good, distances))][:300]
     assert list(result.after_distance_filter) == expected.tolist()

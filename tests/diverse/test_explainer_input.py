@@ -385,13 +385,21 @@ def test_more_than_there_are():
     assert (len(everything), everything.complete, everything.reason) == (2, True, "")
 
 
-def test_repeated_rows_count_once_and_the_first_position_is_told():
+def test_repeated_rows_count_as_candidates_and_give_one_answer():
     rows = np.array([[2.0, 0.0, 0.0], [-3.0, 0.0, 0.0], [2.0, 0.0, 0.0], [2.0, 0.0, -0.0], [0.0, 2.0, 0.0]])
     made = DiverseRobustExplainer(beta=0.0).fit(rows)
-    result = made.explain(predict, ROW, target=1, n=None)
+    result = made.explain(predict, ROW, target=1, n=2)
 
-    assert made.n_candidates_ == 3
-    assert set(result.after_distance_filter) == {0, 4}
+    assert made.n_candidates_ == 5
+    assert result.after_distance_filter == result.after_diversity_filter == (0, 2, 3, 4)
+    assert (len(result), result.complete) == (2, True)
+
+
+def test_of_repeated_rows_all_are_among_the_nearest_and_one_is_diverse():
+    rows = [[1.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]
+    result = explain(lambda A: A.sum(axis=1) >= 1, fit=np.array(rows), row=[0.0, 0.0], target=True, n=None, alpha=2)
+
+    assert (result.after_distance_filter, result.after_diversity_filter) == ((0, 1), (0,))
 
 
 def test_a_row_that_is_favourable_already():
@@ -463,13 +471,13 @@ def test_json_keeps_the_four_fields_of_sets_and_reads_text_that_was_written_befo
 
 
 # ---- the published code ----------------------------------------------------------------------------------------------
-def test_the_released_variant_searches_in_euclidean_distance_and_keeps_repeated_rows():
+def test_the_released_variant_searches_in_euclidean_distance_and_takes_opposite_directions_as_one():
     rows = np.array([[1.9, 1.9], [3.0, 0.0], [3.0, 0.0], [-3.2, 0.0]])
     asked = {"fit": rows, "row": [0.0, 0.0], "target": True, "n": None, "beta": 0.5}
     big = lambda A: np.abs(A).sum(axis=1) > 2  # noqa: E731
     paper, released = (explain(big, variant=word, **asked) for word in ("paper", "released"))
 
-    assert paper.after_distance_filter == (1, 3, 0)
+    assert paper.after_distance_filter == (1, 2, 3, 0)
     assert released.after_distance_filter == (0, 1, 2, 3)
     assert paper.after_diversity_filter == (1, 3)
     assert released.after_diversity_filter == (0,)

@@ -86,12 +86,26 @@ rules = st.lists(
     scale=st.sampled_from(["none", "mad", "range"]),
     diversity=st.sampled_from(["angle", "distance"]),
     tolerance=st.sampled_from([None, 0.01, 0.2]),
+    put_back=st.sampled_from(["categories", "columns"]),
+    minimise=st.sampled_from(["chosen", "all"]),
+    origin=st.sampled_from(["row", "data"]),
     bare=st.booleans(),
 )
-def test_every_answer_is_verified_whatever_is_asked(model, place, asked, distance, scale, diversity, tolerance, bare):
+def test_every_answer_is_verified_whatever_is_asked(
+    model, place, asked, distance, scale, diversity, tolerance, put_back, minimise, origin, bare
+):
     row = REFUSED[id(model)].iloc[[place]]
     made = DiverseRobustExplainer(
-        distance=distance, scale=scale, diversity=diversity, tolerance=tolerance, beta=0.3, alpha=30, space=SPACE
+        distance=distance,
+        scale=scale,
+        diversity=diversity,
+        tolerance=tolerance,
+        put_back=put_back,
+        minimise=minimise,
+        origin=origin,
+        beta=0.3,
+        alpha=30,
+        space=SPACE,
     ).fit(FRAME, LABELS)
     result = made.explain(model.predict if bare else model, row, target="yes", n=4, constraints=asked)
 
@@ -186,6 +200,83 @@ def test_the_dearest_category_goes_back_first():
     result = ask(lambda X: (X["job"] == "b") | X["owner"], [[0.0, "b", True]], (0.0, "a", False))
 
     assert result[0].changed == ("owner",)
+
+
+def numbers(rows, decide, *, n=5, **options):
+    data = np.array(rows)
+    return DiverseRobustExplainer(**options).fit(data).explain(decide, np.zeros(data.shape[1]), target=True, n=n)
+
+
+def test_columns_go_back_whole_longest_move_first_and_the_rest_along_the_segment():
+    result = numbers([[4.0, 3.0, 1.0]], lambda A: A[:, 1] + A[:, 2] >= 2, put_back="columns", tolerance=1e-6)
+
+    assert result.to_frame().to_numpy() == pytest.approx(np.array([[0.0, 2.0, 0.0]]), abs=1e-5)
+
+
+def test_more_columns_than_one_call_tries_go_back_one_after_another():
+    wide = np.arange(1.0, 41.0)[None, :]
+    needed = [3, 20, 38]
+    result = numbers(wide, lambda A: (A[:, needed] >= 2).all(axis=1), put_back="columns", tolerance=1e-9)
+
+    assert list(result[0].changed) == [f"x{j}" for j in needed]
+
+
+def test_all_are_brought_nearer_before_the_nearest_are_taken():
+    far = [[3.0, 0.0], [0.0, 4.0]]
+    asked = {"rows": far, "decide": lambda A: (A[:, 0] >= 2) | (A[:, 1] >= 1), "tolerance": 1e-6, "n": 1}
+    chosen, early = (numbers(minimise=word, **asked) for word in ("chosen", "all"))
+
+    assert chosen.to_frame().to_numpy() == pytest.approx(np.array([[2.0, 0.0]]), abs=1e-5)
+    assert early.to_frame().to_numpy() == pytest.approx(np.array([[0.0, 1.0]]), abs=1e-5)
+    assert (early.min_distance, early.after_distance_filter, early.after_diversity_filter) == (3.0, (0, 1), (1,))
+
+
+def test_answers_of_which_all_are_brought_nearer_first_are_as_diverse_as_is_asked():
+    rng = np.random.default_rng(0)
+    made = {"minimise": "all", "diversity": "distance", "beta": 0.5, "n": None}
+    result = numbers(rng.normal(size=(60, 3)) * 3, lambda A: np.abs(A).sum(axis=1) > 2, **made)
+    points = result.to_frame().to_numpy()
+    apart = [np.abs(one - other).sum() for k, one in enumerate(points) for other in points[:k]]
+
+    assert len(points) > 2
+    assert min(apart) >= 1.5 * np.abs(points).sum(axis=1).min() * (1 - 1e-9)
+
+
+def test_from_a_row_of_the_data_the_answers_do_not_move_with_the_row():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(80, 3))
+    decide = lambda A: A.sum(axis=1) > 1  # noqa: E731
+    made = DiverseRobustExplainer(origin="data").fit(rows)
+    refused = rows[~decide(rows)]
+    one, other = (made.explain(decide, refused[0] + move, target=True) for move in (0.01, -0.01))
+    at = made.explain(decide, refused[0], target=True)
+
+    assert one.to_frame().equals(other.to_frame())
+    assert one.to_frame().equals(at.to_frame())
+    assert [a.cost for a in one] != [a.cost for a in other]  # a cost is that of the person
+
+
+def test_the_row_of_the_data_takes_the_categories_of_the_person_and_what_may_not_move():
+    frame = pd.DataFrame({"age": [30.0, 30.0, 50.0], "job": ["a", "b", "b"], "pay": [1.0, 2.0, 9.0]})
+    space = ceopt.FeatureSpace(
+        [
+            ceopt.Feature("age", kind="continuous", mutable=False),
+            ceopt.Feature("job", kind="categorical", levels=["a", "b"]),
+            ceopt.Feature("pay", kind="continuous"),
+        ]
+    )
+    made = DiverseRobustExplainer(origin="data", space=space, tolerance=1e-6).fit(frame)
+    person = {"age": 31.0, "job": "b", "pay": 1.2}
+    result = made.explain(lambda F: F["pay"].to_numpy() >= 5, person, target=True)
+
+    assert result.to_frame().iloc[0].to_dict() == {"age": 31.0, "job": "b", "pay": pytest.approx(5.0, abs=1e-5)}
+
+
+def test_without_a_row_that_is_refused_the_person_is_the_origin():
+    result = numbers([[2.0, 0.0], [0.0, 3.0]], lambda A: A.sum(axis=1) >= 1, origin="data", tolerance=1e-6)
+
+    assert result.min_distance == 2.0
+    assert result.to_frame().to_numpy()[0] == pytest.approx([1.0, 0.0], abs=1e-5)
 
 
 def test_answers_that_coincide_are_given_once_and_another_is_asked_for():
