@@ -79,7 +79,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
     put_back
         What goes back whole before the bisection, the longest move first, for as long as the model agrees:
         "categories" (default), which have nothing in between, or "columns", numbers too. Answers then change few
-        columns and are nearer, at the price of following the row more closely.
+        columns, and where there are many are nearer, at the price of following the row more closely.
     minimise
         Which candidates step 4 brings nearer: those that are "chosen" by step 3 (default), or "all" before step 3, of
         which then the nearest are taken: nearer answers, that are diverse themselves.
