@@ -65,12 +65,6 @@ def near_cells(
     return {cell: cost for cell, cost in best.items() if cost <= most + 1e-9}
 
 
-def only_ties(problem: problems.Problem, found: ceopt.SolutionSet) -> bool:
-    """Tell whether there is no answer but at ties, which the program of the least cost leaves out."""
-    points = problems.candidate_points(problem.space, problem.row, problem.model)
-    return found.status == "infeasible" and not (decides(problem, points, 1e-4) & problems.keeps(problem, points)).any()
-
-
 def assert_all_found(
     problem: problems.Problem,
     found: ceopt.SolutionSet,

@@ -206,11 +206,13 @@ class _Function:
         said = np.asarray(self._predict(self._asked(points)))
         if said.shape != (len(points),):
             returned = f"predict returned an array of shape {said.shape}"
-            hint = "One column per class is probabilities: return the labels, such as classes[P.argmax(axis=1)]."
+            hint = "Return one for each row that it is given."
+            if said.ndim == 2 and len(said) == len(points):
+                hint = "One column per class is probabilities: return the labels, such as classes[P.argmax(axis=1)]."
+                hint = "Return its column: .ravel()." if said.shape[1] == 1 else hint
             raise InvalidValueError(
-                _WHO, f"one label or value for each of {len(points)} rows, shape ({len(points)},)", returned,
-                hint if said.ndim == 2 and len(said) == len(points) else "Return one for each row that it is given.",
-            )  # fmt: skip
+                _WHO, f"one label or value for each of {len(points)} rows, shape ({len(points)},)", returned, hint
+            )
         if self._range is not None:
             return said, self._within(said, self._range)
         self._require_labels(said)
@@ -237,7 +239,7 @@ class _Function:
         return np.asarray((said >= wanted.low) & (said <= wanted.high))
 
     def _require_labels(self, said: NDArray[Any]) -> None:
-        """Refuse numbers that are shares and not labels, and truth values where the target is a number."""
+        """Refuse numbers that are shares and not labels, and what is of another type than the target."""
         shown = ", ".join(map(repr, self._labels))
         if said.dtype.kind == "f":
             broken = said[~(said == np.floor(said))]
@@ -247,8 +249,9 @@ class _Function:
                     "are", "Return the labels, or ask for a value: target=ceopt.AtLeast(0.5).",
                 )  # fmt: skip
         is_truth = said.dtype.kind == "b"
-        numbers = [label for label in self._labels if isinstance(label, int | float)]
-        if (is_truth or said.dtype.kind in "iuf") and any(isinstance(label, bool) != is_truth for label in numbers):
+        kinds = {"b": bool, "i": int | float, "u": int | float, "f": int | float, "U": str}
+        kind = kinds.get(said.dtype.kind, object)
+        if any(not isinstance(label, kind) or (isinstance(label, bool) and not is_truth) for label in self._labels):
             but = f"target is {shown} and predict returned {plain(said[0])!r}"
             raise InvalidTypeError(_WHO, "a target of the labels' own type", but, "Write the label as it is returned.")
 

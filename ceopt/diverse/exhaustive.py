@@ -82,8 +82,9 @@ def exhaustive(
     Returns
     -------
     SolutionSet
-        The answers in order of cost, each the cheapest of its cell and verified by the user's own model. ``.complete``:
-        whether it is proved that no other cell holds an answer within the threshold; if not, ``.reason`` says why.
+        The answers in order of cost, each the cheapest of its cell and verified by the user's own model. ``.status`` is
+        "optimal" if the least cost is proved. ``.complete``: whether it is proved that no other cell holds an answer
+        within the threshold; if not, ``.reason`` says why.
         ``.safety``: :math:`\delta = c^* + \varepsilon - \text{cost}` of each. For a cost that is a distance, an answer
         is within the threshold of every factual closer than :math:`\delta / 2` too, as long as that one is not
         favourable itself and may become as much.
@@ -107,8 +108,7 @@ def exhaustive(
 
     A decision counts that has the margin. Without one, what the model itself says decides wherever cells are walked
     through, be it by a hair: ``.margin`` is then 0, and the least cost is that of the set, which may lie below that of
-    ``explain``. In a sequence of programs, and before it is said that there is no answer at all, it is, as in
-    ``explain``, a slack just above the solver's tolerance.
+    ``explain``. In a sequence of programs it is, as in ``explain``, a slack just above the solver's tolerance.
 
     References
     ----------
@@ -137,9 +137,15 @@ def exhaustive(
     question = _Question(prepared, row, epsilon, limit, began)
     factual = space.row(row)
     reach = without_unseen(prepared.predictor, reach_of(space, factual), factual)
-    if has_a_cheapest_point(prepared, reach):
-        return question.by_walking(factual, reach)
-    return question.by_programs()
+    if not has_a_cheapest_point(prepared, reach):
+        return question.by_programs()
+    found = question.by_walking(factual, reach)
+    if found.status is Status.INFEASIBLE and margin is None:
+        # With a margin there is nothing; the model itself may still decide so, by a hair.
+        question = replace(question, prepared=prepare(model, space, replace(settings, margin=0.0)))
+        by_a_hair = question.by_walking(factual, reach)
+        found = by_a_hair if len(by_a_hair) else found
+    return found
 
 
 def _checked(epsilon: Any, limit: Any) -> tuple[float, int | None]:
@@ -240,7 +246,9 @@ class _Question:
             for answer in self._answers(factual, wanted, bounds):
                 answers.append(answer)
                 if len(answers) < len(wanted) and time.perf_counter() > self._deadline:
-                    why = f"{done.out_of_time} {len(wanted)} cells are found."
+                    why = (
+                        f"{done.out_of_time} These are the cheapest of {len(wanted)} answers found: limit= takes less."
+                    )
                     break
         except KeyboardInterrupt:
             if not answers:

@@ -223,8 +223,9 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Returns
         -------
         SolutionSet
-            ``.min_distance``, ``.after_distance_filter`` and ``.after_diversity_filter`` (positions in X), and the
-            answers in the order in which they were chosen. ``.status`` is "feasible", "already_favourable", or
+            ``.min_distance`` (of the nearest candidate, from the origin), ``.after_distance_filter`` and
+            ``.after_diversity_filter`` (positions in X; several may lead to one answer), and the answers in the order
+            in which they were chosen. ``.status`` is "feasible", "already_favourable", or
             "rejected" where no row of the data is a candidate, which proves nothing; ``.complete`` and ``.reason`` say
             if and why there are fewer than ``n``. ``.cost`` is the distance. ``.score`` and ``.slack`` are told for
             representations from plain arrays only, as of other models nothing but decisions is asked.

@@ -101,7 +101,7 @@ class Query:
             self.rules = tuple(rule.fitted(self.fitted.rows.space, lambda: favoured) for rule in self.rules)
         keeper = self._keeper(self.rules)
         if met[0] and not keeper.broken(home):
-            self._require_label()
+            self._require_labels()
             return self._result(Status.ALREADY_FAVOURABLE, reason="The row meets the target and every rule already.")
         if self.settings.origin == "data":
             keeper = replace(keeper, origin=origin_in_data(self.fitted.data, keeper))
@@ -194,11 +194,14 @@ class Query:
         return tuple(answers)
 
     # ---- what is said ------------------------------------------------------------------------------------------------
-    def _require_label(self) -> None:
-        """Refuse to call a row favourable because it is other than a label that is never predicted."""
-        if isinstance(self.target, OtherThan) and self.decisions.is_function:
+    def _require_labels(self) -> None:
+        """Ask a function about the data before a row is called favourable.
+
+        It may return shares, of which the row's happens to be 1, or the row be other than a label never predicted.
+        """
+        if self.decisions.is_function:
             seen = self._predicted()
-            if self.target.label not in seen:
+            if isinstance(self.target, OtherThan) and self.target.label not in seen:
                 raise UnknownNameError.among("target", "class", self.target.label, seen[:_SHOWN], quoted=True)
 
     def _predicted(self) -> list[Any]:
@@ -217,7 +220,7 @@ class Query:
                 said = f"; what is predicted: {', '.join(map(repr, seen[:_SHOWN]))}{', ...' * (len(seen) > _SHOWN)}"
             reason += f"{said}. Fit the explainer on rows of which the model favours some."
         else:
-            parts = [f"{found.lost} are no longer, put back by the rules"] if found.lost else []
+            parts = [f"{found.lost} no longer are once they are put where the person may go"] if found.lost else []
             parts += [f"{count} break {name}" for name, count in found.broken.items()]
             reason = f"Of the {found.favoured} rows that are predicted to be {text}, {' and '.join(parts)}."
             reason += " ceopt.explain looks beyond the rows of the data."
@@ -233,7 +236,9 @@ class Query:
         parts = [f"{kept} of {count} {'is' if kept == 1 else 'are'} diverse enough"]
         parts += [f"they lead to {distinct} different answers"] if distinct < kept else []
         parts += [f"{distinct - answers} failed the last check"] if answers < distinct else []
-        return f"{answers} of {'all' if self.n is None else self.n}: {', '.join(parts)}."
+        more = ["lower beta"] * (kept < len(found)) + ["raise alpha"] * (cut is None or len(found) == cut)
+        hint = f" For more, {' or '.join(more)}." if more and self.n is not None and kept < self.n else ""
+        return f"{answers} of {'all' if self.n is None else self.n}: {', '.join(parts)}.{hint}"
 
     def _result(
         self,

@@ -113,6 +113,8 @@ def row_of(rows: TrainingRows, row: Any) -> dict[str, float]:
     CeoptError
         As :meth:`FeatureSpace.row`, and an array of another length than the rows have.
     """
+    if isinstance(row, pd.Series) and not rows.is_frame and row.index.equals(pd.RangeIndex(len(row))):
+        row = row.to_numpy()  # a row of a frame that has no names either
     if isinstance(row, np.ndarray | list | tuple) and not rows.is_frame:
         values = np.asarray(row, dtype=object)
         values = values[0] if values.ndim == 2 and len(values) == 1 else values

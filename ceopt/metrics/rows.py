@@ -177,8 +177,10 @@ def _from_array(who: str, word: str, table: Any, space: FeatureSpace | None) -> 
 
 
 def as_array(table: Any) -> NDArray[Any]:
-    """Return a list of rows as an array, without turning numbers beside text into text."""
+    """Return a list of rows as an array, truth values as 0 and 1, without turning numbers beside text into text."""
     array = np.asarray(table)
+    if array.dtype.kind == "b":
+        return array.astype(np.float64)
     return array if isinstance(table, np.ndarray) or array.dtype.kind not in "US" else np.array(table, dtype=object)
 
 
@@ -199,7 +201,10 @@ def _matched(
         if found:
             listed = ", ".join(map(repr, found))
             raise InvalidValueError(
-                who, "the same columns everywhere", f"{listed} of {word} is {what}", "Add it, or leave it out."
+                who,
+                "the same columns everywhere",
+                f"{listed} of {word} is {what}",
+                "Add it, or leave it out everywhere." if what == "missing" else "Leave it out, as an outcome.",
             )
     return frame
 

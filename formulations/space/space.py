@@ -322,8 +322,8 @@ class FeatureSpace:
         extra = [name for name in values if name not in self._by_name]
         if missing:
             listed = ", ".join(map(repr, missing))
-            hint = f"It has {', '.join(map(repr, extra))}, which the space does not know. " if extra else ""
-            raise InvalidValueError(who, "every column of the space", f"{listed} is missing", f"{hint}Add it.")
+            hint = f", and leave out {', '.join(map(repr, extra))}, which the space does not know" if extra else ""
+            raise InvalidValueError(who, "every column of the space", f"{listed} is missing", f"Add it{hint}.")
         if extra:
             error = UnknownNameError.among(who, "column", extra[0], self._by_name)
             raise UnknownNameError(f"{error} Leave {extra[0]!r} out, or describe it in the space.")

@@ -12,7 +12,7 @@ import enumeration as by_hand
 import numpy as np
 import problems
 import pytest
-from cells_by_hand import assert_all_found, decides, near_cells, only_ties
+from cells_by_hand import assert_all_found, decides, near_cells
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -68,14 +68,11 @@ def nearly(value: float) -> Any:
 @given(problem=problems.tree_problems(most=3, square=True), epsilon=EPSILONS, has_margin=st.booleans())
 def test_trees_have_every_cell_that_there_is(problem: Any, epsilon: float, has_margin: bool) -> None:
     assume(not is_favourable(problem))
-    margin = problem.margin if has_margin else None
+    margin = 10 * problem.margin if has_margin else None  # less is a tie, to a solver's tolerance
 
     found = ask(problem, epsilon, margin)
 
-    if has_margin or not only_ties(problem, found):
-        assert_all_found(
-            problem, found, near_cells(problem, epsilon, margin), close=nearly if problem.rules else exactly
-        )
+    assert_all_found(problem, found, near_cells(problem, epsilon, margin), close=nearly if problem.rules else exactly)
     assert found.margin == (margin or 0.0) or not len(found)
 
 
@@ -97,14 +94,11 @@ def test_programs_alone_find_the_same_cells_of_trees(problem: Any, epsilon: floa
 @given(problem=problems.affine_problems(WHOLE), epsilon=EPSILONS, has_margin=st.booleans())
 def test_linear_models_of_discrete_columns(problem: Any, epsilon: float, has_margin: bool) -> None:
     assume(not is_favourable(problem))
-    margin = problem.margin if has_margin else None
+    margin = 10 * problem.margin if has_margin else None  # less is a tie, to a solver's tolerance
 
     found = ask(problem, epsilon, margin)
 
-    if has_margin or not only_ties(problem, found):
-        assert_all_found(
-            problem, found, near_cells(problem, epsilon, margin), close=nearly if problem.rules else exactly
-        )
+    assert_all_found(problem, found, near_cells(problem, epsilon, margin), close=nearly if problem.rules else exactly)
 
 
 @settings(max_examples=10)
@@ -227,7 +221,6 @@ def test_a_limit_gives_the_cheapest(problem: Any, limit: int) -> None:
 
     found = ask(problem, 2.0, None, limit=limit)
 
-    assume(not only_ties(problem, found))
     assert [answer.cost for answer in found] == [nearly(cost) for cost in expected[:limit]]
     assert found.complete == (len(expected) <= limit)
     assert ("limit=" in found.reason) == (len(expected) > limit)

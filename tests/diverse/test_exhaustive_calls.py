@@ -257,7 +257,7 @@ def test_time_ends_while_answers_are_made() -> None:
         found = ask()
     assert [answer.cost for answer in found] == PRICES[:3]
     assert not found.complete
-    assert "6 cells are found" in found.reason
+    assert "cheapest of 6 answers found" in found.reason
 
 
 def test_the_least_cost_is_not_proved() -> None:

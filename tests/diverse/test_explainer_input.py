@@ -174,7 +174,7 @@ def test_rows_to_explain_are_refused_by_name(row, message):
 
 def test_a_row_may_be_an_array_a_list_a_series_a_dict_or_a_frame():
     named = dict(zip(["x0", "x1", "x2"], ROW, strict=True))
-    kinds = [ROW, ROW[None, :], ROW.tolist(), named, pd.Series(named), pd.DataFrame([named])]
+    kinds = [ROW, ROW[None, :], ROW.tolist(), named, pd.Series(named), pd.Series(ROW), pd.DataFrame([named])]
     frames = [explain(row=row).to_frame() for row in kinds]
 
     assert len(frames[0]) == 5
@@ -251,7 +251,10 @@ def test_targets_of_every_kind():
     [
         (lambda A: LogisticRegression().fit(X, Y).predict_proba(A), 1, r"shape \(1, 2\). One column per class"),
         (lambda A: LogisticRegression().fit(X, Y).predict_proba(A)[:, 1], 1, "as probabilities and scores are"),
-        (lambda A: predict(A)[:, None], 1, r"shape \(1, 1\)"),
+        (lambda A: predict(A)[:, None], 1, r"shape \(1, 1\). Return its column: .ravel()"),
+        (predict, "1", "target is '1' and predict returned 0. Write the label as it is returned"),
+        (lambda A: np.full(len(A), "no"), 1, "target is 1 and predict returned 'no'"),
+        (lambda A: np.where((A == ROW).all(axis=1), 1.0, 0.3), 1, "predict returned 0.3, as probabilities"),
         (lambda A: predict(A)[:-1], 1, r"shape \(1,\), but predict returned an array of shape \(0,\)"),
         (lambda _: 1, 1, r"an array of shape \(\)"),
         (lambda _: None, 1, r"an array of shape \(\)"),
@@ -379,8 +382,8 @@ def test_more_than_there_are():
     assert len(result) == 2
     assert not result.complete
     assert result.reason == "2 of 5: 2 of the 2 candidates that the data has are diverse enough."
-    assert cut.reason == "2 of 5: 2 of the 2 nearest candidates are diverse enough."
-    assert near.reason == "1 of 5: 1 of the 1 candidates within the distance is diverse enough."
+    assert cut.reason == "2 of 5: 2 of the 2 nearest candidates are diverse enough. For more, raise alpha."
+    assert near.reason == "1 of 5: 1 of the 1 candidates within the distance is diverse enough. For more, raise alpha."
     everything = explain(fit=two, n=None)
     assert (len(everything), everything.complete, everything.reason) == (2, True, "")
 

@@ -412,7 +412,7 @@ def test_rows_that_the_rules_of_the_space_turn_away_are_counted():
 
     assert result.status == "rejected"
     assert result.reason.startswith(
-        "Of the 2 rows that are predicted to be True, 2 are no longer, put back by the rules."
+        "Of the 2 rows that are predicted to be True, 2 no longer are once they are put where the person may go."
     )
 
 

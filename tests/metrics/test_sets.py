@@ -231,3 +231,7 @@ def test_a_level_that_an_ordinal_column_does_not_have_is_refused():
 
     with pytest.raises(InvalidValueError, match="levels of column 'size'.*Choose from: 'S', 'M'"):
         distance({"size": "S"}, [{"size": "XL"}], space=space)
+
+
+def test_arrays_of_truth_values_are_zeros_and_ones():
+    assert k_distance(np.array([True, False]), np.array([[False, False], [True, True]])) == 1.0

@@ -103,7 +103,7 @@ def test_rows_that_are_refused_by_name(change, error, match, form):
     ("raw", "error", "match"),
     [
         (FRAME.iloc[0].drop("age"), InvalidValueError, "every column of the space, but 'age' is missing"),
-        (FRAME.iloc[0].rename({"age": "Age"}), InvalidValueError, "'age' is missing. It has 'Age'"),
+        (FRAME.iloc[0].rename({"age": "Age"}), InvalidValueError, "'age' is missing. Add it, and leave out 'Age'"),
         (FRAME, InvalidValueError, "a frame of one row, but it has 3 rows"),
         (FRAME.iloc[:0], InvalidValueError, "it has 0 rows"),
         (FRAME.iloc[[0]].assign(a=1).rename(columns={"a": "age"}), InvalidValueError, "'age' is there twice"),
