@@ -29,7 +29,7 @@ NORMS: Final[dict[Norm, Literal["cityblock", "euclidean", "chebyshev", "sqeuclid
 _CORNER: Final = {"l1": 0.5, "l2": np.sqrt(0.5), "linf": 1.0, "cosine": np.sqrt(0.5)}
 
 
-def pool_distances(points: Any, norm: Norm, origin: Any = None) -> Floats:
+def pool_distances(points: Any, norm: Norm, origin: Any = None, scale: Mapping[str, float] | None = None) -> Floats:
     r"""Return the distances of all pairs of a pool, shape (n, n), symmetric and at least 0.
 
     ======== ==============================================================================
@@ -41,14 +41,17 @@ def pool_distances(points: Any, norm: Norm, origin: Any = None) -> Floats:
     cosine   :math:`1 - \cos(p - o, q - o)` with the sign of the cosine, o the ``origin``
     ======== ==============================================================================
 
-    Numbers and truth values count as they are. In a frame an ordered category is its rank over the greatest one, and of
-    any other two different categories, or texts, are 1 apart (where there is no other difference).
+    Numbers and truth values count as they are, or divided by the ``scale`` of their column. In a frame an ordered
+    category is its rank over the greatest one, and of any other two different categories, or texts, are 1 apart (where
+    there is no other difference).
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
         What is no pool, is empty, has a missing or infinite number, or a column that is neither number nor category;
-        an ``origin`` that is missing, not used, or where a point is.
+        an ``origin`` that is missing, not used, or where a point is; a scale that is no number above 0.
+    UnknownNameError
+        A scale for a column that there is not.
     """
     if isinstance(points, SolutionSet):
         if not len(points):
@@ -63,7 +66,9 @@ def pool_distances(points: Any, norm: Norm, origin: Any = None) -> Floats:
     if origin is not None and norm != "cosine":
         raise InvalidValueError("select", "no origin", f"it is given with norm {norm!r}", "Only norm='cosine' has one.")
     if isinstance(points, pd.DataFrame):
-        vectors = _vectors(points, None if origin is None else _row(origin), norm)
+        vectors = _vectors(points, None if origin is None else _row(origin), norm, _scales(scale, points))
+    elif scale is not None:
+        raise InvalidTypeError("select", "points with named columns for a scale", "points is no frame", "Name them.")
     else:
         vectors = _array("points", points, 2)
         if origin is not None:
@@ -120,7 +125,23 @@ def _row(origin: Any) -> dict[Any, Any]:
     return dict(origin)
 
 
-def _vectors(frame: pd.DataFrame, origin: dict[Any, Any] | None, norm: Norm) -> Floats:
+def _scales(scale: Any, frame: pd.DataFrame) -> dict[Any, float]:
+    """Return the scale of some columns by name, or refuse it."""
+    if scale is None:
+        return {}
+    if not isinstance(scale, Mapping):
+        but = f"scale is {type(scale).__name__}"
+        raise InvalidTypeError("select", "a scale by column", but, "Give for example {'income': 1000}.")
+    for name, value in scale.items():
+        if name not in frame.columns:
+            raise UnknownNameError.among("select", "column of scale", name, list(frame.columns))
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not number or not 0.0 < value < np.inf:
+            raise InvalidValueError("select", "a scale above 0", f"that of {name!r} is {value!r}", "Change it.")
+    return {name: float(value) for name, value in scale.items()}
+
+
+def _vectors(frame: pd.DataFrame, origin: dict[Any, Any] | None, norm: Norm, scales: dict[Any, float]) -> Floats:
     """Return the rows, and the origin as the last one, as vectors."""
     if not frame.columns.is_unique:
         raise InvalidValueError("select", "each column once", "two have the same name", "Rename one.")
@@ -138,7 +159,7 @@ def _vectors(frame: pd.DataFrame, origin: dict[Any, Any] | None, norm: Norm) -> 
             where = f"row {column.index[place]!r}" if place < len(frame) else "origin"
             but = f"column {name!r} has {values[place]} in {where}"
             raise InvalidValueError("select", "a finite value in every cell", but, "Leave the point out, or fill it.")
-        parts.append(_coordinates(column, values, norm))
+        parts.append(_coordinates(column, values, norm) / scales.get(name, 1.0))
     return np.hstack(parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, final
 
@@ -83,6 +84,7 @@ def select(
     beta: float | None = None,
     costs: ArrayLike | None = None,
     origin: Any = None,
+    scale: Mapping[str, float] | None = None,
     solver: str = "auto",
     time_limit_s: float = 60.0,
 ) -> Selection:
@@ -108,9 +110,9 @@ def select(
     Parameters
     ----------
     points
-        An array (n, d), a frame with a row for each point, or a :class:`~ceopt.SolutionSet`. Numbers count as they are:
-        scale them first if their units differ. In a frame an ordered category counts as its rank over the greatest one,
-        and two different texts or other categories are 1 apart.
+        An array (n, d), a frame with a row for each point, or a :class:`~ceopt.SolutionSet`, of which ``indices`` then
+        number the answers. Numbers count as they are, or as ``scale`` says. In a frame an ordered category counts as
+        its rank over the greatest one, and two different texts or other categories are 1 apart.
     k
         How many points are wanted, 1 to n. None asks "cheapest" for as many as can be, and of these sets the cheapest;
         "largest" has none.
@@ -127,6 +129,8 @@ def select(
     origin
         The row that directions are seen from, for "cosine": a sequence of d numbers for an array, a Series, dict or
         one-row frame for a frame; of a SolutionSet None means its factual.
+    scale
+        By what columns of a frame are divided, by name; columns that are not named count as they are.
     solver
         As for :func:`ceopt.solvers.solve`. The determinant asks none.
     time_limit_s
@@ -169,7 +173,7 @@ def select(
     _check_words(objective, norm, solver)
     _check_use(objective, {"k": k, "beta": beta, "costs": costs})
     require_number("select", "time_limit_s", time_limit_s, above=0.0)
-    distances = pool_distances(points, norm, origin)
+    distances = pool_distances(points, norm, origin, scale)
     n = len(distances)
     if k is not None:
         require_count("select", "k", k, 1, n)

@@ -53,6 +53,15 @@ def test_categories_are_one_apart_and_ordered_ones_by_rank(norm: Any, pairs: Any
     assert pool_distances(PEOPLE.astype({"job": "category", "age": object}), norm) == matrix(*pairs)
 
 
+def test_columns_are_divided_by_their_scales() -> None:
+    frame = pd.DataFrame({"pay": [0.0, 3000.0, 0.0], "age": [0.0, 1.0, 4.0]})
+
+    assert pool_distances(frame, "l1", scale={"pay": 1000.0}) == matrix(4.0, 4.0, 6.0)
+    assert select(answers(6), 2, scale={"hours": 2.0}).value == pytest.approx(
+        select(answers(6).to_frame().assign(hours=lambda f: f["hours"] / 2.0), 2).value
+    )
+
+
 def test_angles_are_seen_from_the_origin() -> None:
     points = [[2.0, 1.0], [1.0, 5.0], [-3.0, 1.0]]
     right, opposite = 1.0, 2.0
@@ -179,6 +188,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: select(PEOPLE, 2, norm="cosine", origin={"age": 3, "owner": True, "size": "XL", "job": "cook"}),
         "level of column 'size' is 'XL'",
     ),
+    "scale of an array": (lambda: select(SQUARE, 2, scale={"x": 1.0}), "named columns for a scale"),
+    "scale of another column": (lambda: select(PEOPLE, 2, scale={"ages": 1.0}), "column of scale is 'ages'"),
+    "no scale": (lambda: select(PEOPLE, 2, scale=3.0), "a scale by column, but scale is float"),
+    "scale zero": (lambda: select(PEOPLE, 2, scale={"age": 0.0}), "a scale above 0, but that of 'age' is 0.0"),
     "point at the origin": (lambda: select(SQUARE, 2, norm="cosine", origin=[3, 0]), "but point 1 is the origin"),
 }
 
