@@ -178,15 +178,17 @@ class Attempts:
 
     def _run(self, ask: Ask, seconds: float, *, target: Target | None = None) -> Attempt:
         """Solve, and where squares or cones turn out to be of a size that tolerances do not suit, again in its unit."""
-        began, cost = time.perf_counter(), self.prepared.settings.cost
-        unit = unit_for(ask.budget, 1.0)
+        began, cost, space = time.perf_counter(), self.prepared.settings.cost, self.prepared.space
+        known = next((point for spent, point in ask.starts if spent == ask.budget), None) if cost.curved else None
+        unit = unit_for(ask.budget if known is None else cost.size(space, self.factual, known), 1.0)
         attempt = self._once(ask, seconds, unit, target)
         for _ in range(MOST_UNITS - 1 if attempt.is_curved else 0):
-            size = size_of(attempt, cost, self.prepared.space, self.factual, self.reach)
+            size = size_of(attempt, cost, space, self.factual, self.reach)
             better, left = unit_for(size, unit), seconds - (time.perf_counter() - began)
             if size is None or better == unit or left <= 0.0:
                 break
-            starts = [] if attempt.point is None else [(size, attempt.point)]
+            point = attempt.point
+            starts = [] if point is None else [(cost.value(space, self.factual, point), point)]
             unit, before = better, attempt
             attempt = self._once(replace(ask, starts=[*starts, *ask.starts]), left, unit, target).after(before)
         return attempt

@@ -34,13 +34,13 @@ def unit_for(size: float | None, unit: float) -> float:
 def size_of(
     attempt: Attempt, cost: AbstractCost, space: FeatureSpace, factual: Mapping[str, float], reach: Reach
 ) -> float | None:
-    """Return the cost of the point that was found; where the solver failed, that of the farthest point; or None."""
+    """Return the lengths' size at the point found; where the solver failed, that at the farthest point; or None."""
     if attempt.point is not None:
-        return cost.value(space, factual, attempt.point)
+        return cost.size(space, factual, attempt.point)
     if attempt.outcome.status not in {Status.UNBOUNDED, Status.ERROR}:
         return None
     far = dict(factual)
     for name, part in reach.items():
         if isinstance(part, Interval) and math.isfinite(part.lower) and math.isfinite(part.upper):
             far[name] = part.lower if far[name] - part.lower > part.upper - far[name] else part.upper
-    return cost.value(space, factual, far)
+    return cost.size(space, factual, far)

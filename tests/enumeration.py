@@ -105,10 +105,11 @@ class Moves:
             unit = numeric_scale(feature, scale)
         return move / (scale.get(feature.name, unit) if isinstance(scale, Mapping) else unit)
 
-    def terms(self, scale: str | Mapping[str, float]) -> Floats:
-        """Return t_j = weight_j * |move_j| / scale_j, (n, d)."""
+    def terms(self, scale: str | Mapping[str, float], count: str = "features") -> Floats:
+        """Return t_j = weight_j * |move_j| / scale_j, (n, d); counted by columns, one more for each category."""
         columns = [self.weight(j) * self.size(j, scale) for j in range(self.moves.shape[1])]
-        return np.stack(columns, axis=1)
+        categories = [j for j, feature in enumerate(self.space) if feature.kind == "categorical"]
+        return np.stack(columns + [columns[j] for j in categories if count == "columns"], axis=1)
 
     def changes(self, count: str = "features") -> Floats:
         twice = [2.0 if count == "columns" and feature.kind == "categorical" else 1.0 for feature in self.space]
@@ -129,12 +130,12 @@ def l0(moves: Moves) -> Floats:
     return sum((moves.weight(j) * (moves.moves[:, j] != 0) for j in range(moves.moves.shape[1])), np.zeros(1))
 
 
-def l1(scale: str | Mapping[str, float] = "mad") -> Cost:
-    return lambda moves: moves.terms(scale).sum(axis=1)
+def l1(scale: str | Mapping[str, float] = "mad", count: str = "features") -> Cost:
+    return lambda moves: moves.terms(scale, count).sum(axis=1)
 
 
-def l2_squared(scale: str | Mapping[str, float] = "mad") -> Cost:
-    return lambda moves: (moves.terms(scale) ** 2).sum(axis=1)
+def l2_squared(scale: str | Mapping[str, float] = "mad", count: str = "features") -> Cost:
+    return lambda moves: (moves.terms(scale, count) ** 2).sum(axis=1)
 
 
 def l2(scale: str | Mapping[str, float] = "mad") -> Cost:

@@ -26,6 +26,8 @@ from ceopt.formulations.predictors.read.supported import markdown
 SHOWN = {"json", "lp", "toml", "diff"}
 RUN = {"python", "bash", "text"}
 
+#: Says in a page that its blocks read real data, which nobody is given with ceopt.
+_NEEDS_DATA = "<!-- needs CEOPT_DATA -->"
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\S*)[^\n]*\n(?P<body>.*?)^(?P=indent)```\s*$", re.MULTILINE | re.DOTALL
 )
@@ -92,10 +94,12 @@ def _pages() -> list[Path]:
 
 
 @pytest.mark.parametrize("page", _pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_code_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
+def test_code_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     text = page.read_text(encoding="utf-8")
+    if _NEEDS_DATA in text:
+        monkeypatch.setenv("CEOPT_DATA", str(request.getfixturevalue("data_dir")))  # or the page is skipped
     printed: str | None = None
     found = blocks(text)
     assert 2 * len(found) == sum(line.lstrip().startswith("```") for line in text.splitlines()), "a fence is not closed"

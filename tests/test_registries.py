@@ -14,7 +14,7 @@ from rules.found import file_of, half_of, halves
 from ceopt.formulations import Factual, Reaches, costs, embed, l1
 from ceopt.formulations.constraints import RULES
 from ceopt.formulations.constraints.rule import AbstractElastic
-from ceopt.formulations.costs import COSTS, AbstractCost, Changes, L1Mahalanobis, Percentile, Sum, parse_cost
+from ceopt.formulations.costs import COSTS, L1, L2, AbstractCost, Changes, L1Mahalanobis, Percentile, Sum, parse_cost
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.embed import FORMULATIONS, kind_of
 from ceopt.formulations.predictors.read import read
@@ -119,6 +119,8 @@ def fixed_at(point: dict[str, float]) -> Any:
 #: Every cost that is asked for by name, and those that are made.
 COST_EXAMPLES: dict[str, Any] = {name: parse_cost(name) for name in COSTS} | {
     "changes": Changes(count="columns"),
+    "l1 of columns": L1(count="columns"),
+    "l2 of columns": L2(count="columns"),
     "max percentile": Percentile("max"),
     "total log-percentile": Percentile("total_log"),
     "l1 Mahalanobis": L1Mahalanobis(),

@@ -11,7 +11,7 @@ from ceopt.formulations.costs.linf import Linf
 from ceopt.formulations.costs.mahalanobis import Mahalanobis
 from ceopt.formulations.costs.norm import L2
 from ceopt.formulations.costs.percentile import Percentile
-from ceopt.formulations.costs.separable import L0, L1, Changes
+from ceopt.formulations.costs.separable import L0, L1, Changes, Count
 from ceopt.formulations.factual import Factual, require_factual
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 
@@ -65,22 +65,22 @@ def l0(x: Factual) -> Any:
     return L0().build(require_factual("l0", x))
 
 
-def l1(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
+def l1(x: Factual, *, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
     """Weighted l1 distance, as an expression over a person's block."""
-    return L1(scale=scale).build(require_factual("l1", x))
+    return L1(scale=scale, count=count).build(require_factual("l1", x))
 
 
-def l2_squared(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
+def l2_squared(x: Factual, *, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
     """Square of the weighted l2 distance, as an expression over a person's block."""
-    return L2(scale=scale, squared=True).build(require_factual("l2", x))
+    return L2(scale=scale, squared=True, count=count).build(require_factual("l2", x))
 
 
-def l2(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:
+def l2(x: Factual, *, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
     """Weighted l2 distance, as an expression over a person's block: a variable that a second-order cone keeps above it.
 
     To minimise it alone, :func:`l2_squared` has the same minimisers and needs no cone.
     """
-    return L2(scale=scale).addend().build(require_factual("l2", x))
+    return L2(scale=scale, count=count).addend().build(require_factual("l2", x))
 
 
 def linf(x: Factual, *, scale: str | Mapping[str, float] = "mad") -> Any:

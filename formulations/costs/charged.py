@@ -92,10 +92,12 @@ class Charged(AbstractCost):
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of what is charged plus the penalties, in plain Python arithmetic."""
-        row = self._charged(space, factual, np.array([[point[name] for name in space.names]]))[0]
-        charged = dict(zip(space.names, row.tolist(), strict=True))
         extra = sum(rule.surcharge(space, factual, point) for rule in self.rules)
-        return self.cost.value(space, factual, charged) + extra
+        return self.cost.value(space, factual, self._charged_point(space, factual, point)) + extra
+
+    def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+        """Return that of the cost of what is charged: penalties are linear."""
+        return self.cost.size(space, factual, self._charged_point(space, factual, point))
 
     def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         """Return the objective at many points, penalties left out: they are never negative, and slow to find."""
@@ -108,6 +110,12 @@ class Charged(AbstractCost):
     def to_objective(self, cost: float) -> float:
         """Return the objective that a cost stands for."""
         return self._stated.to_objective(cost)
+
+    def _charged_point(
+        self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]
+    ) -> dict[str, float]:
+        row = self._charged(space, factual, np.array([[point[name] for name in space.names]]))[0]
+        return dict(zip(space.names, row.tolist(), strict=True))
 
     def _charged(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         for rule in self.rules:

@@ -121,6 +121,10 @@ class AbstractCost(ABC):
         """Return the cost from the columns' own ones: their sum."""
         return float(sum(column_costs))
 
+    def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+        """Return of what size the lengths are that a program's unit is for (see :meth:`in_units`)."""
+        return self.value(space, factual, point)
+
     def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         """Return the program's objective at many points, coordinates (n, d) in the space's order, shape (n,)."""
         return np.asarray(price_table(self.prices(space), space, factual, points).sum(axis=1))
@@ -206,6 +210,11 @@ class Sum(AbstractCost):
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the weighted sum of the parts' values."""
         return float(sum(factor * cost.value(space, factual, point) for factor, cost in self.terms))
+
+    def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+        """Return that of the greatest curved part: what else is added, 10,000 a change say, has no lengths."""
+        sizes = [cost.size(space, factual, point) for factor, cost in self.terms if cost.curved and factor > 0.0]
+        return max(sizes, default=self.value(space, factual, point))
 
 
 @final

@@ -13,7 +13,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.coordinates import Price
 from ceopt.formulations.costs.cost import AbstractCost, Floats, check_scale
-from ceopt.formulations.costs.separable import slopes_of
+from ceopt.formulations.costs.separable import Count, check_count, slopes_of
 from ceopt.solvers.cones import soc
 
 if TYPE_CHECKING:
@@ -111,17 +111,22 @@ class L2(AbstractNorm):
         As for :class:`L1`.
     squared
         Report, or add, the square itself.
+    count
+        "features", or "columns" as one-hot encoding has them: a changed category moves two of them by 1, and adds 2 to
+        the square.
     """
 
     scale: str | Mapping[str, float] = "mad"
     squared: bool = False
+    count: Count = "features"
 
     def __post_init__(self) -> None:
         check_scale("L2", self.scale)
+        check_count("L2", self.count)
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the squared slopes per column and direction."""
-        return slopes_of("L2", "square", self.scale, space)
+        return slopes_of("L2", "square", self.scale, space, self.count)
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the distance, or its square."""
@@ -136,7 +141,7 @@ class L2(AbstractNorm):
         return self._parts(x, "length", unit)
 
     def _parts(self, x: Factual, kind: Kind, unit: float) -> list[Any]:
-        prices = slopes_of("L2", kind, self.scale, x.space)
+        prices = slopes_of("L2", kind, self.scale, x.space, self.count)
         return [
             x.charge(name).price(Price(kind, price.down / unit, price.up / unit))
             for name, (price,) in prices.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from ceopt.formulations.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["L0", "L1", "AbstractSeparable", "Changes", "slopes_of"]
+__all__ = ["L0", "L1", "AbstractSeparable", "Changes", "Count", "check_count", "slopes_of"]
 
+Count = Literal["features", "columns"]
 _COUNTS = ("features", "columns")
 
 
@@ -59,11 +61,10 @@ class Changes(AbstractSeparable):
         "features" or "columns".
     """
 
-    count: Literal["features", "columns"] = "features"
+    count: Count = "features"
 
     def __post_init__(self) -> None:
-        if self.count not in _COUNTS:
-            raise UnknownNameError.among("Changes", "count", self.count, _COUNTS)
+        check_count("Changes", self.count)
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return 1 for each column (2 for a category counted by columns)."""
@@ -84,25 +85,41 @@ class L1(AbstractSeparable):
     scale
         "mad" (median absolute deviation, where zero the standard deviation, then the range), "std", "range", "none",
         or a mapping column -> scale.
+    count
+        "features", or "columns" as one-hot encoding has them: a changed category moves two of them by 1, and counts 2.
     """
 
     scale: str | Mapping[str, float] = "mad"
+    count: Count = "features"
 
     def __post_init__(self) -> None:
         check_scale("L1", self.scale)
+        check_count("L1", self.count)
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return weight over scale per column and direction."""
-        return slopes_of("L1", "linear", self.scale, space)
+        return slopes_of("L1", "linear", self.scale, space, self.count)
+
+
+def check_count(who: str, count: Any) -> None:
+    """Refuse a word for what is counted that does not exist."""
+    if count not in _COUNTS:
+        raise UnknownNameError.among(who, "count", count, _COUNTS)
 
 
 def slopes_of(
-    who: str, kind: Literal["linear", "length", "square"], scale: str | Mapping[str, float], space: FeatureSpace
+    who: str,
+    kind: Literal["linear", "length", "square"],
+    scale: str | Mapping[str, float],
+    space: FeatureSpace,
+    count: Count = "features",
 ) -> dict[str, tuple[Price, ...]]:
-    """Return weight over scale per column and direction, as prices of a kind."""
+    """Return weight over scale per column and direction, as prices of a kind; twice a category's counted by columns."""
     scales = scale_of(who, scale, space)
+    twice = 2.0 if kind == "linear" else math.sqrt(2.0)  # two squares of 1, whose root is taken of lengths
     prices: dict[str, tuple[Price, ...]] = {}
     for feature in space:
-        (down, up), unit = feature.weights, scales[feature.name]
+        columns = twice if count == "columns" and feature.kind == "categorical" else 1.0
+        (down, up), unit = feature.weights, scales[feature.name] / columns
         prices[feature.name] = (Price(kind, down / unit, up / unit),)
     return prices

@@ -318,7 +318,7 @@ def test_a_cohort_is_the_same_side_by_side_resumed_and_read_back() -> None:
 
     pd.testing.assert_frame_equal(alone.to_frame(), together.to_frame())
     pd.testing.assert_frame_equal(alone.to_frame(), again.to_frame())
-    assert alone.options["diversity"] == "Apart(1.5, cost=L1(scale='range'))"
+    assert alone.options["diversity"] == "Apart(1.5, cost=L1(scale='range', count='features'))"
     with pytest.raises(ValueError, match='the same diversity to resume.*was "Apart'):
         ceopt.Recourse(MODEL, SPACE, diversity="pool", **WORDS | {"n": 2}).fit(frame).explain(frame, resume=alone)
     result = alone[0]

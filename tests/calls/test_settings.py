@@ -33,7 +33,7 @@ def test_diversities_are_plain_in_the_options(space):
 
     assert words == {word: word for word in words}
     apart = check(space, diversity=Apart(1, cost=L1(scale="std"))).options()["diversity"]
-    assert apart == "Apart(1.0, cost=L1(scale='std'))"
+    assert apart == "Apart(1.0, cost=L1(scale='std', count='features'))"
 
 
 def test_rules_and_costs_are_read(space):

@@ -256,7 +256,7 @@ def test_the_scale_must_fit_the_space() -> None:
 
 def test_its_text_is_the_call_that_makes_it() -> None:
     assert Apart(1, cost="linf").text == "Apart(1.0, cost='linf')"
-    assert Apart(np.float64(0.5), cost=L1(scale="std")).text == "Apart(0.5, cost=L1(scale='std'))"
+    assert Apart(np.float64(0.5), cost=L1(scale="std")).text == "Apart(0.5, cost=L1(scale='std', count='features'))"
 
 
 def test_firmer_rows_ask_for_a_trace_more() -> None:

@@ -58,6 +58,8 @@ COSTS: list[AbstractCost] = [
     L2() + 0.1 * Changes(),
     0.5 * Mahalanobis(COVARIANCE) + L1(scale="none") + 0.2 * L2(squared=True),
     L2(scale="none") + 0.5 * Linf() + 0.25 * Mahalanobis(COVARIANCE, squared=True),
+    L2(scale="none", count="columns"),
+    L2(squared=True, count="columns") + 10_000 * Changes(count="columns"),
 ]
 
 
@@ -86,6 +88,8 @@ def by_hand(cost: AbstractCost, moves: NDArray[np.float64]) -> float:
         norm + 0.1 * np.count_nonzero(moves),
         0.5 * distance + sum(map(abs, plain)) + 0.2 * norm**2,
         length + 0.5 * max(map(abs, terms)) + 0.25 * distance**2,
+        math.hypot(length, plain[3]),
+        norm**2 + terms[3] ** 2 + 10_000 * (np.count_nonzero(moves) + (job != 0)),
     ]
     return float(by_place[COSTS.index(cost)])
 
@@ -479,6 +483,22 @@ def test_tiny_and_huge_distances_are_counted_in_a_unit_of_their_own(name: str, s
     result = ceopt.explain(model, row, space, target=1, cost=cost, margin=1e-6, solver=name)
     assert result.status == "optimal", result.reason
     assert result[0].cost == pytest.approx(best, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", INTEGER)
+def test_a_square_beside_ten_thousand_a_change_is_proved_on_its_own_scale(name: str) -> None:
+    """Its lengths have their own unit: in one that suits 10,000, HiGHS could prove no more than the 10,000."""
+    space = FeatureSpace([Feature(n, kind="continuous", lower=-2.0, upper=2.0) for n in "uvw"])
+    cost = L2(scale="none", squared=True) + 10_000 * Changes(count="columns")
+    home = dict.fromkeys("uvw", 0.0)
+    assert cost.size(space, home, {"u": 0.25, "v": 0.5, "w": 0.0}) == 0.3125
+    model = Affine([0.54, 0.445, 0.19], -0.0134, labels=(0, 1))
+    asked = {"margin": 1e-6, "relative_gap": 1e-11, "solver": name}
+    result = ceopt.explain(model, home, space, target=1, cost=cost, **asked)
+    assert result.status == "optimal", result.reason
+    square = (0.013401 / 0.54) ** 2
+    assert result.bound == pytest.approx(10_000 + square, abs=1e-6)
+    assert result[0].cost == pytest.approx(10_000 + square, abs=1e-6)
 
 
 def test_the_gap_of_a_root_is_that_of_the_root() -> None:

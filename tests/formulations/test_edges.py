@@ -343,6 +343,8 @@ def test_rows_without_variables() -> None:
         (lambda _: Linear({}, "<=", 1.0), InvalidValueError, "a coefficient"),
         (lambda _: Linear({"a": math.nan}, "<=", 1.0), InvalidValueError, "a is nan"),
         (lambda _: Changes(count="rows"), UnknownNameError, "features, columns"),
+        (lambda _: L1(count="rows"), UnknownNameError, "features, columns"),
+        (lambda _: L2(count="rows"), UnknownNameError, "features, columns"),
         (lambda _: L1(scale="median"), UnknownNameError, "mad, std, range, none"),
         (lambda _: L1(scale={"a": 0.0}), InvalidValueError, "scale['a'] is 0.0"),
         (lambda m: L1(scale={"b": 1.0}).build(m.x), UnknownNameError, "'b'"),

@@ -464,6 +464,14 @@ def test_changes_ignore_weights_and_may_count_columns() -> None:
     assert text(Changes(count="columns").build(m.x)) == "+1 level[home,own] +2 level[job,10] +2 level[job,20]"
 
 
+def test_distances_may_count_a_category_as_the_two_columns_that_it_moves() -> None:
+    m = at([JOB, HOME], job=30, home="rent")
+    assert text(L1(count="columns").build(m.x)) == "+1 level[home,own] +8 level[job,10] +8 level[job,20]"
+    assert text(L2(squared=True).build(m.x)) == "+1 level[home,own] +16 level[job,10] +16 level[job,20]"
+    square = L2(squared=True, count="columns")
+    assert text(square.build(m.x)) == "+1 level[home,own] +32 level[job,10] +32 level[job,20]"
+
+
 def test_costs_add_and_scale() -> None:
     m = at([JOB], job=30)
     cost = 2.0 * (L0() + 0.5 * (L1() + Changes())) * 3.0

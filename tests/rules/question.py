@@ -135,6 +135,8 @@ COSTS: list[tuple[AbstractCost, Price]] = [
     (L1(scale="range"), by_move(by_hand.l1("range"))),
     (Linf(), by_move(by_hand.linf())),
     (L2(squared=True), by_move(by_hand.l2_squared())),
+    (L1(count="columns"), by_move(by_hand.l1(count="columns"))),
+    (L2(squared=True, count="columns"), by_move(by_hand.l2_squared(count="columns"))),
     (Changes(), by_move(by_hand.changes())),
     (Changes(count="columns"), by_move(by_hand.changes("columns"))),
     (Percentile("max"), overtaken),

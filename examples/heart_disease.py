@@ -1,0 +1,16 @@
+"""Statlog heart, parts A to E: the second case study of CE-OCL's released notebooks, with a network of 50 neurons.
+
+Set CEOPT_DATA to the folder of data. The network is trained here: the released weights are not at hand. So the released
+values of parts A to D can only be near; in part E it is the hull that decides, and the objective is the released one.
+
+Run: python examples/heart_disease.py [--fast] [--out FOLDER] [--solver NAME]
+"""
+
+from __future__ import annotations
+
+from ce_ocl.heart import heart
+from ce_ocl.report import command
+
+if __name__ == "__main__":
+    about = "Statlog heart, parts A to E: the case study of CE-OCL's released notebooks (Maragno, Roeber & Birbil 2022)"
+    command("heart_disease", about, heart, network=True)
