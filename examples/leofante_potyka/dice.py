@@ -17,7 +17,7 @@ import pandas as pd
 
 from leofante_potyka.protocol import Floats, Split
 
-__all__ = ["METHODS", "Dice", "is_installed"]
+__all__ = ["METHODS", "Dice", "is_installed", "limited", "quiet"]
 
 METHODS = ("random", "genetic", "kdtree")
 #: Decimals of each column, which dice-ml would else take from the most frequent value: 17 for a scaled column, and its
@@ -83,7 +83,7 @@ class Dice:
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002 - dice-ml draws from it
         try:
-            with _quiet(), _limited(limit_s):
+            with quiet(), limited(limit_s):
                 found = self.explainers[method].generate_counterfactuals(
                     pd.DataFrame([row], columns=self.columns), total_CFs=n, desired_class="opposite"
                 )
@@ -101,7 +101,7 @@ class Dice:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep its bars and warnings back."""
     with (
         contextlib.redirect_stderr(io.StringIO()),
@@ -113,7 +113,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _limited(seconds: int | None) -> Iterator[None]:
+def limited(seconds: int | None) -> Iterator[None]:
     """Raise TimeoutError after so many seconds of the clock, where the system has alarms."""
     if seconds is None or not hasattr(signal, "SIGALRM"):
         yield

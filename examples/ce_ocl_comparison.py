@@ -1,0 +1,69 @@
+"""CE-OCL (Maragno, Roeber & Birbil 2022), tables 2 and 3 done again: six kinds of models on four data sets.
+
+Set CEOPT_DATA to the folder of data; without it, loans that ceopt makes up are explained. Where dice-ml is
+installed it is asked the same (``pip install dice-ml==0.12``). Results are kept as they come: a run that was
+interrupted goes on.
+
+Run: python examples/ce_ocl_comparison.py [--fast] [--only DATASET] [--jobs N] [--out FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from ce_ocl import comparison_dice as dice
+from ce_ocl import comparison_figure as figure
+from ce_ocl import comparison_report as report
+from ce_ocl import comparison_run as asking
+from ce_ocl.comparison import DATA_SETS
+from ce_ocl.comparison_models import KINDS
+
+NAME = "ce_ocl_comparison"
+
+
+def main(*, fast: bool, only: str | None, jobs: int, out: Path | None) -> None:
+    has_data = (Path(os.environ.get("CEOPT_DATA", "")) / "schema.json").is_file()
+    if not has_data:
+        print("CEOPT_DATA names no folder of data: the loans are made up by ceopt.")
+    with_dice = dice.is_installed() and not fast
+    names = ("loans",) if fast or not has_data else (only,) if only else DATA_SETS
+    kinds = ("logistic", "tree", "forest") if fast else tuple(KINDS)
+    journal = asking.Journal(None if out is None else out / f"{NAME}.partial.jsonl")
+    asking.run([f"{name}/{kind}" for name in names for kind in kinds], journal, jobs, quiet=fast)
+    asking.run(asking.questions(names, kinds, with_dice=with_dice), journal, jobs, quiet=fast)
+    missed = {(name, kind) for name, kind, _ in report.exceptions(journal.kept, names)}
+    others = [key for name, kind in sorted(missed) for key in asking.runners_up(name, kind, journal)]
+    asking.run(others, journal, jobs, quiet=fast)
+    text = report.page(journal.kept, names, kinds, version("dice-ml") if with_dice else None)
+    print(text)
+    if out is None:
+        return
+    command = "python examples/ce_ocl_comparison.py " + " ".join(sys.argv[1:])
+    about = f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}"
+    picture = out / f"{NAME}.png"
+    shown = (
+        f"\n\n![Means and standard errors]({picture.name})" if figure.draw(journal.kept, names, kinds, picture) else ""
+    )
+    title = "# CE-OCL: the comparison of tables 2 and 3 of Maragno, Roeber & Birbil (2022)"
+    (out / f"{NAME}.md").write_text(f"{title}\n\n`{command}`, {about}.{shown}\n\n{text}\n", encoding="utf-8")
+    record = {"command": command, "about": about, "results": journal.kept}
+    (out / f"{NAME}.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    if journal.path is not None:
+        journal.path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--fast", action="store_true", help="a few made-up loans, nothing else needed")
+    parser.add_argument("--only", choices=DATA_SETS, help="one data set")
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
+    parser.add_argument("--out", type=Path, help="write tables, figure and journal to this folder")
+    options = parser.parse_args()
+    main(fast=options.fast, only=options.only, jobs=options.jobs, out=options.out)
