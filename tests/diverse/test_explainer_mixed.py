@@ -221,6 +221,15 @@ def test_more_columns_than_one_call_tries_go_back_one_after_another():
     assert list(result[0].changed) == [f"x{j}" for j in needed]
 
 
+def test_what_follows_from_a_column_goes_back_with_it():
+    space = ceopt.FeatureSpace([ceopt.Feature(f"x{j}", kind="continuous", lower=-9, upper=9) for j in range(3)])
+    causes = ceopt.Causal({"x1": ceopt.LinearEquation({"x0": 2.0})})
+    made = DiverseRobustExplainer(put_back="columns", tolerance=1e-6, space=space).fit([[3.0, 6.0, 4.0]])
+    result = made.explain(lambda A: A[:, 2] >= 2, np.zeros(3), target=True, constraints=[causes])
+
+    assert result.to_frame().to_numpy() == pytest.approx(np.array([[0.0, 0.0, 2.0]]), abs=1e-5)
+
+
 def test_all_are_brought_nearer_before_the_nearest_are_taken():
     far = [[3.0, 0.0], [0.0, 4.0]]
     asked = {"rows": far, "decide": lambda A: (A[:, 0] >= 2) | (A[:, 1] >= 1), "tolerance": 1e-6, "n": 1}
@@ -257,7 +266,7 @@ def test_from_a_row_of_the_data_the_answers_do_not_move_with_the_row():
 
 
 def test_the_row_of_the_data_takes_the_categories_of_the_person_and_what_may_not_move():
-    frame = pd.DataFrame({"age": [30.0, 30.0, 50.0], "job": ["a", "b", "b"], "pay": [1.0, 2.0, 9.0]})
+    frame = pd.DataFrame({"age": [30.0, 30.0, 50.0], "job": ["a", "b", "b"], "pay": [1.0, 4.0, 9.0]})
     space = ceopt.FeatureSpace(
         [
             ceopt.Feature("age", kind="continuous", mutable=False),
