@@ -35,7 +35,7 @@ def main(*, fast: bool, only: str | None, jobs: int, out: Path | None) -> None:
     with_dice = dice.is_installed() and not fast
     names = ("loans",) if fast or not has_data else (only,) if only else DATA_SETS
     kinds = ("logistic", "tree", "forest") if fast else tuple(KINDS)
-    journal = asking.Journal(None if out is None else out / f"{NAME}.partial.jsonl")
+    journal = asking.opened(None if out is None else out / f"{NAME}.partial.jsonl")
     asking.run([f"{name}/{kind}" for name in names for kind in kinds], journal, jobs, quiet=fast)
     asking.run(asking.questions(names, kinds, with_dice=with_dice), journal, jobs, quiet=fast)
     missed = {(name, kind) for name, kind, _ in report.exceptions(journal.kept, names)}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import itertools
-import json
 import os
 import platform
 import sys
@@ -26,6 +25,8 @@ from typing import Any
 
 import numpy as np
 from leofante_potyka import dice, protocol
+from paper.journal import Journal
+from paper.table import markdown
 from tqdm import tqdm
 
 from ceopt.diverse import DiverseRobustExplainer
@@ -148,33 +149,7 @@ def over_pairs(
     }
 
 
-# ---- results kept as they come ---------------------------------------------------------------------------------------
-class Journal:
-    """One line per result; a run with the same versions and inputs goes on where the last one stopped."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path, self.kept = path, dict[str, Any]()
-        names = ("ceopt", "numpy", "scikit-learn")
-        head = json.dumps({"network": str(protocol.network_file()), **{name: version(name) for name in names}})
-        if path is None:
-            return
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        if lines[:1] == [head]:
-            self.kept = {key: value for line in lines[1:] for key, value in json.loads(line).items()}
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(head + "\n", encoding="utf-8")
-
-    def result(self, key: str, make: Callable[[], Any]) -> Any:
-        """Return what was kept under a key, or make and keep it."""
-        if key not in self.kept:
-            self.kept[key] = make()
-            if self.path is not None:
-                with self.path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({key: self.kept[key]}) + "\n")
-        return self.kept[key]
-
-
+# ---- what is wanted --------------------------------------------------------------------------------------------------
 def work(names: tuple[str, ...], source: str, *, fast: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Give every result that is wanted, by its key, and how it is made."""
     tables = TABLES[:2] if fast else TABLES
@@ -252,12 +227,6 @@ def page(kept: Mapping[str, Any], names: tuple[str, ...], source: str) -> str:
     return "\n\n".join(parts)
 
 
-def markdown(head: tuple[str, ...], rows: list[list[str]]) -> str:
-    """Return a table."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
-
-
 def draw(kept: Mapping[str, Any], names: tuple[str, ...], path: Path) -> None:
     """Draw Table 9: a dot for what was measured, with one standard deviation, and marks for what is published."""
     import matplotlib as mpl
@@ -318,7 +287,8 @@ def main(*, fast: bool, out: Path | None) -> None:
     if not dice.is_installed():
         print("dice-ml is not installed, and is left out.")
     source = "retrained" if names == ("loans",) else source
-    journal = Journal(None if out is None else out / "leofante_potyka.partial.jsonl")
+    kept = None if out is None else out / "leofante_potyka.partial.jsonl"
+    journal = Journal(kept, ("ceopt", "numpy", "scikit-learn"), {"network": str(protocol.network_file())})
     todo = list(work(names, source, fast=fast or not has_data))
     for key, make in tqdm(todo, unit="result", file=sys.stderr, disable=fast):
         journal.result(key, make)

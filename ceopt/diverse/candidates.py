@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ceopt.diverse.decisions import Decisions
     from ceopt.diverse.training_rows import TrainingRows
 
-__all__ = ["Candidates", "Cutoff", "Keeper", "Searched", "nearest_candidates"]
+__all__ = ["Candidates", "Cutoff", "Keeper", "Searched", "nearest_candidates", "origin_in_data"]
 
 #: Rows that are looked at first, at least, and per candidate that is wanted; then twice as many, and so on.
 _FIRST, _PER_CANDIDATE = 512, 4

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from paper.table import markdown
 
 from ce_ocl.comparison_asking import FAR, GAP, LIMIT_S, METHODS, SOLVER, summary
 
@@ -91,7 +92,7 @@ def _target_table(kept: Kept, names: Sequence[str]) -> str:
                 mark = "as good" if is_reached(ours[measure][0], paper[measure]) else "**worse**"
                 line.append(f"{_cell(ours[measure])} / {_cell(paper[measure])}: {mark}")
             lines.append(line)
-    return _markdown(("data", "model", "answers", *(f"{MEASURES[name]}, ours / paper" for name in TARGETS)), lines)
+    return markdown(("data", "model", "answers", *(f"{MEASURES[name]}, ours / paper" for name in TARGETS)), lines)
 
 
 def _exception_table(kept: Kept, names: Sequence[str]) -> str:
@@ -119,7 +120,7 @@ def _exception_table(kept: Kept, names: Sequence[str]) -> str:
                     ]
                 )
     head = ("data", "model", "measure", "options", "AUC", "already favoured", "ours", "paper", "")
-    return _markdown(head, lines) if lines else "None."
+    return markdown(head, lines) if lines else "None."
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ def _model_table(kept: Kept, names: Sequence[str], kinds: Sequence[str]) -> str:
         lines.append(
             [name, kind, options, f"{best['auc']:.4f}", f"{best['accuracy']:.3f}", len(records) - len(asked(records))]
         )
-    return _markdown(("data", "model", "options", "AUC, 3 folds", "accuracy, test", "already favoured"), lines)
+    return markdown(("data", "model", "options", "AUC, 3 folds", "accuracy, test", "already favoured"), lines)
 
 
 def _data_table(kept: Kept, name: str, kinds: Sequence[str]) -> str:
@@ -184,7 +185,7 @@ def _data_table(kept: Kept, name: str, kinds: Sequence[str]) -> str:
             if row:
                 title = f"paper, {method}{mark if method != 'DiCE' else ''}"
                 lines.append([kind, title, "", "", *_cells(row), ""])
-    return _markdown(("model", "answers", "people", "proved optimal", *MEASURES.values(), "CPU s"), lines)
+    return markdown(("model", "answers", "people", "proved optimal", *MEASURES.values(), "CPU s"), lines)
 
 
 def _checks(kept: Kept) -> str:
@@ -199,7 +200,7 @@ def _checks(kept: Kept) -> str:
         gap = max((record["gap"] for record in records if record["gap"] is not None), default=0.0)
         lines.append([who, len(records), answers, *counts, how, f"{gap:.1e}" if who == "ceopt" else ""])
     head = ("", "questions", "answers", "valid by the model", "valid in numpy", "fixed columns kept", "status", "gap")
-    return _markdown(head, lines)
+    return markdown(head, lines)
 
 
 def _cells(values: Mapping[str, Sequence[float]]) -> list[str]:
@@ -208,8 +209,3 @@ def _cells(values: Mapping[str, Sequence[float]]) -> list[str]:
 
 def _cell(value: Sequence[float]) -> str:
     return f"{value[0]:.2f} ({value[1]:.2f})"
-
-
-def _markdown(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join([*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)])

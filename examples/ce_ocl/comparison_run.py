@@ -8,42 +8,23 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from paper.journal import Journal
 from tqdm import tqdm
 
 from ce_ocl import comparison, comparison_dice
 from ce_ocl.comparison_asking import METHODS, ask
 from ce_ocl.comparison_models import KINDS, fitted, tuned
 
-__all__ = ["Journal", "case_of", "questions", "run", "runners_up"]
+__all__ = ["case_of", "opened", "questions", "run", "runners_up"]
 
 
-class Journal:
-    """One line per result; a run with the same versions goes on where the last one stopped."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path, self.kept = path, dict[str, Any]()
-        head = json.dumps({name: version(name) for name in ("ceopt", "highspy", "numpy", "scikit-learn")})
-        if path is None:
-            return
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        if lines[:1] == [head]:
-            self.kept = {key: value for line in lines[1:] for key, value in json.loads(line).items()}
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(head + "\n", encoding="utf-8")
-
-    def add(self, key: str, result: Any) -> None:
-        """Keep a result."""
-        text = json.dumps({key: result})
-        self.kept.update(json.loads(text))  # as it will be read again
-        if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(text + "\n")
+def opened(path: Path | None) -> Journal:
+    """Return the journal in a file."""
+    return Journal(path, ("ceopt", "highspy", "numpy", "scikit-learn"))
 
 
 def run(keys: Iterable[str], journal: Journal, jobs: int, *, quiet: bool) -> None:

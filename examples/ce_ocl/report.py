@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from paper.table import markdown
 from tqdm import tqdm
 
 from ce_ocl.figure import draw
@@ -141,12 +142,6 @@ def _number(value: Any) -> str:
 
 def _precise(value: Any) -> str:
     return "-" if value is None else f"{value:.12g}"
-
-
-def markdown(head: list[str], rows: list[list[str]]) -> str:
-    """Return a table."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def _drawn(case: Case, found: list[Found], path: Path) -> bool:

@@ -185,14 +185,14 @@ def test_a_run_goes_on_where_it_was_interrupted(example, tmp_path, monkeypatch):
         return [{"options": {"C": 1.0}, "auc": 0.5}]
 
     monkeypatch.setattr(run, "answer", counted)
-    run.run(["loans/logistic"], run.Journal(path), 1, quiet=True)
-    again = run.Journal(path)
+    run.run(["loans/logistic"], run.opened(path), 1, quiet=True)
+    again = run.opened(path)
     run.run(["loans/logistic", "loans/logistic/0/pool/0"], again, 1, quiet=True)
 
     assert made == [("loans/logistic", ""), ("loans/logistic/0/pool/0", '{"C": 1.0}')]
     assert set(again.kept) == {"loans/logistic", "loans/logistic/0/pool/0"}
     path.write_text(path.read_text(encoding="utf-8").replace('"ceopt": "', '"ceopt": "9.'), encoding="utf-8")
-    assert run.Journal(path).kept == {}
+    assert run.opened(path).kept == {}
 
 
 def test_the_grid_is_ranked_by_area_under_the_curve(example):

@@ -1,0 +1,1 @@
+"""What the examples that do a paper's experiments again share."""
