@@ -38,7 +38,8 @@ def main(*, fast: bool, only: str | None, jobs: int, out: Path | None) -> None:
     journal = asking.opened(None if out is None else out / f"{NAME}.partial.jsonl")
     asking.run([f"{name}/{kind}" for name in names for kind in kinds], journal, jobs, quiet=fast)
     asking.run(asking.questions(names, kinds, with_dice=with_dice), journal, jobs, quiet=fast)
-    missed = {(name, kind) for name, kind, _ in report.exceptions(journal.kept, names)}
+    sets = (*report.OURS, report.CAUSE)
+    missed = {(name, kind) for name, kind, _ in report.exceptions(journal.kept, names, sets)}
     others = [key for name, kind in sorted(missed) for key in asking.runners_up(name, kind, journal)]
     asking.run(others, journal, jobs, quiet=fast)
     text = report.page(journal.kept, names, kinds, version("dice-ml") if with_dice else None)

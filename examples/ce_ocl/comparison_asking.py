@@ -19,6 +19,8 @@ __all__ = ["ANSWERS", "LIMIT_S", "METHODS", "Method", "ask", "measured", "summar
 
 #: The paper's objective: squared l2 of columns scaled to [0, 1], and 10,000 for each changed column of the encoding.
 COST = ceopt.L2(scale="range", squared=True) + 10_000 * ceopt.Changes(count="columns")
+#: The paper measures proximity in raw units, where a column of wide range weighs more than in the objective.
+RAW_COST = ceopt.L1(scale="none") + 10 * ceopt.Changes(count="columns")
 ANSWERS, LIMIT_S, SOLVER = 3, 20.0, "highs"
 #: A millionth of 10,000 would be 0.01 in the square, a move by a tenth of a range: this is 1e-5.
 GAP = 1e-9
@@ -40,6 +42,8 @@ class Method:
         For which kinds of model; all if empty.
     data_sets
         Of which data; all if empty.
+    cost
+        What is minimised.
     diversity
         In what answers differ.
     in_range
@@ -51,17 +55,27 @@ class Method:
     says: str
     kinds: tuple[str, ...] = ()
     data_sets: tuple[str, ...] = ()
+    cost: Any = COST
     diversity: Any = "pool"
     in_range: bool = False
     hull: bool = False
 
 
+_APART = ceopt.Apart(1e-3, cost=ceopt.L1(scale="range"))
 METHODS: Mapping[str, Method] = {
     "pool": Method("the three best, each with other tree cells, categories or changed columns than the others"),
     "nearest": Method(
         "the three best that are 0.001 apart in scaled columns; the paper tells answers apart by their fourth decimal",
-        kinds=("logistic", "forest", "network"),
-        diversity=ceopt.Apart(1e-3, cost=ceopt.L1(scale="range")),
+        kinds=("logistic", "tree", "forest", "network"),
+        diversity=_APART,
+    ),
+    "raw": Method(
+        "as nearest, but of the least l1 in raw units, which is how the paper measures proximity, with 10 for each "
+        "changed column",
+        kinds=("logistic", "tree", "forest", "network"),
+        data_sets=("heloc_imputed",),
+        cost=RAW_COST,
+        diversity=_APART,
     ),
     "in range": Method(
         "as pool, within the range of the data, which trees have no reason to leave", kinds=("logistic",), in_range=True
@@ -85,7 +99,7 @@ def ask(case: Case, model: Any, method: str, person: pd.DataFrame) -> dict[str, 
         case.space if way.in_range else widened(case),
         target=1,
         n=ANSWERS,
-        cost=COST,
+        cost=way.cost,
         constraints=[ceopt.Hull(case.hull_rows, enlarge=True)] if way.hull else (),
         diversity=way.diversity,
         solver=SOLVER,

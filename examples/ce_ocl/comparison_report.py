@@ -15,7 +15,7 @@ from paper.table import markdown
 
 from ce_ocl.comparison_asking import FAR, GAP, LIMIT_S, METHODS, SOLVER, summary
 
-__all__ = ["MEASURES", "exceptions", "group", "page", "published"]
+__all__ = ["CAUSE", "MEASURES", "OURS", "exceptions", "group", "page", "published"]
 
 #: Names in the suite "ce_ocl2022", and how the tables are headed.
 MEASURES: Mapping[str, str] = {
@@ -31,8 +31,15 @@ MEASURES: Mapping[str, str] = {
 TARGETS = ("sparsity", "categorical_proximity", "continuous_proximity")
 TARGET_DATA, TARGET_KINDS = ("adult_binary", "compas", "heloc_imputed"), ("logistic", "tree", "forest", "network")
 OURS = ("pool", "nearest")
+#: By which a cause is shown: another objective.
+CAUSE = "raw"
+FAVOURED = "already_favourable"
 _READING = "A mean counts as equal within the paper's standard error and the rounding of its two decimals."
-_OTHERS = "Where neither set of answers is as good: the same people with the next best models of the grid."
+_OTHERS = (
+    "Where neither set of answers is as good as the paper's: the same model by another objective (raw, of "
+    "heloc_imputed only), and where that is no better either, the same people with the next best models of the grid."
+)
+_BESIDE = tuple(f"{MEASURES[name]}, ours / paper" for name in TARGETS)
 Kept = Mapping[str, Any]
 
 
@@ -52,7 +59,7 @@ def group(kept: Kept, name: str, kind: str, method: str, place: int = 0) -> list
 
 def asked(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return those of people whom the model does not favour already."""
-    return [record for record in records if record["status"] != "already_favourable"]
+    return [record for record in records if record["status"] != FAVOURED]
 
 
 # ---- what was to be reached ------------------------------------------------------------------------------------------
@@ -62,11 +69,11 @@ def is_reached(measured: float, printed: Sequence[float]) -> bool:
     return measured >= mean - error - 0.005
 
 
-def exceptions(kept: Kept, names: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Return data, kind and measure where none of our sets is at least as good as the paper's."""
+def exceptions(kept: Kept, names: Iterable[str], methods: Sequence[str] = OURS) -> list[tuple[str, str, str]]:
+    """Return data, kind and measure where none of some sets is at least as good as the paper's."""
     found = []
     for name, kind in itertools.product([n for n in TARGET_DATA if n in names], TARGET_KINDS):
-        ours = [summary(asked(records)) for method in OURS if (records := group(kept, name, kind, method))]
+        ours = [summary(asked(records)) for method in methods if (records := group(kept, name, kind, method))]
         paper = published()[3, name, kind, "CE-OCL"]
         found += [
             (name, kind, measure)
@@ -77,50 +84,43 @@ def exceptions(kept: Kept, names: Iterable[str]) -> list[tuple[str, str, str]]:
 
 
 def _target_table(kept: Kept, names: Sequence[str]) -> str:
-    lines = []
-    for name, kind in itertools.product([n for n in TARGET_DATA if n in names], TARGET_KINDS):
-        paper = published()[3, name, kind, "CE-OCL"]
-        for method in OURS:
-            records = asked(group(kept, name, kind, method))
-            if not records:
-                continue
-            ours, line = summary(records), [name, kind, method]
-            for measure in TARGETS:
-                if measure not in paper:
-                    line.append("")
-                    continue
-                mark = "as good" if is_reached(ours[measure][0], paper[measure]) else "**worse**"
-                line.append(f"{_cell(ours[measure])} / {_cell(paper[measure])}: {mark}")
-            lines.append(line)
-    return markdown(("data", "model", "answers", *(f"{MEASURES[name]}, ours / paper" for name in TARGETS)), lines)
+    cells = itertools.product([n for n in TARGET_DATA if n in names], TARGET_KINDS)
+    lines = [
+        [name, kind, method, *marks]
+        for name, kind in cells
+        for method in OURS
+        if (marks := _marks(kept, name, kind, method))
+    ]
+    return markdown(("data", "model", "answers", *_BESIDE), lines)
 
 
 def _exception_table(kept: Kept, names: Sequence[str]) -> str:
     lines = []
-    for name, kind, measure in exceptions(kept, names):
-        paper = published()[3, name, kind, "CE-OCL"][measure]
+    for name, kind in dict.fromkeys((name, kind) for name, kind, _ in exceptions(kept, names)):
         for place, option in enumerate(kept[f"{name}/{kind}"]):
-            records = group(kept, name, kind, "pool", place)
-            if asked(records):
-                ours = summary(asked(records))[measure]
-                mark = "as good" if is_reached(ours[0], paper) else "worse"
-                favoured = len(records) - len(asked(records))
-                options = ", ".join(f"{word} {value}" for word, value in option["options"].items())
-                lines.append(
-                    [
-                        name,
-                        kind,
-                        MEASURES[measure],
-                        options,
-                        f"{option['auc']:.4f}",
-                        favoured,
-                        _cell(ours),
-                        _cell(paper),
-                        mark,
-                    ]
-                )
-    head = ("data", "model", "measure", "options", "AUC", "already favoured", "ours", "paper", "")
+            for method in (*OURS, CAUSE):
+                if marks := _marks(kept, name, kind, method, place):
+                    favoured = sum(r["status"] == FAVOURED for r in group(kept, name, kind, method, place))
+                    options = ", ".join(f"{word} {value}" for word, value in option["options"].items())
+                    lines.append([name, kind, options, f"{option['auc']:.4f}", favoured, method, *marks])
+    head = ("data", "model", "options", "AUC", "already favoured", "answers", *_BESIDE)
     return markdown(head, lines) if lines else "None."
+
+
+def _marks(kept: Kept, name: str, kind: str, method: str, place: int = 0) -> list[str]:
+    """Return each measure of a set of answers beside the paper's, and which is better; nothing where nobody asked."""
+    records = asked(group(kept, name, kind, method, place))
+    if not records:
+        return []
+    ours, paper = summary(records), published()[3, name, kind, "CE-OCL"]
+    cells = []
+    for one in TARGETS:
+        if one in paper:
+            mark = "as good" if is_reached(ours[one][0], paper[one]) else "**worse**"
+            cells.append(f"{_cell(ours[one])} / {_cell(paper[one])}: {mark}")
+        else:
+            cells.append("")
+    return cells
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------

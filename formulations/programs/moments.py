@@ -1,0 +1,91 @@
+r"""What the programs over uncertain parameters share: a plan, and the mean and covariance of the parameters.
+
+A linear classifier :math:`\theta \in \mathbb{R}^d` calls x favourable where :math:`\theta^\top x \ge 0`. Its intercept,
+if it has one, is one more parameter, whose column of x is 1. A plan is a matrix of J counterfactuals, one a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ceopt.formulations.programs.pairs import Floats, numbers
+from ceopt.solvers.errors import InvalidValueError
+
+__all__ = ["Moments", "require_moments", "require_plan"]
+
+_SYMMETRIC = 1e-9  # of the greatest entry: two entries that differ by more are no rounding
+_INDEFINITE = 1e-9  # of the greatest eigenvalue: one farther below 0 is no rounding
+_RANK = 1e-12  # of the greatest eigenvalue: one below is 0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Mean and covariance of d parameters.
+
+    Parameters
+    ----------
+    mean
+        Shape (d,).
+    covariance
+        Shape (d, d), symmetric and positive semidefinite.
+    """
+
+    mean: Floats
+    covariance: Floats
+
+    @property
+    def factor(self) -> Floats:
+        """F of shape (d, r) with covariance = F F', r being the rank."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        kept = values > _RANK * max(values[-1], 0.0)
+        return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+    @property
+    def root(self) -> Floats:
+        """The symmetric root of the covariance."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+    @property
+    def second(self) -> Floats:
+        """The second moment: covariance + mean mean'."""
+        return self.covariance + np.outer(self.mean, self.mean)
+
+    def seen_by(self, basis: Floats) -> Moments:
+        """Return the moments of ``basis @ theta``, for a basis of shape (r, d)."""
+        return Moments(basis @ self.mean, _even(basis @ self.covariance @ basis.T))
+
+
+def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int | None = None) -> Moments:
+    """Return mean and covariance of parameters, d of them if given, or refuse what is none in the name of ``who``."""
+    m = numbers(who, "mean", mean, (d,))
+    s = numbers(who, "covariance", covariance, (len(m), len(m)))
+    size = float(np.abs(s).max(initial=0.0))
+    apart = np.abs(s - s.T)
+    if (apart > _SYMMETRIC * size).any():
+        i, j = np.unravel_index(int(apart.argmax()), s.shape)
+        but = f"covariance[{i}, {j}] is {s[i, j]} and covariance[{j}, {i}] is {s[j, i]}"
+        raise InvalidValueError(who, "a symmetric covariance", but, "Give (S + S.T) / 2 if they are meant to be equal.")
+    even = _even(s)
+    values = np.linalg.eigvalsh(even)
+    if len(values) and values[0] < -_INDEFINITE * max(abs(float(values[-1])), abs(float(values[0]))):
+        but = f"the least eigenvalue of covariance is {values[0]:.6g}"
+        raise InvalidValueError(who, "a positive semidefinite covariance", but, "No parameters have this covariance.")
+    return Moments(m, even)
+
+
+def require_plan(who: str, plan: ArrayLike, *, d: int | None = None) -> Floats:
+    """Return a plan of shape (J, d), J at least 1, or refuse what is none in the name of ``who``."""
+    found = numbers(who, "plan", plan, (None, d))
+    if not len(found):
+        raise InvalidValueError(who, "a plan", "plan has no rows", "Give one counterfactual a row.")
+    return found
+
+
+def _even(matrix: Floats) -> Floats:
+    return np.asarray((matrix + matrix.T) / 2.0)
