@@ -22,6 +22,7 @@ from ceopt.formulations.constraints import (
     IfThen,
     Linear,
     MaxChanges,
+    RobustValidity,
 )
 from ceopt.formulations.constraints.apart import Apart
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
@@ -67,6 +68,7 @@ __all__ = [
     "Percentile",
     "Probability",
     "Recourse",
+    "RobustValidity",
     "SolutionSet",
     "Status",
     "__version__",

@@ -69,8 +69,8 @@ def prepare(
 ) -> Prepared:
     """Read the model and check every setting against it and the space, before any work on a person.
 
-    Rules that learn from rows of the target are given those of the data that the model puts there, or, if there are
-    ``labelled`` rows (X, y), those whose own label is in the target.
+    Rules about the model are given it. Rules that learn from rows of the target are given those of the data that the
+    model puts there, or, if there are ``labelled`` rows (X, y), those whose own label is in the target.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def prepare(
     if labelled is not None:
         are_wanted(labelled[1], len(labelled[0]), checked.target)
     rows = FavourableRows(space, referee, checked.target, data, labelled)
-    rules = tuple(rule.fitted(space, rows) for rule in checked.rules)
+    rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
     checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))
     favoured = None
     if data is not None:

@@ -170,7 +170,7 @@ class _Search:
     def _enlarged(self, found: _Found) -> _Found:
         """Where nothing is found as proved, ask again with the rules that widen themselves wider by the least amounts.
 
-        Ctrl-C does not lose the proof.
+        Without time for a width that helps, nothing is proved of the question with wider rules.
         """
         if found.status is not Status.INFEASIBLE or not found.proved:
             return found
@@ -191,9 +191,13 @@ class _Search:
         except KeyboardInterrupt:
             if not self.keep_on_interrupt:
                 raise
+            widener.unsettled = "the search was interrupted"
         finally:
             self._note(widener)
         self._ask(asked)
+        if widener.unsettled:
+            reason = f"{found.reason} By how much wider a rule would have to be is not known: {widener.unsettled}."
+            return _Found(Status.TIME_LIMIT, reason=reason)
         return found
 
     def _explained(self, found: _Found) -> _Found:

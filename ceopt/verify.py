@@ -11,6 +11,7 @@ import pandas as pd
 
 from ceopt.favourable import FavourableRows
 from ceopt.formulations.constraints import AbstractRule, Hull, parse_rules, rule_name
+from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, parse_target
@@ -138,6 +139,7 @@ def verify(
     referee = Referee(model, space)
     checked = parse_target(target, referee.labels)
     rules = _as_solved(parse_rules(constraints, space), answers)
+    rules = tuple(rule.about(lambda: read(open_model(model), space)) for rule in rules)
     if data is not None:
         rows_of_target = FavourableRows(space, referee, checked, data, None)
         rules = tuple(rule.fitted(space, rows_of_target) for rule in rules)

@@ -133,6 +133,8 @@ class Widener:
         Programs solved so far.
     seconds
         What they took, by phase.
+    unsettled
+        Why the rules that widen themselves were neither widened nor shown not to help, or empty.
     overlooked
         A point that was met and keeps every rule as it is, though a proof says that there is none: within the solver's
         tolerance either may be so, and the point is what a person is served by.
@@ -142,6 +144,7 @@ class Widener:
     deadline: float
     solves: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    unsettled: str = ""
     overlooked: dict[str, float] | None = None
 
     def least(
@@ -269,7 +272,8 @@ class Enlarged:
 def enlargements(widener: Widener, person: Person) -> Iterator[Enlarged]:
     """Give the question with the rules that widen themselves (``enlarge``) wider by the least sum, then by a bit more.
 
-    Nothing where there are no such rules, or where no width of them helps.
+    Nothing where there are no such rules, or where no width of them helps. Where the time does not do for the least
+    widths, those that some point needs; where it does not do for a point, ``widener.unsettled`` says so.
     """
     prepared, rules = widener.prepared, widener.prepared.settings.rules
     growing = {k: r for k, r in enumerate(rules) if isinstance(r, AbstractElastic) and getattr(r, "enlarge", False)}
@@ -278,7 +282,10 @@ def enlargements(widener: Widener, person: Person) -> Iterator[Enlarged]:
     keep = [rule for k, rule in enumerate(rules) if k not in growing]
     most_s = _SHARE * (widener.deadline - time.perf_counter())
     found = widener.least(person, keep, list(growing.values()), most_s=most_s)
+    if found.point is None and not found.is_empty:
+        found = _some_widths(widener, person, keep, list(growing.values()))
     if found.point is None:
+        widener.unsettled = found.reason
         return
     proved = "" if found.is_least else "The time limit ended the proof that no less would do."
     for share, least in _ROOM:
@@ -288,6 +295,17 @@ def enlargements(widener: Widener, person: Person) -> Iterator[Enlarged]:
                 new = wider[k] = rule.widened(width + max(share * width, least))
                 radii[rule_name(new, k)] = float(new.radius)  # type: ignore[attr-defined]  # what enlarges has one
         yield Enlarged(with_rules(prepared, wider), radii, found.point, proved)
+
+
+def _some_widths(
+    widener: Widener, person: Person, keep: Sequence[AbstractRule], growing: Sequence[AbstractElastic]
+) -> Widening:
+    """Return a point that is found without the rules that grow, and the widths that it needs."""
+    found = widener.least(person, keep)
+    if found.point is None:
+        return found
+    off = (rule.violation(person.space, person.factual, found.point) for rule in growing)
+    return Widening(found.point, tuple(_rounded_up(width, _CURVED) for width in off))
 
 
 def _rounded_up(width: float, room: float) -> float:

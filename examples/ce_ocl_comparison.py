@@ -32,30 +32,31 @@ def main(*, fast: bool, only: str | None, jobs: int, out: Path | None) -> None:
     has_data = (Path(os.environ.get("CEOPT_DATA", "")) / "schema.json").is_file()
     if not has_data:
         print("CEOPT_DATA names no folder of data: the loans are made up by ceopt.")
-    with_dice = dice.is_installed() and not fast
     names = ("loans",) if fast or not has_data else (only,) if only else DATA_SETS
     kinds = ("logistic", "tree", "forest") if fast else tuple(KINDS)
-    journal = asking.opened(None if out is None else out / f"{NAME}.partial.jsonl")
+    stem = NAME + ("_loans" if names == ("loans",) else f"_{only}" if only else "")
+    peer = version("dice-ml") if dice.is_installed() and not fast else None
+    journal = asking.opened(None if out is None else out / f"{stem}.partial.jsonl", peer)
     asking.run([f"{name}/{kind}" for name in names for kind in kinds], journal, jobs, quiet=fast)
-    asking.run(asking.questions(names, kinds, with_dice=with_dice), journal, jobs, quiet=fast)
+    asking.run(asking.questions(names, kinds, with_dice=peer is not None), journal, jobs, quiet=fast)
     sets = (*report.OURS, report.CAUSE)
-    missed = {(name, kind) for name, kind, _ in report.exceptions(journal.kept, names, sets)}
-    others = [key for name, kind in sorted(missed) for key in asking.runners_up(name, kind, journal)]
+    missed = report.exceptions(journal.kept, names, sets)
+    others = [key for name, kind in missed for key in asking.runners_up(name, kind, journal)]
     asking.run(others, journal, jobs, quiet=fast)
-    text = report.page(journal.kept, names, kinds, version("dice-ml") if with_dice else None)
+    text = report.page(journal.kept, names, kinds, peer)
     print(text)
     if out is None:
         return
     command = "python examples/ce_ocl_comparison.py " + " ".join(sys.argv[1:])
     about = f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}"
-    picture = out / f"{NAME}.png"
+    picture = out / f"{stem}.png"
     shown = (
         f"\n\n![Means and standard errors]({picture.name})" if figure.draw(journal.kept, names, kinds, picture) else ""
     )
     title = "# CE-OCL: the comparison of tables 2 and 3 of Maragno, Roeber & Birbil (2022)"
-    (out / f"{NAME}.md").write_text(f"{title}\n\n`{command}`, {about}.{shown}\n\n{text}\n", encoding="utf-8")
+    (out / f"{stem}.md").write_text(f"{title}\n\n`{command}`, {about}.{shown}\n\n{text}\n", encoding="utf-8")
     record = {"command": command, "about": about, "results": journal.kept}
-    (out / f"{NAME}.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    (out / f"{stem}.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
     if journal.path is not None:
         journal.path.unlink(missing_ok=True)
 
@@ -64,7 +65,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--fast", action="store_true", help="a few made-up loans, nothing else needed")
     parser.add_argument("--only", choices=DATA_SETS, help="one data set")
-    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
+    parser.add_argument("--jobs", type=int, default=1, choices=range(1, 65), metavar="N", help="processes side by side")
     parser.add_argument("--out", type=Path, help="write tables, figure and journal to this folder")
     options = parser.parse_args()
     main(fast=options.fast, only=options.only, jobs=options.jobs, out=options.out)

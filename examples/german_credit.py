@@ -1,7 +1,7 @@
 """German credit, parts A to F: the case study of CE-OCL (Maragno, Roeber & Birbil 2022, Table 5), done again.
 
-Set CEOPT_DATA to the folder of data. HiGHS solves it; SCIP and Gurobi (whose size-limited licence takes parts A to E)
-come to the same.
+Set CEOPT_DATA to the folder of data; --fast needs none. HiGHS solves it; SCIP and Gurobi come to the same. Gurobi's
+size-limited licence takes parts A to E, and part F is reported as not solved.
 
 Run: python examples/german_credit.py [--fast] [--out FOLDER] [--solver NAME]
 """

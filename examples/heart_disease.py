@@ -2,6 +2,7 @@
 
 Set CEOPT_DATA to the folder of data. The network is trained here: the released weights are not at hand. So the released
 values of parts A to D can only be near; in part E it is the hull that decides, and the objective is the released one.
+The class that the notebooks ask for, 1, is the presence of the disease: answers lead to illness and are no advice.
 
 Run: python examples/heart_disease.py [--fast] [--out FOLDER] [--solver NAME]
 """

@@ -87,7 +87,8 @@ def recourse_program(
     model.rules = pyo.Block(concrete=True)
     imposed: dict[int, tuple[AbstractRule, Any]] = {}
     for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
-        imposed[position] = rule, impose(rule, x)
+        known = rule.about(lambda: predictor)
+        imposed[position] = known, impose(known, x)
         model.rules.add_component(rule_name(rule, position), imposed[position][1])
     model.cost = pyo.Objective(expr=cost.build(x))
     return RecourseProgram(model, x, embedded, valid.margin, tuple(imposed[k] for k in range(len(rules))))

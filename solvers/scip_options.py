@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["new_model", "refuse_huge", "set_options"]
 
+_IPOPT = Path(__file__).with_name("scip_ipopt.opt")
 _GREATEST = 1e15  # coefficients from here on are "huge values" to SCIP
 _ARGUMENTS = {
     "limits/time": "time_limit_s",
@@ -35,6 +38,8 @@ def new_model(compiled: CompiledModel) -> Any:
     model.setParam("misc/catchctrlc", False)  # the switch listens
     model.setParam("misc/transsolsorig", False)  # else the next solve starts from this one's points
     model.setParam("heuristics/completesol/maxunknownrate", 1.0)  # a start of few columns is completed too
+    with suppress(KeyError):  # a SCIP that was built without Ipopt
+        model.setParam("nlpi/ipopt/optfile", str(_IPOPT))  # the file says why
     if compiled.Q is not None or any(compiled.shape[2:]):
         model.setParam("numerics/feastol", 1e-7)  # the objective is a row then, to be right to 1e-6; costs no time
     return model

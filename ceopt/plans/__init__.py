@@ -5,4 +5,35 @@ Gelbrich distance of ``radius``. A plan is valid if all its counterfactuals are 
 column of plan and factual is 1 and ``fixed=[d - 1]`` holds it.
 """
 
-__all__: list[str] = []
+from ceopt.plans.bootstrap import bootstrap_moments
+from ceopt.plans.bounds import ValidityBounds, validity_bounds
+from ceopt.plans.extremal import ExtremalDistribution, extremal_distribution
+from ceopt.plans.gelbrich_distance import gelbrich_distance
+from ceopt.plans.improvement import RobustImprovement, robust_improvement
+from ceopt.plans.local import local_moments
+from ceopt.plans.mahalanobis import MahalanobisCorrection, mahalanobis_correction
+from ceopt.plans.objective import PlanObjective, copa_objective
+from ceopt.plans.plan import CopaPlan, copa_plan
+from ceopt.plans.requirement import RequirementCorrection, requirement_correction
+from ceopt.plans.validity_value import validity_value
+
+__all__ = [
+    "CopaPlan",
+    "ExtremalDistribution",
+    "MahalanobisCorrection",
+    "PlanObjective",
+    "RequirementCorrection",
+    "RobustImprovement",
+    "ValidityBounds",
+    "bootstrap_moments",
+    "copa_objective",
+    "copa_plan",
+    "extremal_distribution",
+    "gelbrich_distance",
+    "local_moments",
+    "mahalanobis_correction",
+    "requirement_correction",
+    "robust_improvement",
+    "validity_bounds",
+    "validity_value",
+]

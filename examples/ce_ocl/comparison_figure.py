@@ -19,7 +19,14 @@ _OURS = {
     "dice": ("D", "#c1541b", 0.18),
 }
 _PAPER = {"CE-OCL": ("x", "black", 0.0), "DiCE": ("+", "#c1541b", 0.32)}
-_LABELS = {"pool": "ceopt, pool", "nearest": "ceopt, nearest", "dice": "dice-ml"}
+_LABELS = {
+    "pool": "ceopt, pool",
+    "nearest": "ceopt, nearest",
+    "dice": "dice-ml",
+    "CE-OCL": "published, CE-OCL",
+    "DiCE": "published, DiCE",
+}
+_FAINT = "0.7"
 
 
 def draw(kept: Mapping[str, Any], names: Sequence[str], kinds: Sequence[str], path: Path) -> bool:
@@ -28,9 +35,9 @@ def draw(kept: Mapping[str, Any], names: Sequence[str], kinds: Sequence[str], pa
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
-        print("The figure needs matplotlib: pip install ceopt[plot].")
+        print('The figure needs matplotlib: pip install ".[plot]".')
         return False
-    lines = list(itertools.product(names, kinds))
+    lines, drawn = list(itertools.product(names, kinds)), dict[str, tuple[str, str]]()
     with mpl.rc_context({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=(17, 1.4 + 0.36 * len(lines)), layout="constrained")
         axes = figure.subplots(1, len(MEASURES), sharey=True)
@@ -40,11 +47,14 @@ def draw(kept: Mapping[str, Any], names: Sequence[str], kinds: Sequence[str], pa
                     value = summary(asked(group(kept, name, kind, method))).get(measure)
                     if value:
                         _dot(ax, i + height, value, fmt=marker, color=colour, ms=4)
+                        drawn[_LABELS[method]] = (marker, colour)
                 for method, (marker, colour, height) in _PAPER.items():
                     printed = published().get((3, name, kind, method), {}).get(measure)
                     if printed:
                         faint = kind == "boosting" and method == "CE-OCL"
-                        _dot(ax, i + height, printed, fmt=marker, color="0.7" if faint else colour, ms=5)
+                        _dot(ax, i + height, printed, fmt=marker, color=_FAINT if faint else colour, ms=5)
+                        label = _LABELS[method] + " boosting (no target)" * faint
+                        drawn[label] = (marker, _FAINT if faint else colour)
             continuous = measure.startswith("continuous")
             if continuous:
                 ax.set_xscale("symlog", linthresh=1.0)
@@ -68,10 +78,9 @@ def draw(kept: Mapping[str, Any], names: Sequence[str], kinds: Sequence[str], pa
                 transform=axes[0].get_yaxis_transform(),
                 weight="bold",
             )
-        marks = [axes[0].plot([], [], m, color=c, label=_LABELS[n])[0] for n, (m, c, _) in _OURS.items()]
-        marks += [axes[0].plot([], [], m, color=c, label=f"published, {n}")[0] for n, (m, c, _) in _PAPER.items()]
-        marks.append(axes[0].plot([], [], "x", color="0.7", label="published, CE-OCL boosting (no target)")[0])
-        figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False)
+        marks = [axes[0].plot([], [], m, color=c, label=label)[0] for label, (m, c) in drawn.items()]
+        if marks:
+            figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False)
         figure.savefig(path, dpi=130)
     return True
 

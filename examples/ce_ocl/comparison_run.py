@@ -5,44 +5,45 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import joblib
 import pandas as pd
 from paper.journal import Journal
 from tqdm import tqdm
 
 from ce_ocl import comparison, comparison_dice
-from ce_ocl.comparison_asking import METHODS, ask
+from ce_ocl.comparison_asking import ANSWERS, GAP, LIMIT_S, METHODS, ask
 from ce_ocl.comparison_models import KINDS, fitted, tuned
 
-__all__ = ["case_of", "opened", "questions", "run", "runners_up"]
+__all__ = ["SEEDS", "case_of", "opened", "others", "questions", "run", "runners_up"]
+
+#: Of other trainings of the best model, where a measure may depend on which one was drawn.
+SEEDS = (2, 3, 4)
 
 
-def opened(path: Path | None) -> Journal:
-    """Return the journal in a file."""
-    return Journal(path, ("ceopt", "highspy", "numpy", "scikit-learn"))
+def opened(path: Path | None, dice: str | None = None) -> Journal:
+    """Return the journal in a file, of what is asked now."""
+    asked = {"asked": repr((ANSWERS, GAP, LIMIT_S, METHODS)), "dice-ml": dice or "none"}
+    return Journal(path, ("ceopt", "highspy", "numpy", "scikit-learn"), asked)
 
 
 def run(keys: Iterable[str], journal: Journal, jobs: int, *, quiet: bool) -> None:
     """Answer what the journal does not have yet."""
     todo = [(key, _needs(key, journal)) for key in keys if key not in journal.kept]
     with tqdm(total=len(todo), unit="result", file=sys.stderr, disable=quiet) as bar:
-        for key, result in _each(answer, todo, jobs):
+        work = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+        for key, result in work(joblib.delayed(_kept)(*item) for item in todo):
             bar.set_description(key)
             journal.add(key, result)
             bar.update()
 
 
-def _each(make: Callable[[tuple[str, str]], Any], todo: list[tuple[str, str]], jobs: int) -> Iterator[tuple[str, Any]]:
-    if jobs == 1:
-        yield from ((item[0], make(item)) for item in todo)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from zip([key for key, _ in todo], pool.map(make, todo), strict=True)
+def _kept(key: str, options: str) -> tuple[str, Any]:
+    return key, answer((key, options))
 
 
 # ---- questions, by their keys ----------------------------------------------------------------------------------------
@@ -59,15 +60,27 @@ def questions(names: Sequence[str], kinds: Sequence[str], *, with_dice: bool) ->
 
 
 def runners_up(name: str, kind: str, journal: Journal) -> Iterator[str]:
-    """Give the same of the other models of the grid, next best first."""
-    for place in range(1, len(journal.kept[f"{name}/{kind}"])):
-        yield from (f"{name}/{kind}/{place}/pool/{k}" for k in range(len(case_of(name).people)))
+    """Give the same of the other models of the grid, next best first, and of the best one trained from other seeds."""
+    places = others(name, kind, journal.kept)
+    yield from (f"{name}/{kind}/{place}/pool/{k}" for place in places for k in range(len(case_of(name).people)))
+
+
+def others(name: str, kind: str, kept: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the options of all models but the best, by their place in a key."""
+    found = kept[f"{name}/{kind}"]
+    places = {str(k): option["options"] for k, option in enumerate(found) if k}
+    if "random_state" in KINDS[kind].estimator.get_params():
+        places |= {f"seed {seed}": found[0]["options"] | {"random_state": seed} for seed in SEEDS}
+    return places
 
 
 def _needs(key: str, journal: Journal) -> str:
     """Return the options of the model that a question is for, as text; of a grid none."""
     name, kind, *rest = key.split("/")
-    return json.dumps(journal.kept[f"{name}/{kind}"][int(rest[0])]["options"]) if rest else ""
+    if not rest:
+        return ""
+    best = {"0": journal.kept[f"{name}/{kind}"][0]["options"]}
+    return json.dumps((best | others(name, kind, journal.kept))[rest[0]])
 
 
 def answer(item: tuple[str, str]) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ce_ocl.study import Case, Found
+from ce_ocl.study import Case, Found, Missed
 
 __all__ = ["draw"]
 
@@ -15,26 +16,37 @@ FULL = 1.0
 CATEGORY, GRID = "#d9d2e9", "0.85"
 
 
-def draw(case: Case, found: list[Found], path: Path) -> None:
-    """Draw the answers of all parts."""
+def draw(case: Case, tried: Sequence[Found | Missed], path: Path) -> None:
+    """Draw the answers of all parts, and of a part that was not solved its name."""
     import matplotlib as mpl
     from matplotlib.colors import ListedColormap, TwoSlopeNorm
     from matplotlib.figure import Figure
 
-    answers = [(each.part.letter, place, answer) for each in found for place, answer in enumerate(each.result)]
+    answers = [
+        (each.part.letter, place, answer)
+        for each in tried
+        if isinstance(each, Found)
+        for place, answer in enumerate(each.result)
+    ]
+    missed = {each.part.letter for each in tried if isinstance(each, Missed)}
+    shown = {each.part.letter: len(each.result) if isinstance(each, Found) else 1 for each in tried}
     data = case.table.data
     names = [name for name in data if any(name in answer.changed for _, _, answer in answers)]
     names.sort(key=lambda name: name not in case.table.numbers)  # numbers first
     # Half way to white, so that the text can be read on every colour.
     pale = ListedColormap(0.45 + 0.55 * mpl.colormaps["RdBu_r"](range(256)))
     norm = TwoSlopeNorm(0.0, -FULL, FULL)
-    gaps = {each.part.letter: 0.35 * place for place, each in enumerate(found)}
-    left = {(letter, place): k + gaps[letter] for k, (letter, place, _) in enumerate(answers)}
-    width = len(answers) + max(gaps.values())
+    places = [(letter, place) for letter, count in shown.items() for place in range(count)]
+    gaps = {letter: 0.35 * k for k, letter in enumerate(shown)}
+    left = {(letter, place): k + gaps[letter] for k, (letter, place) in enumerate(places)}
+    width = len(places) + max(gaps.values())
     with mpl.rc_context({"font.size": 8, "font.family": "DejaVu Sans"}):
         figure = Figure(figsize=(2.6 + 0.98 * width, 1.6 + 0.56 * len(names)), layout="constrained")
         ax = figure.subplots()
-        for (_letter, place), x in left.items():
+        for (letter, place), x in left.items():
+            if letter in missed:
+                ax.text(x + 0.5, len(names) / 2, "not solved", ha="center", va="center", rotation=90, color="0.35")
+                continue
             ax.text(x + 0.5, -0.18, "abc"[place], ha="center", va="bottom", color="0.35")
             for y in range(len(names)):
                 ax.add_patch(mpl.patches.Rectangle((x, y), 1, 1, fc="white", ec=GRID, lw=0.6))
@@ -49,7 +61,7 @@ def draw(case: Case, found: list[Found], path: Path) -> None:
                     )
                     size = 7.5 if len(text) <= 11 else 6.2
                     ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=size, linespacing=1.0)
-        for each in found:
+        for each in tried:
             own = [x for (letter, _), x in left.items() if letter == each.part.letter]
             if own:
                 middle = (min(own) + max(own) + 1) / 2

@@ -8,7 +8,7 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,15 @@ from typing import Any
 from paper.table import markdown
 from tqdm import tqdm
 
+import ceopt
 from ce_ocl.figure import draw
 from ce_ocl.loans import loans
-from ce_ocl.study import Case, Found, run, squares
+from ce_ocl.study import Case, Found, Missed, Part, run, squares
 
 __all__ = ["command", "page", "part_text"]
 
+#: Who takes a square with switches.
+SOLVERS = ("auto", "highs", "scip", "gurobi")
 MEASURES = {
     "validity": "validity",
     "categorical_proximity": "categorical proximity",
@@ -38,50 +41,74 @@ def command(script: str, about: str, make: Callable[[], Case], *, network: bool)
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--fast", action="store_true", help="made-up loans in the place of the data, nothing needed")
     parser.add_argument("--out", type=Path, help="write tables and figure to this folder")
-    parser.add_argument("--solver", default="highs", help="highs, scip, gurobi or auto")
+    parser.add_argument("--solver", choices=SOLVERS, default="highs", help="what solves them (default: highs)")
     asked = parser.parse_args()
     if not asked.fast and not (Path(os.environ.get("CEOPT_DATA", "")) / "schema.json").is_file():
         sys.exit("Set CEOPT_DATA to the folder that holds schema.json and the data, or run with --fast.")
+    if asked.out is not None:
+        try:
+            asked.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--out needs a folder, but {asked.out} is none: {error.strerror}.")
     case = loans(network=network) if asked.fast else make()
     parts = tqdm(case.parts, unit="part", file=sys.stderr, disable=asked.fast)
-    found = [run(case, part, solver=asked.solver) for part in parts]
-    text = page(case, found)
+    tried = [_tried(case, part, asked.solver) for part in parts]
+    found = [each for each in tried if isinstance(each, Found)]
+    text = page(case, tried)
     print(text)
+    if not found:
+        sys.exit("No part was solved.")
     if asked.out is None:
         return
-    asked.out.mkdir(parents=True, exist_ok=True)
     figure = asked.out / f"{script}.png"
-    shown = (
-        f"\n\n![Changes of parts A to {found[-1].part.letter}]({figure.name})" if _drawn(case, found, figure) else ""
-    )
+    last = tried[-1].part.letter
+    shown = f"\n\n![Changes of parts A to {last}]({figure.name})" if _drawn(case, tried, figure) else ""
     made = f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}"
     line = f"`python examples/{script}.py {' '.join(sys.argv[1:])}`, {made}, {found[0].result.solver}."
     (asked.out / f"{script}.md").write_text(f"# {about}\n\n{line}{shown}\n\n{text}\n", encoding="utf-8")
 
 
-def page(case: Case, found: list[Found]) -> str:
+def _tried(case: Case, part: Part, solver: str) -> Found | Missed:
+    """Solve a part; one that the solver or its licence does not take is no reason to lose the others."""
+    try:
+        return run(case, part, solver=solver)
+    except ceopt.CeoptError as error:
+        return Missed(part=part, why=str(error))
+
+
+def page(case: Case, tried: Sequence[Found | Missed]) -> str:
     """Return everything as Markdown."""
-    return "\n\n".join([_about(case), *(part_text(case, each) for each in found)])
+    return "\n\n".join([_about(case, tried), *(part_text(case, each) for each in tried)])
 
 
-def _about(case: Case) -> str:
+def _about(case: Case, tried: Sequence[Found | Missed]) -> str:
     train, test = case.table.auc(case.model)
     paper = case.published.get("auc")
     known = f" (released: {paper[0]:.4f} and {paper[1]:.4f})" if paper else ""
+    follows = any(
+        answer.why(name) != "action"
+        for each in tried
+        if isinstance(each, Found)
+        for answer in each.result
+        for name in answer.changed
+    )
     return (
         f"{case.title}: {len(case.table.data)} rows, {len(case.table.numbers)} numbers, {len(case.table.levels)} "
         f"categories; {type(case.model[-1]).__name__} with an area under the curve of {train:.4f} on the training and "
         f"{test:.4f} on the test part{known}. The person is row {case.row}, counted from 0, number "
         f"{case.table.refused(case.model).index(case.row) + 1} of the test rows that the model puts in class 0. "
-        "A letter (a, b, c) is an answer; a column that is not listed stays; † is a consequence; of what is "
-        "printed in the paper only numbers are listed."
+        f"A letter (a, b, c) is an answer; a column that is not listed stays;{' † is a consequence;' * follows} of "
+        "what is printed in the paper only numbers are listed." + f"\n\n{case.note}" * bool(case.note)
     )
 
 
-def part_text(case: Case, found: Found) -> str:
+def part_text(case: Case, found: Found | Missed) -> str:
     """Return one part: its answers, their measures, and what is proved."""
-    part, result = found.part, found.result
+    part = found.part
     lines = [f"## Part {part.letter}: {part.word}", f"Adds {part.adds}."]
+    if isinstance(found, Missed):
+        return "\n\n".join([*lines, f"Part {part.letter}: not solved: {found.why}"])
+    result = found.result
     if found.emptied:
         lines.append(f"With the hull as it is: {found.emptied}")
     if len(result):
@@ -144,10 +171,10 @@ def _precise(value: Any) -> str:
     return "-" if value is None else f"{value:.12g}"
 
 
-def _drawn(case: Case, found: list[Found], path: Path) -> bool:
+def _drawn(case: Case, tried: list[Found | Missed], path: Path) -> bool:
     try:
-        draw(case, found, path)
+        draw(case, tried, path)
     except ImportError:
-        print("The figure needs matplotlib: pip install ceopt[plot].")
+        print('The figure needs matplotlib: pip install ".[plot]".')
         return False
     return True

@@ -25,8 +25,10 @@ from ceopt.solvers import solve
 __all__ = [
     "ALPHA",
     "BETA",
+    "DIVERSITY",
     "Case",
     "Found",
+    "Missed",
     "Part",
     "Table",
     "free_space",
@@ -41,8 +43,12 @@ __all__ = [
 ALPHA, BETA = 10_000, 100_000
 #: The margin in the model's score that answers keep.
 MARGIN = 1e-6
-#: How far answers are from each other at least: half the range of a number, or one category.
+#: How far answers are from each other at least, in l1: numbers by their ranges, 1 for each category that differs.
 APART = 0.5
+DIVERSITY = (
+    f"diversity: three answers, each the best of those that are at least {APART} from all before in l1, which sums the "
+    "differences of all numbers as shares of their ranges, and 1 for each category that differs"
+)
 
 
 # ---- the data and the model ------------------------------------------------------------------------------------------
@@ -131,8 +137,8 @@ class Part:
     """One question: what it adds to the one before, and all that it asks.
 
     ``instead`` are the rules for the case that the first ones are proved to leave nothing. ``beside`` says why the
-    answers are not those of the paper. The gap is relative to the
-    whole cost: beside 10,000 a change, 1e-11 of it proves 1e-7 of the square.
+    answers are not those of the paper. The gap is relative to the whole cost: beside 10,000 a change, 1e-11 of it is
+    1e-7 of the square. A solver may promise less: what is proved is the bound that came back.
     """
 
     letter: str
@@ -157,6 +163,8 @@ class Case:
     model: Any
     row: Any
     parts: tuple[Part, ...]
+    #: What a reader has to know of the data.
+    note: str = ""
     #: Most seconds that a part may take.
     time_limit_s: float = 240.0
 
@@ -186,6 +194,14 @@ class Found:
     metrics: Mapping[str, float]
     seconds: float
     emptied: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """A part that the solver does not take, and the sentence that says why."""
+
+    part: Part
+    why: str
 
 
 @cache

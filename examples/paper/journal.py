@@ -29,8 +29,12 @@ class Journal:
         if path is None:
             return
         head = json.dumps({**(inputs or {}), **{name: version(name) for name in libraries}})
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        whole, _, torn = text.rpartition("\n")
+        lines = whole.splitlines()
         if lines[:1] == [head]:
+            if torn:  # the run was killed while it wrote
+                path.write_text(whole + "\n", encoding="utf-8")
             self.kept = {key: value for line in lines[1:] for key, value in json.loads(line).items()}
         else:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from ceopt.formulations.constraints.causal import Causal
 from ceopt.formulations.constraints.hull import Hull
 from ceopt.formulations.constraints.if_then import IfThen
 from ceopt.formulations.constraints.linear import Linear
+from ceopt.formulations.constraints.robust_validity import RobustValidity
 from ceopt.formulations.constraints.rule import AbstractElastic, AbstractRule, impose, parse_rules, rule_name
 from ceopt.formulations.constraints.sparsity import MaxChanges
 
@@ -26,6 +27,7 @@ __all__ = [
     "IfThen",
     "Linear",
     "MaxChanges",
+    "RobustValidity",
     "impose",
     "parse_rules",
     "rule_name",
@@ -34,5 +36,15 @@ __all__ = [
 #: Every rule by the name of its class.
 RULES: Mapping[str, type[AbstractRule]] = {
     rule.__name__: rule
-    for rule in (MaxChanges, Linear, AllowedValues, AllowedTransitions, AllowedRows, IfThen, Causal, Hull)
+    for rule in (
+        MaxChanges,
+        Linear,
+        AllowedValues,
+        AllowedTransitions,
+        AllowedRows,
+        IfThen,
+        Causal,
+        Hull,
+        RobustValidity,
+    )
 }

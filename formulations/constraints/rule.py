@@ -15,6 +15,7 @@ from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
+    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AbstractElastic", "AbstractRule", "DataRows", "Floats", "Point", "impose", "parse_rules", "rule_name"]
@@ -73,6 +74,11 @@ class AbstractRule(ABC):
     def fitted(self, space: FeatureSpace, rows: DataRows) -> AbstractRule:
         """Return the rule with what it takes from the rows of the target class filled in; itself if nothing."""
         del space, rows
+        return self
+
+    def about(self, predictor: Callable[[], Predictor]) -> AbstractRule:
+        """Return the rule with what it takes from the model that is explained filled in; itself if nothing."""
+        del predictor
         return self
 
     @property

@@ -6,6 +6,42 @@ One program, one function, in a file named for what it decides; a name joins ``_
 
 from ceopt.formulations.programs.apart_subset import cheapest_subset, largest_subset
 from ceopt.formulations.programs.compact_subset import max_sum_compact
+from ceopt.formulations.programs.copa_plan import copa_plan
+from ceopt.formulations.programs.copa_plan_alike import copa_plan_alike
 from ceopt.formulations.programs.diverse_subset import max_min_subset, max_sum_subset
+from ceopt.formulations.programs.gelbrich import gelbrich_distance
+from ceopt.formulations.programs.mahalanobis_correction import mahalanobis_correction
+from ceopt.formulations.programs.requirement_correction import requirement_correction
+from ceopt.formulations.programs.robust_improvement import robust_improvement
+from ceopt.formulations.programs.validity_lower import validity_lower
+from ceopt.formulations.programs.validity_lower_arrow import validity_lower_arrow
+from ceopt.formulations.programs.validity_lower_coupled import validity_lower_coupled
+from ceopt.formulations.programs.validity_lower_dual import validity_lower_dual
+from ceopt.formulations.programs.validity_lower_nonlinear import validity_lower_nonlinear
+from ceopt.formulations.programs.validity_upper import validity_upper
+from ceopt.formulations.programs.validity_upper_coupled import validity_upper_coupled
+from ceopt.formulations.programs.validity_upper_moment import validity_upper_moment
+from ceopt.formulations.programs.validity_upper_scalar import validity_upper_scalar
 
-__all__ = ["cheapest_subset", "largest_subset", "max_min_subset", "max_sum_compact", "max_sum_subset"]
+__all__ = [
+    "cheapest_subset",
+    "copa_plan",
+    "copa_plan_alike",
+    "gelbrich_distance",
+    "largest_subset",
+    "mahalanobis_correction",
+    "max_min_subset",
+    "max_sum_compact",
+    "max_sum_subset",
+    "requirement_correction",
+    "robust_improvement",
+    "validity_lower",
+    "validity_lower_arrow",
+    "validity_lower_coupled",
+    "validity_lower_dual",
+    "validity_lower_nonlinear",
+    "validity_upper",
+    "validity_upper_coupled",
+    "validity_upper_moment",
+    "validity_upper_scalar",
+]

@@ -1,13 +1,21 @@
 """The comparison with CE-OCL: data as the paper prepares them, what is asked and checked, and how it is judged."""
 
 import importlib
+import importlib.util
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +26,7 @@ def example(monkeypatch):
         pytest.skip("The examples are not beside the tests.")
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     yield lambda part="": importlib.import_module(f"ce_ocl.comparison{part and '_'}{part}")
-    for name in [name for name in sys.modules if name.startswith(("ce_ocl", "leofante_potyka"))]:
+    for name in [name for name in sys.modules if name.startswith(("ce_ocl", "leofante_potyka", "paper"))]:
         del sys.modules[name]
 
 
@@ -60,6 +68,10 @@ def test_released_people_columns_and_splits(example, data_dir, monkeypatch):
     assert set(compas.fixed) == {"age", "race", "sex"}
     assert (len(heloc.numbers), heloc.fixed, gmsc.fixed) == (21, [], ["age"])
     assert not set(gmsc.people.index) & set(gmsc.data.index[gmsc.train])
+    # The hull's points, as in the released code: the label wanted, of gmsc the first 20,000.
+    for case, most in ((adult, None), (compas, None), (heloc, None), (gmsc, 20_000)):
+        assert list(case.hull_rows.index) == list(case.labels.index[case.labels == 1][:most])
+    assert len(gmsc.hull_rows) == 20_000 < (gmsc.labels == 1).sum()
     # The scaling of the whole set, of which the folder has a quarter.
     assert (gmsc.space["DebtRatio"].range, gmsc.data["DebtRatio"].max()) == (1299.0, 1294.5)
     # The first person of the released file of factuals, scaled.
@@ -74,6 +86,13 @@ def test_the_objective_counts_a_column_of_the_encoding_once_and_squares_of_range
     moved = point | {"income": point["income"] + 0.5 * feature.range, "sex": 1.0 - point["sex"]}
 
     assert cost.value(case.space, point, moved) == pytest.approx(20_000 + 0.25 + 1.0)
+
+
+def test_the_hull_of_loans_is_of_those_who_were_granted_one(example):
+    case = example().loans()
+
+    assert len(case.hull_rows) == (case.labels == 1).sum() < len(case.data)
+    assert (case.labels[case.hull_rows.index] == 1).all()
 
 
 @pytest.mark.parametrize("method", ["pool", "nearest", "in range"])
@@ -128,6 +147,100 @@ def test_checks_count_what_is_invalid_and_what_moved_a_fixed_column(example):
     assert asking.measured(case, model, person, person.iloc[:0])["measures"] == {}
 
 
+def test_what_is_asked_is_what_the_method_says(example, monkeypatch):
+    """One question of each method: model, person, target, count, cost, rules, diversity and what the solver is told."""
+    case, asking, models, seen = example().loans(), example("asking"), example("models"), {}
+    model, person = models.fitted(case, "tree", {"max_depth": 3}), case.people.iloc[[3]]
+
+    def noted(*args, **words):
+        seen[method] = (*args[:2], words)
+        return []
+
+    class Empty(list):
+        status = asking.ceopt.Status.INFEASIBLE
+
+    monkeypatch.setattr(asking.ceopt, "explain", lambda *args, **words: Empty(noted(*args, **words)))
+    for method in asking.METHODS:
+        asking.ask(case, model, method, person)
+    apart = asking.ceopt.Apart(1e-3, cost=asking.ceopt.L1(scale="range"))
+
+    assert set(seen) == {"pool", "nearest", "raw", "in range", "hull"}
+    for method, (asked_model, asked_person, words) in seen.items():
+        assert asked_model is model
+        assert asked_person.equals(person)
+        assert (words["target"], words["n"], words["solver"]) == (1, 3, "highs")
+        assert (words["relative_gap"], words["time_limit_s"]) == (asking.GAP, asking.LIMIT_S)
+        assert words["diversity"] == (apart if method in {"nearest", "raw"} else "pool")
+        raw = asking.ceopt.L1(scale="none") + 20 * asking.ceopt.Changes(count="columns")
+        squares = asking.ceopt.L2(scale="range", squared=True) + 10_000 * asking.ceopt.Changes(count="columns")
+        assert words["cost"] == (raw if method == "raw" else squares)
+        if method != "hull":
+            assert list(words["constraints"]) == []
+    (hull,) = seen["hull"][2]["constraints"]
+    assert isinstance(hull, asking.ceopt.Hull)
+    assert hull.enlarge
+    assert hull.data.equals(case.data[case.labels == 1])
+
+
+def test_each_question_is_about_its_own_person(example, monkeypatch):
+    run, asked = example("run"), []
+
+    class Refusing:
+        predict = staticmethod(lambda rows: np.zeros(len(rows)))
+
+    class Peer:
+        ask = staticmethod(lambda person, seed: asked.append(("dice", seed, person)))
+
+    monkeypatch.setattr(run, "_model", lambda *_: Refusing)
+    monkeypatch.setattr(run, "_dice", lambda *_: Peer)
+    monkeypatch.setattr(run, "ask", lambda _case, _model, method, person: asked.append((method, None, person)))
+    people = run.case_of("loans").people
+    for method in ("pool", "dice"):
+        for place in (0, 3, 4):
+            run.answer((f"loans/tree/0/{method}/{place}", "{}"))
+
+    assert [(who, seed) for who, seed, _ in asked] == [("pool", None)] * 3 + [("dice", 0), ("dice", 3), ("dice", 4)]
+    assert [list(person.index) for *_, person in asked] == [[people.index[place]] for place in (0, 3, 4)] * 2
+    assert all(person.equals(people.loc[person.index]) for *_, person in asked)
+
+
+def test_numpy_checks_the_estimator_and_not_the_pipeline(example):
+    """Where the two disagree, each count is its own; the estimator sees rows that numpy encodes."""
+    case, asking, seen = example().loans(), example("asking"), []
+
+    class Generous(Pipeline):
+        def predict(self, X):
+            return np.ones(len(X), dtype=int)
+
+    class Refusing(DecisionTreeClassifier):
+        def predict(self, X):
+            seen.append(np.asarray(X))
+            return np.zeros(len(X), dtype=int)
+
+    X, y = case.encoder.transform(case.data[case.train]), case.labels[case.train]
+    model = Generous([("encode", case.encoder), ("model", Refusing(max_depth=2).fit(X, y))])
+    rows = case.data.head(3)
+    found = asking.measured(case, model, case.people.iloc[[0]], rows)
+
+    assert (found["valid"], found["valid_numpy"]) == (3, 0)
+    assert seen[0] == pytest.approx(example().encoded(case, rows))
+
+
+def test_the_first_answer_is_measured_alone(example):
+    case, asking, models = example().loans(), example("asking"), example("models")
+    model, person = models.fitted(case, "tree", {"max_depth": 3}), case.people.iloc[[0]]
+    near = person.assign(income=person["income"] + 10.0)
+    far = person.assign(income=person["income"] + 1000.0, savings=person["savings"] + 500.0)
+    found = asking.measured(case, model, person, pd.concat([near, far]))
+    columns = len(case.data.columns)
+
+    assert found["first"]["continuous_proximity"] == pytest.approx(-10.0)
+    assert found["measures"]["continuous_proximity"] == pytest.approx(-755.0)
+    assert found["first"]["sparsity"] == pytest.approx(1 - 1 / columns)
+    assert found["measures"]["sparsity"] == pytest.approx(1 - 1.5 / columns)
+    assert not any("diversity" in name for name in found["first"])
+
+
 def test_mean_and_standard_error_are_over_people(example):
     records = [{"measures": {"sparsity": value}} for value in (0.8, 0.9, 1.0)] + [{"measures": {}}]
 
@@ -143,22 +256,51 @@ def test_as_good_is_within_the_published_error_and_rounding(example):
     assert not is_reached(0.944, (0.95, 0.0))
 
 
-def test_exceptions_are_what_neither_set_of_answers_reaches(example):
+def journal_of(pool, nearest, answers=((),)):
+    """Two people of compas: one is asked about by both methods, the other needs nothing."""
+    return {
+        "compas/network": [{"options": {"hidden_layer_sizes": [10]}, "auc": 0.7, "accuracy": 0.6}],
+        "compas/network/0/pool/0": record(pool, answers),
+        "compas/network/0/nearest/0": record(nearest, answers),
+        "compas/network/0/pool/1": {"status": "already_favourable", "gap": None, "cpu_s": 0.0, "answers": []},
+    }
+
+
+def record(measures, answers=((),)):
+    checks = dict.fromkeys(("valid", "valid_numpy", "kept"), len(answers))
+    return checks | {
+        "status": "optimal" if answers else "infeasible",
+        "gap": None,
+        "cpu_s": 0.1,
+        "answers": list(answers),
+        "measures": measures,
+        "first": measures,
+    }
+
+
+def test_exceptions_are_where_no_set_of_answers_reaches_every_measure(example):
     report = example("report")
     paper = report.published()[3, "compas", "network", "CE-OCL"]
     good = {name: paper[name][0] for name in report.TARGETS}
-    poor = good | {"continuous_proximity": -1e4}
+    far, dense = good | {"continuous_proximity": -1e4}, good | {"sparsity": 0.0}
 
-    def kept(pool, nearest):
-        return {
-            "compas/network/0/pool/0": {"status": "optimal", "measures": pool},
-            "compas/network/0/nearest/0": {"status": "optimal", "measures": nearest},
-            "compas/network/0/pool/1": {"status": "already_favourable", "measures": {}},
-        }
+    assert report.exceptions(journal_of(far, good), ["compas"]) == []
+    assert report.exceptions(journal_of(far, far), ["compas"]) == [("compas", "network")]
+    assert report.exceptions(journal_of(far, dense), ["compas"]) == [("compas", "network")]
+    assert report.exceptions(journal_of(far, far), ["gmsc"]) == []
 
-    assert report.exceptions(kept(poor, good), ["compas"]) == []
-    assert report.exceptions(kept(poor, poor), ["compas"]) == [("compas", "network", "continuous_proximity")]
-    assert report.exceptions(kept(poor, poor), ["gmsc"]) == []
+
+def test_a_group_in_which_nobody_was_answered_is_worse_and_an_exception(example):
+    report = example("report")
+    kept = journal_of({}, {}, answers=())
+
+    assert report.exceptions(kept, ["compas"]) == [("compas", "network")]
+    page = report.page(kept, ["compas"], ["network"], None)
+    exceptions = page.partition("## Exceptions")[2]
+    for method in ("pool", "nearest"):
+        (line,) = (line for line in exceptions.splitlines() if f"| {method} |" in line)
+        assert "0/1" in line
+        assert line.count("**worse**") == len(report.TARGETS)
 
 
 def test_published_rows_are_complete_and_say_what_is_no_target(example):
@@ -195,8 +337,134 @@ def test_a_run_goes_on_where_it_was_interrupted(example, tmp_path, monkeypatch):
     assert run.opened(path).kept == {}
 
 
+def test_a_journal_whose_last_line_is_torn_resumes(example, tmp_path, monkeypatch):
+    run, path, made = example("run"), tmp_path / "journal.jsonl", []
+    monkeypatch.setattr(run, "answer", lambda item: made.append(item[0]) or [{"options": {}, "auc": 0.5}])
+    keys = ["loans/tree", "loans/svm"]
+    run.run(keys, run.opened(path), 1, quiet=True)
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(whole[:-9], encoding="utf-8")
+    again = run.opened(path)
+
+    assert list(again.kept) == ["loans/tree"]
+    run.run(keys, again, 1, quiet=True)
+    assert made == [*keys, "loans/svm"]
+    assert path.read_text(encoding="utf-8") == whole
+    assert list(run.opened(path).kept) == keys
+
+
+def test_models_are_fitted_and_chosen_on_the_training_part(example, monkeypatch):
+    models, case, sizes = example("models"), example().loans(), set()
+    fit = DecisionTreeClassifier.fit
+    many = int(case.train.sum())
+    assert models.fitted(case, "tree", {"max_depth": 3}).named_steps["model"].tree_.n_node_samples[0] == many
+
+    def noted(self, X, y, **words):
+        sizes.add(len(X))
+        return fit(self, X, y, **words)
+
+    monkeypatch.setattr(DecisionTreeClassifier, "fit", noted)
+    monkeypatch.setitem(
+        models.KINDS, "tree", models.Grid(DecisionTreeClassifier(random_state=1), {"max_depth": [2, 3]})
+    )
+    models.tuned(case, "tree")
+    assert sizes == {many * 2 // 3}
+    assert many % 3 == 0
+
+
 def test_the_grid_is_ranked_by_area_under_the_curve(example):
-    found = example("models").tuned(example().loans(), "svm")
+    case = example().loans()
+    found = example("models").tuned(case, "svm")
+    X, y = case.encoder.transform(case.data[case.train]), case.labels[case.train].to_numpy()
 
     assert len(found) == 4
     assert [one["auc"] for one in found] == sorted((one["auc"] for one in found), reverse=True)
+    for one in found[:2]:
+        svm, by_hand = LinearSVC(dual=False, max_iter=100_000, **one["options"]), []
+        for train, test in StratifiedKFold(3).split(X, y):
+            by_hand.append(roc_auc_score(y[test], svm.fit(X[train], y[train]).decision_function(X[test])))
+        assert one["auc"] == pytest.approx(np.mean(by_hand), abs=1e-6)
+
+
+# ---- the script ------------------------------------------------------------------------------------------------------
+def test_the_other_models_of_the_grid_are_asked_where_the_best_misses(example, tmp_path, monkeypatch):
+    run, report = example("run"), example("report")
+    script, made = importlib.import_module("ce_ocl_comparison"), {}
+
+    def quick(item):
+        made[item[0]] = item[1]
+        if item[0].count("/") == 1:
+            return [{"options": {"max_depth": k}, "auc": 0.9 - k / 10, "accuracy": 0.8} for k in (1, 2, 3)]
+        return record({"sparsity": 0.9, "validity": 1.0})
+
+    monkeypatch.setattr(run, "answer", quick)
+    monkeypatch.setattr(report, "exceptions", lambda *_: [("loans", "tree")])
+    monkeypatch.setattr(sys, "argv", ["ce_ocl_comparison.py"])
+    script.main(fast=True, only=None, jobs=1, out=tmp_path)
+    (found,) = tmp_path.glob("*.json")
+    keys = set(json.loads(found.read_text(encoding="utf-8"))["results"])
+
+    options = {place: {"max_depth": int(place) + 1} for place in ("1", "2")}
+    options |= {f"seed {seed}": {"max_depth": 1, "random_state": seed} for seed in run.SEEDS}
+    expected = {f"loans/tree/{place}/pool/{person}": place for place in options for person in range(5)}
+    assert {key for key in keys if key.count("/") == 4 and key.split("/")[2] != "0"} == set(expected)
+    assert all(json.loads(made[key]) == options[place] for key, place in expected.items())
+
+
+def test_fast_needs_nothing_goes_on_and_leaves_other_selections_alone(example, tmp_path):
+    """The second run takes all from the journal of the first, as it would be found after an interruption."""
+    run = example("run")
+    environment = {name: value for name, value in os.environ.items() if name != "CEOPT_DATA"}
+    command = [sys.executable, str(ROOT / "examples/ce_ocl_comparison.py"), "--fast", "--out", str(tmp_path)]
+    page, result = tmp_path / "ce_ocl_comparison_loans.md", tmp_path / "ce_ocl_comparison_loans.json"
+    foreign = {"loans/svm": [], "loans/svm/0/pool/0": record({"sparsity": 0.5}), "compas/tree/0/pool/0": record({})}
+    pages = []
+    for name in ("", "_compas"):
+        other = run.opened(tmp_path / f"ce_ocl_comparison{name}.partial.jsonl")
+        other.add("compas/tree/0/pool/0", record({}))
+    others = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for again in (False, True):
+        if again:
+            journal = run.opened(tmp_path / "ce_ocl_comparison_loans.partial.jsonl")
+            for key, value in {**foreign, **json.loads(result.read_text(encoding="utf-8"))["results"]}.items():
+                journal.add(key, value)
+            page.unlink()
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        pages.append(page.read_text(encoding="utf-8"))
+    questions = json.loads(result.read_text(encoding="utf-8"))["results"]
+
+    first, second = (text.partition("## Models")[2] for text in pages)
+    assert first == second  # CPU seconds as well: nothing was asked again
+    assert first.count("| loans | ") >= 3
+    assert "compas" not in first
+    assert not (tmp_path / "ce_ocl_comparison_loans.partial.jsonl").exists()
+    assert {path: path.read_bytes() for path in others} == others
+    answers = [value for key, value in questions.items() if key not in foreign and key.count("/") == 4]
+    assert {value["status"] for value in answers} == {"optimal", "already_favourable"}
+    valid = [value for value in answers if value["answers"]]
+    assert len(valid) > 10
+    assert all(value["valid"] == value["valid_numpy"] == value["kept"] == len(value["answers"]) for value in valid)
+    if importlib.util.find_spec("matplotlib"):
+        assert (tmp_path / "ce_ocl_comparison_loans.png").stat().st_size > 10_000
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("matplotlib"), reason="The figure needs matplotlib.")
+@pytest.mark.parametrize("peer", [False, True])
+def test_the_legend_names_what_is_drawn(example, tmp_path, monkeypatch, peer):
+    from matplotlib.figure import Figure
+
+    figure, shown = example("figure"), []
+    legend = Figure.legend
+    measures = dict.fromkeys(example("report").TARGETS, 0.5)
+    kept = journal_of(measures, measures) | ({"compas/network/0/dice/0": record(measures)} if peer else {})
+
+    def noted(self, *, handles, **words):
+        shown.extend(handle.get_label() for handle in handles)
+        return legend(self, handles=handles, **words)
+
+    monkeypatch.setattr(Figure, "legend", noted)
+    assert figure.draw(kept, ["compas"], ["network"], tmp_path / "figure.png")
+    assert ("dice-ml" in shown) == peer
+    assert {"ceopt, pool", "ceopt, nearest", "published, CE-OCL", "published, DiCE"} <= set(shown)
+    assert len(shown) == 4 + peer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from ceopt.solvers.registry import SOLVERS
 #: Points on a line at 0, 1, 2 and 4.
 LINE = [[0, 1, 2, 4], [1, 0, 1, 3], [2, 1, 0, 2], [4, 3, 2, 0]]
 
+#: The validity of one score at worst: mean 2, deviation 1, radius 0.5 (specification 2.11).
+WORST = ((2.0 * math.sqrt(5.0 - 0.25) - 0.5) / 5.0) ** 2
+
 #: Every program by name: one made of numbers, its optimum by hand, and what holds a cone-free or a conic program.
 EXAMPLES: dict[str, tuple[Callable[[], Any], float, str]] = {
     "max_sum_subset": (lambda: programs.max_sum_subset(LINE, 3), 8.0, ".lp"),
@@ -31,6 +35,37 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], float, str]] = {
     "max_min_subset": (lambda: programs.max_min_subset(LINE, 3), 2.0, ".lp"),
     "largest_subset": (lambda: programs.largest_subset(LINE, 2.0), 3.0, ".lp"),
     "cheapest_subset": (lambda: programs.cheapest_subset(LINE, [5.0, 1.0, 4.0, 2.5], 2, 2.0), 3.5, ".lp"),
+    "copa_plan": (
+        lambda: programs.copa_plan(
+            [-1], [1], [[1]], n=2, validity_weight=0.25, diversity_weight=2, margin=1, smoothing=0
+        ),
+        0.75,
+        ".lp",
+    ),
+    "copa_plan_alike": (lambda: programs.copa_plan_alike([-1], [1], [[1]], radius=0.5, margin=1), 2.0, ".cbf"),
+    "gelbrich_distance": (lambda: programs.gelbrich_distance([0], [[1]], [2], [[9]]), 8.0, ".cbf"),
+    "validity_lower": (lambda: programs.validity_lower([[1]], [2], [[1]], 0.5), WORST, ".cbf"),
+    "validity_lower_arrow": (lambda: programs.validity_lower_arrow([[1]], [2], [[1]], 0.5), WORST, ".cbf"),
+    "validity_lower_coupled": (lambda: programs.validity_lower_coupled([[1]], [2], [[1]], 0.5), WORST, ".cbf"),
+    "validity_lower_dual": (lambda: programs.validity_lower_dual([[1]], [2], [[1]], 0.5), WORST, ".cbf"),
+    "validity_lower_nonlinear": (lambda: programs.validity_lower_nonlinear([[1]], [2], [[1]]), 0.8, ".lp"),
+    "validity_upper": (lambda: programs.validity_upper([[1]], [-2], [[1]], 0.5), 1.0 - WORST, ".cbf"),
+    "validity_upper_coupled": (lambda: programs.validity_upper_coupled([[1]], [-2], [[1]], 0.5), 1.0 - WORST, ".cbf"),
+    "validity_upper_moment": (lambda: programs.validity_upper_moment([[1]], [-2], [[1]], 0.5), 1.0 - WORST, ".cbf"),
+    "validity_upper_scalar": (lambda: programs.validity_upper_scalar([[1]], [-2], [[1]]), 0.5, ".cbf"),
+    "requirement_correction": (lambda: programs.requirement_correction([[-2, 1], [1, 3]], [2, 1], 1), 3.2, ".lp"),
+    "mahalanobis_correction": (
+        lambda: programs.mahalanobis_correction([1, 1], [0, 1], [[1, 0], [0, 1]], perturbation=1),
+        1.0,
+        ".cbf",
+    ),
+    "robust_improvement": (
+        lambda: programs.robust_improvement(
+            [1, 1], [1, 0], [[1, 0], [0, 0]], kappa=0.5, perturbation=1, radius=0.1, fixed=[1]
+        ),
+        0.75,
+        ".cbf",
+    ),
 }
 each = pytest.mark.parametrize("name", EXAMPLES)
 

@@ -7,6 +7,8 @@ import itertools
 import math
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -838,3 +840,31 @@ def test_a_true_optimum_over_integers_without_bounds_is_confirmed() -> None:
     m.c = pyo.Constraint(expr=(m.i - 0.4) ** 2 + (m.j + m.i - 0.3) ** 2 <= 9)
     m.o = pyo.Objective(expr=m.i + m.j, sense=pyo.maximize)
     expect(solved(m), 3.0)
+
+
+_LARGE_AND_CURVED = """
+import numpy as np, pyomo.environ as pyo
+from ceopt.solvers import compile_model
+from ceopt.solvers.scip import ScipSession
+
+n, draw = 5000, np.random.default_rng(0)
+points, triples = draw.normal(size=(n, 6)).round(3), draw.integers(0, n, size=(2 * n, 3)).tolist()
+m = pyo.ConcreteModel()
+m.x, m.z = pyo.Var(range(n), bounds=(0, 1)), pyo.Var(range(6), bounds=(-5, 5))
+m.y = pyo.Var(range(20), domain=pyo.Binary)
+m.whole = pyo.Constraint(expr=pyo.quicksum(m.x.values()) == 1)
+m.hull = pyo.Constraint(range(6), rule=lambda m, j: pyo.quicksum(float(points[i, j]) * m.x[i] for i in m.x) == m.z[j])
+m.rows = pyo.Constraint(
+    range(2 * n), rule=lambda m, k: m.x[triples[k][0]] + m.x[triples[k][1]] - m.x[triples[k][2]] + m.y[k % 20] <= 2
+)
+m.seven = pyo.Constraint(expr=pyo.quicksum(m.y.values()) == 7)
+m.cost = pyo.Objective(expr=sum((m.z[j] - 1.5) ** 2 for j in m.z) + sum(0.1 * k * m.y[k] for k in m.y))
+print(ScipSession(compile_model(m)).solve(time_limit_s=60).status)
+"""
+
+
+def test_a_large_curved_program_does_not_end_the_process() -> None:
+    """METIS, in the Ipopt of SCIP 10.0.2, writes beyond its memory: another ordering is asked for."""
+    done = subprocess.run([sys.executable, "-c", _LARGE_AND_CURVED], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() in {"optimal", "feasible", "time_limit"}

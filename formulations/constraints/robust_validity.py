@@ -1,0 +1,271 @@
+"""Favourable after the next retraining too, with a probability that holds for all parameters near some moments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ceopt.formulations.constraints.robust_validity_rows import RobustRows
+from ceopt.formulations.constraints.rule import AbstractRule, Point
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.read import open_model, read
+from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.predictors.seen import column_names, row_seen
+from ceopt.formulations.programs.moments import Moments, require_moments
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
+from ceopt.solvers.manifest import Manifest
+
+if TYPE_CHECKING:
+    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["RobustValidity"]
+
+#: Rounding of the bound, relative: the rows ask for more, so that a solver's tolerance does not use this up.
+_ROUNDING = 1e-9
+#: How many columns an error names.
+_SHOWN = 12
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RobustValidity(AbstractRule):
+    r"""The answer is favourable with at least a probability, whatever retraining makes of a linear classifier.
+
+    Its parameters are random. Mean and covariance are known up to a Gelbrich distance of ``radius``, and nothing else.
+    The least probability of :math:`\theta^\top \tilde x > 0` over all such distributions is at least ``level`` iff
+
+    .. math::
+        \hat\mu^\top \tilde x \;\ge\; \kappa \lVert F^\top \tilde x \rVert
+        + \rho \sqrt{1 + \kappa^2}\, \lVert \tilde x \rVert, \qquad \kappa = \sqrt{\tfrac{l}{1 - l}},
+        \qquad \tilde x = (\phi(x), 1),
+
+    stated as :math:`\hat\mu^\top \tilde x - t - s \ge \tau,\; t \ge \kappa \lVert F^\top \tilde x \rVert,\; s \ge \rho
+    \sqrt{1 + \kappa^2} \lVert \tilde x \rVert`, all in one unit near the size of the score.
+
+    ============== ================== ============== ==========================================================
+    symbol         component          shape          meaning
+    ============== ================== ============== ==========================================================
+    phi(x)         ``x``              (m,)           what the classifier sees of x, after scalers and encoders
+    mu             given              (m + 1,)       ``mean`` of its parameters, the intercept last
+    F F'           given              (m + 1, m + 1) their ``covariance``
+    rho            given              ()             ``radius``, a distance between parameters (not squared)
+    l              given              ()             ``level``, a probability
+    t              ``spread``         ()             what the covariance takes off the score; ``spread_cone``
+    s              ``ambiguity``      ()             what the radius takes off it; ``ambiguity_cone``
+    tau            given              ()             margin, as :func:`~ceopt.formulations.Reaches` has it
+    ============== ================== ============== ==========================================================
+
+    Two variables, two second-order cones and one row, ``favourable``; a cone less where the covariance or the radius
+    is 0. The entries of F'x are rotated, so that they are triangular in the columns. Nothing at level 0, which every
+    answer has. SOCP; with integers MISOCP.
+
+    Exact but for the margin, which keeps a solver's tolerance from the level: answers have the level itself, as the
+    check finds it by the closed form of the bound at the row that the pipeline's own steps make of an answer.
+
+    Parameters
+    ----------
+    mean, covariance
+        Shapes (m + 1,) and (m + 1, m + 1), over the columns that the classifier sees, in its order, the intercept last.
+        They are those of a score that is positive where the answer is favourable: of the second of two classes, as
+        ``coef_`` and ``intercept_`` are. Where the first is the target, ``mean`` changes its sign; with several classes
+        the parameters may be those of a difference of two scores, one rule each.
+    radius
+        At least 0, in the units of the parameters.
+    level
+        From 0 up to, and without, 1; 1 itself only where the parameters are certain: covariance and radius 0.
+    model
+        The classifier; by default the one that :func:`ceopt.explain` explains. Needed in a model of your own.
+    name
+        Name in exports and reports.
+
+    Raises
+    ------
+    InvalidValueError
+        A level or radius out of range; moments of another number of parameters than the classifier has, not finite, not
+        symmetric or not positive semidefinite; a rule in a model of your own that was not told its classifier.
+    InvalidTypeError
+        A level or radius that is no number.
+    UnsupportedModelError
+        A classifier whose score is not linear in its columns, or that clips one.
+
+    References
+    ----------
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, Theorem 2.2; its closed form for
+    one counterfactual: specification 2.11.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from ceopt.formulations import Factual, impose
+    >>> from ceopt.formulations.predictors import Affine
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("wage", kind="continuous", lower=0, upper=8), Feature("age", kind="integer")])
+    >>> model = Affine([1.0, 0.5], -4.0, labels=("no", "yes"))
+    >>> rule = RobustValidity([1.0, 0.5, -4.0], [[0.04, 0, 0], [0, 0.01, 0], [0, 0, 0]], 0.25, 0.5, model=model)
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = Factual(space, {"wage": 1.0, "age": 2})
+    >>> m.robust = impose(rule, m.x)
+    >>> for row in m.robust.component_data_objects(pyo.Constraint):  # doctest: +ELLIPSIS, +NORMALIZE_WHITESPACE
+    ...     print(row.local_name, row.expr)
+    spread_cone 0.0 <= second_order_margin(robust.spread, 0.2*x.x[wage], 0.1*x.x[age])
+    ambiguity_cone 0.0 <= second_order_margin(robust.ambiguity, 0.353...*x.x[wage], 0.353...*x.x[age], 0.353...)
+    favourable[score] 1e-05 <= -4.0 + x.x[wage] + 0.5*x.x[age] - robust.spread - robust.ambiguity
+    """
+
+    mean: ArrayLike
+    covariance: ArrayLike
+    radius: float
+    level: float
+    name: str | None = None
+    model: Any = field(default=None, kw_only=True)
+    _moments: Moments = field(init=False)
+    _known: dict[str, Any] = field(default_factory=dict, init=False)
+    manifest: ClassVar[Manifest] = Manifest(
+        title="favourable with a probability, whatever retraining does",
+        formula="mean'x - kappa |F'x| - radius sqrt(1 + kappa^2) |x| >= margin, kappa = sqrt(level / (1 - level))",
+        reference="Bui, Nguyen & Nguyen 2022, Theorem 2.2, for one counterfactual",
+        rule="RobustValidity",
+    )
+    needs_factual: ClassVar[bool] = False
+    slow: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for word, value in (("radius", self.radius), ("level", self.level)):
+            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+                raise InvalidTypeError(
+                    "RobustValidity", f"a number as {word}", f"{word} is {value!r}", "Give a number."
+                )
+        if not 0.0 <= self.radius < math.inf:
+            raise InvalidValueError(
+                "RobustValidity", "a finite radius of at least 0", f"radius is {self.radius!r}", "Give for example 0.1."
+            )
+        moments = require_moments("RobustValidity", self.mean, self.covariance)
+        object.__setattr__(self, "_moments", moments)
+        certain = self.radius == 0.0 and not moments.covariance.any()
+        if not 0.0 <= self.level <= 1.0 or (self.level == 1.0 and not certain):
+            raise InvalidValueError(
+                "RobustValidity", "a level of at least 0 and less than 1", f"level is {self.level!r}",
+                "Nothing is certain while the covariance or the radius is not 0: give for example 0.9.",
+            )  # fmt: skip
+
+    # ---- the classifier ----------------------------------------------------------------------------------------------
+    def check(self, space: FeatureSpace) -> None:
+        """Refuse a classifier of its own that does not fit the space or the moments."""
+        if self.model is not None:
+            self._predictor(space)
+
+    def about(self, predictor: Callable[[], Predictor]) -> RobustValidity:
+        """Return the rule about the model that is explained, unless it has one of its own."""
+        if self.model is not None:
+            return self
+        found = predictor()
+        if self._known.get("predictor") is found:
+            return self
+        self._require_fit(found)
+        new = replace(self)
+        new._known["predictor"] = found  # noqa: SLF001 - of its own class
+        return new
+
+    def _predictor(self, space: FeatureSpace) -> Predictor:
+        """Return the classifier over the columns of a space; its own one is read once."""
+        if self.model is not None and self._known.get("space") is not space and self._known.get("space") != space:
+            predictor = read(open_model(self.model), space)
+            self._require_fit(predictor)
+            self._known.update(space=space, predictor=predictor)
+        if "predictor" not in self._known:
+            raise InvalidValueError(
+                "RobustValidity", "to know the classifier", "model is None and none is explained here",
+                "Give it: RobustValidity(mean, covariance, radius, level, model=pipeline).",
+            )  # fmt: skip
+        found: Predictor = self._known["predictor"]
+        return found
+
+    def _require_fit(self, predictor: Predictor) -> None:
+        """Refuse a classifier whose score is not linear in what it sees, or moments of other parameters than its."""
+        if not isinstance(predictor.core, Affine):
+            raise UnsupportedModelError(
+                "RobustValidity", "a model whose score is linear in its columns",
+                f"{type(predictor.model).__name__} is not",
+                "Fit a linear one, such as LogisticRegression, or state the rule about a linear one: model=.",
+            )  # fmt: skip
+        moments, names = self._moments, column_names(predictor)
+        if len(moments.mean) != len(names) + 1:
+            shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+            raise InvalidValueError(
+                "RobustValidity", f"moments of {len(names) + 1} parameters",
+                f"mean has {len(moments.mean)}",
+                f"Give one for each column that the classifier sees ({shown}), and the intercept last.",
+            )  # fmt: skip
+        uncertain = moments.mean.astype(bool) | moments.covariance.any(axis=0) | (self.radius > 0.0)
+        for column, used in zip(predictor.encoding.columns, uncertain.tolist(), strict=False):
+            if used and not column.is_affine:
+                raise UnsupportedModelError(
+                    "RobustValidity", "columns that are not clipped", f"the pipeline clips {column.feature!r}",
+                    "Fit the scaler with clip=False and bound the column in the space instead.",
+                )  # fmt: skip
+
+    # ---- the program -------------------------------------------------------------------------------------------------
+    @property
+    def kappa(self) -> float:
+        """How many standard deviations the mean score must be above 0 without a radius; 0 where nothing is random."""
+        return 0.0 if self.level == 1.0 else math.sqrt(self.level / (1.0 - self.level))
+
+    def build(self, block: Any, x: Factual) -> None:
+        """Add the cones and the row; nothing at level 0."""
+        predictor = self._predictor(x.space)
+        if self.level > 0.0:
+            rows = RobustRows(block, x, predictor, self._moments)
+            rows.write(self.kappa, self.radius * math.sqrt(1.0 + self.kappa**2))
+            if self.model is not None:
+                rows.keep_off_unseen()
+
+    # ---- the same in plain numbers -----------------------------------------------------------------------------------
+    def bound(self, space: FeatureSpace, point: Point) -> float:
+        r"""Return the least probability that a point is favourable, over all parameters near the moments.
+
+        .. math::
+            L = \Bigl(\tfrac{m \sqrt{R^2 - r^2} - s r}{R^2}\Bigr)^2 \text{ if } m > r, \text{ else } 0; \qquad
+            m = \hat\mu^\top \tilde x,\; s = \lVert F^\top \tilde x \rVert,\; r = \rho \lVert \tilde x \rVert,\;
+            R^2 = m^2 + s^2.
+        """
+        x = np.append(row_seen(self._predictor(space), point), 1.0)
+        m = float(self._moments.mean @ x)
+        s = math.sqrt(max(float(x @ self._moments.covariance @ x), 0.0))
+        r, size = float(self.radius) * float(np.linalg.norm(x)), math.hypot(m, s)
+        if not m > r:
+            return math.nan if math.isnan(m) else 0.0
+        m, s, r = m / size, s / size, r / size
+        return min((m * math.sqrt((1.0 - r) * (1.0 + r)) - s * r) ** 2, 1.0)
+
+    def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
+        """Return by how much the bound is below the level, beyond rounding."""
+        del factual
+        if self.level == 0.0:
+            return 0.0
+        bound = self.bound(space, point)
+        if bound >= self.level * (1.0 - _ROUNDING):
+            return 0.0
+        return float(self.level) if math.isnan(bound) else float(self.level) - bound
+
+    # ---- in words ----------------------------------------------------------------------------------------------------
+    def sentence(self) -> str:
+        """Return the rule in words and numbers."""
+        whose = "" if self.model is None else f" to {_title(self.model)}"
+        near = "with" if self.radius == 0.0 else f"within {self.radius:g} of"
+        return f"favourable{whose} with probability >= {self.level:g} for all parameters {near} the moments given"
+
+    def __repr__(self) -> str:
+        own = "" if self.model is None else f", model={_title(self.model)}"
+        name = "" if self.name is None else f", name={self.name!r}"
+        return f"RobustValidity(<{len(self._moments.mean)} parameters>, {self.radius!r}, {self.level!r}{own}{name})"
+
+
+def _title(model: Any) -> str:
+    model = model.model if isinstance(model, Predictor) else model
+    return type(model).__name__ if not isinstance(model, str) else model

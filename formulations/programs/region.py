@@ -1,0 +1,156 @@
+"""What the programs over counterfactuals share: where a counterfactual may lie, and how far it is from another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ceopt.formulations.programs.pairs import Floats, numbers
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+
+__all__ = ["Cost", "Distance", "Region", "require_distance", "require_region"]
+
+Cost = Literal["l1", "l2", "linf"]
+
+_COSTS: Final = ("l1", "l2", "linf")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """A box, of whose columns some are held and some stand for the categories of one column each.
+
+    Parameters
+    ----------
+    lower, upper
+        Shape (d,); equal where a column is held. Columns of categories have 0 and 1.
+    groups
+        Of each one-hot group the columns that may still be 1, two or more.
+    empty
+        Why there is no such point, one sentence; empty text where there are some.
+    """
+
+    lower: Floats
+    upper: Floats
+    groups: tuple[tuple[int, ...], ...] = ()
+    empty: str = ""
+
+    def reach(self, normal: Floats) -> float:
+        """Return the greatest ``normal @ x`` of the region, which may be infinite."""
+        grouped = np.isin(np.arange(len(self.lower)), [k for group in self.groups for k in group])
+        at = np.where(normal > 0, self.upper, self.lower)
+        alone = sum(float(normal[k] * at[k]) for k in np.flatnonzero(~grouped & (normal != 0)))
+        return alone + sum(float(normal[list(group)].max()) for group in self.groups)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Distance:
+    """A norm of the difference of two points: "l1", "l2", "linf", or "l2" of ``factor' (x - y)``."""
+
+    kind: Cost
+    factor: Floats | None = None
+
+    def of(self, difference: Floats) -> Floats:
+        """Return the distance for each difference, over the last axis."""
+        moved = difference if self.factor is None else difference @ self.factor
+        order = {"l1": 1, "l2": 2, "linf": np.inf}[self.kind]
+        return np.asarray(np.linalg.norm(moved, ord=order, axis=-1))
+
+    def slope(self, difference: Floats, size: Floats) -> Floats:
+        """Return a subgradient in the difference, for its distance ``size``; 0 at no difference."""
+        if self.kind == "l1":
+            return np.sign(difference)
+        if self.kind == "linf":
+            return np.where(np.abs(difference) >= size[..., None], np.sign(difference), 0.0)
+        moved = difference if self.factor is None else (difference @ self.factor) @ self.factor.T
+        return np.asarray(moved / np.where(size > 0.0, size, np.inf)[..., None])
+
+
+def require_distance(who: str, cost: Any, d: int) -> Distance:
+    """Return the distance that ``cost`` names, or a matrix M stands for; refuse any other in the name of ``who``."""
+    if isinstance(cost, str):
+        if cost not in _COSTS:
+            raise UnknownNameError.among(who, "cost", cost, _COSTS)
+        return Distance("l1" if cost == "l1" else "l2" if cost == "l2" else "linf")
+    matrix = numbers(who, "cost", cost, (d, d))
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
+    if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0) or values[0] <= 0.0:
+        but = f"its least eigenvalue is {values[0]:.6g}" if values[0] <= 0.0 else "cost differs from its transpose"
+        raise InvalidValueError(who, "a symmetric positive definite matrix as cost", but, "Give such a matrix.")
+    return Distance("l2", np.asarray(vectors * np.sqrt(values)))
+
+
+def require_region(
+    who: str,
+    factual: Floats,
+    *,
+    fixed: Sequence[int] | None = None,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    groups: Sequence[Sequence[int]] | None = None,
+) -> Region:
+    """Return where the counterfactuals of ``factual`` may lie, or refuse what says so in the name of ``who``.
+
+    A contradiction is no misuse: the region is empty then, and says why.
+    """
+    d = len(factual)
+    lower, upper = _bounds(who, bounds, d)
+    held = np.isin(np.arange(d), _columns(who, "fixed", [] if fixed is None else fixed, d))
+    columns = [_columns(who, f"groups[{g}]", group, d) for g, group in enumerate([] if groups is None else groups)]
+    seen = [k for group in columns for k in group]
+    twice = next((k for k in seen if seen.count(k) > 1), None)
+    if twice is not None:
+        but = f"column {twice} is in groups twice"
+        raise InvalidValueError(who, "groups without a column in common", but, "Give each column to one group.")
+    for g, group in enumerate(columns):
+        if not group:
+            raise InvalidValueError(who, "columns in each group", f"groups[{g}] is empty", "Leave it out.")
+        for k in group:
+            if held[k] and factual[k] not in {0.0, 1.0}:
+                but = f"factual[{k}] is {factual[k]:g}, which is held"
+                raise InvalidValueError(who, f"0 or 1 in the held columns of groups[{g}]", but, "Let it move.")
+    lower, upper = np.where(held, np.maximum(lower, factual), lower), np.where(held, np.minimum(upper, factual), upper)
+    empty, left = "", []
+    for g, group in enumerate(columns):
+        may = [
+            k for k in group if lower[k] <= 1.0 <= upper[k] and all(lower[o] <= 0 <= upper[o] for o in set(group) - {k})
+        ]
+        empty = empty or ("" if may else f"no category of groups[{g}] is within its bounds.")
+        lower[group], upper[group] = 0.0, np.isin(group, may).astype(float)
+        if len(may) == 1:
+            lower[may] = 1.0
+        elif may:
+            left.append(tuple(may))
+    crossed = np.flatnonzero(lower > upper)
+    if crossed.size:
+        k = int(crossed[0])
+        empty = f"column {k} has no value: it is held at {factual[k]:g}, outside its bounds."
+    return Region(lower, upper, tuple(left), empty)
+
+
+def _bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
+    if bounds is None:
+        return np.full(d, -np.inf), np.full(d, np.inf)
+    then = "Give (lower, upper), each one number or one a column."
+    try:
+        low, high = (np.array(np.broadcast_to(np.asarray(side, dtype=np.float64), (d,))) for side in bounds)
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError(who, f"a pair of bounds for {d} columns", f"bounds is {bounds!r}", then) from error
+    wrong = np.flatnonzero(~(low <= high))
+    if wrong.size:
+        k = wrong[0]
+        but = f"column {k} has bounds {low[k]:g} and {high[k]:g}"
+        raise InvalidValueError(who, "bounds with lower at most upper", but, then)
+    return low, high
+
+
+def _columns(who: str, name: str, columns: Any, d: int) -> list[int]:
+    found = list(columns) if not isinstance(columns, str) and hasattr(columns, "__iter__") else [columns]
+    for k in found:
+        if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 0 <= k < d:
+            raise InvalidValueError(who, f"columns from 0 to {d - 1} in {name}", f"it has {k!r}", "Give positions.")
+    return [int(k) for k in found]

@@ -1,0 +1,339 @@
+"""COPA plans: published optima, brute force, feasibility always, and the ways in which a plan may degenerate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from published import instances
+
+from ceopt import CeoptError
+from ceopt.plans import copa_objective, copa_plan, validity_value
+from ceopt.plans.projection import project
+from ceopt.solvers.registry import SOLVERS
+
+EYE = np.eye(2)
+needs_scip = pytest.mark.skipif(not SOLVERS["scip"].is_installed, reason="pyscipopt is not installed")
+
+
+def asked(instance: Any, **options: Any) -> Any:
+    given_ = instance["inputs"]
+    return copa_plan(
+        given_["x0"],
+        given_["mu"],
+        given_["Sigma"],
+        n=given_["J"],
+        validity_weight=given_["lambda1"],
+        diversity_weight=given_["lambda2"],
+        margin=given_["eps"],
+        cost=given_["cost"],
+        **options,
+    )
+
+
+def plan(factual: Any, mean: Any, covariance: Any = EYE, **changed: Any) -> Any:
+    options = {"n": 2, "validity_weight": 1.0, "diversity_weight": 1.0} | changed
+    return copa_plan(factual, mean, covariance, **options)
+
+
+# ---- published -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("instance", instances("copa_plan", "l2"))
+def test_published_plans_by_gradients(instance: Any) -> None:
+    found, expected = asked(instance), instance["expected"]
+    assert (found.status, found.certificate) == ("feasible", "best_known")
+    assert found.objective <= expected["objective"] + instance["tol"]["objective"]
+    if expected["kind"] == "global":
+        assert found.objective == pytest.approx(expected["objective"], abs=instance["tol"]["objective"])
+
+
+@pytest.mark.parametrize("instance", instances("copa_plan", "l2")[:3])
+def test_published_plans_globally(instance: Any) -> None:
+    found, expected, tolerance = asked(instance, method="global"), instance["expected"], instance["tol"]
+    assert (found.status, found.certificate) == ("optimal", "global")
+    assert found.objective == pytest.approx(expected["objective"], abs=tolerance["objective"])
+    assert found.plan[0] == pytest.approx(np.array(expected["x"]), abs=tolerance["x"])
+    assert found.bound <= expected["objective"] + tolerance["objective"]
+    assert found.objective - found.bound <= 0.01 * (1 + abs(found.objective))
+
+
+@needs_scip
+@pytest.mark.parametrize("instance", instances("copa_plan", "l2")[:1])
+def test_published_plans_are_proved(instance: Any) -> None:
+    found, expected = asked(instance, method="nonlinear"), instance["expected"]
+    assert (found.status, found.certificate) == ("optimal", "global")
+    assert found.objective == pytest.approx(expected["objective"], abs=1e-4)
+    assert found.bound <= found.objective
+
+
+@needs_scip
+def test_two_counterfactuals_are_proved() -> None:
+    """One column: 1 and 2 are optimal (specification by hand, see the program's docstring)."""
+    found = plan([-1.0], [1.0], [[1.0]], validity_weight=0.25, diversity_weight=2.0, margin=1.0, method="nonlinear")
+    assert (found.status, found.certificate) == ("optimal", "global")
+    assert sorted(found.plan[:, 0]) == pytest.approx([1.0, 2.0], abs=1e-6)
+    assert found.objective == pytest.approx(0.75, abs=1e-9)
+    assert found.bound == pytest.approx(0.75, abs=1e-5)
+
+
+@needs_scip
+def test_without_time_the_plan_of_the_gradients_is_kept() -> None:
+    instance = instances("copa_plan", "l2")[3].values[0]
+    found = asked(instance, method="nonlinear", time_limit_s=0.01)
+    assert (found.status, found.certificate) == ("feasible", "best_known")
+    assert found.objective == pytest.approx(instance["expected"]["objective"], abs=1e-6)
+
+
+# ---- brute force -----------------------------------------------------------------------------------------------------
+@settings(max_examples=3)
+@given(seed=st.integers(0, 1000))
+def test_no_two_points_of_a_grid_are_better(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mean, factual = rng.normal(size=2), rng.normal(size=2)
+    root = rng.normal(size=(2, 2))
+    covariance = root @ root.T + 0.1 * np.eye(2)
+    side = np.linspace(-2, 2, 21)
+    points = np.array([(x, y) for x in side for y in side if mean @ (x, y) >= 0.2])
+    near = np.linalg.norm(points - factual, axis=1)
+    ratio = points @ mean / np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    values = (near[:, None] + near) / 2 - 0.5 * np.minimum(ratio[:, None], ratio) - 2 * (1 - 1 / (1 + apart) ** 2)
+    found = plan(factual, mean, covariance, validity_weight=0.5, diversity_weight=2.0, margin=0.2, bounds=(-2, 2))
+    assert found.objective <= values.min() + 1e-9
+    assert found.objective >= values.min() - 0.5  # the grid is 0.2 wide
+
+
+@settings(max_examples=3)
+@given(seed=st.integers(0, 10**6), d=st.integers(2, 4), weight=st.floats(0.1, 2.0))
+def test_gradients_come_to_what_the_global_search_finds(seed: int, d: int, weight: float) -> None:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(d, d))
+    arguments = {"validity_weight": weight, "diversity_weight": 0.0, "margin": 0.1, "fixed": [d - 1], "bounds": (-4, 4)}
+    problem = (np.append(rng.normal(size=d - 1), 1.0), rng.normal(size=d), root @ root.T + 0.1 * np.eye(d))
+    global_, gradient = (plan(*problem, **arguments, method=method) for method in ("global", "gradient"))
+    if global_.status == "infeasible":
+        assert gradient.status == "infeasible"
+        return
+    assert gradient.objective == pytest.approx(global_.objective, abs=1e-4)
+    assert global_.bound <= gradient.objective + 1e-6
+    assert (global_.plan[0] == global_.plan[1]).all()
+
+
+@pytest.mark.parametrize("cost", ["l1", "l2", "linf"])
+def test_without_weights_the_plan_is_the_projection(cost: str) -> None:
+    found = plan([-1.0, 0.0], [1.0, 1.0], validity_weight=0, diversity_weight=0, margin=1, cost=cost, method="global")
+    expected = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}[cost]
+    assert found.objective == pytest.approx(expected, abs=1e-6)
+    assert found.bound == pytest.approx(expected, abs=1e-6)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6), d=st.integers(1, 6))
+def test_the_projection_is_the_nearest_point(seed: int, d: int) -> None:
+    """By the variational inequality: no feasible point lies on the point's side of the projection."""
+    rng = np.random.default_rng(seed)
+    lower = np.where(rng.random(d) < 0.3, -3.0, rng.normal(size=d) - 1)
+    upper = lower + rng.random(d) * 3 * (rng.random(d) < 0.8)
+    groups = ((0, 1, 2),) if d >= 4 else ()
+    for group in groups:
+        lower[list(group)], upper[list(group)] = 0.0, 1.0
+    mean, points = rng.normal(size=d), 3 * rng.normal(size=(4, d))
+    others = rng.uniform(lower, upper, size=(500, d))
+    for group in groups:
+        others[:, list(group)] = rng.dirichlet(np.ones(len(group)), size=500)
+    least = float(np.quantile(others @ mean, rng.random()))
+    found = project(points, lower, upper, groups=groups, normal=mean, least=least)
+    assert (found >= lower).all()
+    assert (found <= upper).all()
+    assert (found @ mean >= least - 1e-12 * (1 + abs(least))).all()
+    for group in groups:
+        assert found[:, list(group)].sum(axis=1) == pytest.approx(np.ones(4), abs=1e-12)
+    inside = others[others @ mean >= least]
+    for point, nearest in zip(points, found, strict=True):
+        assert ((inside - nearest) @ (point - nearest)).max(initial=-1.0) <= 1e-9 * (1 + np.abs(points).max()) ** 2
+
+
+# ---- always ----------------------------------------------------------------------------------------------------------
+@settings(max_examples=3)
+@example(seed=3, n=3, cost="l1", singular=False)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 4), cost=st.sampled_from(["l1", "l2"]), singular=st.booleans())
+def test_a_plan_keeps_all_rules(seed: int, n: int, cost: str, singular: bool) -> None:
+    rng = np.random.default_rng(seed)
+    mean, margin = rng.normal(size=7), float(rng.choice([0.0, 0.1, 1.0]))
+    root = rng.normal(size=(7, 2 if singular else 7))
+    factual = np.concatenate([rng.uniform(0, 1, 3), [0.0, 1.0, 0.0], [1.0]])
+    found = plan(
+        factual,
+        mean,
+        root @ root.T,
+        n=n,
+        margin=margin,
+        cost=cost,
+        fixed=[0, 6],
+        bounds=(0.0, 1.0),
+        groups=[[3, 4, 5]],
+        random_state=seed % 7,
+    )
+    reach = np.maximum(mean[1:3], 0).sum() + mean[3:6].max() + mean[[0, 6]] @ factual[[0, 6]]
+    assert (found.status == "infeasible") == (reach < margin)
+    if found.status == "infeasible":
+        assert found.plan is None
+        assert "margin" in found.reason
+        return
+    assert found.plan.shape == (n, 7)
+    assert (found.plan @ mean >= margin - 1e-12).all()
+    assert (found.plan >= 0).all()
+    assert (found.plan <= 1).all()
+    assert (found.plan[:, [0, 6]] == factual[[0, 6]]).all()
+    assert (found.plan[:, 3:6].sum(axis=1) == 1).all()
+    assert set(found.plan[:, 3:6].ravel()) <= {0.0, 1.0}
+    worth = copa_objective(factual, found.plan, mean, root @ root.T, validity_weight=1, diversity_weight=1, cost=cost)
+    for name in ("objective", "proximity", "diversity", "validity"):
+        assert getattr(found, name) == getattr(worth, name)
+    assert found.validity == validity_value(found.plan, mean, root @ root.T)
+
+
+def test_the_best_category_is_found() -> None:
+    """Gradients and binaries agree, and no category that is held in their place is better."""
+    factual, mean = [-1, 1, 0, 0, 1.0], [1, -1, 0.5, 0.7, 0.2]
+    arguments = {"margin": 0.1, "fixed": [4], "diversity_weight": 0.0, "groups": [[1, 2, 3]]}
+    found = plan(factual, mean, 0.3 * np.eye(5), **arguments, bounds=(-3, 3))
+    exact = plan(factual, mean, 0.3 * np.eye(5), **arguments, bounds=(-3, 3), method="global")
+    assert found.objective == pytest.approx(exact.objective, abs=1e-6)
+    values = []
+    for k in range(1, 4):
+        high = [3, *(float(c == k) * 3 for c in range(1, 4)), 3]  # bounds that leave one category
+        values.append(plan(factual, mean, 0.3 * np.eye(5), **arguments, bounds=(-3, high)).objective)
+    assert found.objective == pytest.approx(min(values), abs=1e-6)
+
+
+def test_a_coincident_start_is_escaped() -> None:
+    """All counterfactuals of the best plan without diversity coincide, and so does each gradient from there."""
+    found = plan([-4.5, 0.0], [1.0, 0.3], [[0.4, 0.1], [0.1, 0.3]], n=4, diversity_weight=5.0, margin=0.1)
+    assert found.diversity > 0.3
+    assert found.reason == ""
+
+
+def test_a_collapsed_plan_says_so() -> None:
+    found = plan([-4.5, 0.0], [1.0, 0.3], [[0.4, 0.1], [0.1, 0.3]], diversity_weight=1.0, margin=0.1, fixed=[0, 1])
+    assert found.status == "infeasible"
+    found = plan([4.5, 0.0], [1.0, 0.3], [[0.4, 0.1], [0.1, 0.3]], diversity_weight=1.0, margin=0.1, fixed=[0, 1])
+    assert found.plan.tolist() == [[4.5, 0.0]] * 2
+    assert found.diversity == pytest.approx(0.0, abs=1e-12)
+    assert "coincide" in found.reason
+
+
+def test_the_same_state_is_the_same_plan() -> None:
+    problem = ([-1.0, 0.5, 0.2], [1.0, -0.4, 0.3], np.diag([0.3, 0.2, 0.5]))
+    one, again = (plan(*problem, n=3, margin=0.1, random_state=5) for _ in range(2))
+    assert (one.plan == again.plan).all()
+    with pytest.raises(ValueError, match="read-only"):
+        one.plan[0, 0] = 1.0
+
+
+# ---- degenerate ------------------------------------------------------------------------------------------------------
+def test_mean_zero() -> None:
+    found = plan([-1, 0], [0, 0])
+    assert (found.status, found.validity) == ("feasible", 0.0)
+    assert found.diversity > 0.1
+    assert plan([-1, 0], [0, 0], margin=0.1).status == "infeasible"
+
+
+@pytest.mark.parametrize("method", ["gradient", "global"])
+def test_covariance_zero(method: str) -> None:
+    found = plan([-1, 0], [1, 0], 0 * EYE, margin=0.5, diversity_weight=float(method == "gradient"), method=method)
+    assert (found.validity, found.objective) == (math.inf, -math.inf)
+    assert found.plan[:, 0] == pytest.approx([0.5, 0.5], abs=1e-6)
+    assert (found.diversity > 0.1) == (method == "gradient")
+    assert "infinite" in found.reason
+
+
+def test_unbounded_validity() -> None:
+    """The score of (a, 0) does not vary: the objective has no least value but minus infinity."""
+    found = plan([-1, 1], [1, 0], np.diag([0.0, 1.0]), margin=0.5)
+    assert (found.status, found.objective, found.validity) == ("optimal", -math.inf, math.inf)
+    assert found.plan == pytest.approx(np.array([[0.5, 0.0]] * 2), abs=1e-6)
+    assert "does not vary" in found.reason
+
+
+def test_a_singular_covariance_whose_score_must_vary() -> None:
+    """x = (a, 1): the ratio is a, at most the bound 3, and as dear as the proximity."""
+    arguments = {"diversity_weight": 0.0, "fixed": [1], "bounds": (-3, 3), "validity_weight": 2.0}
+    for method in ("gradient", "global"):
+        found = plan([-1, 1], [1, 0], np.diag([0.0, 1.0]), **arguments, method=method)
+        assert found.plan == pytest.approx(np.array([[3.0, 1.0]] * 2), abs=1e-5)
+        assert found.objective == pytest.approx(4.0 - 6.0, abs=1e-5)
+
+
+def test_the_bounds_may_leave_nothing() -> None:
+    found = plan([2.0, 0.0], [1, 0], fixed=[0], bounds=(0, 1))
+    assert (found.status, found.plan, found.objective) == ("infeasible", None, None)
+    assert "column 0" in found.reason
+    assert "category" in plan([0.0, 0.0], [1, 0], groups=[[0, 1]], bounds=(0, 0.5)).reason
+
+
+# ---- feature maps ----------------------------------------------------------------------------------------------------
+SQUARES = (lambda x: np.array([x[0], x[1] ** 2, 1.0]), lambda x: np.array([[1.0, 0.0], [0.0, 2 * x[1]], [0.0, 0.0]]))
+
+
+def test_a_feature_map_carries_validity_and_margin() -> None:
+    found = plan([-1, 0.1], [1, 0.5, -1], 0.1 * np.eye(3), feature_map=SQUARES, margin=0.1)
+    seen = np.array([SQUARES[0](x) for x in found.plan])
+    assert (seen @ [1, 0.5, -1] >= 0.1 - 1e-8).all()
+    assert found.validity == pytest.approx(validity_value(seen, [1, 0.5, -1], 0.1 * np.eye(3)))
+    assert found.diversity > 0.5
+
+
+def test_the_identity_map_is_no_map() -> None:
+    problem = ([-1.0, 0.5], [1.0, 0.3], np.diag([0.4, 0.3]))
+    identity = (lambda x: x, lambda _: np.eye(2))
+    mapped = plan(*problem, margin=0.1, feature_map=identity)
+    assert mapped.objective == pytest.approx(plan(*problem, margin=0.1).objective, abs=1e-3)
+
+
+def test_a_margin_out_of_reach_of_a_map_is_not_called_infeasible() -> None:
+    found = plan([-1, 0.1], [1, 0.5, -1], 0.1 * np.eye(3), feature_map=SQUARES, margin=0.1, bounds=(-0.5, 0.5))
+    assert (found.status, found.plan) == ("rejected", None)
+    assert "not proved" in found.reason
+
+
+# ---- misuse ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n": 0}, "n to be a whole number from 1"),
+        ({"margin": -0.1}, "margin is -0.1"),
+        ({"validity_weight": math.nan}, "validity_weight is nan"),
+        ({"diversity_weight": -1}, "diversity_weight is -1"),
+        ({"method": "newton"}, "Choose from: gradient, nonlinear, global"),
+        ({"method": "global"}, "Use method 'nonlinear', which can prove, or 'gradient'"),
+        ({"cost": "linf"}, "positive semidefinite, but cost is 'linf'"),
+        ({"cost": "cosine"}, "cost is 'cosine'"),
+        ({"fixed": [2]}, "columns from 0 to 1 in fixed, but it has 2"),
+        ({"fixed": [0.5]}, "it has 0.5"),
+        ({"bounds": ([0, 0, 0], 1)}, "a pair of bounds for 2 columns"),
+        ({"bounds": (1, 0)}, "column 0 has bounds 1 and 0"),
+        ({"bounds": (math.nan, 0)}, "column 0 has bounds nan and 0"),
+        ({"groups": [[0, 1], [1]]}, "column 1 is in groups twice"),
+        ({"groups": [[]]}, r"groups\[0\] is empty"),
+        ({"groups": [[0, 1]], "fixed": [0]}, r"factual\[0\] is -1, which is held"),
+        ({"feature_map": SQUARES}, "function with values of shape"),
+        ({"feature_map": (1, 2)}, "a pair \\(function, jacobian\\)"),
+        ({"feature_map": SQUARES, "method": "nonlinear"}, "method 'gradient' for a feature_map"),
+        ({"time_limit_s": 0}, "time_limit_s is 0"),
+        ({"random_state": -1}, "random_state is -1"),
+    ],
+)
+def test_what_makes_no_plan_is_refused(changed: Any, message: str) -> None:
+    with pytest.raises(CeoptError, match=message):
+        plan([-1, 0], [1, 0], **changed)
+
+
+def test_shapes_must_agree() -> None:
+    with pytest.raises(CeoptError, match="mean of shape 2"):
+        plan([-1, 0], [1, 0, 0])
+    with pytest.raises(CeoptError, match="least eigenvalue"):
+        plan([-1, 0], [1, 0], [[1, 2], [2, 1]])
