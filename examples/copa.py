@@ -5,8 +5,8 @@ Set CEOPT_DATA to the folder of data for the tables; without it, loans that ceop
 installed (benchmarks/requirements-copa.txt) dice-ml itself is asked about a few people. Results are kept as they come:
 a run that was interrupted goes on.
 
-Run: python examples/copa.py --table 1 [--protocol paper] [--only german] [--fast] [--out FOLDER]
-     python examples/copa.py --figure 3 [--protocol paper] [--fast] [--out FOLDER]
+Run: python examples/copa.py [--table 1] [--protocol paper] [--only german] [--fast] [--out FOLDER]
+     python examples/copa.py [--figure 3] [--protocol paper] [--fast] [--out FOLDER]
 """
 
 from __future__ import annotations
@@ -81,15 +81,16 @@ def _run() -> tuple[str, str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--table", type=int, choices=sorted(table.WEIGHTS))
-    what.add_argument("--figure", type=int, choices=sorted(FIGURES))
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--table", type=int, choices=sorted(table.WEIGHTS), help="one table; without either, everything")
+    what.add_argument("--figure", type=int, choices=sorted(FIGURES), help="one figure")
     parser.add_argument("--protocol", choices=PROTOCOLS, default="honest", help="paper: as the released code has it")
     parser.add_argument("--fast", action="store_true", help="a few made-up loans or samples, nothing else needed")
     parser.add_argument("--only", choices=DATA_SETS, help="one data set of a table")
     parser.add_argument("--out", type=Path, help="write tables, figures and journal to this folder")
     options = parser.parse_args()
-    if options.table:
-        make_table(options.table, protocol=options.protocol, fast=options.fast, only=options.only, out=options.out)
-    else:
-        make_figure(options.figure, protocol=options.protocol, fast=options.fast, out=options.out)
+    everything = not (options.table or options.figure)
+    for number in sorted(table.WEIGHTS) if everything else filter(None, [options.table]):
+        make_table(number, protocol=options.protocol, fast=options.fast, only=options.only, out=options.out)
+    for number in sorted(FIGURES) if everything else filter(None, [options.figure]):
+        make_figure(number, protocol=options.protocol, fast=options.fast, out=options.out)

@@ -21,7 +21,7 @@ from ceopt.solvers.cones import soc
 __all__ = ["Found", "alike_plan", "nearest", "top_ratio"]
 
 _CLOSE: Final = 1e-3  # of the size of the objective: how far the bound may be below it
-_MOST: Final = 80  # cone programs of the bound
+_MOST: Final = 200  # cone programs of the bound
 _FINE: Final = 1e-6  # of the angle: where the last search ends
 _STILL: Final = 1e-8  # of |F| / |mean|: a least spread below this is 0
 _EDGE: Final = 1e-5  # least angle: at 0 the cone is a ray, without interior
@@ -144,7 +144,9 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
     fine = polished(alone, point[None], *_held(search, point))
     worth = float(terms.value(fine)) + shift
     least, point = min((least, point), (worth, fine[0]), key=lambda pair: pair[0])
-    return Found(point, min(bound, least) - shift, Status.OPTIMAL)
+    if least - bound <= _CLOSE * (1.0 + abs(least)):
+        return Found(point, min(bound, least) - shift, Status.OPTIMAL)
+    return Found(point, bound - shift, Status.FEASIBLE, f"{_MOST} cone programs left a gap of {least - bound:.3g}.")
 
 
 def top_ratio(search: Search) -> float:

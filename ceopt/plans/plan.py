@@ -48,7 +48,8 @@ class CopaPlan:
     objective, proximity, diversity, validity
         As in :func:`copa_objective`, recomputed from the plan; None without one.
     certificate
-        "global": the method searches everywhere; "best_known": it may have missed a better plan; None without a plan.
+        "global": proved, by method "global" up to 1e-3 of 1 + abs(objective); "best_known": a better plan may have
+        been missed; None without a plan.
     bound
         What is proved: no plan has a lower objective. None where nothing is.
     reason
@@ -111,8 +112,8 @@ def copa_plan(
     gradient    projected gradients with Adam from many starts, then SLSQP       best_known   all
     nonlinear   ``programs.copa_plan`` on SCIP, from the plan of the gradients   global if    n to 3, d to 5 or so;
                                                                                  SCIP proves  no feature map
-    global      cone programs ``programs.copa_plan_alike`` along one number      global       no diversity, or n = 1;
-                                                                                              no feature map
+    global      cone programs ``programs.copa_plan_alike`` along one number      global if    no diversity, or n = 1;
+                                                                                 they prove   no feature map
     =========== ================================================================ ============ =========================
 
     **Gradients.** The problem is not convex, and coincident counterfactuals are a stationary point of the diversity:
@@ -280,7 +281,8 @@ def _solved(search: Search, method: Method, arguments: dict[str, Any], limit: fl
     if method == "global":
         alike = alike_plan(search, arguments, top)
         if alike.point is not None:
-            return _Found(status=Status.OPTIMAL, plan=alike.point[None], bound=alike.bound)
+            status = Status.OPTIMAL if alike.status is Stop.OPTIMAL else Status.FEASIBLE
+            return _Found(status=status, plan=alike.point[None], bound=alike.bound, reason=alike.reason)
         status = Status.INFEASIBLE if alike.status is Stop.INFEASIBLE else Status.ERROR
         return _Found(status=status, reason=alike.reason or "No counterfactual meets the margin.")
     best = best_plan(search, random_state)
