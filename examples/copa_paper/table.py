@@ -66,7 +66,7 @@ def methods(table: int, protocol: str) -> list[str]:
     pairs = [f"{first:g},{second:g}" for first, second in WEIGHTS[table]]
     released = [f"released {pair}" for pair in pairs] if protocol == "paper" else []
     control = [f"tenfold {pairs[-1]}"] if protocol == "paper" and table == 1 else []
-    return ["dice", "mahalanobis", *(f"copa {pair}" for pair in pairs), *released, *control]
+    return ["dice", "mahalanobis", *released, *(f"copa {pair}" for pair in pairs), *control]
 
 
 @final

@@ -273,7 +273,6 @@ def test_names_reach_a_model_that_wants_them() -> None:
         (np.tanh, {"scale": [1, 1]}, "scale of shape 4"),
         (np.tanh, {"random_state": None}, "random_state is None"),
     ],
-    ids=str,
 )
 def test_misuse_of_the_local_model_is_refused(predict: Any, options: Any, message: str) -> None:
     options = {"factual": np.zeros(4)} | options
