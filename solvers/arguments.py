@@ -24,11 +24,14 @@ def require_count(who: str, name: str, value: Any, least: int, most: int = 2**31
         raise InvalidValueError(who, wanted, f"{name} is {value!r}", "Give such a number.")
 
 
-def require_number(who: str, name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> None:
-    """Refuse what is not a number above ``above`` and at least ``least``; NaN is neither."""
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not (value > above and value >= least):
+def require_number(
+    who: str, name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = False
+) -> None:
+    """Refuse what is not a number above ``above`` and at least ``least``, or infinite; NaN is neither."""
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not (value > above and value >= least) or (finite and value == math.inf):
         limit = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
+        limit += " and finite" if finite else ""
         raise InvalidValueError(who, f"{name} to be a number {limit}", f"{name} is {value!r}", "Give such a number.")
 
 

@@ -106,7 +106,7 @@ def bootstrap_moments(
     require_number(_WHO, "fraction", fraction, above=0.0)
     if fraction > 1.0:
         raise InvalidValueError(_WHO, "a fraction of at most 1", f"fraction is {fraction}", "Give for example 0.5.")
-    require_number(_WHO, "regularization", regularization, least=0.0)
+    require_number(_WHO, "regularization", regularization, least=0.0, finite=True)
     require_count(_WHO, "random_state", random_state, 0)
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
         raise InvalidValueError(_WHO, "a number of processes", f"n_jobs is {n_jobs!r}", "Give 1, 2, ... or -1 for all.")

@@ -14,6 +14,7 @@ from scipy.optimize import minimize_scalar
 from ceopt.formulations.programs.copa_plan_alike import copa_plan_alike
 from ceopt.formulations.programs.pairs import Floats, sum_of
 from ceopt.plans.copa_search import Search
+from ceopt.plans.gradient import best_plan
 from ceopt.plans.polish import polished
 from ceopt.solvers import Result, Status, solve
 from ceopt.solvers.cones import soc
@@ -92,8 +93,8 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
     result, point = nearest(search, arguments, 0.0)
     if point is None:
         return Found(None, math.inf, result.status, result.message)
-    weight = terms.validity_weight
-    shift = terms.diversity_weight if search.n == 1 else 0.0  # one counterfactual has a determinant of 1
+    # One counterfactual has a determinant of 1.
+    weight, shift = terms.validity_weight, terms.diversity_weight if search.n == 1 else 0.0
     base = float(terms.distance.of(point - terms.factual))
     if not weight or not top:
         return Found(point, _proved(result, base) - shift, Status.OPTIMAL)
@@ -114,11 +115,13 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
             seen[angle] = (distance, worth)
         return seen[angle][0]
 
-    best.append((float(terms.value(point[None])) + shift, point))
+    alone = Search(terms, search.region, search.margin, 1)
+    descended = best_plan(alone, 0)
+    known = [point[None], *([] if descended is None else [descended])]
+    best += [(float(terms.value(plan)) + shift, plan[0]) for plan in known]
     seen[math.pi / 2] = (_proved(result, base), best[0][0])
     ask(_EDGE)
-    intervals = [(seen[math.pi / 2][0] - weight * top, 0.0, math.pi / 2)]
-    bound = -math.inf
+    bound, intervals = -math.inf, [(seen[math.pi / 2][0] - weight * top, 0.0, math.pi / 2)]
     while intervals:
         bound, low, high = intervals[0]
         least = min(worth for worth, _ in best)
@@ -126,6 +129,8 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
             break
         heapq.heappop(intervals)
         middle = (low + high) / 2.0
+        if not low < middle < high:
+            break  # no float is between
         distance = ask(middle)
         if math.isfinite(distance):
             heapq.heappush(intervals, (distance - weight * top * math.cos(low), low, middle))
@@ -140,13 +145,12 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
         options={"xatol": _FINE, "maxiter": 25},
     )
     least, point = min(best, key=lambda pair: pair[0])
-    alone = Search(terms, search.region, search.margin, 1)
     fine = polished(alone, point[None], *_held(search, point))
     worth = float(terms.value(fine)) + shift
     least, point = min((least, point), (worth, fine[0]), key=lambda pair: pair[0])
     if least - bound <= _CLOSE * (1.0 + abs(least)):
         return Found(point, min(bound, least) - shift, Status.OPTIMAL)
-    return Found(point, bound - shift, Status.FEASIBLE, f"{_MOST} cone programs left a gap of {least - bound:.3g}.")
+    return Found(point, bound - shift, Status.FEASIBLE, f"{len(seen)} cone programs left a gap of {least - bound:.3g}.")
 
 
 def top_ratio(search: Search) -> float:

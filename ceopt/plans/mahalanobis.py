@@ -30,6 +30,7 @@ _MOMENTS: Final = ("nominal", "worst")
 _TIE: Final = 1e-6
 #: A row of the inequalities may be missed by rounding, relative to its size.
 _ROUNDING: Final = 1e-12
+_MISSED: Final = 1e-5  # of the sizes at hand: how far out of reach and of an inequality a solver's point may be
 
 
 @final
@@ -222,15 +223,16 @@ class _Search:
             return found[0], Status.OPTIMAL, ""
         return self._solved(x)
 
-    def _is_inside(self, x: Floats) -> bool:
+    def _is_inside(self, x: Floats, tolerance: float = _ROUNDING) -> bool:
         matrix, right = self.sides
-        return bool((matrix @ x - right <= _ROUNDING * (np.abs(matrix) @ np.abs(x) + np.abs(right))).all())
+        return bool((matrix @ x - right <= tolerance * (np.abs(matrix) @ np.abs(x) + np.abs(right))).all())
 
     def _solved(self, x: Floats) -> tuple[Floats | None, Status, str]:
+        unit = float(np.abs(self.moments.mean).max()) or 1.0  # the point is the same in any unit of the parameters
         model = programs.mahalanobis_correction(
             x,
-            self.moments.mean,
-            self.moments.covariance,
+            self.moments.mean / unit,
+            self.moments.covariance / unit**2,
             perturbation=self.reach,
             fixed=np.flatnonzero(~self.free).tolist(),
             inequalities=self.sides,
@@ -240,8 +242,11 @@ class _Search:
             why = f"no point within {self.reach:g} that satisfies the inequalities has a positive score at the mean."
             return None, Status.INFEASIBLE, why
         if result.status.value != "optimal":
-            words = {status.value for status in Status}
-            status = Status(result.status.value) if result.status.value in words else Status.ERROR
+            status = Status.TIME_LIMIT if result.status.value == "time_limit" else Status.ERROR
             return None, status, f"the solver ended with {result.status.value!r}. {result.message}".strip()
         point = np.array([model.v[k].value for k in range(len(x))]) / model.t.value
-        return np.where(self.free, point, x), Status.OPTIMAL, ""
+        point = np.where(self.free, point, x)
+        allowed = self.reach + _MISSED * max(self.reach, float(np.linalg.norm(x)))
+        if float(np.linalg.norm(point - x)) > allowed or not self._is_inside(point, _MISSED):
+            return None, Status.REJECTED, "the solver's point is out of reach or breaks an inequality."
+        return point, Status.OPTIMAL, ""

@@ -104,7 +104,7 @@ def copa_objective(
     found = require_plan(who, plan, d=len(x0))
     moments = require_moments(who, mean, covariance, d=len(x0))
     for name, weight in (("validity_weight", validity_weight), ("diversity_weight", diversity_weight)):
-        require_number(who, name, weight, least=0.0)
+        require_number(who, name, weight, least=0.0, finite=True)
     distance = require_distance(who, cost, len(x0))
     return objective_of(Terms(x0, moments, distance, float(validity_weight), float(diversity_weight)), found)
 

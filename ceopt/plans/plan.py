@@ -16,6 +16,7 @@ from ceopt.formulations.programs.region import Cost, require_distance, require_r
 from ceopt.plans.copa_search import Search
 from ceopt.plans.global_search import alike_plan, nearest, top_ratio
 from ceopt.plans.gradient import best_plan
+from ceopt.plans.intercept import moved_intercept
 from ceopt.plans.nonlinear import searched
 from ceopt.plans.objective import objective_of
 from ceopt.plans.terms import FeatureMap, Terms
@@ -208,7 +209,7 @@ def copa_plan(
         ("diversity_weight", diversity_weight),
         ("margin", margin),
     ):
-        require_number(who, name, value, least=0.0)
+        require_number(who, name, value, least=0.0, finite=True)
     require_number(who, "time_limit_s", time_limit_s, above=0.0)
     require_count(who, "random_state", random_state, 0)
     if method not in _METHODS:
@@ -235,7 +236,7 @@ def copa_plan(
         validity=worth.validity,
         certificate="global" if found.status is Status.OPTIMAL else "best_known",
         bound=found.bound,
-        reason=found.reason or _coincident(search, found.plan),
+        reason=" ".join(filter(None, _remarks(search, found))),
         method=method,
         timings=seconds,
     )
@@ -312,6 +313,11 @@ def _unbounded(search: Search, method: Method, arguments: dict[str, Any], limit:
     return _solved(search, method, arguments, limit, random_state)
 
 
+def _remarks(search: Search, found: _Found) -> tuple[str, str]:
+    assert found.plan is not None  # noqa: S101 - the caller asked
+    return found.reason or _coincident(search, found.plan), moved_intercept(search.terms.factual, found.plan)
+
+
 def _coincident(search: Search, plan: Floats) -> str:
     """Return a sentence where counterfactuals coincide although diversity has a weight."""
     if search.n == 1 or not search.terms.diversity_weight:
@@ -338,7 +344,8 @@ def _refuse(who: str, search: Search, method: Method) -> None:
     if method != "gradient":
         but = f"method is {method!r} with a feature_map"
         raise InvalidValueError(who, "method 'gradient' for a feature_map", but, "Use it.")
-    if len(terms.feature_map) != 2 or not all(callable(part) for part in terms.feature_map):
+    is_pair = isinstance(terms.feature_map, tuple | list) and len(terms.feature_map) == 2
+    if not is_pair or not all(callable(part) for part in terms.feature_map):
         then = "Give both as functions of one counterfactual."
         raise InvalidTypeError(who, "a pair (function, jacobian) as feature_map", f"it is {terms.feature_map!r}", then)
     want = (len(terms.moments.mean), len(terms.factual))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from ceopt.formulations.programs.moments import require_plan
 from ceopt.formulations.programs.pairs import Floats, numbers
 from ceopt.formulations.programs.side_conditions import free_columns
+from ceopt.plans.intercept import moved_intercept
 from ceopt.solvers.arguments import require_number
 from ceopt.status import Status
 
 __all__ = ["RequirementCorrection", "requirement_correction"]
+
+_NOISE: Final = 1e-14  # of an entry: what rounding leaves of one that the move takes to 0
 
 
 @final
@@ -63,7 +66,7 @@ def requirement_correction(
     margin
         In units of the score, at least 0.
     fixed
-        Places of columns that may not move; with an intercept, ``[d - 1]``.
+        Places of columns that may not move; with an intercept, ``[-1]``.
 
     Raises
     ------
@@ -102,4 +105,6 @@ def requirement_correction(
         return RequirementCorrection(plan=None, changed=np.zeros_like(below), status=Status.INFEASIBLE, reason=reason)
     unit = normal / size  # the squares of very small numbers would be 0
     moves = np.where(below, missing, 0.0)[:, None] / size * (unit / (unit @ unit))
-    return RequirementCorrection(plan=given + moves, changed=below, status=Status.OPTIMAL)
+    plan = given + moves
+    plan[(moves != 0.0) & (np.abs(plan) <= _NOISE * np.abs(given))] = 0.0
+    return RequirementCorrection(plan=plan, changed=below, status=Status.OPTIMAL, reason=moved_intercept(given, plan))

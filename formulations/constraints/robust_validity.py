@@ -151,7 +151,7 @@ class RobustValidity(AbstractRule):
         if not 0.0 <= self.level <= 1.0 or (self.level == 1.0 and not certain):
             raise InvalidValueError(
                 "RobustValidity", "a level of at least 0 and less than 1", f"level is {self.level!r}",
-                "Nothing is certain while the covariance or the radius is not 0: give for example 0.9.",
+                "A level is a probability, 0.9 for 90 %; nothing is certain while covariance or radius is not 0.",
             )  # fmt: skip
 
     # ---- the classifier ----------------------------------------------------------------------------------------------

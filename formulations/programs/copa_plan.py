@@ -141,9 +141,9 @@ def copa_plan(
     moments = require_moments(who, mean, covariance, d=len(x0))
     require_count(who, "n", n, 1)
     for name, weight in (("validity_weight", validity_weight), ("diversity_weight", diversity_weight)):
-        require_number(who, name, weight, least=0.0)
-    require_number(who, "margin", margin, least=0.0)
-    require_number(who, "smoothing", smoothing, least=0.0)
+        require_number(who, name, weight, least=0.0, finite=True)
+    require_number(who, "margin", margin, least=0.0, finite=True)
+    require_number(who, "smoothing", smoothing, least=0.0, finite=True)
     distance = require_distance(who, cost, len(x0))
     if distance.kind == "linf":
         then = "Use 'l1', 'l2' or a matrix."

@@ -104,7 +104,7 @@ def copa_plan_alike(
     x0 = numbers(who, "factual", factual, (None,))
     moments = require_moments(who, mean, covariance, d=len(x0))
     require_number(who, "radius", radius, least=0.0)
-    require_number(who, "margin", margin, least=0.0)
+    require_number(who, "margin", margin, least=0.0, finite=True)
     distance = require_distance(who, cost, len(x0))
     region = require_region(who, x0, fixed=fixed, bounds=bounds, groups=groups)
     model = pyo.ConcreteModel(name=who)

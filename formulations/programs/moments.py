@@ -19,7 +19,7 @@ __all__ = ["Moments", "require_moments", "require_plan"]
 
 _SYMMETRIC = 1e-9  # of the greatest entry: two entries that differ by more are no rounding
 _INDEFINITE = 1e-9  # of the greatest eigenvalue: one farther below 0 is no rounding
-_RANK = 1e-12  # of the greatest eigenvalue: one below is 0
+_RANK = 1e-12  # of the greatest eigenvalue of the correlations: one below is 0
 
 
 @final
@@ -41,9 +41,11 @@ class Moments:
     @property
     def factor(self) -> Floats:
         """F of shape (d, r) with covariance = F F', r being the rank."""
-        values, vectors = np.linalg.eigh(self.covariance)
+        sizes = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        units = np.where(sizes > 0.0, sizes, 1.0)  # of each parameter its own, so that no small one is taken for 0
+        values, vectors = np.linalg.eigh(self.covariance / np.outer(units, units))
         kept = values > _RANK * max(values[-1], 0.0)
-        return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+        return np.asarray(sizes[:, None] * vectors[:, kept] * np.sqrt(values[kept]))
 
     @property
     def root(self) -> Floats:
@@ -64,6 +66,8 @@ class Moments:
 def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int | None = None) -> Moments:
     """Return mean and covariance of parameters, d of them if given, or refuse what is none in the name of ``who``."""
     m = numbers(who, "mean", mean, (d,))
+    if not len(m):
+        raise InvalidValueError(who, "at least one parameter", "mean is empty", "Give the mean of the parameters.")
     s = numbers(who, "covariance", covariance, (len(m), len(m)))
     size = float(np.abs(s).max(initial=0.0))
     apart = np.abs(s - s.T)

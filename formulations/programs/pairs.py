@@ -35,7 +35,8 @@ def numbers(who: str, name: str, values: ArrayLike, shape: tuple[int | None, ...
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidValueError(who, f"numbers as {name}", f"{name} is {values!r}", "Give an array.") from error
+        shown = repr(values) if len(repr(values)) <= 60 else f"of type {type(values).__name__}"
+        raise InvalidValueError(who, f"numbers as {name}", f"{name} is {shown}", "Give an array of numbers.") from error
     if found.ndim != len(shape) or any(w not in {None, f} for w, f in zip(shape, found.shape, strict=True)):
         raise InvalidValueError(who, f"{name} of shape {want}", f"its shape is {found.shape}", "Give such an array.")
     bad = np.argwhere(~np.isfinite(found))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.pairs import Floats, numbers
+from ceopt.formulations.programs.places import require_bounds, require_places
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["Cost", "Distance", "Region", "require_distance", "require_region"]
@@ -98,17 +99,18 @@ def require_region(
     A contradiction is no misuse: the region is empty then, and says why.
     """
     d = len(factual)
-    lower, upper = _bounds(who, bounds, d)
-    held = np.isin(np.arange(d), _columns(who, "fixed", [] if fixed is None else fixed, d))
-    columns = [_columns(who, f"groups[{g}]", group, d) for g, group in enumerate([] if groups is None else groups)]
+    lower, upper = require_bounds(who, bounds, d)
+    held = np.isin(np.arange(d), require_places(who, "fixed", [] if fixed is None else fixed, d))
+    columns = [require_places(who, f"groups[{g}]", group, d) for g, group in enumerate(groups or [])]
     seen = [k for group in columns for k in group]
     twice = next((k for k in seen if seen.count(k) > 1), None)
     if twice is not None:
         but = f"column {twice} is in groups twice"
         raise InvalidValueError(who, "groups without a column in common", but, "Give each column to one group.")
     for g, group in enumerate(columns):
-        if not group:
-            raise InvalidValueError(who, "columns in each group", f"groups[{g}] is empty", "Leave it out.")
+        if len(group) < 2:
+            but, then = f"groups[{g}] is {group}", "Give one list a group; a yes or no is a group of two columns."
+            raise InvalidValueError(who, "two columns or more in each group", but, then)
         for k in group:
             if held[k] and factual[k] not in {0.0, 1.0}:
                 but = f"factual[{k}] is {factual[k]:g}, which is held"
@@ -130,27 +132,3 @@ def require_region(
         k = int(crossed[0])
         empty = f"column {k} has no value: it is held at {factual[k]:g}, outside its bounds."
     return Region(lower, upper, tuple(left), empty)
-
-
-def _bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
-    if bounds is None:
-        return np.full(d, -np.inf), np.full(d, np.inf)
-    then = "Give (lower, upper), each one number or one a column."
-    try:
-        low, high = (np.array(np.broadcast_to(np.asarray(side, dtype=np.float64), (d,))) for side in bounds)
-    except (TypeError, ValueError) as error:
-        raise InvalidValueError(who, f"a pair of bounds for {d} columns", f"bounds is {bounds!r}", then) from error
-    wrong = np.flatnonzero(~(low <= high))
-    if wrong.size:
-        k = wrong[0]
-        but = f"column {k} has bounds {low[k]:g} and {high[k]:g}"
-        raise InvalidValueError(who, "bounds with lower at most upper", but, then)
-    return low, high
-
-
-def _columns(who: str, name: str, columns: Any, d: int) -> list[int]:
-    found = list(columns) if not isinstance(columns, str) and hasattr(columns, "__iter__") else [columns]
-    for k in found:
-        if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 0 <= k < d:
-            raise InvalidValueError(who, f"columns from 0 to {d - 1} in {name}", f"it has {k!r}", "Give positions.")
-    return [int(k) for k in found]

@@ -10,7 +10,8 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations.programs.pairs import Floats, numbers, sum_of
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.formulations.programs.places import require_bounds, require_places
+from ceopt.solvers.errors import InvalidTypeError
 
 __all__ = ["add_side_conditions", "combination", "free_columns", "require_inequalities"]
 
@@ -24,14 +25,7 @@ def combination(variables: Any, coefficients: Any, constant: float = 0.0) -> Any
 def free_columns(who: str, fixed: Iterable[int] | None, d: int) -> NDArray[np.bool_]:
     """Return which of d columns may move, all but those at the places ``fixed``, or refuse the places."""
     free = np.ones(d, dtype=bool)
-    if isinstance(fixed, str | bytes) or not isinstance(fixed, Iterable | None):
-        raise InvalidTypeError(who, "places of columns as fixed", f"fixed is {fixed!r}", "Give a list, as [2].")
-    for place in () if fixed is None else fixed:
-        is_place = isinstance(place, int | np.integer) and not isinstance(place, bool | np.bool_)
-        if not is_place or not 0 <= place < d:
-            needs = f"places from 0 to {d - 1} as fixed"
-            raise InvalidValueError(who, needs, f"fixed has {place!r}", "Count the columns from 0.")
-        free[place] = False
+    free[require_places(who, "fixed", () if fixed is None else fixed, d)] = False
     return free
 
 
@@ -61,7 +55,7 @@ def add_side_conditions(
     """
     d = len(x)
     matrix, right = require_inequalities(who, inequalities, d)
-    lower, upper = _bounds(who, bounds, d)
+    lower, upper = require_bounds(who, bounds, d)
 
     def row(body: Any, coefficients: Any, limit: float) -> Any:
         """Sum of the body less the limit, or less the limit times the scale."""
@@ -78,22 +72,3 @@ def add_side_conditions(
         if held:
             rows = {k: row([x[k]], [sign], sign * float(limits[k])) for k in held}
             setattr(model, name, pyo.Constraint(held, rule=lambda _, k, rows=rows: rows[k] <= 0.0))
-
-
-def _bounds(who: str, bounds: Sequence[ArrayLike] | None, d: int) -> tuple[Floats, Floats]:
-    if bounds is None:
-        return np.full(d, -np.inf), np.full(d, np.inf)
-    if not isinstance(bounds, Sequence) or len(bounds) != 2:
-        but = f"bounds is {type(bounds).__name__}"
-        raise InvalidTypeError(who, "a pair (lower, upper) as bounds", but, "Give two arrays; infinite where none.")
-    lower, upper = (np.asarray(limits, dtype=np.float64) for limits in bounds)
-    for name, limits in (("lower", lower), ("upper", upper)):
-        if limits.shape != (d,) or np.isnan(limits).any():
-            but = f"{name} is {limits}"
-            raise InvalidValueError(who, f"{d} numbers as {name} bounds", but, "Give one a column; infinite if none.")
-    wrong = np.flatnonzero(lower > upper)
-    if len(wrong):
-        k = int(wrong[0])
-        but = f"column {k} has {lower[k]:g} and {upper[k]:g}"
-        raise InvalidValueError(who, "lower bounds that are at most the upper ones", but, "Change one of them.")
-    return lower, upper

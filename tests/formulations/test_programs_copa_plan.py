@@ -170,7 +170,7 @@ def test_columns_of_groups_are_binary() -> None:
         ({"within": 0}, "within is 0"),
         ({"margin": -1}, "margin is -1"),
         ({"validity_weight": -1}, "validity_weight is -1"),
-        ({"fixed": [5]}, "it has 5"),
+        ({"fixed": [5]}, "fixed has 5"),
     ],
 )
 def test_what_makes_no_program_is_refused(changed: Any, message: str) -> None:

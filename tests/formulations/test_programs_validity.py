@@ -65,7 +65,7 @@ def test_rows_of_the_arrow_form() -> None:
     assert sides(model) == [5, 5]
     fixed = programs.validity_lower_arrow(X, MEAN, COVARIANCE)
     assert sides(fixed) == [5]
-    assert rows(fixed, "fails") == ["+11 weight[2] -1 z[2,0] +6 z[2,1] <= 0", "+6 weight[1] +2 z[1,0] +2 z[1,1] <= 0"]
+    assert rows(fixed, "fails") == ["+11 weight[2] +6 z[2,0] -1 z[2,1] <= 0", "+6 weight[1] +2 z[1,0] +2 z[1,1] <= 0"]
     assert rows(fixed, "centred") == ["+1 z[0,0] +1 z[1,0] +1 z[2,0] = 0", "+1 z[0,1] +1 z[1,1] +1 z[2,1] = 0"]
 
 
@@ -73,7 +73,7 @@ def test_rows_of_the_coupled_forms() -> None:
     model = programs.validity_lower_coupled(X, MEAN, COVARIANCE, 0.5)
     assert rows(model, "fails") == [
         "+2 u[1,0] +2 u[1,1] +0.5 v[1,0] +1 v[1,1] +6 weight[1] <= 0",
-        "-1 u[2,0] +6 u[2,1] +1.5 v[2,0] -0.5 v[2,1] +11 weight[2] <= 0",
+        "+6 u[2,0] -1 u[2,1] +1.5 v[2,0] -0.5 v[2,1] +11 weight[2] <= 0",
     ]
     assert rows(model, "near") == ["+1 t[1] +1 t[2] <= 0.5"]
     assert [str(e) for e in model.moved[2].body.args] == ["t[2]", "weight[2]", "v[2,0]", "v[2,1]"]
@@ -81,7 +81,7 @@ def test_rows_of_the_coupled_forms() -> None:
     model = programs.validity_upper_coupled(X, MEAN, COVARIANCE, 0.5)
     assert rows(model, "holds") == [
         "+2 u[0] +2 u[1] +0.5 v[0] +1 v[1] +6 weight[1] >= 0",
-        "-1 u[0] +6 u[1] +1.5 v[0] -0.5 v[1] +11 weight[1] >= 0",
+        "+6 u[0] -1 u[1] +1.5 v[0] -0.5 v[1] +11 weight[1] >= 0",
     ]
     assert compile_model(model).problem_class is ProblemClass.SOCP
 

@@ -457,3 +457,12 @@ def test_bad_input_is_refused(change: Any, message: str, kind: type[CeoptError])
     arguments = {"plan": I2, "mean": [1, 2], "covariance": I2, "radius": 0.1} | change
     with pytest.raises(kind, match=message):
         validity_bounds(**arguments)
+
+
+def test_columns_of_very_different_scale_are_no_singular_covariance() -> None:
+    """Parameters of raw income are ten million times smaller than an intercept: eigenvalues below 1e-12 are theirs."""
+    plan, mean, covariance = np.array([[1.0, 0.3], [0.2, 1.0]]), np.ones(2), np.array([[0.3, 0.1], [0.1, 0.4]])
+    plain = validity_bounds(plan, mean, covariance, 0.0).lower
+    units = np.array([1.0, 1e7])
+    scaled = validity_bounds(plan * units, mean / units, covariance / np.outer(units, units), 0.0)
+    assert scaled.lower == pytest.approx(plain, abs=1e-6)

@@ -326,3 +326,14 @@ def test_misuse_is_refused(changed: Any, message: str) -> None:
     } | changed  # fmt: skip
     with pytest.raises(CeoptError, match=re.escape(message)):
         mahalanobis_correction(options.pop("plan"), options.pop("mean"), options.pop("covariance"), **options)
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+def test_the_unit_of_the_parameters_does_not_matter_to_the_solver(unit: float) -> None:
+    mean, covariance = np.array([2.0, 1.0]) * unit, np.array([[0.5, 0.2], [0.2, 0.4]]) * unit**2
+    asked = {"perturbation": 0.5, "n_corrected": 1}
+    found = mahalanobis_correction([[1.0, 1.0]], mean, covariance, inequalities=([[0, 1]], [0.52]), **asked)
+    assert found.status == "optimal"
+    np.testing.assert_allclose(found.plan, [[1.14, 0.52]], atol=1e-5)
+    none = mahalanobis_correction([[1.0, 1.0]], mean, covariance, inequalities=([[0, 1]], [0.2]), **asked)
+    assert (none.status, none.plan) == ("infeasible", None)

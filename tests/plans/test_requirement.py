@@ -60,8 +60,9 @@ def test_it_is_the_nearest_point_of_the_half_space(plan: Any, mean: Any, margin:
     assert (move[:, list(fixed)] == 0).all()
     size = 1.0 + np.abs(found.plan).max()
     assert found.plan[below] @ m == pytest.approx(margin, abs=1e-9 * size)
-    along = np.outer(move @ normal, normal) / max(normal @ normal, 1e-300)
-    np.testing.assert_allclose(move * (normal @ normal > 1e-200), along, atol=1e-9 * size)
+    unit = normal / (np.abs(normal).max() or 1.0)
+    along = np.outer(move @ unit, unit) / max(unit @ unit, 1e-300)
+    np.testing.assert_allclose(move, along, atol=1e-9 * size)
 
 
 def test_a_tiny_mean_still_has_a_direction() -> None:
@@ -101,3 +102,18 @@ def test_afterwards_the_upper_bound_is_1_and_the_lower_may_stay_0() -> None:
 def test_misuse_is_refused(call: Any, message: str) -> None:
     with pytest.raises(CeoptError, match=re.escape(message)):
         call()
+
+
+def test_the_intercept_is_held_from_the_end_or_missed() -> None:
+    plan, mean = [[-2.0, 1.0], [3.0, 1.0]], [1.0, 0.5]
+    held, free = requirement_correction(plan, mean, fixed=[-1]), requirement_correction(plan, mean)
+    assert (held.plan[:, -1].tolist(), held.reason) == ([1.0, 1.0], "")
+    assert "The last column was 1 and moved" in free.reason
+    by_mask = requirement_correction(plan, mean, fixed=[False, True])
+    assert by_mask.plan.tolist() == held.plan.tolist()
+
+
+def test_a_row_against_the_mean_ends_at_zero_itself() -> None:
+    found = requirement_correction([[-0.56, -0.21, 0.21]], [0.8, 0.3, -0.3])
+    assert found.plan is not None
+    assert found.plan.tolist() == [[0.0, 0.0, 0.0]]
