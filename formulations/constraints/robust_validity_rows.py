@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RobustRows"]
 
+_NONE = 1e-12  # of the greatest entry: an entry below is rounding
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -102,5 +104,6 @@ def _forms(inputs: Inputs, weights: Floats, *, triangular: bool = False) -> list
     rows = np.column_stack([weights[:, :-1] @ inputs.matrix, weights[:, :-1] @ inputs.offset + weights[:, -1]])
     if triangular or len(rows) > rows.shape[1]:
         rows = np.asarray(np.linalg.qr(rows, mode="r"))
-        rows = rows * np.where(np.diagonal(rows) < 0.0, -1.0, 1.0)[:, None] + 0.0  # no -0
+        lead = rows[np.arange(len(rows)), (np.abs(rows) > _NONE * np.abs(rows).max(initial=0.0)).argmax(axis=1)]
+        rows = rows * np.where(lead < 0.0, -1.0, 1.0)[:, None] + 0.0  # no -0
     return inputs.forms(rows[:, :-1], rows[:, -1])

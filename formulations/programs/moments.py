@@ -43,7 +43,9 @@ class Moments:
         """F of shape (d, r) with covariance = F F', r being the rank."""
         sizes = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         units = np.where(sizes > 0.0, sizes, 1.0)  # of each parameter its own, so that no small one is taken for 0
-        values, vectors = np.linalg.eigh(self.covariance / np.outer(units, units))
+        alike = self.covariance / np.outer(units, units)
+        np.fill_diagonal(alike, sizes > 0.0)
+        values, vectors = np.linalg.eigh(alike)
         kept = values > _RANK * max(values[-1], 0.0)
         return np.asarray(sizes[:, None] * vectors[:, kept] * np.sqrt(values[kept]))
 
