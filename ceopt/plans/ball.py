@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.pairs import Floats
-from ceopt.plans.one_counterfactual import least_of_score
+from ceopt.formulations.programs.score_bound import least_of_score
 
 __all__ = ["BestInReach"]
 

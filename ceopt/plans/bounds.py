@@ -14,7 +14,6 @@ from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.validity_case import require_case
 from ceopt.plans.forms import LOWER, UPPER
 from ceopt.plans.sides import Side, Solved, Solver, lower_side, upper_side
-from ceopt.plans.threads import one_thread
 from ceopt.solvers import Status
 from ceopt.solvers.errors import UnknownNameError
 from ceopt.solvers.registry import SOLVERS
@@ -69,7 +68,6 @@ class ValidityBounds:
         return found.mean, found.covariance
 
 
-@one_thread
 def validity_bounds(
     plan: ArrayLike,
     mean: ArrayLike,

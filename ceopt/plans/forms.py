@@ -10,6 +10,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.pairs import Floats
+from ceopt.formulations.programs.score_bound import least_of_score
 from ceopt.formulations.programs.validity_lower import validity_lower
 from ceopt.formulations.programs.validity_lower_arrow import validity_lower_arrow
 from ceopt.formulations.programs.validity_lower_coupled import validity_lower_coupled
@@ -20,7 +21,6 @@ from ceopt.formulations.programs.validity_upper_coupled import validity_upper_co
 from ceopt.formulations.programs.validity_upper_moment import validity_upper_moment
 from ceopt.formulations.programs.validity_upper_scalar import validity_upper_scalar
 from ceopt.plans.attained import Attained, numbers_of, of_coupling, of_parts
-from ceopt.plans.one_counterfactual import least_of_score
 from ceopt.plans.reduction import Reduction, reduced, scaled
 from ceopt.plans.sides import Solved
 from ceopt.solvers import Result, Status, solve

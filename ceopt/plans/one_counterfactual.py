@@ -13,15 +13,14 @@ Both are computed without differences of near numbers (specification 2.11).
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.pairs import Floats
+from ceopt.formulations.programs.score_bound import least_of_score
 from ceopt.plans.validity_value import margins, spreads
 
-__all__ = ["least_of_score", "lower_bound_of_one", "upper_bound_of_one"]
+__all__ = ["lower_bound_of_one", "upper_bound_of_one"]
 
 
 def lower_bound_of_one(x: Floats, moments: Moments, radius: float) -> float:
@@ -45,25 +44,6 @@ def upper_bound_of_one(x: Floats, moments: Moments, radius: float) -> float:
         return 1.0
     m, s, r = _score(x, moments, radius)
     return least_of_score(-m, s, r)[1] if m < 0.0 else 1.0
-
-
-def least_of_score(m: float, s: float, r: float) -> tuple[float, float]:
-    """Return (p, 1 - p), p being the least probability of a positive score, each to its own last digits.
-
-    Parameters
-    ----------
-    m, s
-        Mean and standard deviation of the score.
-    r
-        How far the two are uncertain.
-    """
-    if m <= r:
-        return 0.0, 1.0
-    s, r = s / m, r / m  # no square of large or small numbers
-    touch, size = math.sqrt((1.0 - r) * (1.0 + r) + s * s), math.hypot(1.0, s)
-    sine = (s * touch + r) / (size * size)
-    cosine = (1.0 - r) * (1.0 + r) / (touch + s * r)
-    return min(cosine * cosine, 1.0), min(sine * sine, 1.0)
 
 
 def _score(x: Floats, moments: Moments, radius: float) -> tuple[float, float, float]:

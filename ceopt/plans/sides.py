@@ -11,8 +11,8 @@ from scipy.optimize import nnls
 
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.pairs import Floats
+from ceopt.formulations.programs.score_bound import least_of_score
 from ceopt.plans.attained import Attained
-from ceopt.plans.one_counterfactual import least_of_score
 from ceopt.plans.reduction import Directions, directions, lifted, reduced
 from ceopt.plans.validity_value import margins, spreads
 from ceopt.solvers import Status

@@ -17,6 +17,7 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.predictors.seen import column_names, row_seen
 from ceopt.formulations.programs.moments import Moments, require_moments
+from ceopt.formulations.programs.score_bound import least_of_score
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest
 
@@ -237,11 +238,7 @@ class RobustValidity(AbstractRule):
         x = np.append(row_seen(self._predictor(space), point), 1.0)
         m = float(self._moments.mean @ x)
         s = math.sqrt(max(float(x @ self._moments.covariance @ x), 0.0))
-        r, size = float(self.radius) * float(np.linalg.norm(x)), math.hypot(m, s)
-        if not m > r:
-            return math.nan if math.isnan(m) else 0.0
-        m, s, r = m / size, s / size, r / size
-        return min((m * math.sqrt((1.0 - r) * (1.0 + r)) - s * r) ** 2, 1.0)
+        return least_of_score(m, s, float(self.radius) * float(np.linalg.norm(x)))[0]
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return by how much the bound is below the level, beyond rounding."""

@@ -101,7 +101,9 @@ def require_region(
     d = len(factual)
     lower, upper = require_bounds(who, bounds, d)
     held = np.isin(np.arange(d), require_places(who, "fixed", [] if fixed is None else fixed, d))
-    columns = [require_places(who, f"groups[{g}]", group, d) for g, group in enumerate(groups or [])]
+    columns = [
+        require_places(who, f"groups[{g}]", group, d) for g, group in enumerate(() if groups is None else groups)
+    ]
     seen = [k for group in columns for k in group]
     twice = next((k for k in seen if seen.count(k) > 1), None)
     if twice is not None:

@@ -351,3 +351,9 @@ def test_the_global_search_ends_where_the_margin_is_zero() -> None:
     found = copa_plan([-1, 0], [1, 0.3], np.eye(2), method="global", **asked_for)
     assert (found.status, found.certificate) == ("optimal", "global")
     assert found.objective == pytest.approx(copa_plan([-1, 0], [1, 0.3], np.eye(2), **asked_for).objective, abs=1e-6)
+
+
+def test_groups_may_be_an_array() -> None:
+    asked_for = {"n": 1, "validity_weight": 0.5, "diversity_weight": 0.0, "margin": 0.1}
+    found = copa_plan([-1.0, 1.0, 0.0], [1, 0.3, 0.2], np.eye(3), groups=np.array([[1, 2]]), **asked_for)
+    assert sorted(found.plan[0, 1:].tolist()) == [0.0, 1.0]
