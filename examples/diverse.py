@@ -313,7 +313,7 @@ def _drawn(kept: Mapping[str, Any], names: tuple[str, ...], path: Path) -> bool:
     try:
         draw(kept, names, path)
     except ImportError:
-        print("The figure needs matplotlib: pip install ceopt[plot].")
+        print('The figure needs matplotlib: pip install ".[plot]".')
         return False
     return True
 

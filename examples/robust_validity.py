@@ -175,7 +175,7 @@ def draw(given: Study, done: list[Asked], path: Path) -> bool:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print("The figure needs matplotlib: pip install ceopt[plot].")
+        print('The figure needs matplotlib: pip install ".[plot]".')
         return False
     figure = Figure(figsize=(10, 4), layout="constrained")
     costs, survives = figure.subplots(1, 2)

@@ -39,7 +39,7 @@ class ValidityBounds:
     weights
         Shape (J,): how much probability the worst distribution puts on the failure of each counterfactual; the sum is
         1 - lower. Where several are optimal, as for repeated counterfactuals or a lower bound of 0, one of them: the
-        first of a repeated direction has all its weight.
+        first of a repeated direction has all its weight. Zeros where the solver found no such distribution.
     form
         Which program was asked for.
     reason
@@ -99,10 +99,11 @@ def validity_bounds(
     =============== =========================================== ============================================
 
     All forms have the same optimum. "auto" is solved in at most J dimensions, those of the span of the plan, so that
-    its time hardly depends on d; the others in d dimensions, which takes minutes where d is 50. The theorem's upper
-    bound and the dual lose digits, and then their status, for a radius below 1e-3 of the mean. The nonlinear form needs
-    a global solver and seldom ends beyond d = 2. Where a form states one bound only, or no distribution that attains it
-    (the dual), the rest is that of "auto", by the solver that "auto" means.
+    its time hardly depends on d; the others in d dimensions, which takes minutes where d is 50. Small radii cost digits
+    and then the status "optimal": the theorem's form and the dual below 1e-3 of the mean, the arrow and the moment form
+    below 1e-4, "auto" and "scalar" not. The nonlinear form needs a global solver and seldom ends beyond d = 2. Where a
+    form states one bound only, or no distribution that attains it (the dual), the rest is that of "auto", by the solver
+    that "auto" means.
 
     Parameters
     ----------

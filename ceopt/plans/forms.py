@@ -116,9 +116,10 @@ def upper_scalar(rows: Floats, given: Moments, radius: float, *, solver: str) ->
     that bound is tried next. It rises, as bisection's does not, and ends where w keeps it.
     """
     case = _whole(rows, given, radius)
-    kappa, value = 0.0, 1.0
+    # At radius 0 every kappa has the same w. Otherwise 0 has one that says something; that of 1 may have the bound 1.
+    kappa, value = (0.0 if case.radius else 1.0), 1.0
     for _ in range(_STEPS):
-        model, result = _solved(validity_upper_scalar, case, solver, kappa=kappa or 1.0)
+        model, result = _solved(validity_upper_scalar, case, solver, kappa=kappa)
         if not result.solutions or result.status not in {Status.OPTIMAL, Status.FEASIBLE}:
             return value, result.status, f"{result.message} The bound is that of the last half-space.".strip(), None
         w = np.maximum(numbers_of(model.a), 0.0) @ case.rows

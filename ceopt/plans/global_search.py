@@ -19,9 +19,9 @@ from ceopt.plans.polish import polished
 from ceopt.solvers import Result, Status, solve
 from ceopt.solvers.cones import soc
 
-__all__ = ["Found", "alike_plan", "nearest", "top_ratio"]
+__all__ = ["CLOSE", "Found", "alike_plan", "nearest", "top_ratio"]
 
-_CLOSE: Final = 1e-3  # of the size of the objective: how far the bound may be below it
+CLOSE: Final = 1e-3  # of 1 + the objective: how far what is proved may be below it
 _MOST: Final = 200  # cone programs of the bound
 _FINE: Final = 1e-6  # of the angle: where the last search ends
 _STILL: Final = 1e-8  # of |F| / |mean|: a least spread below this is 0
@@ -76,9 +76,8 @@ def _stilled(search: Search, point: Floats, free: Any) -> Floats:
 def _held(search: Search, point: Floats) -> tuple[Floats, Floats]:
     """Return the bounds, shape (1, d), of counterfactuals with the categories of this one."""
     low, high = search.region.lower.copy(), search.region.upper.copy()
-    for group in search.region.groups:
-        columns = list(group)
-        low[columns] = high[columns] = np.round(point[columns])
+    columns = search.region.binary
+    low[columns] = high[columns] = np.round(point[columns])
     return low[None], high[None]
 
 
@@ -125,7 +124,7 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
     while intervals:
         bound, low, high = intervals[0]
         least = min(worth for worth, _ in best)
-        if least - bound <= _CLOSE * (1.0 + abs(least)) or len(seen) >= _MOST:
+        if least - bound <= CLOSE * (1.0 + abs(least)) or len(seen) >= _MOST:
             break
         heapq.heappop(intervals)
         middle = (low + high) / 2.0
@@ -148,7 +147,7 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
     fine = polished(alone, point[None], *_held(search, point))
     worth = float(terms.value(fine)) + shift
     least, point = min((least, point), (worth, fine[0]), key=lambda pair: pair[0])
-    if least - bound <= _CLOSE * (1.0 + abs(least)):
+    if least - bound <= CLOSE * (1.0 + abs(least)):
         return Found(point, min(bound, least) - shift, Status.OPTIMAL)
     return Found(point, bound - shift, Status.FEASIBLE, f"{len(seen)} cone programs left a gap of {least - bound:.3g}.")
 

@@ -92,7 +92,7 @@ def _settled(search: Search, plans: Floats, values: Floats, unit: float) -> Floa
     found = plans[order]
     lower, upper = (np.broadcast_to(side, found.shape[1:]) for side in (search.region.lower, search.region.upper))
     sides = [(lower, upper)] * len(found)
-    if search.region.groups:
+    if search.region.binary:
         rounded = [_categories(search, plan) for plan in found]
         sides = [(low, high) for low, high, _ in rounded]
         lower, upper = (np.array([side[which] for side in sides]) for which in (0, 1))
@@ -117,12 +117,14 @@ def _categories(search: Search, plan: Floats) -> tuple[Floats, Floats, Floats]:
     """
     region, terms, plan = search.region, search.terms, plan.copy()
     lower, upper = (np.array(np.broadcast_to(side, plan.shape)) for side in (region.lower, region.upper))
+    flags: tuple[tuple[int, ...], ...] = tuple((k,) for k in region.flags)
     for j in range(len(plan)):
-        for g, group in enumerate(region.groups):
+        for g, group in enumerate((*region.groups, *flags)):
             columns, left = list(group), region.groups[g + 1 :]
-            low, high = (np.repeat(side[j][None], len(columns), axis=0) for side in (lower, upper))
-            low[:, columns] = high[:, columns] = np.eye(len(columns))
-            may = np.arange(len(columns))
+            categories = np.eye(len(columns)) if len(columns) > 1 else np.array([[0.0], [1.0]])
+            low, high = (np.repeat(side[j][None], len(categories), axis=0) for side in (lower, upper))
+            low[:, columns] = high[:, columns] = categories
+            may = np.arange(len(categories))
             if terms.feature_map is None:
                 reach = reach_of(low, high, left, np.broadcast_to(terms.moments.mean, low.shape))
                 may = np.flatnonzero(reach >= min(search.margin, float(reach.max())))

@@ -102,8 +102,7 @@ def robust_improvement(
     moments = require_moments(who, mean, covariance)
     point = numbers(who, "x", x, (len(moments.mean),))
     for name, value in (("perturbation", perturbation), ("radius", radius)):
-        require_number(who, name, value, least=0.0)
-        numbers(who, name, [value], (1,))
+        require_number(who, name, value, least=0.0, finite=True)
     free = free_columns(who, fixed, len(point))
     before = lower_bound_of_one(point, moments, float(radius))
     found = BestInReach(moments, float(radius), free).best(point, float(perturbation))

@@ -92,8 +92,7 @@ def local_moments(
     ([0.5, 0.0, 0.0], [0.05, 0.0, 0.0])
     """
     require_count(_WHO, "n_samples", n_samples, 2)
-    require_number(_WHO, "variance", variance, least=0.0)
-    numbers(_WHO, "variance", [variance], (1,))
+    require_number(_WHO, "variance", variance, least=0.0, finite=True)
     require_count(_WHO, "random_state", random_state, 0)
     names, row = _row(factual)
     d = len(row)

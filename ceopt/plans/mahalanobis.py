@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations import programs
 from ceopt.formulations.programs.moments import Moments, require_moments, require_plan
-from ceopt.formulations.programs.pairs import Floats, numbers
+from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.side_conditions import free_columns, require_inequalities
 from ceopt.plans.ball import BestInReach
 from ceopt.plans.bounds import validity_bounds
@@ -150,8 +150,7 @@ def mahalanobis_correction(
     d = len(given.mean)
     x = require_plan(who, plan, d=d)
     for name, value in (("perturbation", perturbation), ("radius", radius)):
-        require_number(who, name, value, least=0.0)
-        numbers(who, name, [value], (1,))
+        require_number(who, name, value, least=0.0, finite=True)
     require_count(who, "n_corrected", n_corrected, 0, len(x))
     if moments not in _MOMENTS:
         raise UnknownNameError.among(who, "moments", moments, _MOMENTS)

@@ -14,7 +14,7 @@ from ceopt.formulations.programs.moments import require_moments
 from ceopt.formulations.programs.pairs import Floats, numbers
 from ceopt.formulations.programs.region import Cost, require_distance, require_region
 from ceopt.plans.copa_search import Search
-from ceopt.plans.global_search import alike_plan, nearest, top_ratio
+from ceopt.plans.global_search import CLOSE, alike_plan, nearest, top_ratio
 from ceopt.plans.gradient import best_plan
 from ceopt.plans.intercept import moved_intercept
 from ceopt.plans.nonlinear import searched
@@ -49,8 +49,8 @@ class CopaPlan:
     objective, proximity, diversity, validity
         As in :func:`copa_objective`, recomputed from the plan; None without one.
     certificate
-        "global": proved, by method "global" up to 1e-3 of 1 + abs(objective); "best_known": a better plan may have
-        been missed; None without a plan.
+        "global": proved up to 1e-3 of 1 + abs(objective); "best_known": a better plan may have been missed; None
+        without a plan.
     bound
         What is proved: no plan has a lower objective. None where nothing is.
     reason
@@ -123,9 +123,10 @@ def copa_plan(
     clips last and may leave the half-space. Look at ``.diversity``: near 0 counterfactuals coincide, as they should if
     its weight is small; ``.reason`` says so.
 
-    **One-hot groups.** The gradient method lets a group be any point of its simplex, then settles one group after the
-    other at the category that makes the plan best, among those that leave the margin within reach, and improves the
-    other columns again. "nonlinear" and "global" have the columns as binaries.
+    **One-hot groups.** The gradient method lets a group be any point of its simplex (a yes or no, any share), then
+    settles one group after the other at the category that makes the plan best, among those that leave the margin within
+    reach, and improves the other columns again. "nonlinear" and "global" have the columns as binaries. Whole numbers
+    are not kept.
 
     **Models that are not linear.** With a feature map, validity and margin are those of :math:`\phi(x_j)`, and moments
     are of its parameters. Without one, a local linear model stands for the true one: see the second example, which
@@ -157,7 +158,7 @@ def copa_plan(
     bounds
         ``(lower, upper)``, each one number or one a column; infinite for none.
     groups
-        Columns of each one-hot group: one of them is 1 and the others 0.
+        Columns of each one-hot group: one of them is 1 and the others 0. A group of one column is a yes or no, 1 or 0.
     feature_map
         ``(function, jacobian)`` of one counterfactual, of shapes (D,) and (D, d); mean and covariance are then of D
         parameters.
@@ -292,8 +293,10 @@ def _solved(search: Search, method: Method, arguments: dict[str, Any], limit: fl
     if method == "gradient":
         return _Found(status=Status.FEASIBLE, plan=best)
     result, best = searched(search, best, arguments, top=top, time_limit_s=limit, random_state=random_state)
-    status = Status.OPTIMAL if result.status is Stop.OPTIMAL else Status.FEASIBLE
-    bound = None if result.bound is None else min(result.bound, float(terms.value(best)))
+    worth = float(terms.value(best))
+    bound = None if result.bound is None else min(result.bound, worth)
+    is_close = bound is not None and worth - bound <= CLOSE * (1.0 + abs(worth))
+    status = Status.OPTIMAL if result.status is Stop.OPTIMAL and is_close else Status.FEASIBLE
     return _Found(status=status, plan=best, bound=bound, reason=result.message)
 
 

@@ -89,8 +89,7 @@ def requirement_correction(
     who = "requirement_correction"
     given = require_plan(who, plan)
     m = numbers(who, "mean", mean, (given.shape[1],))
-    require_number(who, "margin", margin, least=0.0)
-    numbers(who, "margin", [margin], (1,))
+    require_number(who, "margin", margin, least=0.0, finite=True)
     free = free_columns(who, fixed, len(m))
     missing = margin - given @ m
     below = missing > 0.0

@@ -85,13 +85,16 @@ class Dice:
     def plan(self, row: Floats, *, n: int, seed: int, steps: int | None = None) -> Floats:
         """Return n counterfactuals of a person, valid or not, the intercept's column last; after ``steps`` if given."""
         import torch
+        from raiutils.exceptions import UserConfigValidationException
 
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002 - dice-ml draws from it
         torch.manual_seed(seed)
         options = {**OPTIONS, **({"min_iter": steps, "max_iter": steps} if steps else {})}
         free: Any = self.free if self.case.fixed[:-1] else "all"
-        with quiet(), contextlib.suppress(ValueError):  # it finds plans and then may fail to write them down as words
+        self.explainer.final_cfs = []
+        # It finds plans and then may fail to write them down as words, or refuses them as none is valid.
+        with quiet(), contextlib.suppress(ValueError, UserConfigValidationException):
             self.explainer.generate_counterfactuals(
                 self._described(row), n, desired_class=1, features_to_vary=free, feature_weights=self.weights, **options
             )

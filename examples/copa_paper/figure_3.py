@@ -95,7 +95,7 @@ def draw(found: dict[str, Any], path: Path) -> bool:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
-        print("The figure needs matplotlib: pip install ceopt[plot].")
+        print('The figure needs matplotlib: pip install ".[plot]".')
         return False
     with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=(9.6, 3.6), layout="constrained")

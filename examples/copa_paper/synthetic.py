@@ -13,14 +13,15 @@ __all__ = ["VARIANCE", "clouds", "moments"]
 VARIANCE = 0.5
 
 
-def clouds(protocol: str) -> Case:
-    """Return 1,000 points of N((-2, -2), s I) and N((2, 2), s I), scaled to [0, 1]; s is 0.5, as released 1."""
+def clouds(protocol: str, *, scaled: bool = True) -> Case:
+    """Return 1,000 points of N((-2, -2), s I) and N((2, 2), s I), scaled to [0, 1] or not; s is 0.5, as released 1."""
     rng = np.random.default_rng(SEED)
     s = 1.0 if protocol == "paper" else 0.5
     y = np.repeat([0, 1], 500)
     points = np.where(y[:, None] == 1, 2.0, -2.0) + np.sqrt(s) * rng.standard_normal((len(y), 2))
-    scaled = (points - points.min(axis=0)) / np.ptp(points, axis=0)
-    X = np.column_stack([scaled, np.ones(len(y))])
+    if scaled:
+        points = (points - points.min(axis=0)) / np.ptp(points, axis=0)
+    X = np.column_stack([points, np.ones(len(y))])
     train = rng.permutation(len(y)) < 0.8 * len(y)
     return Case(
         name="clouds",

@@ -16,6 +16,7 @@ from tqdm import tqdm
 from ceopt.plans import (
     copa_objective,
     copa_plan,
+    gelbrich_distance,
     local_moments,
     mahalanobis_correction,
     requirement_correction,
@@ -135,12 +136,16 @@ class Study:
 
     # ---- results, by their keys ----
     def about(self) -> dict[str, Any]:
-        """Return accuracy and area under the curve now and later, and how many people there are."""
+        """Return accuracy and area under the curve now and later, how many people there are, and the shift itself."""
         case, later = self.case, self.future.models
         test = ~case.train
         shares = (later if isinstance(later, np.ndarray) else list(later))[:20]
         then = [models.accuracy(descent.scored(one)(case.later_rows[:, :-1])[0], case.later_y) for one in shares]
+        shift = None
+        if isinstance(later, np.ndarray):
+            shift = gelbrich_distance(*self.moments[0], later.mean(axis=0), np.cov(later, rowvar=False, bias=True))
         return {
+            "shift": shift,
             "now": models.accuracy(self.scores[test], case.y[test]),
             "later": np.mean(then, axis=0).tolist(),
             "people": len(self.people),

@@ -64,7 +64,7 @@ def copa_plan(
     K      ``K``        (J(J-1)/2,)  their kernel, rows ``kernel``
     det K  ``det``      ()           row ``determinant``; for J = 3 with ``p`` of the text, row ``product``
     T      ``T``        J(J+1)/2     from J = 4, rows ``factor``; ``q`` and ``p`` with rows ``square`` and ``chain``
-    G      ``one_hot``  (J, g)       each group adds up to 1
+    G      ``one_hot``  (J, g)       each group of more than one column adds up to 1
     ====== ============ ============ =============================================================================
 
     Jd + 2J + 2 + J(J-1) numbers, from J = 4 J(J+1)/2 + 2J more; the columns of groups are binary. Quadratic and
@@ -96,7 +96,7 @@ def copa_plan(
     bounds
         ``(lower, upper)``, each one number or one a column.
     groups
-        Columns of each one-hot group.
+        Columns of each one-hot group; of one column, which is 0 or 1.
     within
         Farthest that a counterfactual may be from the factual; None: as far as an optimal one can be.
     smoothing
@@ -200,7 +200,9 @@ def _farthest(factual: Floats, moments: Moments, distance: Distance, region: Reg
     for group in region.groups:
         start[list(group)] = 0.0
         start[max(group, key=lambda k: mean[k])] = 1.0
-    free = ~np.isin(np.arange(len(mean)), [k for group in region.groups for k in group])
+    flags = list(region.flags)
+    start[flags] = mean[flags] > 0.0
+    free = ~np.isin(np.arange(len(mean)), region.binary)
     step = np.where(free, mean, 0.0)
     if region.empty or region.reach(mean) < margin:
         return 0.0
@@ -218,8 +220,13 @@ def _add_points(model: Any, factual: Floats, n: int, distance: Distance, *, regi
     reach = within * np.ones(len(factual))
     if distance.factor is not None:
         reach *= np.linalg.norm(np.linalg.inv(distance.factor), axis=0)
-    binary = {k for group in region.groups for k in group}
-    tight = Region(np.maximum(region.lower, factual - reach), np.minimum(region.upper, factual + reach), region.groups)
+    binary = set(region.binary)
+    tight = Region(
+        np.maximum(region.lower, factual - reach),
+        np.minimum(region.upper, factual + reach),
+        region.groups,
+        region.flags,
+    )
     model.x = pyo.Var(
         range(n), d,
         domain=lambda _, _j, k: pyo.Binary if k in binary else pyo.Reals,

@@ -50,7 +50,7 @@ def copa_plan_alike(
     mu     ``margin``   ()    ``mean``; the row is :math:`\hat\mu^\top x \ge \varepsilon`
     F      ``valid``    (d,q) a factor of ``covariance``, q its rank; without rows for r = 0, and for r infinite
                               rows ``still``: :math:`F^\top x = 0`
-    G      ``one_hot``  (g,)  ``groups``, each a categorical column's columns
+    G      ``one_hot``  (g,)  ``groups`` of more than one column, each a categorical column's
     ====== ============ ===== ================================================================================
 
     d + 1 numbers ("l1", "linf": 2d + 1), of which the columns of groups are binary; 2 cones and 1 + g rows (SOCP, with
@@ -73,7 +73,7 @@ def copa_plan_alike(
     bounds
         ``(lower, upper)``, each one number or one a column.
     groups
-        Columns of each one-hot group.
+        Columns of each one-hot group; of one column, which is 0 or 1.
 
     Raises
     ------

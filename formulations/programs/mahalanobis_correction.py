@@ -101,8 +101,7 @@ def mahalanobis_correction(
     moments = require_moments(who, mean, covariance)
     d = len(moments.mean)
     point = numbers(who, "x", x, (d,))
-    require_number(who, "perturbation", perturbation, least=0.0)
-    numbers(who, "perturbation", [perturbation], (1,))
+    require_number(who, "perturbation", perturbation, least=0.0, finite=True)
     free = free_columns(who, fixed, d) & (perturbation > 0.0)
     factor = moments.factor
 

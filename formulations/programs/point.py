@@ -17,7 +17,7 @@ __all__ = ["add_one_hot", "add_point", "affine_differences", "limits_of"]
 def add_point(model: Any, factual: Floats, distance: Distance, region: Region) -> None:
     """Add ``x`` with its bounds and one-hot rows, and ``t``, at least its distance from ``factual``."""
     d = range(len(factual))
-    binary = {k for group in region.groups for k in group}
+    binary = set(region.binary)
     model.x = pyo.Var(
         d, domain=lambda _, k: pyo.Binary if k in binary else pyo.Reals, bounds=lambda _, k: limits_of(region, k)
     )

@@ -31,6 +31,8 @@ class Region:
         Shape (d,); equal where a column is held. Columns of categories have 0 and 1.
     groups
         Of each one-hot group the columns that may still be 1, two or more.
+    flags
+        Columns that are 0 or 1 by themselves.
     empty
         Why there is no such point, one sentence; empty text where there are some.
     """
@@ -38,7 +40,13 @@ class Region:
     lower: Floats
     upper: Floats
     groups: tuple[tuple[int, ...], ...] = ()
+    flags: tuple[int, ...] = ()
     empty: str = ""
+
+    @property
+    def binary(self) -> list[int]:
+        """Columns that are 0 or 1, of groups and by themselves."""
+        return [*(k for group in self.groups for k in group), *self.flags]
 
     def reach(self, normal: Floats) -> float:
         """Return the greatest ``normal @ x`` of the region, which may be infinite."""
@@ -110,16 +118,23 @@ def require_region(
         but = f"column {twice} is in groups twice"
         raise InvalidValueError(who, "groups without a column in common", but, "Give each column to one group.")
     for g, group in enumerate(columns):
-        if len(group) < 2:
-            but, then = f"groups[{g}] is {group}", "Give one list a group; a yes or no is a group of two columns."
-            raise InvalidValueError(who, "two columns or more in each group", but, then)
+        if not group:
+            but, then = f"groups[{g}] is {group}", "Leave it out, or name its columns."
+            raise InvalidValueError(who, "a column or more in each group", but, then)
         for k in group:
             if held[k] and factual[k] not in {0.0, 1.0}:
                 but = f"factual[{k}] is {factual[k]:g}, which is held"
                 raise InvalidValueError(who, f"0 or 1 in the held columns of groups[{g}]", but, "Let it move.")
     lower, upper = np.where(held, np.maximum(lower, factual), lower), np.where(held, np.minimum(upper, factual), upper)
-    empty, left = "", []
+    empty, left, flags = "", [], []
     for g, group in enumerate(columns):
+        if len(group) == 1:
+            k = group[0]
+            values = [value for value in (0.0, 1.0) if lower[k] <= value <= upper[k]]
+            empty = empty or ("" if values else f"column {k} may be neither 0 nor 1 within its bounds.")
+            lower[k], upper[k] = min(values, default=0.0), max(values, default=0.0)
+            flags += [k] if len(values) == 2 else []
+            continue
         may = [
             k for k in group if lower[k] <= 1.0 <= upper[k] and all(lower[o] <= 0 <= upper[o] for o in set(group) - {k})
         ]
@@ -133,4 +148,4 @@ def require_region(
     if crossed.size:
         k = int(crossed[0])
         empty = f"column {k} has no value: it is held at {factual[k]:g}, outside its bounds."
-    return Region(lower, upper, tuple(left), empty)
+    return Region(lower, upper, tuple(left), tuple(flags), empty)

@@ -81,8 +81,7 @@ def requirement_correction(
     given = require_plan(who, plan)
     n, d = given.shape
     m = numbers(who, "mean", mean, (d,))
-    require_number(who, "margin", margin, least=0.0)
-    numbers(who, "margin", [margin], (1,))
+    require_number(who, "margin", margin, least=0.0, finite=True)
     free = np.flatnonzero(free_columns(who, fixed, d)).tolist()
     model = pyo.ConcreteModel(name=who)
     model.move = pyo.Var(range(n), free)

@@ -108,8 +108,7 @@ def robust_improvement(
     d = len(moments.mean)
     point = numbers(who, "x", x, (d,))
     for name, value in (("kappa", kappa), ("perturbation", perturbation), ("radius", radius)):
-        require_number(who, name, value, least=0.0)
-        numbers(who, name, [value], (1,))
+        require_number(who, name, value, least=0.0, finite=True)
     free = free_columns(who, fixed, d) & (perturbation > 0.0)
     factor = moments.factor
 

@@ -8,7 +8,6 @@ distribution that has them is that of :math:`\theta = \hat\mu + F \xi` with :mat
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
@@ -21,7 +20,6 @@ from ceopt.formulations.programs.moments import Moments, require_moments, requir
 from ceopt.formulations.programs.pairs import Floats, sum_of
 from ceopt.solvers.arguments import require_number
 from ceopt.solvers.cones import psd
-from ceopt.solvers.errors import InvalidValueError
 
 __all__ = ["ValidityCase", "bordered", "case_of", "mirrored", "require_case", "require_radius", "symmetric"]
 
@@ -69,9 +67,7 @@ class ValidityCase:
 
 def require_radius(who: str, radius: Any) -> float:
     """Return a finite radius that is at least 0, or refuse it in the name of ``who``."""
-    require_number(who, "radius", radius, least=0.0)
-    if not math.isfinite(radius):
-        raise InvalidValueError(who, "a finite radius", f"radius is {radius}", "It is a distance of moments.")
+    require_number(who, "radius", radius, least=0.0, finite=True)
     return float(radius)
 
 

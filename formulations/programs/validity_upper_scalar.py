@@ -11,7 +11,6 @@ from ceopt.formulations.programs.pairs import sum_of
 from ceopt.formulations.programs.validity_case import require_case
 from ceopt.solvers.arguments import require_number
 from ceopt.solvers.cones import soc
-from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["validity_upper_scalar"]
@@ -87,9 +86,7 @@ def validity_upper_scalar(
     """
     who = "validity_upper_scalar"
     x, moments, rho = require_case(who, plan, mean, covariance, radius)
-    require_number(who, "kappa", kappa, least=0.0)
-    if not math.isfinite(kappa):
-        raise InvalidValueError(who, "a finite kappa", f"kappa is {kappa}", "It is the root of the odds against.")
+    require_number(who, "kappa", kappa, least=0.0, finite=True)
     n, d = x.shape
     factor = moments.factor
     model = pyo.ConcreteModel(name=who)

@@ -301,8 +301,23 @@ def test_figures_are_computed_and_described(example, tmp_path):
         if find_spec("matplotlib"):
             assert figure.draw(found, tmp_path / "figure.png")
             assert (tmp_path / "figure.png").stat().st_size > 10_000
-    shares = np.array(found["panels"]["mean"]["COPA (2, 2)"])
+    (about,) = found["scales"].values()
+    shares = np.array(about["panels"]["mean"]["COPA (2, 2)"])
     assert (np.diff(shares[:, 0]) <= 0.01).all()
+
+
+def test_data_as_generated_leave_dice_what_it_is_and_the_release_inside_the_unit_box(example, tmp_path):
+    figure = example("figure_4")
+    found = figure.computed("paper", fast=True)
+    scaled, raw = found["scales"].values()
+
+    assert "as they are generated" in figure.described(found)
+    assert raw["plans"]["COPA (2, 200), released"]["proximity"] > 2 * scaled["plans"]["DiCE"]["proximity"]
+    stable, unstable = (np.array(raw["panels"]["both"][name])[-1, 0] for name in ("COPA (2, 200), released", "DiCE"))
+    assert stable > 0.9
+    assert unstable < 0.8
+    if find_spec("matplotlib"):
+        assert figure.draw(found, tmp_path / "figure.png")
 
 
 # ---- judging ---------------------------------------------------------------------------------------------------------

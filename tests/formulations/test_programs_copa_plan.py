@@ -160,6 +160,17 @@ def test_columns_of_groups_are_binary() -> None:
     assert [round(model.x[k].value, 6) for k in range(3)] == [1.0, 0.0, 1.0]
 
 
+def test_a_group_of_one_column_is_binary_without_a_row() -> None:
+    model = programs.copa_plan_alike([0, 1], [1, -1], np.eye(2), radius=0.5, groups=[[0]])
+    assert model.x[0].is_binary()
+    assert model.x[1].is_continuous()
+    assert len(model.one_hot) == 0
+    whole = programs.copa_plan([0, 1], [1, -1], np.eye(2), n=2, validity_weight=1, diversity_weight=1, groups=[[0]])
+    assert whole.x[1, 0].is_binary()
+    assert whole.x[1, 1].is_continuous()
+    assert len(whole.one_hot) == 0
+
+
 # ---- bad input -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("changed", "message"),

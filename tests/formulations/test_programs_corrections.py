@@ -157,7 +157,7 @@ def mahalanobis(**changed: Any) -> Any:
         (lambda: programs.requirement_correction([[1, 2]], [1]), "mean of shape 2"),
         (lambda: programs.requirement_correction([[1, np.nan]], [1, 1]), r"plan\[0, 1\] is nan"),
         (lambda: programs.requirement_correction([[1]], [1], -0.1), "margin to be a number at least 0"),
-        (lambda: programs.requirement_correction([[1]], [1], np.inf), r"margin\[0\] is inf"),
+        (lambda: programs.requirement_correction([[1]], [1], np.inf), "margin is inf"),
         (
             lambda: programs.requirement_correction([[1]], [1], fixed=[1]),
             "columns from 0 to 0 in fixed, but fixed has 1",
@@ -169,7 +169,7 @@ def mahalanobis(**changed: Any) -> Any:
         (lambda: mahalanobis(x=[1, 1, 1]), "x of shape 2"),
         (lambda: mahalanobis(covariance=[[1, 0], [0, -1]]), "least eigenvalue of covariance is -1"),
         (lambda: mahalanobis(perturbation=-1), "perturbation is -1"),
-        (lambda: mahalanobis(perturbation=np.inf), r"perturbation\[0\] is inf"),
+        (lambda: mahalanobis(perturbation=np.inf), "perturbation is inf"),
         (lambda: mahalanobis(perturbation=np.nan), "perturbation is nan"),
         (lambda: mahalanobis(inequalities=[[1, 1]]), "a pair (A, b)"),
         (lambda: mahalanobis(inequalities=([[1, 1, 1]], [1])), "A of inequalities of shape n by 2"),
@@ -179,7 +179,7 @@ def mahalanobis(**changed: Any) -> Any:
         (lambda: mahalanobis(bounds=([0, 0], [1, np.nan])), "column 1 has bounds 0 and nan"),
         (lambda: mahalanobis(bounds=([0, 2], [1, 1])), "column 1 has bounds 2 and 1"),
         (lambda: programs.robust_improvement([1], [1], [[1]], kappa=-1, perturbation=1), "kappa is -1"),
-        (lambda: programs.robust_improvement([1], [1], [[1]], kappa=np.inf, perturbation=1), r"kappa\[0\] is inf"),
+        (lambda: programs.robust_improvement([1], [1], [[1]], kappa=np.inf, perturbation=1), "kappa is inf"),
         (lambda: programs.robust_improvement([1], [1], [[1]], kappa=1, perturbation=1, radius=-1), "radius is -1"),
     ],
 )

@@ -13,6 +13,7 @@ import pyomo.environ as pyo
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from pyomo.core.expr.visitor import identify_variables
 from scipy.optimize import brentq, minimize
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -179,6 +180,32 @@ def test_columns_that_stay_are_one_entry_and_a_covariance_of_many_is_as_long_as_
     length = np.sqrt(11 * 4.0 + 25.0 + 1.0)
     assert m.robust.spread.value == pytest.approx(length)
     assert m.robust.ambiguity.value == pytest.approx(0.5 * np.sqrt(2.0) * length)
+
+
+@pytest.mark.parametrize(
+    ("radius", "seen"),
+    [
+        (0.0, {"favourable": ["a"], "spread_cone": ["a", "b"]}),
+        (0.1, {"favourable": ["a"], "spread_cone": ["a", "b"], "ambiguity_cone": ["a", "b", "c"]}),
+    ],
+)
+def test_each_row_reads_the_columns_that_count_for_it(radius, seen):
+    """The mean reads a; the covariance a and b, which has no mean; c counts for the ambiguity alone."""
+    space = FeatureSpace([Feature(name, kind="continuous", lower=0, upper=9) for name in "abc"])
+    covariance = np.diag([0.04, 0.09, 0.0, 0.0])
+    rule = RobustValidity([1.0, 0.0, 0.0, -3.0], covariance, radius, 0.5, model=Affine([1.0, 0.0, 0.0], -3.0))
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, {"a": 6.0, "b": 4.0, "c": 1.0})
+    m.robust = impose(rule, m.x)
+    m.x.place(space.row({"a": 6.0, "b": 4.0, "c": 2.0}))
+
+    found = {
+        row.parent_component().local_name: sorted(v.index() for v in identify_variables(row.expr) if v.index())
+        for row in m.robust.component_data_objects(pyo.Constraint)
+    }
+    assert found == seen
+    assert sorted(m.x.x) == sorted({name for names in seen.values() for name in names})  # no other gets a coordinate
+    assert m.robust.spread.value == pytest.approx(np.hypot(0.2 * 6.0, 0.3 * 4.0))
 
 
 @SETTINGS

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from published import instances
 
 from ceopt import CeoptError
-from ceopt.plans import copa_objective, copa_plan, validity_value
+from ceopt.plans import copa_objective, copa_plan, nonlinear, validity_value
 from ceopt.plans.projection import project
 from ceopt.solvers.registry import SOLVERS
 
@@ -77,6 +79,51 @@ def test_two_counterfactuals_are_proved() -> None:
     assert sorted(found.plan[:, 0]) == pytest.approx([1.0, 2.0], abs=1e-6)
     assert found.objective == pytest.approx(0.75, abs=1e-9)
     assert found.bound == pytest.approx(0.75, abs=1e-5)
+
+
+@needs_scip
+def test_three_counterfactuals_are_proved() -> None:
+    """One column, of which no plan of a grid is better; the ratio is 1 wherever the score is positive."""
+    arguments = {"n": 3, "validity_weight": 0.25, "diversity_weight": 10.0, "margin": 1.0, "bounds": (-3, 2.5)}
+    found = plan([-1.0], [1.0], [[1.0]], **arguments, method="nonlinear")
+    x = np.array(list(itertools.combinations(np.linspace(1.0, 2.5, 151), 3)))
+    near = 1 / (1 + np.abs(x[:, [0, 0, 1]] - x[:, [1, 2, 2]]))
+    diversity = 1 + 2 * near.prod(axis=1) - (near**2).sum(axis=1)
+    best = float(((x + 1).mean(axis=1) - 0.25 - 10 * diversity).min())
+    assert (found.status, found.certificate) == ("optimal", "global")
+    assert best - 1e-3 < found.objective <= best + 1e-9
+    assert found.objective - 1e-5 <= found.bound <= found.objective
+
+
+@needs_scip
+@pytest.mark.parametrize("factual", [[-1.0, 0.0], [-1e3, 0.0]])
+def test_the_search_is_no_narrower_than_the_best_plan(factual: Any) -> None:
+    """Without validity and diversity the best plan is as far as the bound on the distance lets it be."""
+    found = plan(factual, [1.0, 1.0], n=1, validity_weight=0.0, diversity_weight=0.0, margin=1.0, method="nonlinear")
+    assert (found.status, found.certificate) == ("optimal", "global")
+    assert found.objective == pytest.approx((1 - factual[0]) / math.sqrt(2), rel=1e-6)
+    assert found.bound == pytest.approx(found.objective, rel=1e-5)
+
+
+@needs_scip
+def test_the_search_begins_at_the_plan_of_the_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All variables but the determinant have a value, within bounds and rows; 1 and 4 is more than the mean away."""
+    begun: list[Any] = []
+    original = nonlinear.solve
+
+    def noted(model: Any, *solver: Any, **options: Any) -> Any:
+        known = [v for v in model.component_data_objects(pyo.Var) if v is not model.det]
+        assert all((v.lb or 0.0) - 1e-9 <= v.value <= (v.ub or math.inf) + 1e-9 for v in known)
+        rows = [row for row in model.component_data_objects(pyo.Constraint) if row is not model.determinant]
+        assert min(row.slack() for row in rows) >= -1e-9
+        begun.extend(x.value for x in model.x.values())
+        return original(model, *solver, **options)
+
+    monkeypatch.setattr(nonlinear, "solve", noted)
+    arguments = {"validity_weight": 0.25, "diversity_weight": 16.0, "margin": 1.0}
+    plan([1.0], [1.0], [[1.0]], **arguments, method="nonlinear")
+    assert begun == plan([1.0], [1.0], [[1.0]], **arguments).plan.ravel().tolist()
+    assert sorted(begun) == pytest.approx([1.0, 4.0], abs=1e-4)
 
 
 @needs_scip
@@ -178,7 +225,7 @@ def test_a_plan_keeps_all_rules(seed: int, n: int, cost: str, singular: bool) ->
         cost=cost,
         fixed=[0, 6],
         bounds=(0.0, 1.0),
-        groups=[[3, 4, 5]],
+        groups=[[3, 4, 5], [2]],
         random_state=seed % 7,
     )
     reach = np.maximum(mean[1:3], 0).sum() + mean[3:6].max() + mean[[0, 6]] @ factual[[0, 6]]
@@ -193,11 +240,35 @@ def test_a_plan_keeps_all_rules(seed: int, n: int, cost: str, singular: bool) ->
     assert (found.plan <= 1).all()
     assert (found.plan[:, [0, 6]] == factual[[0, 6]]).all()
     assert (found.plan[:, 3:6].sum(axis=1) == 1).all()
-    assert set(found.plan[:, 3:6].ravel()) <= {0.0, 1.0}
+    assert set(found.plan[:, 2:6].ravel()) <= {0.0, 1.0}
     worth = copa_objective(factual, found.plan, mean, root @ root.T, validity_weight=1, diversity_weight=1, cost=cost)
     for name in ("objective", "proximity", "diversity", "validity"):
         assert getattr(found, name) == getattr(worth, name)
     assert found.validity == validity_value(found.plan, mean, root @ root.T)
+
+
+@pytest.mark.parametrize("method", ["gradient", "global", "nonlinear"])
+def test_a_group_of_one_column_is_a_yes_or_no(method: str) -> None:
+    """Between 0 and 1 the plan would be better; the answer is the better of the two plans with the column held."""
+    if method == "nonlinear":
+        pytest.importorskip("pyscipopt")
+    factual, mean = [0.0, 0.4, 1.0], [1.0, 2.0, -2.0]
+    arguments = {"margin": 0.1, "fixed": [2], "n": 1, "validity_weight": 0.3, "diversity_weight": 0.0}
+    between = copa_plan(factual, mean, 0.3 * np.eye(3), **arguments, bounds=(-3, 3))
+    assert 0.0 < between.plan[0, 1] < 1.0
+    found = copa_plan(factual, mean, 0.3 * np.eye(3), **arguments, bounds=(-3, 3), groups=[[1]], method=method)
+    sides = [([-3, v, -3], [3, v, 3]) for v in (0.0, 1.0)]
+    held = [copa_plan(factual, mean, 0.3 * np.eye(3), **arguments, bounds=side) for side in sides]
+    assert found.plan[0, 1] in {0.0, 1.0}
+    assert found.objective == pytest.approx(min(one.objective for one in held), abs=1e-6)
+    assert found.objective > between.objective + 1e-3
+
+
+def test_a_yes_or_no_out_of_its_bounds_is_none() -> None:
+    found = plan([0.0, 0.0], [1, 1], groups=[[1]], bounds=([-1, 0.2], [1, 0.8]))
+    assert found.status == "infeasible"
+    assert "column 1 may be neither 0 nor 1" in found.reason
+    assert plan([0.0, 0.0], [1, 1], groups=[[1]], bounds=([-1, 0.2], [1, 1.8])).plan[:, 1].tolist() == [1.0, 1.0]
 
 
 def test_the_best_category_is_found() -> None:
@@ -272,6 +343,15 @@ def test_a_singular_covariance_whose_score_must_vary() -> None:
         assert found.objective == pytest.approx(4.0 - 6.0, abs=1e-5)
 
 
+def test_a_margin_may_be_the_greatest_score_but_for_rounding() -> None:
+    """1 and 1 is the only counterfactual with a score of 3e6."""
+    arguments = {"validity_weight": 0.0, "diversity_weight": 0.0, "bounds": (0, 1), "method": "global"}
+    found = plan([0.5, 0.0], [1e6, 2e6], **arguments, margin=3e6 * (1 + 3e-13))
+    assert found.status == "optimal"
+    assert found.plan == pytest.approx(np.ones((2, 2)), abs=1e-9)
+    assert plan([0.5, 0.0], [1e6, 2e6], **arguments, margin=3e6 * (1 + 3e-12)).status == "infeasible"
+
+
 def test_the_bounds_may_leave_nothing() -> None:
     found = plan([2.0, 0.0], [1, 0], fixed=[0], bounds=(0, 1))
     assert (found.status, found.plan, found.objective) == ("infeasible", None, None)
@@ -322,8 +402,7 @@ def test_a_margin_out_of_reach_of_a_map_is_not_called_infeasible() -> None:
         ({"bounds": (1, 0)}, "column 0 has bounds 1 and 0"),
         ({"bounds": (math.nan, 0)}, "column 0 has bounds nan and 0"),
         ({"groups": [[0, 1], [1]]}, "column 1 is in groups twice"),
-        ({"groups": [[]]}, r"groups\[0\] is \[\]"),
-        ({"groups": [[1]]}, r"two columns or more in each group, but groups\[0\] is \[1\]"),
+        ({"groups": [[]]}, r"a column or more in each group, but groups\[0\] is \[\]"),
         ({"groups": [0, 1]}, r"a list of columns as groups\[0\], but groups\[0\] is 0"),
         ({"groups": [[0, 1]], "fixed": [0]}, r"factual\[0\] is -1, which is held"),
         ({"feature_map": SQUARES}, "function with values of shape"),

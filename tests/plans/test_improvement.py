@@ -206,7 +206,7 @@ def test_the_intercept_is_held_and_the_bounds_are_those_of_validity_bounds() -> 
         ({"covariance": [[1, 1], [0, 1]]}, "a symmetric covariance"),
         ({"covariance": [[1, 2], [2, 1]]}, "positive semidefinite"),
         ({"perturbation": -0.1}, "perturbation is -0.1"),
-        ({"perturbation": np.inf}, "perturbation[0] is inf"),
+        ({"perturbation": np.inf}, "perturbation is inf"),
         ({"radius": -1}, "radius is -1"),
         ({"radius": np.nan}, "radius is nan"),
         ({"fixed": [5]}, "fixed has 5"),

@@ -308,7 +308,7 @@ def test_degenerate_moments_are_answered() -> None:
         ({"covariance": [[1, 0.5], [0, 1]]}, "a symmetric covariance"),
         ({"covariance": [[1, 0], [0, -1]]}, "positive semidefinite"),
         ({"perturbation": -1}, "perturbation is -1"),
-        ({"perturbation": math.inf}, "perturbation[0] is inf"),
+        ({"perturbation": math.inf}, "perturbation is inf"),
         ({"n_corrected": 3}, "n_corrected to be a whole number from 0 to 2, but n_corrected is 3"),
         ({"n_corrected": -1}, "n_corrected is -1"),
         ({"n_corrected": 1.0}, "n_corrected is 1.0"),

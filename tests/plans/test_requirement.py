@@ -95,7 +95,7 @@ def test_afterwards_the_upper_bound_is_1_and_the_lower_may_stay_0() -> None:
         (lambda: requirement_correction([[1, np.inf]], [1, 1]), "plan[0, 1] is inf"),
         (lambda: requirement_correction([[1, 1]], [1, np.nan]), "mean[1] is nan"),
         (lambda: requirement_correction([[1, 1]], [1, 1], -1), "margin is -1"),
-        (lambda: requirement_correction([[1, 1]], [1, 1], np.inf), "margin[0] is inf"),
+        (lambda: requirement_correction([[1, 1]], [1, 1], np.inf), "margin is inf"),
         (lambda: requirement_correction([[1, 1]], [1, 1], fixed=[2]), "fixed has 2"),
     ],
 )
