@@ -296,13 +296,13 @@ _CAUSES: Mapping[tuple[int, str], str] = {
     (4, "paper"): (
         "- *Another network and another local model.* The paper says nothing of how its networks were trained, and "
         "its LIME is another local model than ours. On Student that makes plans nearer by 0.5 to 1.1.\n"
-        "- *DiCE* ends nearer to people than the paper's on SBA and Student, as in table 1, and SBA's futures reject it "
-        "there, while they accept COPA's plans as the paper's do. dice-ml itself ends no farther off (below); which "
-        "of its options the paper had otherwise we do not know.\n"
+        "- *DiCE* ends nearer to people than the paper's on SBA and Student, as in table 1, and SBA's futures reject "
+        "it there, while they accept COPA's plans as the paper's do. dice-ml itself ends no farther off (below); "
+        "which of its options the paper had otherwise we do not know.\n"
         "- *Weights.* The released descent has about the printed diversity; `copa_plan` ends at a lower objective, "
         "with less diversity, nearer to people.\n"
-        "- *German, (0.2, 2).* The present network accepts 12 % of these plans (4 % in the paper): the local model that "
-        "favours them is not the network, which has to be asked.\n"
+        "- *German, (0.2, 2).* The present network accepts 12 % of these plans (4 % in the paper): the local model "
+        "that favours them is not the network, which has to be asked.\n"
         "- L* is by an assumed covariance of 0.05 I of local slopes, empirical validity by networks: neither bounds "
         "the other."
     ),
