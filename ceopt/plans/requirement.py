@@ -9,8 +9,8 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ceopt.formulations.programs.moments import require_plan
-from ceopt.formulations.programs.pairs import Floats, numbers
+from ceopt.formulations.programs.moments import require_mean, require_plan
+from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.side_conditions import free_columns
 from ceopt.plans.intercept import moved_intercept
 from ceopt.solvers.arguments import require_number
@@ -88,7 +88,7 @@ def requirement_correction(
     """
     who = "requirement_correction"
     given = require_plan(who, plan)
-    m = numbers(who, "mean", mean, (given.shape[1],))
+    m = require_mean(who, mean, d=given.shape[1])
     require_number(who, "margin", margin, least=0.0, finite=True)
     free = free_columns(who, fixed, len(m))
     missing = margin - given @ m

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from ceopt.formulations.programs.pairs import Floats, numbers
 from ceopt.solvers.errors import InvalidValueError
 
-__all__ = ["Moments", "require_moments", "require_plan"]
+__all__ = ["Moments", "require_mean", "require_moments", "require_plan"]
 
+_COLUMNS = "Give one column for each parameter, one of ones for the intercept."
 _SYMMETRIC = 1e-9  # of the greatest entry: two entries that differ by more are no rounding
 _INDEFINITE = 1e-9  # of the greatest eigenvalue: one farther below 0 is no rounding
 _RANK = 1e-12  # of the greatest eigenvalue of the correlations: one below is 0
@@ -67,9 +68,7 @@ class Moments:
 
 def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int | None = None) -> Moments:
     """Return mean and covariance of parameters, d of them if given, or refuse what is none in the name of ``who``."""
-    m = numbers(who, "mean", mean, (d,))
-    if not len(m):
-        raise InvalidValueError(who, "at least one parameter", "mean is empty", "Give the mean of the parameters.")
+    m = require_mean(who, mean, d=d)
     s = numbers(who, "covariance", covariance, (len(m), len(m)))
     size = float(np.abs(s).max(initial=0.0))
     apart = np.abs(s - s.T)
@@ -85,9 +84,17 @@ def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int 
     return Moments(m, even)
 
 
+def require_mean(who: str, mean: ArrayLike, *, d: int | None = None) -> Floats:
+    """Return the mean of parameters, d of them if given, or refuse it in the name of ``who``."""
+    m = numbers(who, "mean", mean, (d,), then=_COLUMNS)
+    if not len(m):
+        raise InvalidValueError(who, "at least one parameter", "mean is empty", "Give the mean of the parameters.")
+    return m
+
+
 def require_plan(who: str, plan: ArrayLike, *, d: int | None = None) -> Floats:
     """Return a plan of shape (J, d), J at least 1, or refuse what is none in the name of ``who``."""
-    found = numbers(who, "plan", plan, (None, d))
+    found = numbers(who, "plan", plan, (None, d), then=_COLUMNS)
     if not len(found):
         raise InvalidValueError(who, "a plan", "plan has no rows", "Give one counterfactual a row.")
     return found

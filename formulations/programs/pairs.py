@@ -29,8 +29,13 @@ Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 
 
-def numbers(who: str, name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> Floats:
-    """Return finite numbers of a shape (None: any length), or refuse them in the name of ``who``."""
+def numbers(
+    who: str, name: str, values: ArrayLike, shape: tuple[int | None, ...], *, then: str = "Give such an array."
+) -> Floats:
+    """Return finite numbers of a shape (None: any length), or refuse them in the name of ``who``.
+
+    ``then`` is what to do about another shape.
+    """
     want = " by ".join("n" if length is None else str(length) for length in shape)
     try:
         found = np.asarray(values, dtype=np.float64)
@@ -38,7 +43,7 @@ def numbers(who: str, name: str, values: ArrayLike, shape: tuple[int | None, ...
         shown = repr(values) if len(repr(values)) <= 60 else f"of type {type(values).__name__}"
         raise InvalidValueError(who, f"numbers as {name}", f"{name} is {shown}", "Give an array of numbers.") from error
     if found.ndim != len(shape) or any(w not in {None, f} for w, f in zip(shape, found.shape, strict=True)):
-        raise InvalidValueError(who, f"{name} of shape {want}", f"its shape is {found.shape}", "Give such an array.")
+        raise InvalidValueError(who, f"{name} of shape {want}", f"its shape is {found.shape}", then)
     bad = np.argwhere(~np.isfinite(found))
     if len(bad):
         at = ", ".join(map(str, bad[0]))

@@ -8,8 +8,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.moments import require_plan
-from ceopt.formulations.programs.pairs import numbers
+from ceopt.formulations.programs.moments import require_mean, require_plan
 from ceopt.formulations.programs.side_conditions import combination, free_columns
 from ceopt.solvers.arguments import require_number
 from ceopt.solvers.manifest import Manifest, describe
@@ -80,7 +79,7 @@ def requirement_correction(
     who = "requirement_correction"
     given = require_plan(who, plan)
     n, d = given.shape
-    m = numbers(who, "mean", mean, (d,))
+    m = require_mean(who, mean, d=d)
     require_number(who, "margin", margin, least=0.0, finite=True)
     free = np.flatnonzero(free_columns(who, fixed, d)).tolist()
     model = pyo.ConcreteModel(name=who)
