@@ -7,9 +7,9 @@ from typing import Any
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.gelbrich import add_ball
 from ceopt.formulations.programs.pairs import sum_of
-from ceopt.formulations.programs.validity_case import bordered, case_of, symmetric
+from ceopt.formulations.programs.validity_case import case_of
+from ceopt.formulations.programs.validity_parts import add_moments
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["validity_lower_arrow"]
@@ -101,23 +101,7 @@ def validity_lower_arrow(
         return case.at(j - 1, [m.z[j, a] for a in range(k)], m.weight[j]) <= 0.0
 
     model.fails = pyo.Constraint(range(1, n + 1), rule=fails)
-    total = [sum_of([model.z[j, a] for j in range(n + 1)]) for a in range(k)]
-    if case.is_fixed:
-        model.centred = pyo.Constraint(range(k), rule=lambda _m, a: total[a] == 0.0)
-    else:
-        model.M = symmetric(k)
-        model.mean = pyo.Expression(range(k), rule=lambda _m, a: total[a])
-        model.ball = pyo.Block()
-        add_ball(model.ball, case.moments, case.radius, lambda a: model.mean[a], model.M)
-
-    def second(a: int, b: int) -> Any:
-        return float(a == b) if case.is_fixed else model.M[a, b]
-
-    def masses(i: int, j: int) -> Any:
-        return model.weight[i] if i == j else 0.0
-
-    parts = bordered(second, k, lambda a, j: model.z[j, a], n + 1, masses)
-    model.parts = pyo.Constraint(expr=parts >= 0)
+    add_moments(model, case)
     model.bound = pyo.Objective(expr=model.weight[0])
     describe(
         model,
