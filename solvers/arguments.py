@@ -28,8 +28,15 @@ def require_number(
     who: str, name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = False
 ) -> None:
     """Refuse what is not a number above ``above`` and at least ``least``, or infinite; NaN is neither."""
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not (value > above and value >= least) or (finite and value == math.inf):
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
+        value, bool | np.timedelta64
+    )
+    if is_number:
+        try:
+            number = float(value)
+        except OverflowError:  # an int of more than 308 digits
+            number, finite = math.inf, True
+    if not is_number or not (number > above and number >= least) or (finite and number == math.inf):
         limit = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
         limit += " and finite" if finite else ""
         raise InvalidValueError(who, f"{name} to be a number {limit}", f"{name} is {value!r}", "Give such a number.")

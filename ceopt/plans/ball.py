@@ -281,7 +281,8 @@ def _farthest(slope: Floats, curvature: Floats, reach: float) -> tuple[Floats, f
     for _ in range(100):
         if norm <= reach * (1.0 + 1e-15):
             break
-        multiplier += (norm - reach) / reach * norm**2 / float(y @ (y / (curvature + multiplier)))
+        bent = np.divide(y, curvature + multiplier, out=np.zeros_like(y), where=slope != 0.0)
+        multiplier += (norm - reach) / reach * norm**2 / float(y @ bent)
         y = point()
         norm = float(np.linalg.norm(y))
     return y * (reach / norm), multiplier

@@ -15,6 +15,7 @@ from ceopt.formulations.programs.validity_case import require_case
 from ceopt.plans.forms import LOWER, UPPER
 from ceopt.plans.sides import Side, Solved, Solver, lower_side, upper_side
 from ceopt.solvers import Status
+from ceopt.solvers.arguments import require_number
 from ceopt.solvers.errors import UnknownNameError
 from ceopt.solvers.registry import SOLVERS
 
@@ -22,6 +23,7 @@ __all__ = ["Form", "ValidityBounds", "validity_bounds"]
 
 Form = Literal["auto", "theorem", "arrow", "moment", "scalar", "dual", "nonlinear"]
 _FORMS: Final = get_args(Form)
+_NONLINEAR_S: Final = 60.0
 
 
 @final
@@ -34,8 +36,8 @@ class ValidityBounds:
     lower, upper
         No distribution within the radius makes all counterfactuals favourable with less, or more, probability.
     lower_status, upper_status
-        "optimal": no number is closer. Anything else: the solver did not prove its optimum, and the number is what it
-        did prove, or 0 or 1.
+        "optimal": no number is closer. Anything else: the solver did not prove its optimum, and the number is what
+        branch and bound did prove ("nonlinear"), or 0 or 1.
     weights
         Shape (J,): how much probability the worst distribution puts on the failure of each counterfactual; the sum is
         1 - lower. Where several are optimal, as for repeated counterfactuals or a lower bound of 0, one of them: the
@@ -76,6 +78,7 @@ def validity_bounds(
     *,
     form: Form = "auto",
     solver: str = "auto",
+    time_limit_s: float | None = None,
 ) -> ValidityBounds:
     r"""Return the least and the greatest probability that all counterfactuals of a plan are favourable.
 
@@ -119,6 +122,8 @@ def validity_bounds(
         See above.
     solver
         A name of :func:`ceopt.solvers.available` that solves the form's class, or "auto".
+    time_limit_s
+        Of each program; None: 60 for "nonlinear", none for the others.
 
     Raises
     ------
@@ -147,8 +152,11 @@ def validity_bounds(
     if solver != "auto" and solver not in SOLVERS:
         raise UnknownNameError.among(who, "solver", solver, ["auto", *SOLVERS])
     x, given, distance = require_case(who, plan, mean, covariance, radius)
-    lower = lower_side(x, given, distance, _solve_by(LOWER, form, solver))
-    upper = upper_side(x, given, distance, _solve_by(UPPER, form, solver))
+    if time_limit_s is not None:
+        require_number(who, "time_limit_s", time_limit_s, above=0.0)
+    limit = _NONLINEAR_S if time_limit_s is None and form == "nonlinear" else time_limit_s
+    lower = lower_side(x, given, distance, _solve_by(LOWER, form, solver, limit))
+    upper = upper_side(x, given, distance, _solve_by(UPPER, form, solver, limit))
     return ValidityBounds(
         lower=lower.value,
         upper=upper.value,
@@ -162,6 +170,10 @@ def validity_bounds(
     )
 
 
-def _solve_by(programs: Mapping[str, Callable[..., Solved]], form: Form, solver: str) -> Solver:
+def _solve_by(
+    programs: Mapping[str, Callable[..., Solved]], form: Form, solver: str, time_limit_s: float | None
+) -> Solver:
     """Return what solves by this form, or, where it states the other bound, by the default one."""
-    return partial(programs[form], solver=solver) if form in programs else partial(programs["auto"], solver="auto")
+    if form not in programs:
+        form, solver = "auto", "auto"
+    return partial(programs[form], solver=solver, time_limit_s=time_limit_s)

@@ -1,4 +1,7 @@
-"""Which program answers for which form of the validity bounds, and how its answer is read."""
+"""Which program answers for which form of the validity bounds, and how its answer is read.
+
+``how`` is what :func:`ceopt.solvers.solve` is asked beside the program.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,10 @@ _GAP: Final = 1e-7  # of the scalar form's search: kappa rises to its optimum fa
 _STEPS: Final = 50
 
 
-def lower_auto(rows: Floats, given: Moments, radius: float, *, solver: str) -> Solved:
+def lower_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
     """Solve the coupled form in the dimensions of the plan."""
     case = reduced(rows, given, radius)
-    model, result = _solved(validity_lower_coupled, case, solver)
+    model, result = _solved(validity_lower_coupled, case, how)
     answer = _proved(result, is_lower=True)
     if not result.solutions:
         return *answer, None
@@ -45,15 +48,15 @@ def lower_auto(rows: Floats, given: Moments, radius: float, *, solver: str) -> S
     return *answer, of_coupling(case, masses, numbers_of(model.u).reshape(n + 1, -1), moved)
 
 
-def lower_arrow(rows: Floats, given: Moments, radius: float, *, solver: str) -> Solved:
+def lower_arrow(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
     """Solve the arrow form in all dimensions."""
-    return _by_parts(validity_lower_arrow, _whole(rows, given, radius), solver)
+    return _by_parts(validity_lower_arrow, _whole(rows, given, radius), how)
 
 
-def lower_theorem(rows: Floats, given: Moments, radius: float, *, solver: str) -> Solved:
+def lower_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
     """Solve the theorem's form, whose rest is what its parts leave."""
     case = _whole(rows, given, radius)
-    model, result = _solved(validity_lower, case, solver)
+    model, result = _solved(validity_lower, case, how)
     answer = _proved(result, is_lower=True)
     if not result.solutions:
         return *answer, None
@@ -64,17 +67,17 @@ def lower_theorem(rows: Floats, given: Moments, radius: float, *, solver: str) -
     return *answer, of_parts(case, masses, means, None if case.radius == 0.0 else model.M)
 
 
-def lower_dual(rows: Floats, given: Moments, radius: float, *, solver: str) -> Solved:
+def lower_dual(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
     """Solve the dual; what attains the bound is that of the default form, as the dual holds no distribution."""
-    _, result = _solved(validity_lower_dual, _whole(rows, given, radius), solver)
-    return *_proved(result, is_lower=True), lower_auto(rows, given, radius, solver="auto")[3]
+    _, result = _solved(validity_lower_dual, _whole(rows, given, radius), how)
+    return *_proved(result, is_lower=True), lower_auto(rows, given, radius)[3]
 
 
-def lower_nonlinear(rows: Floats, given: Moments, radius: float, *, solver: str) -> Solved:
+def lower_nonlinear(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
     """Solve the form without cones."""
     case = _whole(rows, given, radius)
-    model, result = _solved(validity_lower_nonlinear, case, solver)
-    answer = _proved(result, is_lower=True)
+    model, result = _solved(validity_lower_nonlinear, case, how)
+    answer = _proved(result, is_lower=True, branches=True)
     if not result.solutions:
         return *answer, None
     roots = numbers_of(model.s)
@@ -86,10 +89,10 @@ def lower_nonlinear(rows: Floats, given: Moments, radius: float, *, solver: str)
     return *answer, found
 
 
-def upper_auto(rows: Floats, given: Moments, radius: float, *, solver: str) -> Solved:
+def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
     """Solve the coupled form in the dimensions of the plan."""
     case = reduced(rows, given, radius)
-    model, result = _solved(validity_upper_coupled, case, solver)
+    model, result = _solved(validity_upper_coupled, case, how)
     answer = _proved(result, is_lower=False)
     if not result.solutions:
         return *answer, None
@@ -98,18 +101,18 @@ def upper_auto(rows: Floats, given: Moments, radius: float, *, solver: str) -> S
     return *answer, of_coupling(case, numbers_of(model.weight), np.vstack([-u, u]), moved)
 
 
-def upper_moment(rows: Floats, given: Moments, radius: float, *, solver: str) -> Solved:
+def upper_moment(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
     """Solve the moment form in all dimensions."""
-    return _by_parts(validity_upper_moment, _whole(rows, given, radius), solver)
+    return _by_parts(validity_upper_moment, _whole(rows, given, radius), how)
 
 
-def upper_theorem(rows: Floats, given: Moments, radius: float, *, solver: str) -> Solved:
+def upper_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
     """Solve the theorem's form."""
-    _, result = _solved(validity_upper, _whole(rows, given, radius), solver)
+    _, result = _solved(validity_upper, _whole(rows, given, radius), how)
     return *_proved(result, is_lower=False), None
 
 
-def upper_scalar(rows: Floats, given: Moments, radius: float, *, solver: str) -> Solved:
+def upper_scalar(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
     """Search for the greatest kappa of the scalar form.
 
     Each w found has a bound of its own, that of one counterfactual, which is never below the bound sought; the kappa of
@@ -119,7 +122,7 @@ def upper_scalar(rows: Floats, given: Moments, radius: float, *, solver: str) ->
     # At radius 0 every kappa has the same w. Otherwise 0 has one that says something; that of 1 may have the bound 1.
     kappa, value = (0.0 if case.radius else 1.0), 1.0
     for _ in range(_STEPS):
-        model, result = _solved(validity_upper_scalar, case, solver, kappa=kappa)
+        model, result = _solved(validity_upper_scalar, case, how, kappa=kappa)
         if not result.solutions or result.status not in {Status.OPTIMAL, Status.FEASIBLE}:
             return value, result.status, f"{result.message} The bound is that of the last half-space.".strip(), None
         w = np.maximum(numbers_of(model.a), 0.0) @ case.rows
@@ -148,14 +151,14 @@ def _whole(rows: Floats, given: Moments, radius: float) -> Reduction:
     return scaled(rows, given, radius, np.eye(rows.shape[1]))
 
 
-def _solved(program: Any, case: Reduction, solver: str, **options: Any) -> tuple[Any, Result]:
+def _solved(program: Any, case: Reduction, how: dict[str, Any], **options: Any) -> tuple[Any, Result]:
     model = program(case.rows, case.moments.mean, case.moments.covariance, case.radius, **options)
-    return model, solve(model, solver)
+    return model, solve(model, **how)
 
 
-def _by_parts(program: Any, case: Reduction, solver: str) -> Solved:
+def _by_parts(program: Any, case: Reduction, how: dict[str, Any]) -> Solved:
     """Solve a program whose Vars are the parts of a distribution."""
-    model, result = _solved(program, case, solver)
+    model, result = _solved(program, case, how)
     answer = _proved(result, is_lower=model.bound.sense == pyo.minimize)
     if not result.solutions:
         return *answer, None
@@ -164,11 +167,16 @@ def _by_parts(program: Any, case: Reduction, solver: str) -> Solved:
     return *answer, of_parts(case, masses, means, None if case.radius == 0.0 else model.M)
 
 
-def _proved(result: Result, *, is_lower: bool) -> tuple[float, Status, str]:
-    """Return a bound that holds: the optimum, or else what the solver proved, or else 0 or 1."""
+def _proved(result: Result, *, is_lower: bool, branches: bool = False) -> tuple[float, Status, str]:
+    """Return a bound that holds: the optimum, or else what branch and bound proved, or else 0 or 1.
+
+    Short of its optimum an interior point's dual value holds up to residuals alone, which is not to hold.
+    """
     value, reason = result.objective, ""
     if result.status is not Status.OPTIMAL:
-        value, reason = result.bound, f"{result.message} The bound is what it proved.".strip()
+        value = result.bound if branches else None
+        said = "what it proved" if value is not None else "the trivial one"
+        reason = f"{result.message} The bound is {said}.".strip()
     if value is None:
         value = 0.0 if is_lower else 1.0
     return min(max(float(value), 0.0), 1.0), result.status, reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
+from time import perf_counter as clock
 from typing import Any, Final, final
 
 import numpy as np
@@ -25,6 +26,7 @@ CLOSE: Final = 1e-3  # of 1 + the objective: how far what is proved may be below
 _MOST: Final = 200  # cone programs of the bound
 _FINE: Final = 1e-6  # of the angle: where the last search ends
 _STILL: Final = 1e-8  # of |F| / |mean|: a least spread below this is 0
+_SHORTEST: Final = 1.0  # second that a cone program has when the time is over
 _EDGE: Final = 1e-5  # least angle: at 0 the cone is a ray, without interior
 
 
@@ -39,7 +41,9 @@ class Found:
     reason: str = ""
 
 
-def nearest(search: Search, arguments: dict[str, Any], radius: float) -> tuple[Result, Floats | None]:
+def nearest(
+    search: Search, arguments: dict[str, Any], radius: float, limit: float | None = None
+) -> tuple[Result, Floats | None]:
     """Return the nearest counterfactual of at least this validity value, put where the rules hold exactly."""
     model = copa_plan_alike(
         search.terms.factual,
@@ -49,7 +53,7 @@ def nearest(search: Search, arguments: dict[str, Any], radius: float) -> tuple[R
         margin=search.margin,
         **arguments,
     )
-    result = solve(model, relative_gap=1e-9)
+    result = solve(model, relative_gap=1e-9, time_limit_s=limit)
     if not result.solutions:
         return result, None
     point = np.array([model.x[k].value for k in range(len(search.terms.factual))], dtype=np.float64)
@@ -81,15 +85,17 @@ def _held(search: Search, point: Floats) -> tuple[Floats, Floats]:
     return low[None], high[None]
 
 
-def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
+def alike_plan(search: Search, arguments: dict[str, Any], top: float, limit: float) -> Found:
     r"""Return the counterfactual that a plan of the best objective repeats; ``top`` bounds its validity value.
+
+    After ``limit`` seconds no interval is halved any more.
 
     :math:`\varphi` does not fall, so that between two angles the objective is at least :math:`\varphi` at the smaller r
     minus :math:`\lambda_1` times the greater one. The interval of the least such bound is halved until it is close to
     the best point found; a last search in one dimension then settles the digits.
     """
-    terms = search.terms
-    result, point = nearest(search, arguments, 0.0)
+    terms, end = search.terms, clock() + limit
+    result, point = nearest(search, arguments, 0.0, limit)
     if point is None:
         return Found(None, math.inf, result.status, result.message)
     # One counterfactual has a determinant of 1.
@@ -104,7 +110,7 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
         """Return the distance at an angle, infinite where no counterfactual has this value; keep what is best."""
         if angle not in seen:
             radius = top * math.cos(angle)
-            result, found = nearest(search, arguments, radius)
+            result, found = nearest(search, arguments, radius, max(end - clock(), _SHORTEST))
             worth = math.inf
             distance = math.inf if result.status is Status.INFEASIBLE else 0.0  # 0: nothing is known
             if found is not None:
@@ -124,7 +130,7 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
     while intervals:
         bound, low, high = intervals[0]
         least = min(worth for worth, _ in best)
-        if least - bound <= CLOSE * (1.0 + abs(least)) or len(seen) >= _MOST:
+        if least - bound <= CLOSE * (1.0 + abs(least - shift)) or len(seen) >= _MOST or clock() > end:
             break
         heapq.heappop(intervals)
         middle = (low + high) / 2.0
@@ -134,22 +140,28 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float) -> Found:
         if math.isfinite(distance):
             heapq.heappush(intervals, (distance - weight * top * math.cos(low), low, middle))
         heapq.heappush(intervals, (seen[high][0] - weight * top * math.cos(middle), middle, high))
-    angles = sorted(seen)
-    k = min(range(len(angles)), key=lambda k: seen[angles[k]][1])
-    span = (angles[max(k - 1, 0)], angles[min(k + 1, len(angles) - 1)])
-    minimize_scalar(
-        lambda angle: ask(float(angle)) - weight * top * math.cos(float(angle)),
-        bounds=span,
-        method="bounded",
-        options={"xatol": _FINE, "maxiter": 25},
-    )
+    if clock() < end:
+        span = _around_best({angle: worth for angle, (_, worth) in seen.items()})
+        minimize_scalar(
+            lambda angle: ask(float(angle)) - weight * top * math.cos(float(angle)),
+            bounds=span,
+            method="bounded",
+            options={"xatol": _FINE, "maxiter": 25},
+        )
     least, point = min(best, key=lambda pair: pair[0])
     fine = polished(alone, point[None], *_held(search, point))
     worth = float(terms.value(fine)) + shift
     least, point = min((least, point), (worth, fine[0]), key=lambda pair: pair[0])
-    if least - bound <= CLOSE * (1.0 + abs(least)):
+    if least - bound <= CLOSE * (1.0 + abs(least - shift)):
         return Found(point, min(bound, least) - shift, Status.OPTIMAL)
     return Found(point, bound - shift, Status.FEASIBLE, f"{len(seen)} cone programs left a gap of {least - bound:.3g}.")
+
+
+def _around_best(values: dict[float, float]) -> tuple[float, float]:
+    """Return the places on both sides of that of the least value."""
+    places = sorted(values)
+    k = places.index(min(places, key=lambda place: values[place]))
+    return places[max(k - 1, 0)], places[min(k + 1, len(places) - 1)]
 
 
 def top_ratio(search: Search) -> float:

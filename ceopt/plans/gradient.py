@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from ceopt.formulations.programs.pairs import Floats
-from ceopt.plans.copa_search import Search, reach_of
+from ceopt.plans.categories import Settled, exchanged, settled
+from ceopt.plans.copa_search import Search
 from ceopt.plans.polish import polished
 from ceopt.plans.terms import Terms
 
@@ -45,7 +46,15 @@ def best_plan(search: Search, random_state: int) -> Floats | None:
     if search.n == 1 or not search.terms.diversity_weight:
         starts.append(np.broadcast_to(firsts[0], shape))
     plans, values = descend(search, search.onto(np.array(starts)), unit)
-    return _settled(search, plans, values, unit)
+    found = _settled(search, plans, values, unit)
+    if search.n == 1:
+        return found
+    # None of the starts coincide, and yet coincident counterfactuals may be best.
+    single = _settled(alone, first[None], np.array([0.0]), unit)
+    known = [
+        plan for plan in (found, None if single is None else np.repeat(single, search.n, axis=0)) if plan is not None
+    ]
+    return min(known, key=lambda plan: float(search.terms.value(plan)), default=None)
 
 
 def _alike(alone: Search, near: Floats, unit: float, noise: Any) -> Floats | None:
@@ -59,15 +68,21 @@ def _alike(alone: Search, near: Floats, unit: float, noise: Any) -> Floats | Non
 
 
 def descend(
-    search: Search, plans: Floats, unit: float, lower: Floats | None = None, upper: Floats | None = None
+    search: Search,
+    plans: Floats,
+    unit: float,
+    lower: Floats | None = None,
+    upper: Floats | None = None,
+    *,
+    steps: int = _STEPS,
 ) -> tuple[Floats, Floats]:
     """Return the best plan on the way from each start, shape (S, J, d), and its objective, infinite without one."""
     terms = search.terms
     best, values = plans.copy(), np.where(search.met(plans), terms.value(plans), np.inf)
     first, second = np.zeros_like(plans), np.zeros_like(plans)
     scale = _ratio_scale(terms, plans)
-    for step in range(_STEPS):
-        part = step / (_STEPS - 1)
+    for step in range(steps):
+        part = step / (steps - 1)
         slope = terms.slope(plans, scale * _SOFT[0] ** (1 - part) * _SOFT[1] ** part)
         first = _BETA[0] * first + (1 - _BETA[0]) * slope
         second = _BETA[1] * second + (1 - _BETA[1]) * slope**2
@@ -93,14 +108,7 @@ def _settled(search: Search, plans: Floats, values: Floats, unit: float) -> Floa
     lower, upper = (np.broadcast_to(side, found.shape[1:]) for side in (search.region.lower, search.region.upper))
     sides = [(lower, upper)] * len(found)
     if search.region.binary:
-        rounded = [_categories(search, plan) for plan in found]
-        sides = [(low, high) for low, high, _ in rounded]
-        lower, upper = (np.array([side[which] for side in sides]) for which in (0, 1))
-        found, values = descend(
-            search, search.onto(np.array([plan for _, _, plan in rounded]), lower, upper), unit, lower, upper
-        )
-    else:
-        values = values[order]
+        found, sides = _with_categories(search, found, unit)
     fine = [polished(search, plan, low, high) for plan, (low, high) in zip(found, sides, strict=True)]
     candidates = np.concatenate([found, np.array(fine)])
     worth = np.where(search.met(candidates), search.terms.value(candidates), np.inf)
@@ -108,33 +116,23 @@ def _settled(search: Search, plans: Floats, values: Floats, unit: float) -> Floa
     return np.asarray(candidates[k]) if np.isfinite(worth[k]) else None
 
 
-def _categories(search: Search, plan: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return bounds (J, d) that hold each group of each counterfactual at a category, and a plan within them.
+def _with_categories(search: Search, plans: Floats, unit: float) -> tuple[Floats, list[tuple[Floats, Floats]]]:
+    """Return plans with categories, and the bounds that hold them: those given, and the best by exchanges."""
+    known = [settled(search, plan) for plan in plans]
+    lower, upper = (np.array([one[side] for one in known]) for side in (1, 2))
+    found, values = descend(
+        search, search.onto(np.array([one.plan for one in known]), lower, upper), unit, lower, upper
+    )
+    k = int(values.argmin())
+    if np.isfinite(values[k]):
 
-    Groups are settled one after the other, each at the category that makes the plan best while what is not settled
-    yet moves to meet the margin. A category that puts the margin out of reach is none; the one of the greatest mean
-    never does.
-    """
-    region, terms, plan = search.region, search.terms, plan.copy()
-    lower, upper = (np.array(np.broadcast_to(side, plan.shape)) for side in (region.lower, region.upper))
-    flags: tuple[tuple[int, ...], ...] = tuple((k,) for k in region.flags)
-    for j in range(len(plan)):
-        for g, group in enumerate((*region.groups, *flags)):
-            columns, left = list(group), region.groups[g + 1 :]
-            categories = np.eye(len(columns)) if len(columns) > 1 else np.array([[0.0], [1.0]])
-            low, high = (np.repeat(side[j][None], len(categories), axis=0) for side in (lower, upper))
-            low[:, columns] = high[:, columns] = categories
-            may = np.arange(len(categories))
-            if terms.feature_map is None:
-                reach = reach_of(low, high, left, np.broadcast_to(terms.moments.mean, low.shape))
-                may = np.flatnonzero(reach >= min(search.margin, float(reach.max())))
-            rows = np.repeat(plan[j][None], len(may), axis=0)
-            plans = np.repeat(plan[None], len(may), axis=0)
-            plans[:, j] = search.rows_onto(rows, low[may], high[may], left)
-            worth = np.where(search.met(plans), terms.value(plans), np.inf)
-            k = int(worth.argmin())
-            plan, lower[j], upper[j] = plans[k], low[may[k]], high[may[k]]
-    return lower, upper, plan
+        def down(plans: Floats, low: Floats, high: Floats, steps: int) -> tuple[Floats, Floats]:
+            return descend(search, plans, unit, low, high, steps=steps)
+
+        better = exchanged(search, Settled(found[k], lower[k], upper[k]), float(values[k]), down)
+        found = np.concatenate([found, better.plan[None]])
+        known.append(better)
+    return found, [(one.lower, one.upper) for one in known]
 
 
 def _ratio_scale(terms: Terms, plans: Floats) -> float:

@@ -8,8 +8,8 @@ from typing import final
 
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.moments import require_moments
-from ceopt.formulations.programs.pairs import Floats, numbers
+from ceopt.formulations.programs.moments import require_moments, require_point
+from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.side_conditions import free_columns
 from ceopt.plans.ball import BestInReach
 from ceopt.plans.one_counterfactual import lower_bound_of_one
@@ -100,7 +100,7 @@ def robust_improvement(
     """
     who = "robust_improvement"
     moments = require_moments(who, mean, covariance)
-    point = numbers(who, "x", x, (len(moments.mean),))
+    point = require_point(who, "x", x, moments)
     for name, value in (("perturbation", perturbation), ("radius", radius)):
         require_number(who, name, value, least=0.0, finite=True)
     free = free_columns(who, fixed, len(point))

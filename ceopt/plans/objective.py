@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.moments import require_moments, require_plan
-from ceopt.formulations.programs.pairs import Floats, numbers
+from ceopt.formulations.programs.moments import require_moments, require_plan, require_point
+from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.region import Cost, require_distance
 from ceopt.plans.terms import Terms
 from ceopt.plans.validity_value import margins, spreads
@@ -100,9 +100,9 @@ def copa_objective(
     (0.75, 0.7071)
     """
     who = "copa_objective"
-    x0 = numbers(who, "factual", factual, (None,))
+    moments = require_moments(who, mean, covariance)
+    x0 = require_point(who, "factual", factual, moments)
     found = require_plan(who, plan, d=len(x0))
-    moments = require_moments(who, mean, covariance, d=len(x0))
     for name, weight in (("validity_weight", validity_weight), ("diversity_weight", diversity_weight)):
         require_number(who, name, weight, least=0.0, finite=True)
     distance = require_distance(who, cost, len(x0))

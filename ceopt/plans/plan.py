@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.moments import require_moments
-from ceopt.formulations.programs.pairs import Floats, numbers
+from ceopt.formulations.programs.moments import require_moments, require_point
+from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.region import Cost, require_distance, require_region
 from ceopt.plans.copa_search import Search
 from ceopt.plans.global_search import CLOSE, alike_plan, nearest, top_ratio
@@ -165,7 +165,7 @@ def copa_plan(
     method
         See the table.
     time_limit_s
-        Of SCIP, for "nonlinear".
+        Of SCIP, for "nonlinear", and of the search, for "global"; whichever plan is best by then is returned.
     random_state
         Of the starts. The plan is the same for the same one.
 
@@ -203,7 +203,6 @@ def copa_plan(
     >>> true_validity = np.mean(predict(found.plan[:, :2]) >= 0.5)
     """
     who = "copa_plan"
-    x0 = numbers(who, "factual", factual, (None,))
     require_count(who, "n", n, 1)
     for name, value in (
         ("validity_weight", validity_weight),
@@ -215,7 +214,8 @@ def copa_plan(
     require_count(who, "random_state", random_state, 0)
     if method not in _METHODS:
         raise UnknownNameError.among(who, "method", method, _METHODS)
-    moments = require_moments(who, mean, covariance, d=len(x0) if feature_map is None else None)
+    moments = require_moments(who, mean, covariance)
+    x0 = require_point(who, "factual", factual, moments if feature_map is None else None)
     distance = require_distance(who, cost, len(x0))
     region = require_region(who, x0, fixed=fixed, bounds=bounds, groups=groups)
     terms = Terms(x0, moments, distance, float(validity_weight), float(diversity_weight), feature_map)
@@ -236,7 +236,7 @@ def copa_plan(
         diversity=worth.diversity,
         validity=worth.validity,
         certificate="global" if found.status is Status.OPTIMAL else "best_known",
-        bound=found.bound,
+        bound=None if found.bound is None else min(found.bound, worth.objective),
         reason=" ".join(filter(None, _remarks(search, found))),
         method=method,
         timings=seconds,
@@ -277,11 +277,13 @@ def _solved(search: Search, method: Method, arguments: dict[str, Any], limit: fl
         return _Found(status=found.status, plan=plan, bound=found.bound, reason=found.reason)
     top = 0.0
     if method != "gradient" and terms.validity_weight:
-        top = min(terms.cap, top_ratio(search))
+        # Without a margin zeros, or counterfactuals without variance, may have any value: the cap alone bounds it.
+        is_open = not search.margin and nearest(search, arguments, np.inf)[1] is not None
+        top = terms.cap if is_open else min(terms.cap, top_ratio(search))
         if not np.isfinite(top):
             return _Found(status=Status.ERROR, reason="No number bounds the validity value: bound the columns.")
     if method == "global":
-        alike = alike_plan(search, arguments, top)
+        alike = alike_plan(search, arguments, top, limit)
         if alike.point is not None:
             status = Status.OPTIMAL if alike.status is Stop.OPTIMAL else Status.FEASIBLE
             return _Found(status=status, plan=alike.point[None], bound=alike.bound, reason=alike.reason)

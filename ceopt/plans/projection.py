@@ -110,6 +110,7 @@ def _raised(points: Floats, box: _Box, normal: Floats, least: Floats) -> Floats:
 
 def _simplex(points: Floats) -> Floats:
     """Return the nearest points with entries that are at least 0 and add up to 1."""
+    points = points - points.max(axis=1, keepdims=True)  # so that large ones lose no digits
     ordered = -np.sort(-points, axis=1)
     over = (ordered.cumsum(axis=1) - 1.0) / np.arange(1, points.shape[1] + 1)
     count = (ordered > over).sum(axis=1)

@@ -10,8 +10,8 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.kernel import add_determinant, squares_of
-from ceopt.formulations.programs.moments import Moments, require_moments
-from ceopt.formulations.programs.pairs import Floats, numbers, sum_of
+from ceopt.formulations.programs.moments import Moments, require_moments, require_point
+from ceopt.formulations.programs.pairs import Floats, sum_of
 from ceopt.formulations.programs.point import affine_differences, limits_of
 from ceopt.formulations.programs.region import Cost, Distance, Region, require_distance, require_region
 from ceopt.solvers.arguments import require_count, require_number
@@ -137,8 +137,8 @@ def copa_plan(
     0.75
     """
     who = "copa_plan"
-    x0 = numbers(who, "factual", factual, (None,))
-    moments = require_moments(who, mean, covariance, d=len(x0))
+    moments = require_moments(who, mean, covariance)
+    x0 = require_point(who, "factual", factual, moments)
     require_count(who, "n", n, 1)
     for name, weight in (("validity_weight", validity_weight), ("diversity_weight", diversity_weight)):
         require_number(who, name, weight, least=0.0, finite=True)

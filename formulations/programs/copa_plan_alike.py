@@ -8,8 +8,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.moments import require_moments
-from ceopt.formulations.programs.pairs import numbers, sum_of
+from ceopt.formulations.programs.moments import require_moments, require_point
+from ceopt.formulations.programs.pairs import sum_of
 from ceopt.formulations.programs.point import add_point
 from ceopt.formulations.programs.region import Cost, require_distance, require_region
 from ceopt.solvers.arguments import require_number
@@ -101,8 +101,8 @@ def copa_plan_alike(
     2.0
     """
     who = "copa_plan_alike"
-    x0 = numbers(who, "factual", factual, (None,))
-    moments = require_moments(who, mean, covariance, d=len(x0))
+    moments = require_moments(who, mean, covariance)
+    x0 = require_point(who, "factual", factual, moments)
     require_number(who, "radius", radius, least=0.0)
     require_number(who, "margin", margin, least=0.0, finite=True)
     distance = require_distance(who, cost, len(x0))

@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike
 from ceopt.formulations.programs.pairs import Floats, numbers
 from ceopt.solvers.errors import InvalidValueError
 
-__all__ = ["Moments", "require_mean", "require_moments", "require_plan"]
+__all__ = ["Moments", "require_mean", "require_moments", "require_plan", "require_point"]
 
 _COLUMNS = "Give one column for each parameter, one of ones for the intercept."
 _SYMMETRIC = 1e-9  # of the greatest entry: two entries that differ by more are no rounding
 _INDEFINITE = 1e-9  # of the greatest eigenvalue: one farther below 0 is no rounding
+_ROUNDING = 1e-13  # of what a variance is added up from: one below is 0
 _RANK = 1e-12  # of the greatest eigenvalue of the correlations: one below is 0
 
 
@@ -62,8 +63,16 @@ class Moments:
         return self.covariance + np.outer(self.mean, self.mean)
 
     def seen_by(self, basis: Floats) -> Moments:
-        """Return the moments of ``basis @ theta``, for a basis of shape (r, d)."""
-        return Moments(basis @ self.mean, _even(basis @ self.covariance @ basis.T))
+        """Return the moments of ``basis @ theta``, for a basis of shape (r, d).
+
+        What is seen at right angles to the covariance is 0, not what rounding leaves of it.
+        """
+        seen = _even(basis @ self.covariance @ basis.T)
+        terms = np.einsum("ik,kl,il->i", np.abs(basis), np.abs(self.covariance), np.abs(basis), optimize=True)
+        is_seen = np.diag(seen) > _ROUNDING * terms
+        seen = np.where(np.outer(is_seen, is_seen), seen, 0.0)
+        factor = Moments(basis @ self.mean, seen).factor
+        return Moments(basis @ self.mean, factor @ factor.T)
 
 
 def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int | None = None) -> Moments:
@@ -84,6 +93,11 @@ def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int 
     return Moments(m, even)
 
 
+def require_point(who: str, name: str, values: ArrayLike, moments: Moments | None) -> Floats:
+    """Return a point of a column for each parameter, or of any number, or refuse it in the name of ``who``."""
+    return numbers(who, name, values, (None if moments is None else len(moments.mean),), then=_COLUMNS)
+
+
 def require_mean(who: str, mean: ArrayLike, *, d: int | None = None) -> Floats:
     """Return the mean of parameters, d of them if given, or refuse it in the name of ``who``."""
     m = numbers(who, "mean", mean, (d,), then=_COLUMNS)
@@ -94,7 +108,8 @@ def require_mean(who: str, mean: ArrayLike, *, d: int | None = None) -> Floats:
 
 def require_plan(who: str, plan: ArrayLike, *, d: int | None = None) -> Floats:
     """Return a plan of shape (J, d), J at least 1, or refuse what is none in the name of ``who``."""
-    found = numbers(who, "plan", plan, (None, d), then=_COLUMNS)
+    then = "Give one counterfactual a row: [[...]] for one." if np.ndim(plan) == 1 else _COLUMNS
+    found = numbers(who, "plan", plan, (None, d), then=then)
     if not len(found):
         raise InvalidValueError(who, "a plan", "plan has no rows", "Give one counterfactual a row.")
     return found

@@ -32,16 +32,19 @@ Pair = tuple[int, int]
 def numbers(
     who: str, name: str, values: ArrayLike, shape: tuple[int | None, ...], *, then: str = "Give such an array."
 ) -> Floats:
-    """Return finite numbers of a shape (None: any length), or refuse them in the name of ``who``.
+    """Return a copy of finite numbers of a shape (None: any length), or refuse them in the name of ``who``.
 
     ``then`` is what to do about another shape.
     """
     want = " by ".join("n" if length is None else str(length) for length in shape)
     try:
-        found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        shown = repr(values) if len(repr(values)) <= 60 else f"of type {type(values).__name__}"
-        raise InvalidValueError(who, f"numbers as {name}", f"{name} is {shown}", "Give an array of numbers.") from error
+        given = np.asarray(values)
+        is_text = given.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in given.flat)
+        found = None if is_text or given.dtype.kind not in "biufO" else np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        found = None
+    if found is None:
+        raise _not_numbers(who, name, values)
     if found.ndim != len(shape) or any(w not in {None, f} for w, f in zip(shape, found.shape, strict=True)):
         raise InvalidValueError(who, f"{name} of shape {want}", f"its shape is {found.shape}", then)
     bad = np.argwhere(~np.isfinite(found))
@@ -50,6 +53,17 @@ def numbers(
         but = f"{name}[{at}] is {found[tuple(bad[0])]}"
         raise InvalidValueError(who, f"finite {name}", but, "Leave out what has none.")
     return found
+
+
+def _not_numbers(who: str, name: str, values: Any) -> InvalidValueError:
+    """Return what refuses other things than numbers, of a frame by the name of the column."""
+    kinds = values.dtypes.items() if hasattr(values, "dtypes") and hasattr(values, "columns") else ()
+    for column, kind in kinds:
+        if kind.kind not in "biuf":
+            then = "Give rows as the classifier sees them, of a pipeline model[:-1].transform(rows)."
+            return InvalidValueError(who, f"numbers as {name}", f"its column {column!r} has type {kind}", then)
+    shown = repr(values) if len(repr(values)) <= 60 else f"of type {type(values).__name__}"
+    return InvalidValueError(who, f"numbers as {name}", f"{name} is {shown}", "Give an array of numbers.")
 
 
 def require_pairs(who: str, distances: ArrayLike) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,25 @@ import numpy as np
 from ceopt.formulations.programs.pairs import Floats
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["require_bounds", "require_places"]
+__all__ = ["require_bounds", "require_list", "require_places"]
+
+
+def require_list(who: str, name: str, values: Any, of: str = "columns") -> list[Any]:
+    """Return a list of what can be gone over again, or refuse anything else: an iterator would be empty then."""
+    is_scalar = isinstance(values, np.ndarray) and not values.ndim
+    if isinstance(values, str | bytes | Iterator) or not isinstance(values, Iterable) or is_scalar:
+        raise InvalidTypeError(who, f"a list of {of} as {name}", f"{name} is {values!r}", "Give such a list.")
+    return list(values)
 
 
 def require_places(who: str, name: str, places: Any, d: int) -> list[int]:
     """Return which of d columns are meant: by their places, negative ones from the end, or by a mask of d bools."""
-    if isinstance(places, str | bytes) or not isinstance(places, Iterable):
-        raise InvalidTypeError(who, f"a list of columns as {name}", f"{name} is {places!r}", "Give places, as [0, 2].")
-    found = list(places)
+    found = require_list(who, name, places)
     if len(found) == d and all(isinstance(k, bool | np.bool_) for k in found):
         return np.flatnonzero(found).tolist()
     for k in found:
         if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not -d <= k < d:
-            then = "Count from 0, or from the end with -1."
+            then = "Count from 0, or from the end with -1; a name is found by list(names).index(name)."
             raise InvalidValueError(who, f"columns from 0 to {d - 1} in {name}", f"{name} has {k!r}", then)
     return [int(k) % d for k in found]
 
@@ -32,15 +38,16 @@ def require_bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
     if bounds is None:
         return np.full(d, -np.inf), np.full(d, np.inf)
     then = "Give (lower, upper), each one number or one a column, infinite where there is none."
+    bounds = tuple(require_list(who, "bounds", bounds, of="lower and upper"))
     try:
         low, high = (np.array(np.broadcast_to(np.asarray(side, dtype=np.float64), (d,))) for side in bounds)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         sizes = [np.size(side) for side in bounds] if isinstance(bounds, list | tuple) else type(bounds).__name__
         but = f"bounds has {sizes} numbers" if isinstance(sizes, list) else f"bounds is {sizes}"
         raise InvalidValueError(who, f"a pair of bounds for {d} columns", but, then) from error
-    wrong = np.flatnonzero(~(low <= high))
+    wrong = np.flatnonzero(~(low <= high) | (low == np.inf) | (high == -np.inf))
     if wrong.size:
         k = wrong[0]
         but = f"column {k} has bounds {low[k]:g} and {high[k]:g}"
-        raise InvalidValueError(who, "bounds with lower at most upper", but, then)
+        raise InvalidValueError(who, "bounds with a number from lower to upper", but, then)
     return low, high

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.pairs import Floats, numbers
-from ceopt.formulations.programs.places import require_bounds, require_places
+from ceopt.formulations.programs.places import require_bounds, require_list, require_places
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["Cost", "Distance", "Region", "require_distance", "require_region"]
@@ -109,9 +109,8 @@ def require_region(
     d = len(factual)
     lower, upper = require_bounds(who, bounds, d)
     held = np.isin(np.arange(d), require_places(who, "fixed", [] if fixed is None else fixed, d))
-    columns = [
-        require_places(who, f"groups[{g}]", group, d) for g, group in enumerate(() if groups is None else groups)
-    ]
+    lists = [] if groups is None else require_list(who, "groups", groups, of="lists of columns")
+    columns = [require_places(who, f"groups[{g}]", group, d) for g, group in enumerate(lists)]
     seen = [k for group in columns for k in group]
     twice = next((k for k in seen if seen.count(k) > 1), None)
     if twice is not None:
@@ -122,9 +121,14 @@ def require_region(
             but, then = f"groups[{g}] is {group}", "Leave it out, or name its columns."
             raise InvalidValueError(who, "a column or more in each group", but, then)
         for k in group:
-            if held[k] and factual[k] not in {0.0, 1.0}:
-                but = f"factual[{k}] is {factual[k]:g}, which is held"
-                raise InvalidValueError(who, f"0 or 1 in the held columns of groups[{g}]", but, "Let it move.")
+            if factual[k] not in {0.0, 1.0}:
+                then = "Leave such columns as they are where others are scaled."
+                raise InvalidValueError(who, f"0 or 1 in groups[{g}]", f"factual[{k}] is {factual[k]:g}", then)
+        if factual[group].sum() > 1.0:
+            but = f"factual has 1 in several columns of {group}"
+            raise InvalidValueError(
+                who, f"one category in groups[{g}]", but, "Give a group the columns of one category."
+            )
     lower, upper = np.where(held, np.maximum(lower, factual), lower), np.where(held, np.minimum(upper, factual), upper)
     empty, left, flags = "", [], []
     for g, group in enumerate(columns):

@@ -9,8 +9,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.moments import require_moments
-from ceopt.formulations.programs.pairs import numbers
+from ceopt.formulations.programs.moments import require_moments, require_point
 from ceopt.formulations.programs.side_conditions import add_side_conditions, combination, free_columns
 from ceopt.solvers.arguments import require_number
 from ceopt.solvers.cones import soc
@@ -106,7 +105,7 @@ def robust_improvement(
     who = "robust_improvement"
     moments = require_moments(who, mean, covariance)
     d = len(moments.mean)
-    point = numbers(who, "x", x, (d,))
+    point = require_point(who, "x", x, moments)
     for name, value in (("kappa", kappa), ("perturbation", perturbation), ("radius", radius)):
         require_number(who, name, value, least=0.0, finite=True)
     free = free_columns(who, fixed, d) & (perturbation > 0.0)

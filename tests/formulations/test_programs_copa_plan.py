@@ -56,7 +56,9 @@ def test_parts_without_weight_are_left_out() -> None:
 
 
 def test_l1_has_linear_distances_and_groups_binaries() -> None:
-    model = plan(cost="l1", groups=[[0, 1]])
+    model = programs.copa_plan(
+        [0, 1], [1, 0.3], EYE, n=2, cost="l1", groups=[[0, 1]], validity_weight=0.5, diversity_weight=2
+    )
     found = texts(model)
     assert (found["near"], found["up"], found["down"], found["gap"], found["one_hot"]) == (2, 4, 4, 2, 2)
     assert variables(model)["x[0,0]"] == "Binary [0, 1]"

@@ -215,7 +215,7 @@ def test_a_plan_keeps_all_rules(seed: int, n: int, cost: str, singular: bool) ->
     rng = np.random.default_rng(seed)
     mean, margin = rng.normal(size=7), float(rng.choice([0.0, 0.1, 1.0]))
     root = rng.normal(size=(7, 2 if singular else 7))
-    factual = np.concatenate([rng.uniform(0, 1, 3), [0.0, 1.0, 0.0], [1.0]])
+    factual = np.concatenate([rng.uniform(0, 1, 2), [float(rng.integers(2))], [0.0, 1.0, 0.0], [1.0]])
     found = plan(
         factual,
         mean,
@@ -252,7 +252,7 @@ def test_a_group_of_one_column_is_a_yes_or_no(method: str) -> None:
     """Between 0 and 1 the plan would be better; the answer is the better of the two plans with the column held."""
     if method == "nonlinear":
         pytest.importorskip("pyscipopt")
-    factual, mean = [0.0, 0.4, 1.0], [1.0, 2.0, -2.0]
+    factual, mean = [0.0, 0.0, 1.0], [1.0, 2.0, -2.0]
     arguments = {"margin": 0.1, "fixed": [2], "n": 1, "validity_weight": 0.3, "diversity_weight": 0.0}
     between = copa_plan(factual, mean, 0.3 * np.eye(3), **arguments, bounds=(-3, 3))
     assert 0.0 < between.plan[0, 1] < 1.0
@@ -404,7 +404,14 @@ def test_a_margin_out_of_reach_of_a_map_is_not_called_infeasible() -> None:
         ({"groups": [[0, 1], [1]]}, "column 1 is in groups twice"),
         ({"groups": [[]]}, r"a column or more in each group, but groups\[0\] is \[\]"),
         ({"groups": [0, 1]}, r"a list of columns as groups\[0\], but groups\[0\] is 0"),
-        ({"groups": [[0, 1]], "fixed": [0]}, r"factual\[0\] is -1, which is held"),
+        ({"groups": [[0, 1]]}, r"0 or 1 in groups\[0\], but factual\[0\] is -1. Leave such columns as they are"),
+        ({"groups": iter([[0, 1]])}, "a list of lists of columns as groups"),
+        ({"groups": 5}, "a list of lists of columns as groups"),
+        ({"fixed": (k for k in [0])}, "a list of columns as fixed"),
+        ({"bounds": iter([0, 1])}, "a list of lower and upper as bounds"),
+        ({"bounds": (np.inf, np.inf)}, "column 0 has bounds inf and inf"),
+        ({"margin": 10**400}, "margin is 1000"),
+        ({"margin": np.timedelta64(1)}, "margin to be a number"),
         ({"feature_map": SQUARES}, "function with values of shape"),
         ({"feature_map": (1, 2)}, "a pair \\(function, jacobian\\)"),
         ({"feature_map": SQUARES, "method": "nonlinear"}, "method 'gradient' for a feature_map"),
@@ -418,8 +425,10 @@ def test_what_makes_no_plan_is_refused(changed: Any, message: str) -> None:
 
 
 def test_shapes_must_agree() -> None:
-    with pytest.raises(CeoptError, match="mean of shape 2"):
-        plan([-1, 0], [1, 0, 0])
+    with pytest.raises(
+        CeoptError, match="factual of shape 3, but its shape is .2,.. Give one column for each parameter"
+    ):
+        plan([-1, 0], [1, 0, 0], np.eye(3))
     with pytest.raises(CeoptError, match="least eigenvalue"):
         plan([-1, 0], [1, 0], [[1, 2], [2, 1]])
 
