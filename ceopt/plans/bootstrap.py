@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
@@ -113,13 +115,19 @@ def bootstrap_moments(
     labels = _labels(y)
     classifier, rows = _last_step(estimator, X, labels)
     seeds = np.random.SeedSequence(random_state).spawn(n_models)
-    first = _retrained(classifier, rows, labels, fraction, seeds[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # this fit comes again, and is counted then
+        first = _retrained(classifier, rows, labels, fraction, seeds[0])
     size = len(_parameters(first, rows))
     tasks = (joblib.delayed(_theta)(classifier, rows, labels, fraction, seed) for seed in seeds)
     found: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
-    thetas = np.empty((n_models, size))
-    for b, theta in enumerate(tqdm(found, total=n_models, disable=not progress, file=sys.stderr, unit="model")):
-        thetas[b] = theta
+    thetas, early = np.empty((n_models, size)), 0
+    for b, one in enumerate(tqdm(found, total=n_models, disable=not progress, file=sys.stderr, unit="model")):
+        thetas[b], has_converged = one
+        early += not has_converged
+    if early:
+        then = "raise max_iter, or scale the columns"
+        warnings.warn(f"{early} of {n_models} fits did not converge: {then}.", ConvergenceWarning, stacklevel=2)
     covariance = np.cov(thetas, rowvar=False) + regularization * np.eye(size)
     return thetas.mean(axis=0), (covariance + covariance.T) / 2.0
 
@@ -128,6 +136,9 @@ def _labels(y: ArrayLike) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise InvalidValueError(_WHO, "one label a row as y", f"its shape is {labels.shape}", "Give a vector.")
+    missing = np.flatnonzero(pd.isna(labels))
+    if missing.size:
+        raise InvalidValueError(_WHO, "a label for each row", f"y has none in row {missing[0]}", "Leave such rows out.")
     classes = np.unique(labels)
     if len(classes) != 2:
         shown = ", ".join(map(str, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
@@ -164,8 +175,18 @@ def _require_classifier(estimator: Any) -> Any:
     return estimator
 
 
-def _theta(classifier: Any, rows: Any, labels: NDArray[Any], fraction: float, seed: np.random.SeedSequence) -> Floats:
-    return _coefficients(_retrained(classifier, rows, labels, fraction, seed))
+def _theta(
+    classifier: Any, rows: Any, labels: NDArray[Any], fraction: float, seed: np.random.SeedSequence
+) -> tuple[Floats, bool]:
+    """Return the parameters of a retrained classifier, and whether its fit converged."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = _retrained(classifier, rows, labels, fraction, seed)
+    has_converged = not any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    for one in caught:
+        if not issubclass(one.category, ConvergenceWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return _coefficients(model), has_converged
 
 
 def _retrained(classifier: Any, rows: Any, labels: NDArray[Any], fraction: float, seed: np.random.SeedSequence) -> Any:

@@ -13,6 +13,7 @@ from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.validity_case import require_case
 from ceopt.plans.forms import LOWER, UPPER
+from ceopt.plans.results import Readable, frozen
 from ceopt.plans.sides import Side, Solved, Solver, lower_side, upper_side
 from ceopt.solvers import Status
 from ceopt.solvers.arguments import require_number
@@ -28,7 +29,7 @@ _NONLINEAR_S: Final = 60.0
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ValidityBounds:
+class ValidityBounds(Readable):
     """What :func:`validity_bounds` returns.
 
     Parameters
@@ -57,6 +58,9 @@ class ValidityBounds:
     reason: str
     given: Moments = field(repr=False)
     lower_side: Side = field(repr=False)
+
+    def __post_init__(self) -> None:
+        frozen(self, "weights")
 
     @property
     def status(self) -> Status:

@@ -15,6 +15,7 @@ from ceopt.formulations.programs.validity_case import require_case
 from ceopt.plans.attained import FAINT, Attained
 from ceopt.plans.forms import LOWER, UPPER
 from ceopt.plans.reduction import directions
+from ceopt.plans.results import Readable, frozen
 from ceopt.plans.sides import Side, lower_side, nearest_valid, upper_side
 from ceopt.solvers import Status
 from ceopt.solvers.arguments import require_count
@@ -30,7 +31,7 @@ _BESIDE: Final = 1e-12  # how far beyond its hyperplane an atom is set, in units
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ExtremalDistribution:
+class ExtremalDistribution(Readable):
     """Atoms, and a Gaussian for what they leave of the mass.
 
     Parameters
@@ -53,6 +54,9 @@ class ExtremalDistribution:
     bound: float
     status: Status
     reason: str
+
+    def __post_init__(self) -> None:
+        frozen(self, "atoms", "weights", "rest_mean", "rest_covariance")
 
     @property
     def mean(self) -> Floats:

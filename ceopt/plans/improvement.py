@@ -13,6 +13,7 @@ from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.side_conditions import free_columns
 from ceopt.plans.ball import BestInReach
 from ceopt.plans.one_counterfactual import lower_bound_of_one
+from ceopt.plans.results import Readable, frozen
 from ceopt.plans.threads import one_thread
 from ceopt.solvers.arguments import require_number
 from ceopt.status import Status
@@ -22,7 +23,7 @@ __all__ = ["RobustImprovement", "robust_improvement"]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RobustImprovement:
+class RobustImprovement(Readable):
     """What :func:`robust_improvement` returns.
 
     Parameters
@@ -45,6 +46,9 @@ class RobustImprovement:
     lower_after: float | None
     status: Status
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        frozen(self, "point")
 
 
 @one_thread

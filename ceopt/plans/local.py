@@ -134,6 +134,9 @@ def _scores(predict: Any, rows: Floats, names: list[Any] | None) -> Floats:
     found = np.asarray(asked(frame))
     if found.ndim == 2 and found.shape[1] in {1, 2}:
         found = found[:, -1]
+    if found.dtype.kind in "OUS":
+        then = "Give the classifier itself, or its predict_proba."
+        raise InvalidValueError(_WHO, "probabilities from predict", f"it returned {found.flat[0]!r}", then)
     scores = numbers(_WHO, "what predict returns", found, (len(rows),))
     if not is_probability:
         return scores

@@ -16,6 +16,7 @@ from ceopt.formulations.programs.side_conditions import free_columns, require_in
 from ceopt.plans.ball import BestInReach
 from ceopt.plans.bounds import validity_bounds
 from ceopt.plans.reduction import directions
+from ceopt.plans.results import Readable, frozen
 from ceopt.plans.threads import one_thread
 from ceopt.solvers import solve
 from ceopt.solvers.arguments import require_count, require_number
@@ -35,7 +36,7 @@ _MISSED: Final = 1e-5  # of the sizes at hand: how far out of reach and of an in
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MahalanobisCorrection:
+class MahalanobisCorrection(Readable):
     """What :func:`mahalanobis_correction` returns.
 
     Parameters
@@ -65,6 +66,9 @@ class MahalanobisCorrection:
     selection_unique: bool
     status: Status
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        frozen(self, "plan", "selected", "weights")
 
 
 @one_thread

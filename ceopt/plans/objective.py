@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ceopt.formulations.programs.moments import require_moments, require_plan, require_point
 from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.region import Cost, require_distance
+from ceopt.plans.results import Readable
 from ceopt.plans.terms import Terms
 from ceopt.plans.validity_value import margins, spreads
 from ceopt.solvers.arguments import require_number
@@ -21,7 +22,7 @@ __all__ = ["PlanObjective", "copa_objective", "objective_of"]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanObjective:
+class PlanObjective(Readable):
     r"""What :func:`copa_objective` returns.
 
     Parameters

@@ -19,6 +19,7 @@ from ceopt.plans.gradient import best_plan
 from ceopt.plans.intercept import moved_intercept
 from ceopt.plans.nonlinear import searched
 from ceopt.plans.objective import objective_of
+from ceopt.plans.results import Readable, frozen
 from ceopt.plans.terms import FeatureMap, Terms
 from ceopt.plans.threads import one_thread
 from ceopt.solvers.arguments import require_count, require_number
@@ -36,7 +37,7 @@ _ALIKE: Final = 1e-9  # of 1 + the proximity: counterfactuals closer than this c
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CopaPlan:
+class CopaPlan(Readable):
     """What :func:`copa_plan` returns.
 
     Parameters
@@ -74,10 +75,7 @@ class CopaPlan:
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.plan is not None:
-            plan = np.array(self.plan, dtype=np.float64)
-            plan.setflags(write=False)
-            object.__setattr__(self, "plan", plan)
+        frozen(self, "plan")
 
 
 @one_thread

@@ -13,6 +13,7 @@ from ceopt.formulations.programs.moments import require_mean, require_plan
 from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.side_conditions import free_columns
 from ceopt.plans.intercept import moved_intercept
+from ceopt.plans.results import Readable, frozen
 from ceopt.solvers.arguments import require_number
 from ceopt.status import Status
 
@@ -23,7 +24,7 @@ _NOISE: Final = 1e-14  # of an entry: what rounding leaves of one that the move 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RequirementCorrection:
+class RequirementCorrection(Readable):
     """What :func:`requirement_correction` returns.
 
     Parameters
@@ -42,6 +43,9 @@ class RequirementCorrection:
     changed: NDArray[np.bool_]
     status: Status
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        frozen(self, "plan", "changed")
 
 
 def requirement_correction(
@@ -98,9 +102,8 @@ def requirement_correction(
     normal = np.where(free, m, 0.0)
     size = float(np.abs(normal).max(initial=0.0))
     if not size:
-        reason = (
-            f"Counterfactual {int(below.argmax())} is below the margin, and the mean is 0 in all columns that may move."
-        )
+        where = "and the mean is 0 in all columns that may move" if free.any() else "and no column may move"
+        reason = f"Counterfactual {int(below.argmax())} is below the margin, {where}."
         return RequirementCorrection(plan=None, changed=np.zeros_like(below), status=Status.INFEASIBLE, reason=reason)
     unit = normal / size  # the squares of very small numbers would be 0
     moves = np.where(below, missing, 0.0)[:, None] / size * (unit / (unit @ unit))

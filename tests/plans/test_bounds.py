@@ -505,3 +505,61 @@ def test_columns_of_very_different_scale_are_no_singular_covariance() -> None:
     units = np.array([1.0, 1e7])
     scaled = validity_bounds(plan * units, mean / units, covariance / np.outer(units, units), 0.0)
     assert scaled.lower == pytest.approx(plain, abs=1e-6)
+
+
+# ---- past bugs -------------------------------------------------------------------------------------------------------
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 4), st.sampled_from([1.0, 1e-3, 1e4]))
+def test_a_covariance_that_the_plan_does_not_see_is_none(seed: int, d: int, n: int, scale: float) -> None:
+    """Rows at right angles to its factor: what rounding leaves of the covariance was refused as indefinite."""
+    rng = np.random.default_rng(seed)
+    factor, mean = scale * rng.normal(size=(d, 1)), scale * rng.normal(size=d)
+    plan = rng.normal(size=(n, d))
+    plan -= np.outer(plan @ factor / (factor[:, 0] @ factor[:, 0]), factor)
+    plan *= np.sign(plan @ mean)[:, None]
+    rho = 0.2 * float((plan @ mean / np.linalg.norm(plan, axis=1)).min())
+    found = validity_bounds(plan, mean, factor @ factor.T, rho)
+    assert found.status is Status.OPTIMAL
+    assert found.lower == pytest.approx(validity_bounds(plan, mean, np.zeros((d, d)), rho).lower, abs=1e-6)
+
+
+def test_what_was_given_may_change_afterwards() -> None:
+    plan, mean, covariance = case(3, 3, 2)
+    found = validity_bounds(plan, mean, covariance, 0.1)
+    worst = found.worst
+    for given_array in (plan, mean, covariance):
+        given_array[...] = 0.0
+    assert all((one == other).all() for one, other in zip(found.worst, worst, strict=True))
+    with pytest.raises(ValueError, match="read-only"):
+        found.weights[0] = 1.0
+
+
+def test_a_solver_that_stops_proves_nothing_by_its_dual_value() -> None:
+    """The theorem's upper bound was 3e-5 below the probability of a distribution, "what it proved"."""
+    given = [[1.0], [2.0], [-1.0]], [3.762269100161706], [[4.0]]
+    found, exact = validity_bounds(*given, 0.001, form="theorem"), validity_bounds(*given, 0.001)
+    assert found.upper >= exact.upper - 1e-9
+
+
+@pytest.mark.skipif(not SOLVERS["scip"].is_installed, reason="SCIP is not installed.")
+def test_a_time_limit_ends_the_nonlinear_form() -> None:
+    found = validity_bounds(*case(1, 3, 2), 0.1, form="nonlinear", time_limit_s=1.0)
+    exact = validity_bounds(*case(1, 3, 2), 0.1)
+    assert found.lower <= exact.lower + 1e-6
+    assert found.upper == exact.upper
+    with pytest.raises(CeoptError, match="time_limit_s is 0"):
+        validity_bounds(*case(1, 3, 2), 0.1, time_limit_s=0)
+
+
+def test_a_print_has_a_line_a_number() -> None:
+    found = validity_bounds([[1, 0], [1, 1]], mean=[2, 1], covariance=[[0.5, 0], [0, 0.5]], radius=0.1)
+    assert str(found).splitlines() == [
+        "ValidityBounds",
+        "lower         0.7867",
+        "upper         1",
+        "lower_status  optimal",
+        "upper_status  optimal",
+        "weights       [0.1163 0.0969]",
+        "form          auto",
+    ]
+    assert "lower=0.786720" in repr(found)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from published import instances
 
 from ceopt import CeoptError
-from ceopt.plans import copa_objective, copa_plan, nonlinear, validity_value
+from ceopt.plans import categories, copa_objective, copa_plan, nonlinear, validity_value
 from ceopt.plans.projection import project
 from ceopt.solvers.registry import SOLVERS
 
@@ -445,3 +445,96 @@ def test_groups_may_be_an_array() -> None:
     asked_for = {"n": 1, "validity_weight": 0.5, "diversity_weight": 0.0, "margin": 0.1}
     found = copa_plan([-1.0, 1.0, 0.0], [1, 0.3, 0.2], np.eye(3), groups=np.array([[1, 2]]), **asked_for)
     assert sorted(found.plan[0, 1:].tolist()) == [0.0, 1.0]
+
+
+# ---- categories ------------------------------------------------------------------------------------------------------
+def test_coincident_counterfactuals_are_among_the_candidates() -> None:
+    """All starts are apart, and ended at -5.144 where three equal counterfactuals have -6.042."""
+    covariance = [[0.15, -0.02, -0.057], [-0.02, 0.0214, 0.0213], [-0.057, 0.0213, 0.0683]]
+    given = {"validity_weight": 1.0, "diversity_weight": 3.0, "margin": 0.05, "groups": [[0], [1], [2]], "fixed": [2]}
+    found = copa_plan([1, 1, 0], [1.34, 0.85, 0.23], covariance, n=3, **given)
+    assert found.objective == pytest.approx(-6.0415, abs=1e-3)
+    near = {"validity_weight": 0.0, "diversity_weight": 1.0, "margin": 0.1, "bounds": ([-3.6, -0.6], [0.5, 0.79])}
+    covariance, metric = [[2.55, -0.894], [-0.894, 0.374]], [[2.56, 2.06], [2.06, 2.17]]
+    found = copa_plan([-0.756, -0.182], [-0.686, 1.031], covariance, n=3, cost=metric, **near)
+    assert found.objective <= 1e-9
+
+
+MEAN = np.array([0.96, -1.16, 0.13, -1.04, 0.61, 0.44, -0.16, 0.44, -0.19])
+SPREAD = np.diag(np.square([0.083, 0.089, 0.062, 0.127, 0.086, 0.134, 0.109, 0.122, 0.071]))
+SCORECARD: dict[str, Any] = {
+    "validity_weight": 0.1,
+    "diversity_weight": 1.0,
+    "margin": 0.1,
+    "fixed": [-1, 2],
+    "bounds": ([-1.8, -1.4, -1.7, 0, 0, 0, 0, 0, 1], [5, 4.5, 1.7, 1, 1, 1, 1, 1, 1]),
+    "groups": [[3, 4, 5, 6], [7]],
+}
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_no_combination_of_few_categories_is_better(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.9315 was answered, where the exchange of one category of one counterfactual gives 0.8414."""
+    if not few:
+        monkeypatch.setattr(categories, "_ALL", 0)
+    found = copa_plan([-0.62, 1.85, 0.95, 0, 0, 1, 0, 0, 1], MEAN, SPREAD, n=2, **SCORECARD)
+    assert found.objective < 0.842
+    assert set(found.plan[:, 3:8].ravel()) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_no_exchange_of_a_category_is_better(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether all combinations are tried or exchanges alone; each exchange is held by bounds and answered again."""
+    if not few:
+        monkeypatch.setattr(categories, "_ALL", 0)
+    factual = np.array([-0.4, 0.3, -1.4, 1, 0, 0, 0, 0, 1])
+    found = copa_plan(factual, MEAN, SPREAD, n=1, **SCORECARD)
+    low, high = (np.array(side, dtype=float) for side in SCORECARD["bounds"])
+    for category, owner in itertools.product(range(4), (0.0, 1.0)):
+        chosen = np.append(np.eye(4)[category], owner)
+        low[3:8], high[3:8] = chosen, np.where(chosen == 0.0, 0.0, 1.0)
+        held = copa_plan(factual, MEAN, SPREAD, n=1, **(SCORECARD | {"bounds": (low, high), "groups": None}))
+        assert held.status == "infeasible" or found.objective <= held.objective + 1e-6
+
+
+def test_the_global_search_ends_at_its_time_limit() -> None:
+    given = {"n": 1, "validity_weight": 1.0, "diversity_weight": 0.0, "method": "global", "time_limit_s": 1e-3}
+    found = copa_plan(np.linspace(-2, -1, 5), np.linspace(0.5, 1, 5), np.diag(np.linspace(0.1, 1, 5)), **given)
+    assert found.status == "feasible"
+    assert found.bound < found.objective
+    assert "left a gap" in found.reason
+
+
+def test_global_is_said_of_the_objective_itself() -> None:
+    """The gap was measured against the objective and the diversity's weight together."""
+    given = {"n": 1, "validity_weight": 30.0, "diversity_weight": 59.5, "fixed": [2], "margin": 0.1, "method": "global"}
+    found = copa_plan([-100, 3, 1], [1, 0.3, -0.2], [[0.4, 0.1, 0], [0.1, 0.3, 0.05], [0, 0.05, 0.2]], **given)
+    gap = found.objective - found.bound
+    assert (found.certificate == "global") == (gap <= 1e-3 * (1.0 + abs(found.objective)))
+
+
+@pytest.mark.parametrize(("factual", "covariance"), [([0, 0], 0.5 * np.eye(2)), ([-1, 5], np.diag([1, 0]))])
+def test_no_bound_is_above_the_objective(factual: Any, covariance: Any) -> None:
+    """Zeros, and counterfactuals without variance, have an infinite validity value."""
+    given = {"n": 1, "validity_weight": 1.0, "diversity_weight": 0.0, "method": "global"}
+    found = copa_plan(factual, [1, 0], covariance, **given)
+    assert found.bound <= found.objective == -math.inf
+
+
+@pytest.mark.skipif(not SOLVERS["scip"].is_installed, reason="SCIP is not installed.")
+def test_zeros_may_be_a_plan_of_the_explicit_program() -> None:
+    """Its ratio was bounded by 0, and SCIP said that there is no plan."""
+    given = {"n": 2, "validity_weight": 1.0, "diversity_weight": 1.0, "method": "nonlinear", "groups": [[0], [1]]}
+    found = copa_plan([1, 1], [-2, -1], 0.5 * np.eye(2), **given)
+    assert found.plan.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert "infeasible" not in found.reason
+
+
+def test_large_points_are_put_on_the_simplex() -> None:
+    """Their parts added up to 2, and the descent at the limit of reach was of such points."""
+    normal = np.array([0.6262, 1.4916, 1.0678, 0.0547, 1.0627])
+    groups = ((0, 2, 4), (1, 3))
+    points = np.array([[0.3, 0.2, 0.4, 0.1, 0.2], [6e15, 0.5, 1.06e16, 0.5, 1.067e16]])
+    found = project(points, np.zeros(5), np.ones(5), groups=groups, normal=normal, least=1.0678 + 1.4916)
+    for group in groups:
+        assert found[:, list(group)].sum(axis=1) == pytest.approx([1.0, 1.0], abs=1e-9)

@@ -216,3 +216,10 @@ def test_misuse_is_refused(changed: Any, message: str) -> None:
     given_: Any = {"x": [1.0, 1.0], "mean": [1.0, 1.0], "covariance": EYE, "perturbation": 1.0} | changed
     with pytest.raises(CeoptError, match=re.escape(message)):
         robust_improvement(given_.pop("x"), given_.pop("mean"), given_.pop("covariance"), **given_)
+
+
+def test_a_column_without_mean_and_variance_may_be_next_to_one_with_the_mean_alone() -> None:
+    """0 / 0 ended in an error of scipy's."""
+    found = robust_improvement([0.1, -0.4, 0.35], [2, 0, -2], np.diag([1, 0, 1]), perturbation=5)
+    assert found.kappa == pytest.approx(2.0 * math.sqrt(2.0))
+    assert found.point[1] == -0.4

@@ -278,3 +278,20 @@ def test_misuse_of_the_local_model_is_refused(predict: Any, options: Any, messag
     options = {"factual": np.zeros(4)} | options
     with pytest.raises(CeoptError, match=re.escape(message)):
         local_moments(predict, options.pop("factual"), **options)
+
+
+def test_fits_that_do_not_converge_are_counted_in_one_warning() -> None:
+    X, y = make_classification(60, 5, random_state=0)
+    with pytest.warns(UserWarning, match="6 of 6 fits did not converge") as caught:
+        bootstrap_moments(LogisticRegression(max_iter=1), 1000 * X, y, n_models=6)
+    assert len(caught) == 1
+
+
+def test_a_label_that_is_missing_is_named() -> None:
+    with pytest.raises(CeoptError, match="y has none in row 1"):
+        bootstrap_moments(LogisticRegression(), np.eye(3), np.array(["good", np.nan, "bad"], dtype=object))
+
+
+def test_labels_are_no_probabilities() -> None:
+    with pytest.raises(CeoptError, match="predict_proba"):
+        local_moments(lambda X: np.repeat("good", len(X)), [0.5, 1.0])

@@ -1,0 +1,46 @@
+"""What the results of this package have in common: arrays that stay as they are, and a print to read."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Readable", "frozen"]
+
+
+def frozen(result: Any, *names: str) -> None:
+    """Set fields of a frozen dataclass to read-only copies of their arrays; what is None stays."""
+    for name in names:
+        values = getattr(result, name)
+        if values is not None:
+            kept = np.array(values)
+            kept.setflags(write=False)
+            object.__setattr__(result, name, kept)
+
+
+class Readable:
+    """Prints its fields a line each, numbers to four digits; ``repr`` has them all."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        """Return the name of the class and its fields."""
+        texts = {one.name: _text(getattr(self, one.name)) for one in fields(self) if one.repr}  # type: ignore[arg-type]
+        width = max(map(len, texts)) + 2
+        lines = [name.ljust(width) + text.replace("\n", "\n" + " " * width) for name, text in texts.items() if text]
+        return "\n".join([type(self).__name__, *lines])
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, precision=4, suppress_small=True, threshold=200)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+    if isinstance(value, Enum):
+        return str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
