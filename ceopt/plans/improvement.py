@@ -83,7 +83,7 @@ def robust_improvement(
     radius
         Gelbrich distance, not squared, up to which the moments are uncertain; at least 0.
     fixed
-        Places of columns that may not move; with an intercept, ``[d - 1]``.
+        Places of columns that may not move; with an intercept, ``[-1]``.
 
     Raises
     ------

@@ -118,7 +118,7 @@ def mahalanobis_correction(
     moments
         Which :math:`\mu, \Sigma` the moves are made for: the given ones, or the worst ones of the lower bound.
     fixed
-        Places of columns that may not move; with an intercept, ``[d - 1]``.
+        Places of columns that may not move; with an intercept, ``[-1]``.
     inequalities
         A pair (A, b) of shapes (k, d) and (k,): every selected counterfactual shall have A x <= b.
     solver
