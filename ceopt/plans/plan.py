@@ -116,15 +116,16 @@ def copa_plan(
     =========== ================================================================ ============ =========================
 
     **Gradients.** The problem is not convex, and coincident counterfactuals are a stationary point of the diversity:
-    all starts are apart, by noise of several sizes around the factual and around the best single counterfactual. Each
-    step ends with the exact projection onto the half-space, the box and the simplices at once, where the published code
-    clips last and may leave the half-space. Look at ``.diversity``: near 0 counterfactuals coincide, as they should if
-    its weight is small; ``.reason`` says so.
+    all starts are apart, by noise of several sizes around the factual and around the best single counterfactual, which
+    is a candidate too, J times. Each step ends with the exact projection onto the half-space, the box and the simplices
+    at once, where the published code clips last and may leave the half-space. Look at ``.diversity``: near 0
+    counterfactuals coincide, as they should if its weight is small; ``.reason`` says so.
 
     **One-hot groups.** The gradient method lets a group be any point of its simplex (a yes or no, any share), then
     settles one group after the other at the category that makes the plan best, among those that leave the margin within
-    reach, and improves the other columns again. "nonlinear" and "global" have the columns as binaries. Whole numbers
-    are not kept.
+    reach, and improves the other columns again. Then it tries all combinations of categories where they are few, and
+    elsewhere the exchange of one category of one counterfactual for another, as long as that helps. "nonlinear" and
+    "global" have the columns as binaries. Whole numbers are not kept.
 
     **Models that are not linear.** With a feature map, validity and margin are those of :math:`\phi(x_j)`, and moments
     are of its parameters. Without one, a local linear model stands for the true one: see the second example, which
@@ -133,8 +134,8 @@ def copa_plan(
     **Degenerate moments.** Where a covariance of rank below d leaves the validity value unbounded, a plan without
     variance has the objective minus infinity, and so have all of its kind; the nearest is returned, J times. With a
     covariance of 0 all plans have it, and the returned one is the best by the two other terms. In search,
-    the validity value counts at most :math:`\sqrt{\hat\mu^\top \hat\Sigma^{-1} \hat\mu}`, which only a counterfactual
-    of zeros can exceed.
+    the validity value counts at most :math:`\sqrt{\hat\mu^\top \hat\Sigma^{-1} \hat\mu}`, which only
+    counterfactuals without variance exceed: zeros, and without a margin such as have a score of 0.
 
     Parameters
     ----------
@@ -157,6 +158,7 @@ def copa_plan(
         ``(lower, upper)``, each one number or one a column; infinite for none.
     groups
         Columns of each one-hot group: one of them is 1 and the others 0. A group of one column is a yes or no, 1 or 0.
+        The factual has a category in each, or none; leave such columns as they are where others are scaled.
     feature_map
         ``(function, jacobian)`` of one counterfactual, of shapes (D,) and (D, d); mean and covariance are then of D
         parameters.

@@ -138,10 +138,12 @@ class RobustValidity(AbstractRule):
 
     def __post_init__(self) -> None:
         for word, value in (("radius", self.radius), ("level", self.level)):
-            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+            is_number = isinstance(value, int | float | np.integer | np.floating)
+            if not is_number or isinstance(value, bool | np.timedelta64):
                 raise InvalidTypeError(
                     "RobustValidity", f"a number as {word}", f"{word} is {value!r}", "Give a number."
                 )
+            object.__setattr__(self, word, _double(value))
         if not 0.0 <= self.radius < math.inf:
             raise InvalidValueError(
                 "RobustValidity", "a finite radius of at least 0", f"radius is {self.radius!r}", "Give for example 0.1."
@@ -266,3 +268,11 @@ class RobustValidity(AbstractRule):
 def _title(model: Any) -> str:
     model = model.model if isinstance(model, Predictor) else model
     return type(model).__name__ if not isinstance(model, str) else model
+
+
+def _double(value: Any) -> float:
+    """Return a number in double precision, whatever its own: bounds are computed in it."""
+    try:
+        return float(value)
+    except OverflowError:  # an int of more than 308 digits
+        return math.inf

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -487,6 +488,12 @@ def test_every_solver_answers_or_says_who_could(solver: str) -> None:
         ({"radius": -0.1}, "radius to be a number at least 0 and finite, but radius is -0.1", InvalidValueError),
         ({"radius": np.nan}, "radius is nan", InvalidValueError),
         ({"radius": np.inf}, "radius is inf", InvalidValueError),
+        ({"plan": [[1, 1j]]}, "numbers as plan", InvalidValueError),
+        ({"plan": [["1", "0.1"]]}, "numbers as plan", InvalidValueError),
+        ({"plan": np.array([["2026-01-01", "2026-01-02"]], dtype="M8[D]")}, "numbers as plan", InvalidValueError),
+        ({"plan": pd.DataFrame({"age": [1.0], "job": ["clerk"]})}, "its column 'job' has type", InvalidValueError),
+        ({"plan": [1.0, 2.0]}, "Give one counterfactual a row: .*for one", InvalidValueError),
+        ({"plan": [[1.0]]}, "one of ones for the intercept", InvalidValueError),
         ({"radius": "0.1"}, "radius is '0.1'", InvalidValueError),
         ({"form": "arow"}, "Did you mean 'arrow'", UnknownNameError),
         ({"solver": "clarbel"}, "Did you mean 'clarabel'", UnknownNameError),
