@@ -17,7 +17,8 @@ _ALL: Final = 256  # combinations of all categories of all counterfactuals: so m
 _ROUNDS: Final = 20  # of exchanges
 _BETTER: Final = 1e-7  # of 1 + the objective: an exchange gains at least so much
 _STEPS: Final = ((100, 6), (400, 1))  # of the descents after an exchange, and how many of the best go on
-_MAPPED: Final = 8  # exchanges that are descended from with a feature map, which is called row by row
+_DESCENDED: Final = 96  # plans that are descended from, those that are best before; of combinations all are
+_MAPPED: Final = 8  # the same with a feature map, which is called row by row
 
 
 class Settled(NamedTuple):
@@ -68,11 +69,11 @@ def exchanged(search: Search, first: Settled, worth: float, descend: Descend) ->
     rows = _rows(search, choices)
     if rows is not None:
         combinations = np.array(list(combinations_with_replacement(range(len(rows)), search.n)))
-        return _best(search, first, worth, descend, rows[combinations])[0]
+        return _best(search, first, worth, descend, rows[combinations], most=_ALL)[0]
     best = first
     for _ in range(_ROUNDS):
         values = np.array(list(_one_exchange(best, choices)))
-        best, now = _best(search, best, worth, descend, values)
+        best, now = _best(search, best, worth, descend, values, most=_DESCENDED)
         if now >= worth - _BETTER * (1.0 + abs(worth)):
             break
         worth = now
@@ -114,7 +115,9 @@ def _one_exchange(best: Settled, choices: list[tuple[list[int], Floats]]) -> Ite
                     yield changed
 
 
-def _best(search: Search, best: Settled, worth: float, descend: Descend, values: Any) -> tuple[Settled, float]:
+def _best(
+    search: Search, best: Settled, worth: float, descend: Descend, values: Any, *, most: int
+) -> tuple[Settled, float]:
     """Return the best of a plan and of those with other categories, shape (S, J, d), and its objective."""
     region, terms = search.region, search.terms
     is_held = ~np.isnan(values)
@@ -127,8 +130,9 @@ def _best(search: Search, best: Settled, worth: float, descend: Descend, values:
     if not len(lower):
         return best, worth
     plans = search.onto(np.repeat(best.plan[None], len(lower), axis=0), lower, upper)
-    if terms.feature_map is not None:
-        order = np.where(search.met(plans), terms.value(plans), np.inf).argsort(kind="stable")[:_MAPPED]
+    most = most if terms.feature_map is None else _MAPPED
+    if len(plans) > most:
+        order = np.where(search.met(plans), terms.value(plans), np.inf).argsort(kind="stable")[:most]
         plans, lower, upper = plans[order], lower[order], upper[order]
     for steps, kept in _STEPS:
         plans, found = descend(plans, lower, upper, steps)
