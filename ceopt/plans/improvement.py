@@ -12,6 +12,7 @@ from ceopt.formulations.programs.moments import require_moments, require_point
 from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.side_conditions import free_columns
 from ceopt.plans.ball import BestInReach
+from ceopt.plans.intercept import moved_intercept
 from ceopt.plans.one_counterfactual import lower_bound_of_one
 from ceopt.plans.results import Readable, frozen
 from ceopt.plans.threads import one_thread
@@ -123,4 +124,5 @@ def robust_improvement(
         lower_before=before,
         lower_after=lower_bound_of_one(best, moments, float(radius)),
         status=Status.OPTIMAL,
+        reason=moved_intercept(point, best),
     )

@@ -15,6 +15,7 @@ from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.side_conditions import free_columns, require_inequalities
 from ceopt.plans.ball import BestInReach
 from ceopt.plans.bounds import validity_bounds
+from ceopt.plans.intercept import moved_intercept
 from ceopt.plans.reduction import directions
 from ceopt.plans.results import Readable, frozen
 from ceopt.plans.threads import one_thread
@@ -184,7 +185,7 @@ def mahalanobis_correction(
         lower_after=after,
         selection_unique=not arbitrary,
         status=status,
-        reason=reason,
+        reason=" ".join(filter(None, (reason, moved_intercept(x, corrected) if is_whole else ""))),
     )
 
 

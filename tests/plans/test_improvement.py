@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ceopt import CeoptError, Status
 from ceopt.formulations import programs
-from ceopt.plans import robust_improvement, validity_bounds
+from ceopt.plans import mahalanobis_correction, robust_improvement, validity_bounds
 from ceopt.solvers import solve
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "robust_improvement.json").read_text())["instances"]
@@ -223,3 +223,12 @@ def test_a_column_without_mean_and_variance_may_be_next_to_one_with_the_mean_alo
     found = robust_improvement([0.1, -0.4, 0.35], [2, 0, -2], np.diag([1, 0, 1]), perturbation=5)
     assert found.kappa == pytest.approx(2.0 * math.sqrt(2.0))
     assert found.point[1] == -0.4
+
+
+def test_an_intercept_that_moves_is_noticed() -> None:
+    given = [1, 0, 1.0], [1, 0.5, 0.5], 0.1 * np.eye(3)
+    assert "hold it by fixed=[-1]" in robust_improvement(*given, perturbation=0.5).reason
+    assert robust_improvement(*given, perturbation=0.5, fixed=[-1]).reason == ""
+    plan = [[1, 0, 1.0], [2, 1, 1]]
+    found = mahalanobis_correction(plan, *given[1:], perturbation=0.5, n_corrected=1)
+    assert "hold it by fixed=[-1]" in found.reason
