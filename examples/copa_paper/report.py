@@ -310,8 +310,8 @@ _CAUSES: Mapping[tuple[int, str], str] = {
         "The paper's numbers are of other columns and labels; they are no target here. A local model of samples as "
         "wide as the data may favour a person whom the network rejects: on SBA, where it rejects one in five, plans "
         "hardly move, and the network accepts 19 % of them, on German 13 to 16 %. Such a plan has to be put to "
-        "the network (*current validity*). L* is by an assumed covariance of 0.05 I of local slopes, empirical validity by "
-        "networks: neither bounds the other."
+        "the network (*current validity*). L* is by an assumed covariance of 0.05 I of local slopes, empirical "
+        "validity by networks: neither bounds the other."
     ),
 }
 
