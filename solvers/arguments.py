@@ -12,7 +12,7 @@ from ceopt.solvers.compiled import CompiledModel
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.problem import Vector
 
-__all__ = ["Start", "refuse_argument", "require_count", "require_data", "require_number", "sparse_start"]
+__all__ = ["Start", "in_double", "refuse_argument", "require_count", "require_data", "require_number", "sparse_start"]
 
 Start = Mapping[int, float] | Sequence[float] | Vector
 
@@ -24,6 +24,14 @@ def require_count(who: str, name: str, value: Any, least: int, most: int = 2**31
         raise InvalidValueError(who, wanted, f"{name} is {value!r}", "Give such a number.")
 
 
+def in_double(value: Any) -> float:
+    """Return a number in double precision, whatever its own; infinite for an int of more than 308 digits."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def require_number(
     who: str, name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = False
 ) -> None:
@@ -31,11 +39,8 @@ def require_number(
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
         value, bool | np.timedelta64
     )
-    if is_number:
-        try:
-            number = float(value)
-        except OverflowError:  # an int of more than 308 digits
-            number, finite = math.inf, True
+    number = in_double(value) if is_number else math.nan
+    finite = finite or (number == math.inf and value != math.inf)
     if not is_number or not (number > above and number >= least) or (finite and number == math.inf):
         limit = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
         limit += " and finite" if finite else ""

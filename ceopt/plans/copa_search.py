@@ -70,6 +70,13 @@ class Search:
             )
         return found
 
+    def held(self, plan: Floats) -> tuple[Floats, Floats]:
+        """Return bounds, shape (J, d), of plans with the categories of this one."""
+        lower, upper = (np.array(np.broadcast_to(side, plan.shape)) for side in (self.region.lower, self.region.upper))
+        columns = self.region.binary
+        lower[:, columns] = upper[:, columns] = np.round(plan[:, columns])
+        return lower, upper
+
     def met(self, plans: Floats) -> Any:
         """Return whether each plan meets the margin, shape (S,)."""
         if self.terms.feature_map is None:

@@ -57,7 +57,7 @@ def nearest(
     if not result.solutions:
         return result, None
     point = np.array([model.x[k].value for k in range(len(search.terms.factual))], dtype=np.float64)
-    low, high = _held(search, point)
+    low, high = search.held(point[None])
     point = search.onto(point[None, None], low, high)[0, 0]
     if radius == math.inf:
         point = _stilled(search, point, (low[0] < point) & (point < high[0]))
@@ -75,14 +75,6 @@ def _stilled(search: Search, point: Floats, free: Any) -> Floats:
             point[free] += missing * rise / float(mean[free] @ rise)
         point[free] -= inverse @ (factor.T @ point)
     return point
-
-
-def _held(search: Search, point: Floats) -> tuple[Floats, Floats]:
-    """Return the bounds, shape (1, d), of counterfactuals with the categories of this one."""
-    low, high = search.region.lower.copy(), search.region.upper.copy()
-    columns = search.region.binary
-    low[columns] = high[columns] = np.round(point[columns])
-    return low[None], high[None]
 
 
 def alike_plan(search: Search, arguments: dict[str, Any], top: float, limit: float) -> Found:
@@ -149,7 +141,7 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float, limit: flo
             options={"xatol": _FINE, "maxiter": 25},
         )
     least, point = min(best, key=lambda pair: pair[0])
-    fine = polished(alone, point[None], *_held(search, point))
+    fine = polished(alone, point[None], *search.held(point[None]))
     worth = float(terms.value(fine)) + shift
     least, point = min((least, point), (worth, fine[0]), key=lambda pair: pair[0])
     if least - bound <= CLOSE * (1.0 + abs(least - shift)):

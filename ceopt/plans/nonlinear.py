@@ -47,10 +47,7 @@ def searched(
     if not result.solutions:
         return result, plan
     found = np.array([[model.x[j, k].value for k in range(plan.shape[1])] for j in range(len(plan))], dtype=np.float64)
-    lower, upper = (np.array(np.broadcast_to(side, plan.shape)) for side in (search.region.lower, search.region.upper))
-    columns = search.region.binary
-    lower[:, columns] = upper[:, columns] = np.round(found[:, columns])
-    found = search.onto(found[None], lower, upper)[0]
+    found = search.onto(found[None], *search.held(found))[0]
     return result, found if terms.value(found) < terms.value(plan) else plan
 
 

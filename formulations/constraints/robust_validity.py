@@ -18,6 +18,7 @@ from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.predictors.seen import column_names, row_seen
 from ceopt.formulations.programs.moments import Moments, require_moments
 from ceopt.formulations.programs.score_bound import least_of_score
+from ceopt.solvers.arguments import in_double
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest
 
@@ -143,7 +144,7 @@ class RobustValidity(AbstractRule):
                 raise InvalidTypeError(
                     "RobustValidity", f"a number as {word}", f"{word} is {value!r}", "Give a number."
                 )
-            object.__setattr__(self, word, _double(value))
+            object.__setattr__(self, word, in_double(value))
         if not 0.0 <= self.radius < math.inf:
             raise InvalidValueError(
                 "RobustValidity", "a finite radius of at least 0", f"radius is {self.radius!r}", "Give for example 0.1."
@@ -268,11 +269,3 @@ class RobustValidity(AbstractRule):
 def _title(model: Any) -> str:
     model = model.model if isinstance(model, Predictor) else model
     return type(model).__name__ if not isinstance(model, str) else model
-
-
-def _double(value: Any) -> float:
-    """Return a number in double precision, whatever its own: bounds are computed in it."""
-    try:
-        return float(value)
-    except OverflowError:  # an int of more than 308 digits
-        return math.inf
