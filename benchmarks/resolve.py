@@ -1,4 +1,8 @@
-"""The same mixed-integer program for another person: what a re-solve costs outside the solver, and through Pyomo."""
+"""The same mixed-integer program with other data: what a re-solve costs outside the solver, and through Pyomo.
+
+The program is one's own, in plain Pyomo, and its rows hold for every row of data. That of a ``Factual`` does not: what
+may be reached, the leaves that are kept and the breakpoints of costs are one person's.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ def forest() -> tuple[Any, Any]:
 
 
 def program(model: Any, people: Any, factual: Any, domain: Any) -> Any:
-    """Return Misic's program of the forest in plain Pyomo; ``factual`` makes the Vars or Params of the person."""
+    """Return Misic's program of the forest in plain Pyomo; ``factual`` makes the Vars or Params of the row."""
     low, high = people.min(axis=0).tolist(), people.max(axis=0).tolist()
     m = pyo.ConcreteModel()
     columns = range(COLUMNS)
@@ -90,12 +94,12 @@ def add_trees(m: Any, model: Any, low: list[float], high: list[float], domain: A
 
 
 def fixed_vars(columns: Any) -> Any:
-    """Return the person as Vars, which are fixed later."""
+    """Return the row as Vars, which are fixed later."""
     return pyo.Var(columns, initialize=0.0)
 
 
 def params(columns: Any) -> Any:
-    """Return the person as mutable Params."""
+    """Return the row as mutable Params."""
     return pyo.Param(columns, mutable=True, initialize=0.0)
 
 
@@ -104,7 +108,7 @@ Way = tuple[Any, Callable[[Any], float]]
 
 
 def session(model: Any, people: Any, domain: Any, *, read: bool = False) -> Way:
-    """Compile once, the person as data columns, one live session; every Var, or each that is read, gets its value."""
+    """Compile once, the row as data columns, one live session; every Var, or each that is read, gets its value."""
     m = program(model, people, fixed_vars, domain)
     compiled = compile_model(m, [m.x0])
     compiled.set_data(m.x0, people[0])
@@ -121,7 +125,7 @@ def session(model: Any, people: Any, domain: Any, *, read: bool = False) -> Way:
 
 
 def contrib(model: Any, people: Any, domain: Any, factual: Any, *, update: bool) -> Way:
-    """Pyomo's contrib HiGHS, which is persistent; it looks for changes itself, or is only told of the person."""
+    """Pyomo's contrib HiGHS, which is persistent; it looks for changes itself, or is only told of the row."""
     m = program(model, people, factual, domain)
     solver = Contrib()
     if not update:
@@ -189,8 +193,8 @@ def measure(ask: Callable[[Any], float], row: Any) -> dict[str, float]:
 
 
 def main() -> None:
-    """Ask every way for the same people in turn, and write the report."""
-    options = common.arguments("Re-solves of one program for other people.", rows=12)
+    """Give every way the same rows in turn, and write the report."""
+    options = common.arguments("Re-solves of one program with other data.", rows=12)
     rows = 2 if options.quick else options.rows
     logging.getLogger("pyomo").setLevel(logging.ERROR)
     model, people = forest()
@@ -240,9 +244,11 @@ def write(records: list[dict[str, Any]], once: Any, size: Any, rows: int, *, qui
     text = (
         f"A forest of {TREES} trees of depth {DEPTH} over {COLUMNS} columns, of which {ACTIONABLE} may move, in "
         f"Misic's form: {size['variables']} variables, {size['binaries']} binaries, {size['rows']} rows, "
-        f"{size['nonzeros']} nonzeros. {rows} people after a first one, solved to a relative gap of {GAP:g} by HiGHS "
+        f"{size['nonzeros']} nonzeros. A program of one's own, in plain Pyomo, whose rows hold for every row of data: "
+        f"nothing is pruned or bounded for one person, as a `Factual` would. {rows} rows of data after a first one, "
+        f"solved to a relative gap of {GAP:g} by HiGHS "
         "with one thread in every way, interleaved, each way with its own model; ceopt's also before the other models "
-        "are made. Milliseconds outside `Highs.run`: the new person is handed over, the answer is read, and every Var "
+        "are made. Milliseconds outside `Highs.run`: the new row is handed over, the answer is read, and every Var "
         "gets its value (in ceopt's only the counterfactual's own columns, but where said); in ceopt's the answer is "
         "also checked against every row. Wall time holds the waiting for other jobs, CPU time is what the program "
         "itself needs. Pyomo looks for changes of the model before each solve unless it is told not to.\n\n"
@@ -251,11 +257,11 @@ def write(records: list[dict[str, Any]], once: Any, size: Any, rows: int, *, qui
              "solver, median s", "once, s"],
             lines,
         )
-        + f"\n\nGreatest relative difference of the optima of a person: {apart:.1e}."
+        + f"\n\nGreatest relative difference of the optima of a row: {apart:.1e}."
     )  # fmt: skip
     totals = {f"{kind}, {name}": found for (kind, name), found in medians.items()}
     record = {"size": size, "medians_ms": totals, "difference": apart, "records": records}
-    common.report("resolve", "A re-solve for another person", text, record, quick=quick)
+    common.report("resolve", "A re-solve with other data", text, record, quick=quick)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 import pyomo.environ as pyo
@@ -11,6 +12,7 @@ from ceopt.formulations.columns import COLUMNWISE, AbstractColumns, Lookup
 from ceopt.formulations.coordinates import AbstractCharge, Category
 from ceopt.formulations.space.reach import Reach, reach_of
 from ceopt.solvers.errors import InvalidTypeError
+from ceopt.solvers.held import Held
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ class Factual(AbstractColumns):
     changed, n_changed
         ``changed[name]``, 1 iff the column leaves the factual (it *permits* a numeric coordinate to move); their sum.
     factual
-        ``factual[name]``: fixed variables that hold the row; compiled as columns, another person is a change of bounds.
+        ``factual[name]``: fixed variables that hold the row. They stay there: a block belongs to one person.
     reach
         Values that each column may take, after bounds, direction, immutability, levels and steps.
     charges
@@ -69,6 +71,11 @@ class Factual(AbstractColumns):
     -----
     Exact. Adds nothing by itself but for the levels; each formulation asks for the variables that it needs
     (:mod:`ceopt.formulations.coordinates` states the rows).
+
+    Reach, bounds, the splits and leaves that are kept and the breakpoints of costs are those of this row. Another
+    person needs another block: a model in which ``factual`` holds anything else is refused when it is compiled or
+    written, as the block's manifest says, and so is :meth:`decode`. Other solvers that Pyomo calls see ordinary fixed
+    variables and cannot know. Rules, limits and bounds may change between solves as in any Pyomo model.
 
     Examples
     --------
@@ -90,13 +97,20 @@ class Factual(AbstractColumns):
         for name, value in point.items():
             self.factual[name].fix(value)
         self.declare(point)
+        self._held = Held(
+            component="factual",
+            values=point,
+            of="the person's own",
+            then="Make a Factual of that row: a block holds for the person that it was made for.",
+            words={feature.name: feature.levels for feature in space if feature.is_finite},
+        )
         self._followers: list[tuple[Any, Callable[[list[float]], float], list[Any]]] = []
         self._placed_with: list[Callable[[Mapping[str, float]], None]] = []
         self.charges: dict[str, AbstractCharge] = {}
         self.surcharges: list[Any] = []
         self.is_charged = False
         self.changed = Lookup(self, _names, _changed)
-        describe(self, _MANIFEST)
+        describe(self, replace(_MANIFEST, held=self._held))
 
     @property
     def n_changed(self) -> Any:
@@ -144,7 +158,14 @@ class Factual(AbstractColumns):
                 variable.set_value(value(known), skip_validation=True)
 
     def decoded(self) -> dict[str, float]:
-        """Return the coordinates that the variables' current values stand for, rebuilt from the integer decisions."""
+        """Return the coordinates that the variables' current values stand for, rebuilt from the integer decisions.
+
+        Raises
+        ------
+        InvalidValueError
+            ``factual`` holds another row than the one that the block was made for.
+        """
+        self._held.check(self, "decode")
         return {name: coordinate.decode() for name, coordinate in self.coordinates.items()}
 
 

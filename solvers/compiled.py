@@ -18,6 +18,7 @@ from pyomo.core.staleflag import StaleFlagManager
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.convexity import is_convex
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.manifest import check_held, held_of
 from ceopt.solvers.problem import ProblemClass, Vector
 from ceopt.solvers.rows import Auxiliary, ConeRows, QuadraticRow, lower_triangle, resized
 from ceopt.solvers.second_order import cone_of
@@ -62,6 +63,7 @@ class CompiledModel:
 
     def __init__(self, model: Any, data: Sequence[Any]) -> None:
         refuse_foreign_components(model)
+        check_held(model, "compile_model")
         active = list(model.component_data_objects(pyo.Objective, active=True))
         if len(active) > 1:
             raise UnsupportedProblemError(
@@ -131,7 +133,8 @@ class CompiledModel:
         Raises
         ------
         InvalidValueError
-            A value is missing, not finite, or the Var is no data.
+            A value is missing, not finite, or other than the one that the Var's block was built around; or the Var is
+            no data.
         """
         members = _members(var)
         if isinstance(values, Mapping):
@@ -161,6 +164,8 @@ class CompiledModel:
                 raise InvalidValueError(
                     "set_data", "finite values", f"{member.name!r} gets {number}", "Give a number for every index."
                 )
+            if (held := held_of(member)) is not None:
+                held.check_one(member.parent_block(), member.index(), number, "set_data")
         self.lb[where] = self.ub[where] = numbers
 
     def append(self, constraint: Any) -> None:
@@ -371,9 +376,10 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
         Active Constraints, linear, quadratic or a cone of :mod:`ceopt.solvers.cones`, and at most one active
         Objective, linear or quadratic.
     data
-        Fixed Vars (indexed or scalar) that hold one instance, such as the factual row. They become columns with equal
-        bounds, so that :meth:`CompiledModel.set_data` moves to another instance without recompiling. A product of data
-        with a variable is therefore quadratic, and not convex. All other fixed Vars are constants.
+        Fixed Vars (indexed or scalar) that hold one instance of a program whose rows are right for every instance.
+        They become columns with equal bounds, so that :meth:`CompiledModel.set_data` moves to another instance without
+        recompiling. A product of data with a variable is therefore quadratic, and not convex. All other fixed Vars are
+        constants.
 
     Raises
     ------
@@ -381,7 +387,8 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
         Several active objectives, another nonlinear row or objective, a component that is not algebra, or a Var that
         belongs to no block of the model.
     InvalidValueError
-        A coefficient or a bound is missing, NaN or infinite.
+        A coefficient or a bound is missing, NaN or infinite; or a Var does not hold the value that the rows of its
+        block were derived from, as the block's manifest says: the row of a person in a block that is another's.
     """
     if not hasattr(model, "component_data_objects"):
         raise InvalidTypeError(

@@ -24,7 +24,7 @@ from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError
 from ceopt.solvers.export_cones import cones_as_quadratic_rows
 from ceopt.solvers.file_names import FileNames
 from ceopt.solvers.labels import ROW_MARKS, label_components
-from ceopt.solvers.manifest import described_block, feature_of, manifest_of
+from ceopt.solvers.manifest import check_held, described_block, feature_of, manifest_of
 from ceopt.solvers.second_order import cone_of, without_quadratics
 from ceopt.solvers.walk import refuse_foreign_components
 
@@ -61,7 +61,7 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
     MissingLibraryError
         A .ptf file, and MOSEK is not installed.
     InvalidValueError
-        The folder does not exist.
+        The folder does not exist; or a Var no longer holds the value that its block was built around.
     """
     target = Path(path)
     suffix = target.suffix.lower()
@@ -71,6 +71,7 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
         file = f"the file is {str(target)!r}"
         raise InvalidValueError("write", "a folder that exists", file, "Make the folder first.")
     refuse_foreign_components(model, "write")
+    check_held(model, "write")
     text, names = _algebraic(model, suffix) if suffix in _WRITERS else _conic(model, suffix)
     target.write_bytes(text.encode("ascii", "replace"))
     table = json.dumps(names, indent=1, ensure_ascii=False) + "\n"

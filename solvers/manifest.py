@@ -11,8 +11,18 @@ import pyomo.environ as pyo
 
 from ceopt.solvers.cones import ConeMargin
 from ceopt.solvers.errors import InvalidTypeError
+from ceopt.solvers.held import Held
 
-__all__ = ["Manifest", "describe", "described_block", "feature_of", "manifest_of", "model_summary"]
+__all__ = [
+    "Manifest",
+    "check_held",
+    "describe",
+    "described_block",
+    "feature_of",
+    "held_of",
+    "manifest_of",
+    "model_summary",
+]
 
 _ATTRIBUTE = "_ceopt_manifest"
 
@@ -34,6 +44,8 @@ class Manifest:
         Name of the user's rule that the block enforces, or empty.
     features
         Local name of a component -> position of the feature's name in its index; -1 if it is about no single feature.
+    held
+        Fixed Vars whose values the rest of the block was derived from; the model is refused with other values.
     """
 
     title: str
@@ -41,6 +53,7 @@ class Manifest:
     reference: str = ""
     rule: str = ""
     features: Mapping[str, int] = field(default_factory=dict)
+    held: Held | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", dict(self.features))
@@ -75,6 +88,30 @@ def feature_of(component: Any) -> str:
     index = component.index()
     parts = index if isinstance(index, tuple) else (index,)
     return str(parts[position]) if index is not None and 0 <= position < len(parts) else ""
+
+
+def check_held(model: Any, who: str) -> None:
+    """Refuse a model in which a block was built around values that its Vars no longer hold.
+
+    Deactivated blocks count too, as rows elsewhere may read their Vars.
+
+    Raises
+    ------
+    InvalidValueError
+        One of those Vars is not fixed to its value.
+    """
+    for block in model.block_data_objects(active=None, descend_into=True):
+        manifest = manifest_of(block)
+        if manifest is not None and manifest.held is not None:
+            manifest.held.check(block, who)
+
+
+def held_of(var: Any) -> Held | None:
+    """Return what its block says of a Var (data) that must keep its value; None if it may take others."""
+    manifest = manifest_of(var.parent_block())
+    if manifest is None or manifest.held is None or manifest.held.component != var.parent_component().local_name:
+        return None
+    return manifest.held
 
 
 def model_summary(model: Any) -> pd.DataFrame:

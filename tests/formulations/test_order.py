@@ -6,7 +6,6 @@ import itertools
 import pickle
 from typing import Any
 
-import numpy as np
 import problems
 import pyomo.environ as pyo
 import pytest
@@ -17,13 +16,10 @@ from rowtext import rows
 
 from ceopt.formulations import Factual, Reaches, embed, impose, l1
 from ceopt.formulations.constraints import Linear, MaxChanges
-from ceopt.formulations.costs import L1
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
-from ceopt.formulations.targets import AtLeast
 from ceopt.solvers import Status, solve
 from ceopt.solvers.compiled import compile_model
-from ceopt.solvers.highs import HighsSession
 
 ORDERS = [order for order in itertools.permutations(("embed", "rules", "cost", "raw")) if order[:1] != ("embed",)]
 
@@ -157,26 +153,3 @@ def test_any_solver_of_pyomo(problem: Problem, order: tuple[str, ...]) -> None:
     else:
         solver.load_vars()
         assert same(problem.cost.from_objective(pyo.value(model.cost)), ours)
-
-
-def test_another_person_is_a_change_of_data() -> None:
-    """Compiled with the factual as columns, a program of numbers serves everybody: one assignment, no rebuild."""
-    columns = {"a": (0.0, 9.0), "b": (-5.0, 5.0), "c": (0.0, 1.0)}
-    space = FeatureSpace([Feature(n, kind="continuous", lower=l, upper=u) for n, (l, u) in columns.items()])
-    model, rng = Affine([1.0, -2.0, 4.0], -6.0), np.random.default_rng(0)
-    people = [{n: float(rng.uniform(l, u)) for n, (l, u) in columns.items()} for _ in range(8)]
-
-    def program(person: dict[str, float]) -> Any:
-        m = pyo.ConcreteModel()
-        m.x = Factual(space, person)
-        m.p = embed(model, m.x)
-        m.valid = Reaches(m.p, AtLeast(1.0), margin=0.0)
-        m.cost = pyo.Objective(expr=L1(scale={"a": 1.0, "b": 0.5, "c": 2.0}).build(m.x))
-        return m
-
-    once = program(people[0])
-    compiled = compile_model(once, data=[once.x.factual])
-    session = HighsSession(compiled)
-    for person in people:
-        compiled.set_data(once.x.factual, person)
-        assert session.solve().objective == pytest.approx(solve(program(person)).objective, abs=1e-7)
