@@ -182,7 +182,9 @@ def test_sums_over_continuous_columns(problem: Problem, least: float) -> None:
     recourse = RecourseProgram(model, model.x, model.predictor, problem.margin)
     for _ in range(3):
         cost, point = optimum(model, problem)
-        assert same(cost, by_segments(problem, found, least))
+        # A last float neighbour may miss the distance by less than a row's tolerance: either ruling is right there.
+        nearly, fully = (by_segments(problem, found, share * least) for share in (1 - 1e-6, 1.0))
+        assert same(cost, nearly) or same(cost, fully)
         if point is None:
             break
         for earlier in found:
