@@ -19,10 +19,28 @@ if (
 ):  # a shell's background job: the tests of Ctrl-C would press in vain
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No deadline: a property may build and solve a program. In CI the same examples each time, so that red stays red.
-hypothesis.settings.register_profile("local", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+# No deadline: a property may build and solve a program. The same examples each time, so that a run says something of a
+# change and of nothing else; other examples each time, and more of them, by --hypothesis-profile=long.
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("long", deadline=None, derandomize=False, max_examples=500, print_blob=True)
+hypothesis.settings.load_profile("same")
+
+#: Warnings of other libraries that --strict-warnings lets pass: whose each is, and why it does not matter.
+PASSING = (
+    "ignore:X does not have valid feature names, but LGBM:UserWarning",  # LightGBM 4.6 says so of every array
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let whoever works on ceopt see what it, or a library through it, warns of; others' tests must not fail for it."""
+    parser.addoption("--strict-warnings", action="store_true", help="make warnings errors, as CI does")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make warnings errors where it is asked for, but for those of other libraries that do not matter."""
+    if config.getoption("--strict-warnings"):
+        for line in ("error", *PASSING):
+            config.addinivalue_line("filterwarnings", line)
 
 
 def pytest_report_header() -> str:

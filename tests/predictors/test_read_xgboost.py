@@ -18,6 +18,7 @@ from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier, XGBRFRegressor
 
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.xgboost import read_estimator, sigmoid
+from ceopt.formulations.predictors.read.xgboost_saved import drop_weights, trees_of
 from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
@@ -245,6 +246,58 @@ def test_boosters_and_files_say_what_the_booster_predicts(numbers, tmp_path, obj
         predicted = np.where(predicted > 0.5, np.round(predicted), 0)
     assert type(open_model(native)).__name__ == kind
     np.testing.assert_array_equal(core.predict(matrix), predicted)
+
+
+@pytest.mark.parametrize("suffix", [None, "json", "ubj"])
+@pytest.mark.parametrize("objective", ["binary:logistic", "multi:softmax", "reg:squarederror"])
+def test_the_weights_of_darts_trees_count_wherever_a_version_writes_them(numbers, tmp_path, objective, suffix):
+    """Beside the model up to 3.3, in it since 3.4, where the booster is called gbtree like any other."""
+    more = {"num_class": 3} if objective == "multi:softmax" else {}
+    target = np.digitize(numbers.value, [-1.0, 1.0]) if more else numbers.value > 0
+    matrix = xgboost.DMatrix(numbers.frame, target)
+    native = xgboost.train({"objective": objective, "max_depth": 3, "rate_drop": 0.6} | DART | more, matrix, 6)
+    path = tmp_path / f"model.{suffix}"
+    if suffix is not None:
+        native.save_model(path)
+
+    core = check(native if suffix is None else path, numbers)
+
+    weights = drop_weights(document(native)["learner"]["gradient_booster"])
+    assert len(weights) == len(core.trees)
+    assert min(weights) < 0.9
+    plain = [tree["split_conditions"] for tree in trees_of(document(native)["learner"]["gradient_booster"])["trees"]]
+    for tree, own, weight in zip(core.trees, plain, weights, strict=True):
+        assert np.abs(tree.value).max() < (np.abs(np.float32(own)).max() if weight < 0.99 else np.inf)
+
+
+@pytest.mark.parametrize("suffix", ["json", "ubj"])
+@pytest.mark.parametrize("objective", ["binary:logistic", "reg:squarederror"])
+def test_linear_boosters_are_read_from_files(numbers, tmp_path, objective, suffix):
+    two = numbers.value > 0
+    native = xgboost.train({"objective": objective, "booster": "gblinear"}, xgboost.DMatrix(numbers.frame, two), 4)
+    path = tmp_path / f"model.{suffix}"
+    native.save_model(path)
+
+    core = read(path, numbers.space).core
+
+    assert isinstance(core, Affine)
+    margins = native.predict(xgboost.DMatrix(numbers.frame), output_margin=True)
+    np.testing.assert_allclose(core.score(numbers.frame.to_numpy(float)), margins, rtol=1e-5)
+
+
+def test_a_file_whose_weights_the_installed_library_drops_is_refused(numbers, tmp_path, monkeypatch):
+    """As 3.2 does with a dart model of 3.4: it would be another model."""
+    native = xgboost.train({"max_depth": 3} | DART, xgboost.DMatrix(numbers.frame, numbers.value), 4)
+    native.save_model(tmp_path / "dart.json")
+    changed = document(native)
+    kept = {**trees_of(changed["learner"]["gradient_booster"])}
+    kept.pop("weight_drop", None)
+    changed["learner"]["gradient_booster"] = {"name": "gbtree", "model": kept}
+    load, without = XGBRegressor.load_model, bytearray(json.dumps(changed).encode())
+    monkeypatch.setattr(XGBRegressor, "load_model", lambda self, raw: load(self, without))
+
+    with pytest.raises(UnsupportedModelError, match=r"dart.json' is a dart model of .* and xgboost .* drops them"):
+        open_model(tmp_path / "dart.json")
 
 
 def test_a_booster_is_left_as_it_was(numbers):
@@ -639,6 +692,8 @@ BROKEN: list[tuple[tuple[Any, ...], Any]] = [
     (("learner_model_param", "base_score"), "[nan]"),
     (("learner_model_param", "base_score"), "2"),
     (("objective", "name"), "nope"),
+    (("gradient_booster", "weight_drop"), [1.0]),
+    (("gradient_booster", "model", "weight_drop"), [1.0] * 99),
     (("feature_names",), ["a"] * 99),
 ]
 

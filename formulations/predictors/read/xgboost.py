@@ -13,7 +13,8 @@ predict a sum (``_SUMS``)
 
 Where the sum starts (the base score, a number or one per class, in the units of the objective or of the sum) is not
 computed here: the library predicts it with the model's trees taken out. ``gblinear`` is affine in float32. Trees of
-``dart`` are scaled as the estimators of the library scale them, rounding included. Trees after the best iteration of
+``dart`` are scaled as the estimators of the library scale them, rounding included: which dart is, a booster says by its
+weights, as since 3.3 it is called ``gbtree`` like all others and may be fitted so. Trees after the best iteration of
 early stopping count or not as they do for ``predict``: the library's estimators leave them out, a ``Booster`` does not.
 
 A native booster or a saved file is held in the library's own XGBClassifier or XGBRegressor, whichever it was saved
@@ -39,7 +40,7 @@ from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.read.trace import refuse
 from ceopt.formulations.predictors.read.xgboost_columns import category_tables, check_codes, coder, missing_numbers
 from ceopt.formulations.predictors.read.xgboost_file import checked_bytes, unreadable
-from ceopt.formulations.predictors.read.xgboost_saved import Saved
+from ceopt.formulations.predictors.read.xgboost_saved import Saved, drop_weights
 from ceopt.formulations.predictors.read.xgboost_trees import Numbers, read_tree
 from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
 from ceopt.formulations.predictors.tree import Floats
@@ -186,7 +187,8 @@ def _representation(estimator: Any, saved: Saved, missing: Numbers) -> AbstractR
     base = saved.start_of_sum()
     trees = []
     for place, (tree, score) in enumerate(zip(saved.model["trees"][:count], saved.model["tree_info"], strict=False)):
-        scaled = None if saved.scales is None else partial(_scaled, base[score], saved.scales[place])
+        start = base[score] if saved.scales_sums else 0.0
+        scaled = None if saved.scales is None else partial(_scaled, start, saved.scales[place])
         trees.append(read_tree(tree, score, saved.n_scores, missing, scaled))
     return TreeEnsemble(trees, base, input_dtype="float32", sum_dtype="float32", n_inputs=saved.n_inputs, **head)
 
@@ -225,7 +227,7 @@ def _head(estimator: Any, saved: Saved) -> dict[str, Any]:
 
 # ---- numbers of the sum ---------------------------------------------------------------------------------------------
 def _scaled(base: float, factor: float, leaves: Any) -> Any:
-    """Return what leaves of a tree of dart add: the library takes the start off a sum before it scales the rest."""
+    """Return what leaves of a tree of dart add: up to 3.2 the library takes the start off a sum and scales the rest."""
     start = np.float32(base)
     return ((start + leaves) - start) * np.float32(factor)
 
@@ -243,11 +245,18 @@ def _affine(saved: Saved, missing: Numbers, head: Mapping[str, Any]) -> Affine:
 # ---- files and native boosters --------------------------------------------------------------------------------------
 def _from_file(path: Path) -> Any:
     xgboost = _library()
-    raw = checked_bytes(path)
+    raw, document = checked_bytes(path)
     try:
-        return _held(raw, xgboost.Booster(model_file=raw))
+        held = _held(raw, xgboost.Booster(model_file=raw))
     except (xgboost.core.XGBoostError, TypeError, ValueError) as error:
         raise unreadable(path, re.sub(r"^\[[\d:]+\] \S+:\d+: ", "", str(error).partition("\n")[0])) from error
+    if drop_weights(document["learner"]["gradient_booster"]) and not Saved.of(held.get_booster()).scales:
+        raise refuse(
+            "a library that reads the weights of the model's trees",
+            f"{str(path)!r} is a dart model of version {'.'.join(map(str, document['version']))} and xgboost "
+            f"{xgboost.__version__}, which is installed, drops them", "Update xgboost, or fit the model with this one.",
+        )  # fmt: skip
+    return held
 
 
 def _held(raw: bytearray, booster: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from ceopt.formulations.predictors.read.trace import refuse
+from ceopt.formulations.predictors.read.xgboost_saved import trees_of
 from ceopt.formulations.predictors.read.xgboost_trees import read_tree
 from ceopt.solvers.errors import UnreadableFileError
 
@@ -28,8 +29,8 @@ _MOST_CATEGORIES: Final = 1 << 24  # codes are float32
 _MOST_COLUMNS: Final = 1 << 20  # the library makes room for a row of so many
 
 
-def checked_bytes(path: Path) -> bytearray:
-    """Return the bytes of a file whose document holds together.
+def checked_bytes(path: Path) -> tuple[bytearray, Any]:
+    """Return the bytes of a file and its document, which holds together.
 
     Raises
     ------
@@ -54,7 +55,7 @@ def checked_bytes(path: Path) -> bytearray:
             raise
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise unreadable(path, f"it is truncated or of another program ({what})") from error
-    return bytearray(raw)
+    return bytearray(raw), document
 
 
 def unreadable(path: Path, why: str) -> UnreadableFileError:
@@ -160,7 +161,7 @@ def _check(document: Any) -> None:
         size = (n_inputs + 1) * max(1, n_classes, n_targets)
         _expect(len(part["model"]["weights"]) == size, "its weights do not fit its columns")
         return
-    model = part["gbtree"]["model"] if part["name"] == "dart" else part["model"]
+    model = trees_of(part)
     trees, info = model["trees"], model["tree_info"]
     groups = max(1, n_classes, n_targets)
     _expect(
@@ -169,7 +170,8 @@ def _check(document: Any) -> None:
     _expect(0 <= n_classes <= max(2, len(trees)), "it has fewer trees than classes")
     _expect(0 <= n_targets <= max(2, len(trees)), "it has fewer trees than outputs")
     _expect(all(0 <= score < groups for score in info), "a tree belongs to no class")
-    _expect("weight_drop" not in part or len(part["weight_drop"]) == len(trees), "weight_drop and trees differ")
+    for place in (part, model):  # of dart: beside the model up to 3.3, in it since 3.4
+        _expect(len(place.get("weight_drop", trees)) == len(trees), "weight_drop and trees differ")
     ends = model.get("iteration_indptr", [0])
     _expect(ends[0] == 0 and all(a <= b for a, b in itertools.pairwise(ends)), "its rounds are out of order")
     _expect("iteration_indptr" not in model or ends[-1] == len(trees), "its rounds do not end with its trees")

@@ -11,7 +11,19 @@ import numpy as np
 
 from ceopt.formulations.predictors.tree import Floats
 
-__all__ = ["Saved"]
+__all__ = ["Saved", "drop_weights", "trees_of"]
+
+
+def trees_of(booster: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of a saved booster that holds its trees or weights; dart has it one level deeper up to 3.2."""
+    part: Mapping[str, Any] = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
+    return part
+
+
+def drop_weights(booster: Mapping[str, Any]) -> Sequence[float]:
+    """Return by what dart scales each tree of a saved booster: beside the model up to 3.3, in it since 3.4."""
+    found: Sequence[float] = booster.get("weight_drop") or trees_of(booster).get("weight_drop") or ()
+    return found
 
 
 @final
@@ -26,11 +38,13 @@ class Saved:
     document
         What it saves as JSON.
     kind
-        "gbtree", "dart" or "gblinear".
+        "gbtree", "gblinear" or, up to version 3.2, "dart"; later ones say "gbtree" of dart as well.
     model
         The part of the document that holds trees or weights.
     scales
-        By what dart scales the leaves of each tree; None of other kinds.
+        By what dart scales the leaves of each tree; None where every tree counts as it is.
+    scales_sums
+        Whether the library scales the sum that a tree alone gives, start included, as up to version 3.2; else leaves.
     """
 
     booster: Any
@@ -38,15 +52,15 @@ class Saved:
     kind: str
     model: Mapping[str, Any]
     scales: Sequence[float] | None
+    scales_sums: bool = False
 
     @classmethod
     def of(cls, booster: Any) -> Self:
         """Return the document of a booster."""
         document = json.loads(booster.save_raw("json"))
         part = document["learner"]["gradient_booster"]
-        if part["name"] == "dart":
-            return cls(booster, document, "dart", part["gbtree"]["model"], part["weight_drop"])
-        return cls(booster, document, part["name"], part["model"], None)
+        name, model, scales = str(part["name"]), trees_of(part), drop_weights(part)
+        return cls(booster, document, name, model, scales or None, scales_sums=name == "dart")
 
     @property
     def objective(self) -> str:
