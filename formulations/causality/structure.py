@@ -38,7 +38,7 @@ class Structure:
     space
         The columns.
     equations
-        By column, each after all of its parents.
+        By column that can move, each after all of its parents.
     predictors
         What the fitted ones compute, each over the space of its own parents.
     slack
@@ -58,12 +58,14 @@ class Structure:
     def over(cls, space: FeatureSpace, given: Mapping[str, Equation], slack: float | Mapping[str, float]) -> Structure:
         """Return the equations over a space, or refuse those that do not fit it.
 
+        An immutable column is held, whatever its parents do: its equation does not bind and is left out.
+
         Raises
         ------
         UnknownNameError
             A column, parent or column of the slack that does not exist.
         InvalidTypeError, InvalidValueError, UnsupportedModelError
-            An equation of a categorical or immutable column, a categorical parent of a linear equation, a cycle, a
+            An equation of a categorical column, a categorical parent of a linear equation, a cycle, a
             regressor that cannot be stated.
         """
         fitting = {c: e.within(space) if isinstance(e, FittedEquation) else e for c, e in given.items()}
@@ -74,9 +76,10 @@ class Structure:
             for name in slack:
                 if name not in fitting:
                     raise UnknownNameError.among("slack", "column with an equation", name, fitting)
-        read = {c: e.read(c, space) for c, e in fitting.items() if isinstance(e, FittedEquation)}
-        allowed = {c: float(slack.get(c, 0.0) if isinstance(slack, Mapping) else slack) for c in order}
-        return cls(space, {column: fitting[column] for column in order}, read, allowed)
+        binding = {column: fitting[column] for column in order if space[column].mutable}
+        read = {c: e.read(c, space) for c, e in binding.items() if isinstance(e, FittedEquation)}
+        allowed = {c: float(slack.get(c, 0.0) if isinstance(slack, Mapping) else slack) for c in binding}
+        return cls(space, binding, read, allowed)
 
     def row(self, point: Mapping[str, float]) -> Floats:
         """Return a point as a row (1, d)."""
@@ -156,11 +159,6 @@ def _check(column: str, equation: Equation, space: FeatureSpace) -> None:
         raise InvalidTypeError(
             "Causal", "equations of numbers, ordinal or binary columns", f"column {column!r} is categorical",
             "Leave its equation out: it may be a parent of a fitted regressor.",
-        )  # fmt: skip
-    if not space[column].mutable:
-        raise InvalidValueError(
-            "Causal", "equations of columns that can change", f"column {column!r} is immutable in the space",
-            "Leave its equation out, or make it mutable.",
         )  # fmt: skip
     for parent in equation.parents if isinstance(equation, LinearEquation) else ():
         if space[parent].kind == "categorical":

@@ -51,7 +51,9 @@ class Causal(AbstractRule):
             & -L'_i (1 - \iota_i) \le x_i - x^0_i - a_i \le U'_i (1 - \iota_i),
             && \text{and } a_i \text{, the move if intervened on, is charged.}
 
-    A column that is not ``actionable`` has :math:`a_i = \iota_i = 0`; without an equation it stays.
+    A column that is not ``actionable`` has :math:`a_i = \iota_i = 0`; without an equation it stays. One that the space
+    makes immutable is held at its value, as by an intervention that costs nothing: its equation does not bind, and it
+    passes on nothing.
 
     ======== ================================= ==================================================================
     symbol   component                         meaning
@@ -95,8 +97,8 @@ class Causal(AbstractRule):
     Raises
     ------
     InvalidValueError
-        A cycle; a column that is its own parent; parents missing, named twice or not the regressor's inputs; an
-        equation of an immutable column; no equation; a slack below zero or a coefficient that is not finite.
+        A cycle; a column that is its own parent; parents missing, named twice or not the regressor's inputs; no
+        equation; a slack below zero or a coefficient that is not finite.
     InvalidTypeError
         Something else than an equation; a categorical column with an equation, or as a parent of a linear one; a cost
         that was built before the rule was imposed.
@@ -231,9 +233,9 @@ class Causal(AbstractRule):
             case "none":
                 for residual in found.values():
                     hold(block, residual)
-            case "soft":
+            case "soft" if found:  # where every column with an equation is held, nothing is charged otherwise
                 shift(block, x, found, over.acted_on, self)
-            case _:
+            case "hard" if found:
                 intervene(block, x, found, over.acted_on, self)
         rows = Rows(block, "stays")
         for name in over.fixed:

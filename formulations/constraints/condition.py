@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["OPS", "Condition", "listed", "meets_some"]
+__all__ = ["OPS", "Condition", "listed"]
 
 OPS = ("==", "!=", "<=", ">=", "in", "changed")
 
@@ -87,13 +87,6 @@ class Condition:
     def plain(self) -> tuple[str, str, Any]:
         """The condition as a tuple."""
         return self.column, self.op, self.value
-
-    @property
-    def says(self) -> tuple[str, str, Any]:
-        """The same for all ways to write the condition."""
-        if self.op in {"==", "in"}:
-            return self.column, "in", frozenset(self.value if self.op == "in" else (self.value,))
-        return self.plain
 
     def check(self, space: FeatureSpace) -> None:
         """Refuse an unknown column, an order that levels do not have, and values that the column cannot hold."""
@@ -170,33 +163,6 @@ class Condition:
                 return f"{self.column} is one of {', '.join(map(repr, self.value))}"
             case _:
                 return f"{self.column} {self.op} {self.value!r}"
-
-
-def meets_some(feature: Feature, *conditions: Condition) -> bool:
-    """Tell whether some value of a column, within bounds set by the user, meets several conditions at once.
-
-    Whether it changes is compared with the other conditions' word on that alone: where the person is, is not known.
-    """
-    changes = {bool(c.value) for c in conditions if c.op == "changed"}
-    if len(changes) > 1 or (True in changes and not feature.mutable):
-        return False
-    values = [c for c in conditions if c.op != "changed"]
-    return any(all(c.holds(feature, None, value) for c in values) for value in _candidates(feature, values))
-
-
-def _candidates(feature: Feature, conditions: Iterable[Condition]) -> list[float]:
-    """Return a value of every stretch on which no condition turns."""
-    if feature.is_finite:
-        return [float(k) for k in range(len(feature.levels))]
-    low = -math.inf if feature.lower_inferred else feature.lower
-    high = math.inf if feature.upper_inferred else feature.upper
-    ends = [float(v) for c in conditions for v in (c.value if c.op == "in" else (c.value,))]
-    ends += [end for end in (low, high) if math.isfinite(end)] or [0.0]
-    if feature.kind == "integer":
-        near = [v for end in ends for v in (math.floor(end) - 1.0, math.floor(end), math.ceil(end), math.ceil(end) + 1)]
-    else:
-        near = [v for end in ends for v in (math.nextafter(end, -math.inf), end, math.nextafter(end, math.inf))]
-    return [float(v) for v in near if low <= v <= high]
 
 
 def _bound(feature: Feature, value: Any) -> float:

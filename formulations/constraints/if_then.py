@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from ceopt.formulations.constraints.condition import Condition, meets_some
+from ceopt.formulations.constraints.condition import Condition
 from ceopt.formulations.constraints.rule import AbstractRule
 from ceopt.formulations.linear import LinearForm, Rows
-from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ class IfThen(AbstractRule):
     a, b   ``x.moved``, ``x.surely`` of "changed" on a number: 1 permits, or forces, a move
     ====== ========================= =================================================================
 
+    A conclusion that no value meets, alone or beside the condition, says that the condition must not hold.
+
     One row. A comparison of a number adds at most two cuts per value, and where the number has a coordinate its two
     link rows. Exact, with one exception: that a continuous column without a step has changed is known once it moved by
     a thousandth of its range, or across a cut. A conclusion "changed" asks for that much; a condition "not changed"
@@ -54,8 +55,7 @@ class IfThen(AbstractRule):
     InvalidTypeError
         Something else than a condition; an order of a categorical column; a value of the wrong kind.
     InvalidValueError
-        An unknown level, a number that is not finite, an empty list; a contradiction: no value can meet the conclusion,
-        or both conditions where they are about one column, or the conclusions of two rules with the same condition.
+        An unknown level, a number that is not finite, an empty list.
     UnboundedFeatureError
         A number with a coordinate has an infinite bound (when built).
 
@@ -98,30 +98,9 @@ class IfThen(AbstractRule):
             object.__setattr__(self, given, parsed.plain)
 
     def check(self, space: FeatureSpace) -> None:
-        """Refuse what the space does not know, and contradictions."""
+        """Refuse what the space does not know."""
         for condition in (self._if, self._then):
             condition.check(space)
-        wanted = [self._then] + ([self._if] if self._if.column == self._then.column else [])
-        for some in (wanted[:1], wanted):
-            if not meets_some(space[self._then.column], *some):
-                whole = len(some) > 1
-                raise InvalidValueError(
-                    "IfThen", "conditions that can hold together" if whole else "a conclusion that can hold",
-                    f"no value of column {self._then.column!r} meets {' and '.join(c.sentence() for c in some)}",
-                    "State what may not be as bounds of the space, or with AllowedValues.",
-                )  # fmt: skip
-
-    def check_with(self, others: Sequence[AbstractRule], space: FeatureSpace) -> None:
-        """Refuse another rule with the same condition whose conclusion excludes this one's."""
-        for other in others:
-            if not isinstance(other, IfThen) or other._if.says != self._if.says:  # noqa: SLF001 - of its own class
-                continue
-            one, two = self._then, other._then  # noqa: SLF001 - of its own class
-            if one.column == two.column and not meets_some(space[one.column], one, two):
-                raise InvalidValueError(
-                    "IfThen", "conclusions that can hold together",
-                    f"if {self._if.sentence()}, then {one.sentence()} and {two.sentence()}", "Drop one of the rules.",
-                )  # fmt: skip
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``row``, unless it holds whatever happens."""

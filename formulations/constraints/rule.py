@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -62,10 +62,6 @@ class AbstractRule(ABC):
         """Return the rule in words and numbers."""
 
     # ---- what most rules leave as it is ------------------------------------------------------------------------------
-    def check_with(self, others: Sequence[AbstractRule], space: FeatureSpace) -> None:
-        """Refuse rules that contradict this one by what they say alone."""
-        del others, space
-
     @property
     def lacks_rows(self) -> bool:
         """Whether the rule has yet to be given the rows of the target class: until then nothing can be checked."""
@@ -173,6 +169,4 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
         if name in names:
             raise InvalidTypeError("constraints", "names that differ", f"two rules are {name!r}", "Rename one of them.")
         names.add(name)
-    for position, rule in enumerate(listed):
-        rule.check_with(listed[:position], space)
     return listed

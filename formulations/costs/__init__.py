@@ -72,7 +72,7 @@ def l1(x: Factual, *, scale: str | Mapping[str, float] = "mad", count: Count = "
 
 def l2_squared(x: Factual, *, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:
     """Square of the weighted l2 distance, as an expression over a person's block."""
-    return L2(scale=scale, squared=True, count=count).build(require_factual("l2", x))
+    return L2(scale=scale, squared=True, count=count).build(require_factual("l2_squared", x))
 
 
 def l2(x: Factual, *, scale: str | Mapping[str, float] = "mad", count: Count = "features") -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from ceopt.formulations.coordinates import Price
 from ceopt.formulations.costs.cost import AbstractCost, Floats, check_scale, price_table
 from ceopt.formulations.costs.greatest import greatest_of
-from ceopt.formulations.costs.separable import L1
+from ceopt.formulations.costs.separable import slopes_of
 
 if TYPE_CHECKING:
     from ceopt.formulations.factual import Factual
@@ -41,7 +41,7 @@ class Linf(AbstractCost):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return weight over scale per column and direction."""
-        return L1(scale=self.scale).prices(space)
+        return slopes_of("Linf", "linear", self.scale, space)
 
     def cost_of(self, column_costs: Iterable[float]) -> float:
         """Return the largest of the columns' own costs."""

@@ -465,7 +465,7 @@ def crowded(draw: Any, kind: str) -> Question:
         rule = replace(rule, enlarge=False) if hasattr(rule, "enlarge") else rule
         try:
             parse_rules((*found, rule), question.space)
-        except ceopt.CeoptError:  # an equation of an immutable column, or contradictory conclusions
+        except ceopt.CeoptError:  # two rules that both say what a move costs, and the like
             continue
         (known,) = question.given([rule])
         if getattr(known, "data", None) is not None and known.data.empty:

@@ -246,7 +246,6 @@ def by_levels() -> Any:
         (lambda: Causal({"wage": LINE}, slack={"age": 1.0}), UnknownNameError, "column with an equation is 'age'"),
         (lambda: Causal({"job": LINE}), InvalidTypeError, "column 'job' is categorical"),
         (lambda: Causal({"wage": LinearEquation({"job": 1.0})}), InvalidTypeError, "'job' is categorical. Fit a regr"),
-        (lambda: Causal({"age": LinearEquation({"wage": 1.0})}), InvalidValueError, "column 'age' is immutable"),
         (lambda: Causal({"wage": (Ridge(), ["age"])}), UnsupportedModelError, "not fitted.*equation of 'wage'"),
         (
             lambda: Causal({"saved": KNeighborsRegressor(2).fit(DATA[["age"]], DATA["saved"])}),

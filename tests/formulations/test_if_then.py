@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -12,7 +13,7 @@ from rowtext import rows
 
 import ceopt
 from ceopt.formulations import Factual, Reaches, embed, impose, l1
-from ceopt.formulations.constraints import AllowedValues, IfThen, MaxChanges, parse_rules
+from ceopt.formulations.constraints import AllowedValues, IfThen
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.solvers import Status, solve
@@ -230,12 +231,6 @@ REFUSED = [
     (("age", ">=", "old"), OWN, InvalidTypeError, "'age' needs a number"),
     (("age", ">=", True), OWN, InvalidTypeError, "'age' needs a number"),
     (("age", "changed", 3), OWN, InvalidTypeError, "True or False for op 'changed'"),
-    (OWN, ("age", ">=", 91), InvalidValueError, "no value of column 'age' meets age >= 91"),
-    (OWN, ("wage", "<=", -0.5), InvalidValueError, "no value of column 'wage' meets"),
-    (("age", "<=", 30), ("age", ">=", 31), InvalidValueError, "'age' meets age >= 31 and age <= 30"),
-    (("job", "==", 10), ("job", "in", [20, 30]), InvalidValueError, "'job' meets job is one of 20, 30 and job == 10"),
-    (("size", "changed"), ("size", "changed", False), InvalidValueError, "'size' meets size stays and size changes"),
-    (("wage", "==", 1.0), ("wage", "!=", 1.0), InvalidValueError, "'wage' meets wage != 1.0 and wage == 1.0"),
 ]
 
 
@@ -247,42 +242,100 @@ def test_misuse_is_refused_at_once(condition: Any, conclusion: Any, error: type[
         )
 
 
-@pytest.mark.parametrize(
-    "fine",
+# ---- conclusions that nothing meets ----------------------------------------------------------------------------------
+SMALL = FeatureSpace(
     [
-        (("age", "<=", 30), ("age", ">=", 30)),
-        (("wage", ">=", 2.0), ("wage", "!=", 9.0)),
-        (("size", "changed"), ("size", "==", "M")),
-        (OWN, ("age", ">=", 90)),
-    ],
+        Feature("age", kind="integer", lower=0, upper=4),
+        Feature("wage", kind="continuous", lower=0, upper=2, step=0.5),
+        JOB,
+        SIZE,
+        Feature("home", kind="binary", levels=("rent", "own"), mutable=False),
+    ]
 )
-def test_what_some_value_meets_is_no_contradiction(fine: Any) -> None:
-    assert parse_rules([IfThen(*fine)], SPACE)
+HERE = {"age": 1, "wage": 0.5, "job": 30, "size": "M", "home": "own"}
+IMPOSSIBLE = [
+    (("age", ">=", 3), ("wage", ">=", 2.5)),
+    (("age", ">=", 3), ("wage", "<=", -0.5)),
+    (("wage", ">=", 1.0), ("age", "==", 7)),
+    (("wage", "changed"), ("age", "in", [-1, 5])),
+    (("age", "<=", 2), ("age", ">=", 3)),
+    (("job", "==", 30), ("job", "in", [10, 20])),
+    (("size", "changed"), ("size", "changed", False)),
+    (("wage", "==", 0.5), ("wage", "!=", 0.5)),
+    (("age", "changed"), ("home", "changed")),
+    (("size", ">=", "L"), ("home", "==", "rent")),
+    (("home", "==", "own"), ("age", ">=", 5)),
+    (("age", ">=", 9), ("wage", ">=", 9.0)),
+]
 
 
-def test_bounds_that_only_the_data_had_are_no_rules() -> None:
-    seen = FeatureSpace([Feature("a", kind="integer", lower=0, upper=3, upper_inferred=True), JOB])
-    assert parse_rules([IfThen(("job", "==", 10), ("a", ">=", 7))], seen)
-    with pytest.raises(InvalidValueError, match="no value of column 'a' meets a <= -1"):
-        parse_rules([IfThen(("job", "==", 10), ("a", "<=", -1))], seen)
+def lattice() -> list[dict[str, Any]]:
+    values = (range(5), np.arange(0, 2.1, 0.5).tolist(), (10, 20, 30), ("S", "M", "L"), ("own",))
+    return [dict(zip(SMALL.names, row, strict=True)) for row in itertools.product(*values)]
 
 
-def test_a_change_of_what_cannot_move_is_no_conclusion() -> None:
-    with pytest.raises(InvalidValueError, match="no value of column 'age' meets age changes"):
-        parse_rules([IfThen(OWN, ("age", "changed"))], SPACE.update("age", mutable=False))
+def met(condition: Any, row: dict[str, Any]) -> bool:
+    name, op, value = (*condition, True)[:3]
+    if op == "changed":
+        return bool((row[name] != HERE[name]) == value)
+    here, other = row[name], value
+    if name == "size" and op in {"<=", ">="}:
+        here, other = (SIZE.levels.index(level) for level in (here, value))
+    return {
+        "==": lambda: here == other,
+        "!=": lambda: here != other,
+        "<=": lambda: here <= other,
+        ">=": lambda: here >= other,
+        "in": lambda: here in other,
+    }[op]()
 
 
-def test_rules_that_exclude_each_other_are_refused() -> None:
-    one = IfThen(("job", "==", 10), ("age", ">=", 40))
-    for same in (("job", "==", 10), ("job", "in", [10])):
-        with pytest.raises(InvalidValueError, match="if job .*then age <= 39 and age >= 40"):
-            parse_rules([one, MaxChanges(2), IfThen(same, ("age", "<=", 39))], SPACE)
-    for other in (
-        IfThen(("job", "==", 10), ("age", "<=", 40)),
-        IfThen(("job", "==", 20), ("age", "<=", 39)),
-        IfThen(("job", "==", 10), ("wage", "<=", 39)),
-    ):
-        assert len(parse_rules([one, other], SPACE)) == 2
+@pytest.mark.parametrize(("condition", "conclusion"), IMPOSSIBLE)
+def test_where_no_value_meets_the_conclusion_the_condition_must_not_hold(condition: Any, conclusion: Any) -> None:
+    """Every target against all 225 points of the lattice."""
+    model, rule = Affine([1.0, -2.0, 0.1, 1.5, 0.0], 0.0), IfThen(condition, conclusion)
+    rows_ = lattice()
+    codes = [[r["age"], r["wage"], r["job"], "SML".index(r["size"]), 1.0] for r in rows_]
+    score = model.score(np.array(codes))
+    kept = np.array([not met(condition, r) or met(conclusion, r) for r in rows_])
+    assert kept.tolist() == [not met(condition, r) for r in rows_]
+    cost = [
+        abs(r["age"] - 1) + abs(r["wage"] - 0.5) + (r["job"] != 30) + abs("SML".index(r["size"]) - 1) / 2 for r in rows_
+    ]
+    for target in (4.0, 5.0, 6.0, 8.0, 9.5):
+        fine = kept & (score >= target - 1e-9)
+        found = ceopt.explain(
+            model,
+            HERE,
+            SMALL,
+            target=ceopt.AtLeast(target),
+            cost=ceopt.L1(scale="none"),
+            constraints=[rule],
+            margin=0.0,
+        )
+        best = min(np.array(cost)[fine], default=None)
+        if best is None:
+            assert found.status == "infeasible"
+        elif best == 0.0:
+            assert found.status == "already_favourable"
+        else:
+            assert (found.status.value, found[0].cost) == ("optimal", pytest.approx(best))
+
+
+def test_a_condition_that_always_holds_beside_an_impossible_conclusion_is_a_conflict() -> None:
+    found = ceopt.explain(
+        Affine([1.0] * 5, 0.0), HERE, SMALL, target=ceopt.AtLeast(7.0),
+        constraints=[IfThen(("home", "==", "own"), ("age", ">=", 5), name="never")],
+    )  # fmt: skip
+    assert found.status == "infeasible"
+    assert [(name, words) for name, words, *_ in found.conflict] == [("never", "if home == 'own', then age >= 5")]
+
+
+def test_two_conclusions_that_exclude_each_other_bar_their_condition() -> None:
+    rules = [IfThen(("job", "==", 10), ("age", ">=", 3)), IfThen(("job", "in", [10]), ("age", "<=", 2))]
+    model = Affine([1.0, 0.0, 0.0, 0.0, 0.0], -2.5)
+    found = ceopt.explain(model, HERE | {"job": 10}, SMALL, target=ceopt.AtLeast(0.0), cost="l0", constraints=rules)
+    assert (found.status.value, found[0].cost, found[0].values["job"] != 10) == ("optimal", 2.0, True)
 
 
 def test_a_number_without_bounds_is_refused_by_name_where_a_row_needs_it() -> None:

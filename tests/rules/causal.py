@@ -44,8 +44,8 @@ def examples() -> list[Any]:
 
 @st.composite
 def drawn(draw: Any, space: Any, factual: Any) -> Any:
-    """Equations along a random order of the columns that may move."""
-    numbers = [name for name in draw(st.permutations(["age", "wage", "size", "owner"])) if space[name].mutable]
+    """Equations along a random order of the columns, those that may not move among them."""
+    numbers = draw(st.permutations(["age", "wage", "size", "owner"]))
     equations: dict[str, Any] = {}
     for place, name in enumerate(numbers):
         parents = draw(st.lists(st.sampled_from(numbers[:place]), max_size=2, unique=True)) if place else []
@@ -64,7 +64,7 @@ def drawn(draw: Any, space: Any, factual: Any) -> Any:
 def keeps(rule: Any, space: Any, factual: Any, points: Any) -> Any:
     fine = np.ones(len(points), dtype=bool)
     for j, name in enumerate(space.names):
-        if name in rule.equations:
+        if binds(rule, space, name):
             if not acts(rule, name):
                 fine &= follows(rule, space, factual, points, name)
         elif rule.actionable is not None and name not in rule.actionable:
@@ -76,7 +76,7 @@ def charged(rule: Any, space: Any, factual: Any, points: Any) -> Any:
     """Without interventions every move; else of a column with an equation the shift, or the move where it is off."""
     seen = np.array(points, dtype=float)
     for j, name in enumerate(space.names):
-        if rule.intervention != "none" and name in rule.equations:
+        if rule.intervention != "none" and binds(rule, space, name):
             off, slack = residual(rule, space, factual, points, name), slack_of(rule, name)
             shift = np.sign(off) * np.maximum(np.abs(off) - slack, 0.0)
             amount = shift if rule.intervention == "soft" else points[:, j] - factual[j]
@@ -90,13 +90,18 @@ def actions(rule: Any, space: Any, factual: Any, point: Any) -> dict[str, Any]:
     seen, done = charged(rule, space, factual, point[None, :])[0], {}
     for j, feature in enumerate(space):
         raw, soft = feature.from_coordinate(point[j]), rule.intervention == "soft"
-        if feature.name in rule.equations:
+        if binds(rule, space, feature.name):
             off = not follows(rule, space, factual, point[None, :], feature.name)[0]
             if acts(rule, feature.name) and off:
                 done[feature.name] = float(seen[j] - factual[j]) if soft else raw
         elif point[j] != factual[j]:
             done[feature.name] = float(point[j] - factual[j]) if soft and not feature.is_finite else raw
     return done
+
+
+def binds(rule: Any, space: Any, name: str) -> bool:
+    """Whether a column has an equation to follow; one that may not move is held."""
+    return name in rule.equations and bool(space[name].mutable)
 
 
 def acts(rule: Any, name: str) -> bool:

@@ -153,7 +153,7 @@ def some_rules(draw: Any, question: Question) -> tuple[Any, ...]:
         rule = draw(st.sampled_from(half.examples()) if ask is None else ask(space, question.factual))
         try:
             parse_rules((*found, rule), space)
-        except CeoptError:  # an equation of an immutable column, contradictory conclusions
+        except CeoptError:  # two rules that both say what a move costs, and the like
             continue
         if any(cannot_go_with(rule, other) for other in found):
             continue
