@@ -15,6 +15,7 @@ from ceopt.formulations.recourse import RecourseProgram, recourse_program
 from ceopt.formulations.targets import Labels
 from ceopt.incumbents import decoded
 from ceopt.solvers.compiled import CompiledModel, compile_model
+from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.problem import Outcome, Status
 from ceopt.solvers.registry import choose
@@ -138,7 +139,12 @@ class Attempts:
             return replace(attempt, outcome=replace(attempt.outcome, bound=bound))
         try:
             return self._found(replace(ask, budget=None), max(seconds - (time.perf_counter() - began), 1e-2))
-        except UnboundedFeatureError as error:  # what was found stays, proved up to the budget only
+        except OutOfTimeError:  # what was found stays, proved up to the budget only
+            message = "The time limit is used up."
+            return replace(
+                attempt, outcome=replace(attempt.outcome, status=Status.TIME_LIMIT, bound=limit, message=message)
+            )
+        except UnboundedFeatureError as error:  # the same
             status = attempt.outcome.status if attempt.point is not None else Status.ERROR
             return replace(attempt, outcome=replace(attempt.outcome, status=status, bound=limit, message=str(error)))
 
@@ -190,7 +196,10 @@ class Attempts:
             point = attempt.point
             starts = [] if point is None else [(cost.value(space, self.factual, point), point)]
             unit, before = better, attempt
-            attempt = self._once(replace(ask, starts=[*starts, *ask.starts]), left, unit, target).after(before)
+            try:
+                attempt = self._once(replace(ask, starts=[*starts, *ask.starts]), left, unit, target).after(before)
+            except OutOfTimeError:
+                break
         return attempt
 
     def _once(self, ask: Ask, seconds: float, unit: float, target: Target | None) -> Attempt:

@@ -12,8 +12,9 @@ import numpy as np
 from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.space.reach import Interval
+from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.space_rules import WIDE, space_rules, wide_interval, without
-from ceopt.widening import Person, Widener
+from ceopt.widening import LATE, Person, Widener
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.rule import Point
@@ -78,6 +79,8 @@ def conflict_of(
         core = search.core()
     except _UnknownError as error:
         return Conflict((), _unfinished(search, str(error)))
+    except OutOfTimeError:
+        return Conflict((), _unfinished(search, LATE))
     except KeyboardInterrupt:
         if not keep_on_interrupt:
             raise

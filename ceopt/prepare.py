@@ -20,6 +20,7 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf
 from ceopt.referee import Referee
+from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ def prepare(
         )
     opened = open_model(model)
     referee = Referee(opened, space)
+    checkpoint("opening the model")
     predictor = read(opened, space)
+    checkpoint("reading the model")
     checked = settings.check(space, predictor.labels, data=data)
     check_formulation(predictor, checked.formulation)
     if isinstance(checked.target, ProbabilityOf):
@@ -99,9 +102,11 @@ def prepare(
 
     if labelled is not None:
         are_wanted(labelled[1], len(labelled[0]), checked.target)
+    checkpoint("checking the settings")
     rows = FavourableRows(space, referee, checked.target, data, labelled)
     rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
     checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))
+    checkpoint("fitting the rules to the data")
     favoured = None
     if data is not None:
         coordinates = space.coordinates(data)

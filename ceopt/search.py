@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ceopt.formulations.space.reach import Interval, Levels, reach_of, removed_b
 from ceopt.incumbents import are_same, cheapest_first, room
 from ceopt.prepare import Prepared
 from ceopt.solution import Counterfactual, SolutionSet
+from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnboundedFeatureError
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
@@ -35,7 +36,11 @@ from ceopt.status import Status
 from ceopt.verify import Check, broken_rules
 from ceopt.widening import Person, Widener, enlargements
 
-__all__ = ["search"]
+if TYPE_CHECKING:
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.settings import Settings
+
+__all__ = ["search", "unread", "used_up"]
 
 #: Times that a failed check may send the program back to the solver, for one answer.
 _REPAIRS = 6
@@ -45,6 +50,8 @@ _BARRED = 3
 _FIRST_REPAIR = 1e-4
 #: Share of the time that the search for a start may take; its own limit is a count of rows, long before this.
 _START_SHARE = 0.25
+#: Seconds beyond the limit in which starts may still be checked, one after the other; the first always is.
+_GRACE_S = 0.1
 #: How many rows of the data the search for a start looks at.
 _START_ROWS = 2000
 
@@ -58,19 +65,38 @@ def search(
     query_id: Any = None,
     keep_on_interrupt: bool = True,
     within: float | None = None,
+    began: float | None = None,
 ) -> SolutionSet:
     """Return the verified answers for one person; an outcome of the solver is a status, never an exception.
 
     Ctrl-C stops the solver; what it holds is checked and returned, or KeyboardInterrupt goes on where
     ``keep_on_interrupt`` is False. ``within`` is how much more than the best any other answer may cost: there are no
-    more once it is proved that the next costs more, and none but the best where that one is not proved.
+    more once it is proved that the next costs more, and none but the best where that one is not proved. ``began`` is
+    when the limit began, on the clock of ``time.perf_counter``, where the model was read within it; by default now.
 
     Raises
     ------
     CeoptError
         The row is unusable: a missing or unknown column, NaN, an unseen level, a value outside the user's bounds.
     """
-    return _Search(prepared, row, keep_on_interrupt=keep_on_interrupt, within=within).run(query_id)
+    return _Search(prepared, row, keep_on_interrupt=keep_on_interrupt, within=within, began=began).run(query_id)
+
+
+def unread(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, began: float) -> SolutionSet:
+    """Return what is known of a person where the time limit ended the reading of the model: nothing."""
+    factual, options = space.frame([space.row(row)]), settings.unchecked_options()
+    spent = time.perf_counter() - began
+    return SolutionSet(
+        status=Status.TIME_LIMIT,
+        counterfactuals=(),
+        factual=factual,
+        complete=False,
+        reason=used_up(settings.limit_s(), stage),
+        timings={**asdict(_Timings(read=spent)), "total": spent},
+        versions=dict(_versions()),
+        options=options,
+        target=str(options["target"]),
+    )
 
 
 @dataclass(slots=True)
@@ -108,8 +134,10 @@ class _Tries:
 class _Search:
     """One person's search; lives for one call."""
 
-    def __init__(self, prepared: Prepared, row: Any, *, keep_on_interrupt: bool, within: float | None = None) -> None:
-        self.began = time.perf_counter()
+    def __init__(
+        self, prepared: Prepared, row: Any, *, keep_on_interrupt: bool, within: float | None, began: float | None
+    ) -> None:
+        self.began = time.perf_counter() if began is None else began
         self.prepared, self.space, self.settings = prepared, prepared.space, prepared.settings
         self.asked = prepared.settings
         self.keep_on_interrupt, self.interrupted, self.within = keep_on_interrupt, False, within
@@ -119,7 +147,9 @@ class _Search:
         self.reach = without_unseen(prepared.predictor, reach_of(self.space, self.factual), self.factual)
         self.attempts = Attempts(prepared, self.factual, self.row, self.reach)
         self.margin = prepared.margin
-        self.timings = _Timings(read=prepared.read_s)
+        self.timings = _Timings(read=0.0 if began is None else prepared.read_s)
+        #: What the time limit ended, as "building the trees"; empty where it ended nothing or the solver.
+        self.stage = ""
         self.solver = self.settings.solver
         self.starts: list[Start] = []
         self.first: _Found | None = None
@@ -139,11 +169,16 @@ class _Search:
         if check.valid and not check.broken:
             return self._result(_favourable(), query_id, complete=True)
         try:
-            self._find_starts()
-            first = last = self._explained(self._enlarged(self._one_more()))
-            another = self._next_met if self.settings.diversity is None else self._another
-            while last.answer is not None and len(self.answers) < self.settings.n:
-                last = self._near_enough(another)
+            with until(self.deadline):
+                self._find_starts()
+                first = last = self._explained(self._enlarged(self._one_more()))
+                another = self._next_met if self.settings.diversity is None else self._another
+                while last.answer is not None and len(self.answers) < self.settings.n:
+                    last = self._near_enough(another)
+        except OutOfTimeError as error:
+            self.stage, tries = error.stage, _Tries()
+            last = self._fall_back(self._out_of_time(tries), tries)
+            first = self.first or last
         except KeyboardInterrupt:
             if not (self.keep_on_interrupt and self.answers):
                 raise
@@ -188,6 +223,8 @@ class _Search:
                     self.relaxed = wider.radii
                     again.reason = f"{again.reason} {wider.reason}".strip()
                     return again
+        except OutOfTimeError as error:
+            self.stage, widener.unsettled = error.stage, "the time limit is used up"
         except KeyboardInterrupt:
             if not self.keep_on_interrupt:
                 raise
@@ -242,10 +279,14 @@ class _Search:
         if favoured is not None and len(favoured) > _START_ROWS:
             rng = np.random.default_rng(settings.random_state)
             favoured = favoured[np.sort(rng.choice(len(favoured), _START_ROWS, replace=False))]
-        deadlines = began + _START_SHARE * settings.time_limit_s, self.deadline
-        self.starts = StartSearch(prepared.predictor, self._slack_beyond_margin, settings.cost, settings.rules).run(
-            self.factual, self.reach, favoured, seed=settings.random_state, deadlines=deadlines
-        )
+        deadlines = began + _START_SHARE * (self.deadline - began), self.deadline
+        search = StartSearch(prepared.predictor, self._slack_beyond_margin, settings.cost, settings.rules)
+        try:
+            self.starts = search.run(
+                self.factual, self.reach, favoured, seed=settings.random_state, deadlines=deadlines
+            )
+        except OutOfTimeError as error:
+            self.stage = error.stage
         self.found = self.found or self.starts
         self.timings.start += time.perf_counter() - began
 
@@ -314,7 +355,11 @@ class _Search:
             left = self.deadline - time.perf_counter()
             if self.interrupted or left <= 0:
                 return self._fall_back(self._out_of_time(tries), tries)
-            attempt = self._attempt(left)
+            try:
+                attempt = self._attempt(left)
+            except OutOfTimeError as error:
+                self.stage = error.stage
+                return self._fall_back(self._out_of_time(tries), tries)
             if number == 0 or (self.margin == asked and not self.barred and self.how is how):
                 proved = (tries.bound, self._bound_of(attempt.outcome))
                 tries.bound = max((bound for bound in proved if bound is not None), default=None)
@@ -350,7 +395,12 @@ class _Search:
             ask = replace(ask, starts=self.starts, budget=most * (1.0 + settings.relative_gap), closed=True)
         elif not self.barred:  # what failed the check may have set the budget: then the whole reach is searched
             ask = replace(ask, starts=self.starts, budget=self._budget())
-        attempt = self.attempts.run(ask, seconds)
+        began = time.perf_counter()
+        try:
+            attempt = self.attempts.run(ask, seconds)
+        except OutOfTimeError:
+            self.timings.build += time.perf_counter() - began
+            raise
         self.solver = attempt.solver
         self.met = cheapest_first(attempt.met, self.found, self._cost) if met else []
         self.timings.build += attempt.build_s
@@ -362,13 +412,14 @@ class _Search:
         return attempt
 
     def _check(self, point: dict[str, float]) -> Check:
-        """Ask the user's own model and every rule about a point."""
+        """Ask the user's own model and every rule about a point; what is in hand is checked whatever the time."""
         began, settings = time.perf_counter(), self.settings
-        frame = self.space.frame([point])
-        framed = time.perf_counter()
-        predicted, met = self.prepared.referee.judge(frame, settings.target)
-        judged = time.perf_counter()
-        broken = broken_rules(settings.rules, self.space, self.factual, point)
+        with without_deadline():
+            frame = self.space.frame([point])
+            framed = time.perf_counter()
+            predicted, met = self.prepared.referee.judge(frame, settings.target)
+            judged = time.perf_counter()
+            broken = broken_rules(settings.rules, self.space, self.factual, point)
         self.timings.predict += judged - framed
         self.timings.check += time.perf_counter() - judged + framed - began
         return Check(bool(met[0]), predicted[0], broken)
@@ -407,11 +458,12 @@ class _Search:
         self, point: dict[str, float], prediction: Any, bound: float | None, message: str, cluster: Any = None
     ) -> _Found:
         rank = len(self.answers) + 1
-        if cluster is None:
-            cluster = nearest_cluster(self.settings.rules, self.space, point)
-        answer = answer_of(
-            self.prepared, self.factual, point, prediction=prediction, bound=bound, rank=rank, cluster=cluster
-        )
+        with without_deadline():
+            if cluster is None:
+                cluster = nearest_cluster(self.settings.rules, self.space, point)
+            answer = answer_of(
+                self.prepared, self.factual, point, prediction=prediction, bound=bound, rank=rank, cluster=cluster
+            )
         assert answer.gap is not None  # noqa: S101 - made by the line above
         self.answers.append((answer, point))
         status = Status.OPTIMAL if answer.gap <= self.settings.relative_gap else Status.FEASIBLE
@@ -444,7 +496,7 @@ class _Search:
         )
 
     def _out_of_time(self, tries: _Tries) -> _Found:
-        spent = f"The time limit of {self.settings.time_limit_s:g} s is used up."
+        spent = used_up(self.settings.time_limit_s, self.stage)
         reason = "The search was interrupted." if self.interrupted else spent
         if tries.failures:
             reason = f"{reason} The solver's point failed: {tries.failures[-1]}."
@@ -455,7 +507,9 @@ class _Search:
         """Give a start that passes the check where there is no answer yet and the solver has nothing in hand."""
         if self.answers or found.status not in {Status.TIME_LIMIT, Status.ERROR, Status.REJECTED}:
             return found
-        for _, point in self.found:
+        for number, (_, point) in enumerate(self.found):
+            if number and time.perf_counter() > self.deadline + _GRACE_S:
+                break
             check = self._check(point)
             if check.valid and not check.broken:
                 return self._accept(point, check.prediction, tries.bound, found.reason)
@@ -501,6 +555,11 @@ def without_unseen(
         assert isinstance(part, Levels)  # noqa: S101 - only levels are encoded by tables
         reach[name] = Levels(tuple(rank for rank in part.ranks if rank not in ranks))
     return reach
+
+
+def used_up(limit_s: float, stage: str) -> str:
+    """Return the sentence that says what the time limit ended."""
+    return f"The time limit of {limit_s:g} s is used up{f' while {stage}' if stage else ''}."
 
 
 def _favourable() -> _Found:

@@ -96,6 +96,19 @@ class Settings:
     random_state: int = 0
     solver_options: Mapping[str, Any] | None = None
 
+    def limit_s(self) -> float:
+        """Return the time limit, or refuse what is none: it is asked for before anything else is read."""
+        return number("time_limit_s", self.time_limit_s, above=0.0)
+
+    def unchecked_options(self) -> dict[str, Any]:
+        """Return the settings as plain values where there was no time to check them: what is an object, as its text."""
+        told = {word.name: getattr(self, word.name) for word in fields(self)}
+        plain = str | int | float | bool | None
+        return {
+            word: value if isinstance(value, plain) else dict(value) if isinstance(value, Mapping) else repr(value)
+            for word, value in told.items()
+        }
+
     def check(
         self, space: FeatureSpace, labels: tuple[Any, ...] | None, *, data: pd.DataFrame | None = None
     ) -> CheckedSettings:
@@ -127,7 +140,7 @@ class Settings:
             "rules": rules,
             "diversity": diversity,
             "solver": _solver(self.solver),
-            "time_limit_s": number("time_limit_s", self.time_limit_s, above=0.0),
+            "time_limit_s": self.limit_s(),
             "relative_gap": number("relative_gap", self.relative_gap),
             "margin": None if self.margin is None else number("margin", self.margin),
             "threads": whole("threads", self.threads, least=1),

@@ -20,6 +20,7 @@ from ceopt.formulations.predictors.pruning import NumberCut, PrunedTree, cuts_in
 from ceopt.formulations.predictors.routing import route
 from ceopt.formulations.space.reach import Levels, Reach
 from ceopt.ladders import Ladders
+from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.start_rows import from_rows
 
 if TYPE_CHECKING:
@@ -93,21 +94,25 @@ class StartSearch:
         keeps = functools.partial(self._keeps_rules, factual, reach, width)
         search = _Search(ladders, self.slack, keeps, _WORK // width, deadlines)
         rng = np.random.default_rng(seed)
-        pool = ladders.snap(data) if data is not None and len(data) else ladders.random(_SAMPLES, rng)
-        search.sift(np.unique(pool, axis=0))
-        if routes and not search.is_late:
-            trees = tuple(tree for part in routes for tree in prune(part, reach))
-            search.sift(np.unique(_corners(ladders, trees), axis=0))
-        tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(ladders.names))))
-        search.climb(np.ones((1, len(ladders.names))))  # alone, as what it finds bounds the others
-        search.climb(tastes)
-        search.improve()
-        found = search.points()
-        if self.rules and data is not None and len(data) and not search.is_late:
-            found += self._rows_themselves(factual, reach, data, keeps, search)
-        for _ in range(0 if self.predictor.is_trees else _FINER):
-            search = search.on(self._ladders(factual, reach, cuts, through=search.points()[:_REFINED]))
+        found: list[Points] = []
+        try:
+            pool = ladders.snap(data) if data is not None and len(data) else ladders.random(_SAMPLES, rng)
+            search.sift(np.unique(pool, axis=0))
+            if routes and not search.is_late:
+                trees = tuple(tree for part in routes for tree in prune(part, reach))
+                search.sift(np.unique(_corners(ladders, trees), axis=0))
+            tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(ladders.names))))
+            search.climb(np.ones((1, len(ladders.names))))  # alone, as what it finds bounds the others
+            search.climb(tastes)
             search.improve()
+            found += search.points()
+            if self.rules and data is not None and len(data) and not search.is_late:
+                found += self._rows_themselves(factual, reach, data, keeps, search)
+            for _ in range(0 if self.predictor.is_trees else _FINER):
+                search = search.on(self._ladders(factual, reach, cuts, through=search.points()[:_REFINED]))
+                search.improve()
+                found += search.points()
+        except OutOfTimeError:  # what was met by then stays
             found += search.points()
         return self._cheapest(factual, found)
 

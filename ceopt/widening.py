@@ -18,6 +18,7 @@ from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.costs.charged import Charged, charged_by
 from ceopt.formulations.recourse import recourse_program
 from ceopt.solvers.compiled import compile_model
+from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Status
 from ceopt.solvers.registry import choose
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ceopt.prepare import Prepared
     from ceopt.solvers.problem import Outcome
 
-__all__ = ["Enlarged", "Person", "Widener", "Widening", "enlargements", "with_rules"]
+__all__ = ["LATE", "Enlarged", "Person", "Widener", "Widening", "enlargements", "with_rules"]
 
 #: Significant digits of a width, which is rounded up: more than a solver's tolerance of 1e-6 leaves right.
 _DIGITS = 6
@@ -43,7 +44,7 @@ _CURVED = 1e-6
 _NOISE = 1e-12
 #: Relative gap at which a width is the least.
 _GAP = 1e-6
-_LATE = "the time limit is used up"
+LATE = "the time limit is used up"
 #: Share of the time left that the search for the least radii may take.
 _SHARE = 0.5
 #: By how much more, relatively and at least, radii grow where the solver finds nothing at the very least ones.
@@ -166,9 +167,11 @@ class Widener:
         for exact in (False, True):
             left = deadline - time.perf_counter()
             if left <= 0:
-                return Widening(reason=_LATE)
+                return Widening(reason=LATE)
             try:
                 outcome, point, amounts, room = self._solved(person, keep, yielding, left, exact=exact)
+            except OutOfTimeError:
+                return Widening(reason=failed or LATE)
             except CeoptError as error:
                 return Widening(reason=str(error).rstrip("."))
             if outcome.status is Status.INTERRUPTED:
@@ -176,14 +179,17 @@ class Widener:
             if point is None:
                 # After a failed point even a proof says only that the solver's tolerance decides.
                 empty = outcome.status is Status.INFEASIBLE and not failed
-                stopped = _LATE if outcome.status is Status.TIME_LIMIT else outcome.message.rstrip(".")
+                stopped = LATE if outcome.status is Status.TIME_LIMIT else outcome.message.rstrip(".")
                 why = failed or stopped or f"the solver stopped: {outcome.status}"
                 return Widening(is_empty=empty, reason="" if empty else why)
-            failed = self._fault(person, keep, point)
-            if not failed:
-                if not broken_rules(self.prepared.settings.rules, self.prepared.space, person.factual, point):
+            with without_deadline():  # a point in hand is checked to the end
+                failed = self._fault(person, keep, point)
+                if not failed and not broken_rules(
+                    self.prepared.settings.rules, self.prepared.space, person.factual, point
+                ):
                     self.overlooked = point
-                off = (rule.violation(person.space, person.factual, point) for rule in yielding)
+                off = [rule.violation(person.space, person.factual, point) for rule in yielding]
+            if not failed:
                 widths = tuple(_rounded_up(own or told, room) for own, told in zip(off, amounts, strict=True))
                 return Widening(point, widths, is_least=outcome.status is Status.OPTIMAL)
         return Widening(reason=failed)

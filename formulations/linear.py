@@ -13,6 +13,8 @@ from typing import Any, final
 import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
+from ceopt.solvers.deadline import checkpoint
+
 __all__ = ["LinearForm", "Rows", "total"]
 
 
@@ -92,6 +94,7 @@ class Rows:
 
     def add(self, index: Any, form: LinearForm, *, lower: float | None = None, upper: float | None = None) -> None:
         """Add one row; ``lower == upper`` makes it an equation."""
+        checkpoint("building the program")
         rows, body = self.block.component(self.name), form.expression()
         if isinstance(body, float):
             slack = 1e-9 * max(1.0, abs(body))

@@ -17,6 +17,7 @@ from pyomo.core.staleflag import StaleFlagManager
 
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.convexity import is_convex
+from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.manifest import check_held, held_of
 from ceopt.solvers.problem import ProblemClass, Vector
@@ -25,6 +26,9 @@ from ceopt.solvers.second_order import cone_of
 from ceopt.solvers.walk import ConeEntries, Recorder, Row, Walker, refuse_foreign_components
 
 __all__ = ["CompiledModel", "compile_model"]
+
+#: What the time limit ends here.
+_STAGE = "lowering the program to arrays"
 
 
 @final
@@ -73,7 +77,10 @@ class CompiledModel:
                 "Deactivate all but one, or add them up in one expression.",
             )
         walker = Walker(Recorder(data))
-        rows = [walker.row(con) for con in model.component_data_objects(pyo.Constraint, active=True)]
+        rows = []
+        for constraint in model.component_data_objects(pyo.Constraint, active=True):
+            checkpoint(_STAGE)
+            rows.append(walker.row(constraint))
         objective = walker.objective(active[0]) if active else None
         _refuse_strays(model, walker.recorder.var_map.values())
         self.sense = 1 if not active or active[0].sense == pyo.minimize else -1
@@ -97,7 +104,11 @@ class CompiledModel:
             if objective.quadratic:
                 self.Q = lower_triangle(objective.quadratic, n)
         present = model.component_data_objects(pyo.Var, active=True, descend_into=True)
-        self._idle = [(v, self._nearest_zero(v)) for v in present if not v.fixed and v not in self.index]
+        self._idle = []
+        for v in present:
+            checkpoint(_STAGE)
+            if not v.fixed and v not in self.index:
+                self._idle.append((v, self._nearest_zero(v)))
 
     # -- shape ---------------------------------------------------------------------------------------------------------
     @property
@@ -302,6 +313,7 @@ class CompiledModel:
     def _add_columns(self, new: list[Any], n_data: int) -> None:
         lower, upper = np.empty(len(new)), np.empty(len(new))
         for k, var in enumerate(new):
+            checkpoint(_STAGE)
             self.index[var] = len(self.columns) + k
             if k < n_data:
                 lower[k] = upper[k] = math.nan if var.value is None else var.value

@@ -13,6 +13,7 @@ import numpy as np
 
 from ceopt.solvers.arguments import Start, require_count, require_data, require_number, sparse_start
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
@@ -205,7 +206,16 @@ class AbstractSession(ABC):
             switch=StopSwitch(should_stop),
             on_incumbent=on_incumbent,
         )
-        found = self._run(search) if compiled.columns else _without_columns(compiled)
+        try:
+            with until(search.deadline):
+                found = self._run(search) if compiled.columns else _without_columns(compiled)
+        except OutOfTimeError as error:
+            best = search.incumbents[-1][2] if search.incumbents else None
+            found = Found(
+                status=Status.TIME_LIMIT if best is None else Status.FEASIBLE,
+                x=best,
+                message=f"The time limit is used up while {error.stage}.",
+            )
         if search.switch.error is not None:
             raise search.switch.error
         return _measured(found, search)

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.dtypes import plain
+from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["check_clusters", "cluster_labels"]
@@ -17,6 +18,10 @@ __all__ = ["check_clusters", "cluster_labels"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
+#: Runs of k-means, each from other centres.
+_RUNS = 10
+#: What the time limit ends here.
+_STAGE = "clustering the rows of a hull"
 _CHOICES = "Give a count, a clusterer such as DBSCAN(), or a label per row."
 
 
@@ -75,8 +80,8 @@ def cluster_labels(clusters: Any, values: Floats, drawn: Places) -> tuple[tuple[
 
 def _clustered(clusters: Any, values: Floats) -> list[Any]:
     from sklearn.base import clone
-    from sklearn.cluster import KMeans
 
+    checkpoint(_STAGE)
     count = clusters if isinstance(clusters, int | np.integer) else getattr(clusters, "n_clusters", None)
     distinct = len(np.unique(values, axis=0))
     if isinstance(count, int | np.integer) and count > distinct:
@@ -85,7 +90,7 @@ def _clustered(clusters: Any, values: Floats) -> list[Any]:
             f"clusters asks for {count} and there are {distinct}", "Ask for fewer, or give more rows.",
         )  # fmt: skip
     if count is clusters:
-        return list(KMeans(int(count), random_state=0, n_init=10).fit_predict(values))
+        return _by_k_means(int(count), values)
     name = type(clusters).__name__
     try:
         found = np.asarray(clone(clusters).fit_predict(values))
@@ -96,6 +101,20 @@ def _clustered(clusters: Any, values: Floats) -> list[Any]:
         but = f"{name} returns shape {found.shape} for {len(values)} rows"
         raise InvalidValueError("Hull", "one label per row", but, _CHOICES)
     return list(found)
+
+
+def _by_k_means(count: int, values: Floats) -> list[Any]:
+    """Return the best of ten runs of k-means, those of ``KMeans(count, random_state=0, n_init=10)``, one by one."""
+    from sklearn.cluster import KMeans
+
+    draws, best = np.random.RandomState(0), None
+    for _ in range(_RUNS):
+        checkpoint(_STAGE)
+        run = KMeans(count, random_state=draws, n_init=1).fit(values)
+        if best is None or run.inertia_ < best.inertia_:
+            best = run
+    assert best is not None  # noqa: S101 - there is at least one run
+    return list(best.labels_)
 
 
 def _is_clusterer(clusters: Any) -> bool:

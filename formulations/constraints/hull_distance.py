@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 
+from ceopt.solvers.deadline import checkpoint
+
 __all__ = ["Norm", "hull_distance", "least_sum"]
 
 Floats = NDArray[np.float64]
@@ -63,6 +65,7 @@ def _nearest(
     for _ in range(_MOST):
         if best <= enough:
             break
+        checkpoint("measuring the distance from a hull")
         found, multipliers = _NEAREST[norm](moves[few])
         length = float(np.linalg.norm(found, order))
         if length < best:

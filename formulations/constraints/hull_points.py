@@ -13,6 +13,7 @@ from ceopt.formulations.constraints.hull_clusters import cluster_labels
 from ceopt.formulations.constraints.hull_vertices import face, vertices
 from ceopt.formulations.costs.cost import scale_of
 from ceopt.formulations.space.reach import Interval, Reach
+from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -21,6 +22,8 @@ __all__ = ["HullColumn", "HullPoints", "hull_points"]
 
 Floats = NDArray[np.float64]
 
+#: What the time limit ends here.
+_STAGE = "finding the points of a hull"
 #: Columns wider than this cannot be held to a solver's absolute tolerance.
 LARGE = 1e7
 
@@ -113,6 +116,7 @@ def hull_points(
         for rank in (range(len(f.levels)) if f.kind == "categorical" else (None,))
     )
     place = {name: j for j, name in enumerate(space.names)}
+    checkpoint(_STAGE)
     values = np.column_stack([column.of(rows[:, place[column.name]]) for column in columns])
     drawn = np.arange(len(rows))
     if sample is not None and len(rows) > sample:
@@ -121,7 +125,11 @@ def hull_points(
     values = values[drawn]
     # A column of 0 and 1 is at an end at every point, so a combination takes only points that agree in all of those.
     ends = np.array([column.rank is not None or space[column.name].kind == "binary" for column in columns])
-    kept = [own[vertices(values[own], ends)] for own in (np.flatnonzero(cluster == k) for k in range(len(labels)))]
+    kept = []
+    for k in range(len(labels)):
+        checkpoint(_STAGE)
+        own = np.flatnonzero(cluster == k)
+        kept.append(own[vertices(values[own], ends)])
     chosen = np.concatenate(kept)
     return HullPoints(
         columns=columns,

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
+from ceopt.solvers.deadline import checkpoint
+
 __all__ = ["face", "vertices"]
 
 Floats = NDArray[np.float64]
@@ -37,7 +39,11 @@ def vertices(values: Floats, ends: NDArray[np.bool_]) -> Places:
     _, group = np.unique(values[np.ix_(first, ends)], axis=0, return_inverse=True)
     order = np.argsort(group.ravel(), kind="stable")
     groups = np.split(first[order], np.flatnonzero(np.diff(group.ravel()[order])) + 1)
-    return np.sort(np.concatenate([own[_extreme(values[np.ix_(own, ~ends)])] for own in groups]))
+    kept = []
+    for own in groups:
+        checkpoint("finding the points of a hull")
+        kept.append(own[_extreme(values[np.ix_(own, ~ends)])])
+    return np.sort(np.concatenate(kept))
 
 
 def _extreme(values: Floats) -> Places:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 import numpy as np
 
 from ceopt.formulations.predictors.inputs import box_extremes
+from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -138,6 +139,7 @@ class NetworkBounds:
 
     def _substituted(self, weights: Floats, offset: Floats, slope: float | None) -> Floats:
         """Return the greatest lower bound found between the last layer and the inputs."""
+        checkpoint("bounding the neurons")
         best = np.full(len(offset), -np.inf)
         for bounds, (w, b) in zip(reversed(self.hidden), reversed(self._layers), strict=True):
             best = np.maximum(best, box_extremes(weights, *bounds.outputs())[0] + offset)

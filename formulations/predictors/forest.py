@@ -15,6 +15,7 @@ from ceopt.formulations.predictors.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.pruning import Box, Cut, Leaf, LevelCut, NumberCut, PrunedTree, cuts_in_reach, prune
 from ceopt.formulations.predictors.representation import TreeEnsemble
 from ceopt.formulations.predictors.routing import route
+from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from ceopt.solvers.manifest import Manifest
 
 __all__ = ["AbstractForest"]
+
+#: What the time limit ends here.
+_STAGE = "building the trees"
 
 
 class AbstractForest(AbstractEmbedded):
@@ -68,6 +72,7 @@ class AbstractForest(AbstractEmbedded):
         self._variables: list[list[tuple[Leaf, Any]]] = []
         leaf_of = dict(self.leaf.items())
         for tree in self.trees:
+            checkpoint(_STAGE)
             pairs = [(leaf, leaf_of.get((tree.position, leaf.node))) for leaf in tree.leaves]
             self._variables.append(pairs)
             if len(pairs) != 1:
@@ -100,6 +105,7 @@ class AbstractForest(AbstractEmbedded):
     def place(self, point: Mapping[str, float]) -> None:
         """Set the leaves to those that the point reaches."""
         for pairs in self._variables:
+            checkpoint(_STAGE)
             for leaf, variable in pairs:
                 if variable is not None:
                     variable.set_value(1 if _contains(leaf.box, point) else 0, skip_validation=True)
@@ -123,6 +129,7 @@ class AbstractForest(AbstractEmbedded):
         constant = sum(w * b for w, b in zip(weights, core.base.tolist(), strict=True))
         terms: list[tuple[float, Any]] = []
         for pairs in self._variables:
+            checkpoint(_STAGE)
             values = [sum(w * v for w, v in zip(weights, leaf.value, strict=True)) for leaf, _ in pairs]
             if not values:
                 continue

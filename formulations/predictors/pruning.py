@@ -9,6 +9,7 @@ from typing import TypeAlias, final
 
 from ceopt.formulations.predictors.routing import LevelSplit, NumberSplit, RoutedTree
 from ceopt.formulations.space.reach import Interval, Levels, Reach
+from ceopt.solvers.deadline import checkpoint
 
 __all__ = ["Box", "Cut", "Leaf", "LevelCut", "NumberCut", "PrunedTree", "cuts_in_reach", "prune"]
 
@@ -97,7 +98,10 @@ def prune(
 def cuts_in_reach(trees: tuple[RoutedTree, ...], reach: Reach) -> tuple[NumberCut, ...]:
     """Return every split on a number that has reachable values on both sides, also where it decides nothing here."""
     cutter = _Cutter(reach)
-    splits = {split for tree in trees for split in tree.splits if isinstance(split, NumberSplit)}
+    splits: set[NumberSplit] = set()
+    for tree in trees:
+        checkpoint("following the trees")
+        splits.update(split for split in tree.splits if isinstance(split, NumberSplit))
     cuts = {cutter.cut(split) for split in splits}
     both = (cut for cut in cuts if isinstance(cut, NumberCut) and not math.isinf(cut.key[0] - cut.key[1]))
     return tuple(sorted(both, key=lambda cut: (cut.name, cut.key)))
@@ -147,6 +151,7 @@ class _Walk:
     def _visit(self, node: int, box: dict[str, tuple[float, float] | frozenset[int]]) -> list[Leaf]:
         tree = self.tree
         if tree.is_leaf[node]:
+            checkpoint("following the trees")
             if self.too_far is not None and self.too_far(box):
                 return []
             return [Leaf(self._number(node), tree.value[node], dict(box))]

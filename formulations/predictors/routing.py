@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ceopt.formulations.predictors.representation import TreeEnsemble
+from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.encoding import Column
 
 __all__ = ["LevelSplit", "NumberSplit", "RoutedTree", "route"]
+
+#: What the time limit ends here.
+_STAGE = "finding where the trees split"
 
 
 @final
@@ -67,7 +71,11 @@ def route(predictor: Predictor) -> tuple[RoutedTree, ...]:
         core = predictor.core
         assert isinstance(core, TreeEnsemble)  # noqa: S101 - affine models have no routes
         table = _split_table(predictor, core)
-        _ROUTES[predictor] = tuple(_routed(tree, table) for tree in core.trees)
+        routed = []
+        for tree in core.trees:
+            checkpoint(_STAGE)
+            routed.append(_routed(tree, table))
+        _ROUTES[predictor] = tuple(routed)
     return _ROUTES[predictor]
 
 
@@ -92,6 +100,7 @@ def _split_table(predictor: Predictor, core: TreeEnsemble) -> _Table:
         sets.update((index, tree.sets[place]) for index, place in pairs)
     table: _Table = {}
     for index, values in sorted(thresholds.items()):
+        checkpoint(_STAGE)
         theta = sorted(values)
         meanings = _thresholds(predictor.encoding.columns[index], np.array(theta), core)
         table.update({(index, t): meaning for t, meaning in zip(theta, meanings, strict=True)})

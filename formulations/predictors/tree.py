@@ -9,6 +9,7 @@ from typing import Any, Self, TypeAlias, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Floats", "Tree", "as_numbers", "refuse_infinite"]
@@ -51,6 +52,7 @@ class Tree:
     sets: tuple[frozenset[float], ...] = ()
 
     def __post_init__(self) -> None:
+        checkpoint("reading the trees")
         for name, kind in (("feature", np.intp), ("threshold", float), ("left", np.intp), ("right", np.intp)):
             object.__setattr__(self, name, np.array(getattr(self, name), dtype=kind))
         subset = np.array(self.subset if self.sets else np.full(self.feature.shape, -1), dtype=np.intp)

@@ -36,9 +36,13 @@ from ceopt.formulations.predictors.read.trace import (
 )
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnsupportedModelError
 
 __all__ = ["TRANSFORMERS", "encode", "split"]
+
+#: What the time limit ends here.
+_STAGE = "reading the steps of the pipeline"
 
 TRANSFORMERS: Final[Mapping[str, Rule]] = {**SCALERS, **ENCODERS, **IDENTITIES}
 _SEARCHES: Final = ("GridSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV", "RandomizedSearchCV")
@@ -108,6 +112,7 @@ def _traced(steps: Sequence[Any], estimator: Any, space: FeatureSpace, coordinat
         warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn", all-missing columns, float width
         trace = _start([*steps, estimator], frame, space)
         for step in steps:
+            checkpoint(_STAGE)
             with same_version(step):
                 trace = _follow(step, trace)
     return trace
@@ -229,6 +234,7 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str
     dtype = str(np.result_type(*width(trace.data))) if trace.columns else "float64"
     columns = []
     for place, column in enumerate(trace.columns):
+        checkpoint(_STAGE)
         if column.feature is None:
             complete = Column(None, constant=float(values[0, place]), dtype=dtype)
         elif column.table is not None:

@@ -1,0 +1,343 @@
+"""The limit bounds the whole call: every stage looks at the clock, and what is in hand by then is kept.
+
+No test asks how long something takes. The clock is the test's own: it goes on by a second whenever a chosen function is
+called, or jumps far beyond the limit when a chosen stage begins.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyomo.environ as pyo
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import ceopt
+from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left, until, without_deadline
+from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.session import AbstractSession
+
+
+class Clock:
+    """A clock that stands still but for what it is told."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", clock)
+    return clock
+
+
+def slowed(monkeypatch: pytest.MonkeyPatch, clock: Clock, where: str, seconds: float) -> list[int]:
+    """Let each call of a function take some seconds more of the test's clock; return a list of one entry, its calls."""
+    path, _, name = where.rpartition(".")
+    owner: Any
+    try:
+        owner = importlib.import_module(path)
+    except ModuleNotFoundError:
+        module, _, cls = path.rpartition(".")
+        owner = getattr(importlib.import_module(module), cls)
+    inner: Callable[..., Any] = getattr(owner, name)
+    calls = [0]
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        calls[0] += 1
+        result = inner(*args, **kwargs)
+        clock.now += seconds
+        return result
+
+    monkeypatch.setattr(owner, name, slow)
+    return calls
+
+
+# ---- people and models -----------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.normal(size=(300, 4)).round(2), columns=list("abcd"))
+    return frame.assign(job=rng.choice([f"job {k}" for k in range(9)], 300))
+
+
+@pytest.fixture(scope="module")
+def numbers(people: pd.DataFrame) -> pd.DataFrame:
+    return people[list("abcd")]
+
+
+def labels(frame: pd.DataFrame) -> np.ndarray[Any, Any]:
+    return np.where(frame["a"] + frame["b"] * frame["c"] > 0.3, "good", "bad")
+
+
+@pytest.fixture(scope="module")
+def forest(numbers: pd.DataFrame) -> RandomForestClassifier:
+    return RandomForestClassifier(40, max_depth=4, random_state=0).fit(numbers, labels(numbers))
+
+
+@pytest.fixture(scope="module")
+def linear(numbers: pd.DataFrame) -> LogisticRegression:
+    return LogisticRegression().fit(numbers, labels(numbers))
+
+
+@pytest.fixture(scope="module")
+def network(numbers: pd.DataFrame) -> MLPClassifier:
+    return MLPClassifier((5, 5, 5, 5, 5), max_iter=2000, random_state=0).fit(numbers, labels(numbers))
+
+
+@pytest.fixture(scope="module")
+def encoded(people: pd.DataFrame) -> Any:
+    steps = make_column_transformer((StandardScaler(), list("abcd")), (OneHotEncoder(), ["job"]))
+    return make_pipeline(steps, LogisticRegression()).fit(people, labels(people))
+
+
+def ask(model: Any, frame: pd.DataFrame, **options: Any) -> ceopt.SolutionSet:
+    row = frame[np.asarray(model.predict(frame) == "bad")].iloc[0]
+    return ceopt.explain(model, row, ceopt.FeatureSpace.infer(frame), target="good", **options)
+
+
+# ---- a stage that takes too long is the last one ---------------------------------------------------------------------
+READING = {
+    "ceopt.prepare.open_model": "opening the model",
+    "ceopt.prepare.read": "reading the model",
+    "ceopt.formulations.predictors.read.pipeline.probe": "reading the steps of the pipeline",
+    "ceopt.prepare.check_formulation": "checking the settings",
+}
+
+
+@pytest.mark.parametrize("where", READING)
+def test_a_limit_used_up_in_reading_is_a_status_that_names_the_stage(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
+) -> None:
+    slowed(monkeypatch, clock, where, 1e3)
+    result = ask(linear, numbers, time_limit_s=60.0, data=numbers)
+
+    assert result.status == "time_limit"
+    assert not len(result)
+    assert not result.complete
+    assert result.reason == f"The time limit of 60 s is used up while {READING[where]}."
+    assert result.timings["total"] >= 1e3
+    assert result.options["time_limit_s"] == 60.0
+    assert ceopt.SolutionSet.from_json(result.to_json()).reason == result.reason
+    assert result.to_frame().empty
+
+
+#: Stages after reading, and what is told of them.
+LATER = {
+    "ceopt.formulations.recourse.Factual": "building the program",
+    "ceopt.attempt.recourse_program": "lowering the program to arrays",
+}
+
+
+@pytest.mark.parametrize("where", LATER)
+def test_a_limit_used_up_in_building_leaves_the_verified_start(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
+) -> None:
+    asked = slowed(monkeypatch, clock, "ceopt.solvers.session.AbstractSession.solve", 0.0)
+    slowed(monkeypatch, clock, where, 1e3)
+    result = ask(forest, numbers, data=numbers)
+
+    assert result.status == "feasible"
+    assert result[0].verified
+    assert result[0].bound == 0.0
+    assert "is used up while" in result.reason
+    assert result.timings["build"] >= 1e3
+    assert asked == [0]
+
+
+@pytest.mark.parametrize("where", LATER)
+def test_a_limit_used_up_in_building_a_linear_model_leaves_nothing(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
+) -> None:
+    slowed(monkeypatch, clock, where, 1e3)
+    result = ask(linear, numbers)
+
+    assert result.status == "time_limit"
+    assert result.reason == f"The time limit of 60 s is used up while {LATER[where]}."
+    assert result.bound is None
+
+
+def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
+) -> None:
+    built = slowed(monkeypatch, clock, "ceopt.attempt.recourse_program", 0.0)
+    slowed(monkeypatch, clock, "ceopt.formulations.predictors.routing._split_table", 1e3)
+    result = ask(forest, numbers, data=numbers)
+
+    assert result.status == "time_limit"
+    assert result.reason == "The time limit of 60 s is used up while finding where the trees split."
+    assert built == [0]
+
+
+# ---- each stage looks at the clock within ----------------------------------------------------------------------------
+#: What is called once in each round of a stage, the model, and the rules.
+WITHIN = {
+    "the trees read": ("ceopt.formulations.predictors.tree.refuse_infinite", "forest", ()),
+    "the trees routed": ("ceopt.formulations.predictors.routing._routed", "forest", ()),
+    "the trees pruned": ("ceopt.formulations.predictors.pruning.Leaf", "forest", ()),
+    "the rows written": ("ceopt.formulations.linear.LinearForm.expression", "forest", ()),
+    "the rows lowered": ("ceopt.solvers.walk.Walker.row", "forest", ()),
+    "the columns lowered": ("ceopt.solvers.compiled.CompiledModel._bounds", "forest", ()),
+    "the layers bounded": ("ceopt.formulations.predictors.bounds.NetworkBounds._substituted", "network", ()),
+    "the columns read": ("ceopt.formulations.predictors.read.pipeline.Column", "encoded", ()),
+    "the clusters found": ("sklearn.cluster.KMeans.fit", "linear", (ceopt.Hull(clusters=2),)),
+    "the points of clusters": (
+        "ceopt.formulations.constraints.hull_points.vertices",
+        "linear",
+        (ceopt.Hull(clusters=[k % 20 for k in range(300)]),),
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", WITHIN)
+def test_a_stage_ends_soon_after_the_limit(
+    stage: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    where, fixture, rules = WITHIN[stage]
+    frame: pd.DataFrame = request.getfixturevalue("people" if fixture == "encoded" else "numbers")
+    model, calls = request.getfixturevalue(fixture), slowed(monkeypatch, clock, where, 1.0)
+
+    ask(model, frame, time_limit_s=1e6, constraints=[replace(rule, data=frame) for rule in rules])
+    whole, calls[0] = calls[0], 0
+    result = ask(model, frame, time_limit_s=5.0, constraints=[replace(rule, data=frame) for rule in rules])
+
+    assert whole >= 9
+    assert calls[0] <= 6
+    assert result.status in {"time_limit", "feasible"}
+    assert result.reason.startswith("The time limit of 5 s is used up")
+
+
+# ---- what is left ----------------------------------------------------------------------------------------------------
+def test_the_solver_is_given_what_is_left(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
+) -> None:
+    given, inner = [], AbstractSession.solve
+
+    def solve(self: Any, **options: Any) -> Any:
+        given.append(options["time_limit_s"])
+        return inner(self, **options)
+
+    monkeypatch.setattr(AbstractSession, "solve", solve)
+    slowed(monkeypatch, clock, "ceopt.prepare.read", 20.0)
+    slowed(monkeypatch, clock, "ceopt.attempt.recourse_program", 15.0)
+    slowed(monkeypatch, clock, "ceopt.attempt.compile_model", 10.0)
+    result = ask(linear, numbers, time_limit_s=60.0)
+
+    assert result.status == "optimal"
+    assert given == [15.0]
+    assert result.timings["read"] == 20.0
+    assert result.timings["total"] == 45.0
+
+
+def test_answers_in_hand_are_kept(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
+) -> None:
+    slowed(monkeypatch, clock, "ceopt.attempt.recourse_program", 25.0)
+    result = ask(forest, numbers, n=5, time_limit_s=60.0)
+
+    assert result.status == "optimal"
+    assert len(result) == 2
+    assert not result.complete
+    assert result.reason == "No more, as: The time limit of 60 s is used up while building the trees."
+
+
+def test_a_first_attempt_that_failed_the_check_is_no_loss_of_its_bound(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
+) -> None:
+    """The solver's first point is refused; building the repaired program takes too long: the start stays, proved."""
+    search = importlib.import_module("ceopt.search")
+    inner, asked = search._Search._check, [0]
+
+    def check(self: Any, point: dict[str, float]) -> Any:
+        asked[0] += 1
+        found = inner(self, point)
+        return found._replace(valid=False) if asked[0] == 2 else found
+
+    monkeypatch.setattr(search._Search, "_check", check)
+    slowed(monkeypatch, clock, "ceopt.attempt.recourse_program", 40.0)
+    result = ask(forest, numbers, data=numbers, time_limit_s=60.0)
+
+    assert result.status.has_answers
+    assert result[0].bound > 0.0
+
+
+def test_under_a_recourse_reading_belongs_to_fit(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
+) -> None:
+    slowed(monkeypatch, clock, "ceopt.prepare.read", 1e3)
+    recourse = ceopt.Recourse(linear, ceopt.FeatureSpace.infer(numbers), target="good", time_limit_s=60.0).fit(numbers)
+    (result,) = recourse.explain(numbers[linear.predict(numbers) == "bad"].head(1))
+
+    assert result.status == "optimal"
+    assert result.timings["read"] == 0.0
+    assert result.timings["total"] < 60.0
+
+
+def test_a_limit_that_is_none_is_refused_before_anything_is_read(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
+) -> None:
+    opened = slowed(monkeypatch, clock, "ceopt.prepare.open_model", 0.0)
+    for limit in (0.0, -1, "long", None, True, float("inf")):
+        with pytest.raises(ceopt.CeoptError, match="time_limit_s"):
+            ask(linear, numbers, time_limit_s=limit)
+    assert opened == [0]
+
+
+def test_a_bad_row_is_refused_whatever_the_time(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
+) -> None:
+    slowed(monkeypatch, clock, "ceopt.prepare.read", 1e3)
+    with pytest.raises(ceopt.CeoptError, match="'d'"):
+        ceopt.explain(linear, {"a": 1.0, "b": 1.0, "c": 1.0}, ceopt.FeatureSpace.infer(numbers), target="good")
+
+
+# ---- the deadline itself ---------------------------------------------------------------------------------------------
+def test_the_earlier_of_two_deadlines_counts(clock: Clock) -> None:
+    with until(clock.now + 10.0):
+        with until(clock.now + 100.0):
+            assert seconds_left() == 10.0
+        with until(clock.now + 1.0):
+            assert seconds_left() == 1.0
+            clock.now += 1.0
+            with pytest.raises(OutOfTimeError, match="sorting"):
+                checkpoint("sorting")
+            with without_deadline():
+                checkpoint("sorting")
+        checkpoint("sorting")
+        assert seconds_left() == 9.0
+    assert seconds_left() == float("inf")
+
+
+def test_a_solver_whose_model_takes_too_long_stops(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage within a session that looks at the clock ends the session with a status."""
+    highs = importlib.import_module("ceopt.solvers.highs")
+    compiled = importlib.import_module("ceopt.solvers.compiled")
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(domain=pyo.Binary)
+    model.cost = pyo.Objective(expr=model.x)
+    session = highs.HighsSession(compiled.compile_model(model))
+
+    def run(search: Any) -> Any:
+        clock.now += 100.0
+        checkpoint("cutting")
+        raise AssertionError
+
+    monkeypatch.setattr(highs.HighsSession, "_run", lambda _, search: run(search))
+    outcome = session.solve(time_limit_s=60.0)
+    assert outcome.status is Stop.TIME_LIMIT
+    assert outcome.message == "The time limit is used up while cutting."
