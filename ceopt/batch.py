@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import pandas as pd
 
 from ceopt.cohort import Cohort
+from ceopt.jobs import Lost, completed
 from ceopt.prepare import Prepared
 from ceopt.search import search
 from ceopt.solution import SolutionSet
@@ -26,11 +26,14 @@ __all__ = ["answers", "no_answer", "resumed", "until_interrupted"]
 _MAY_DIFFER = {"solver", "time_limit_s", "threads", "solver_options"}
 
 
-def answers(prepared: Prepared, queries: pd.DataFrame, left: list[int], n_jobs: int) -> Iterator[SolutionSet]:
-    """Give the result of each row at the places ``left``, in order, as soon as it is there."""
-    tasks = (joblib.delayed(_one)(prepared, queries.iloc[[place]]) for place in left)
-    found: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
-    return iter(found)
+def answers(
+    prepared: Prepared, queries: pd.DataFrame, left: list[int], n_jobs: int
+) -> Iterator[tuple[int, SolutionSet | Lost]]:
+    """Give the place, among ``left``, and the result of each row as soon as it is there, in any order."""
+    found = completed(
+        "Recourse.explain", _one, lambda k: (prepared, queries.iloc[[left[k]]]), count=len(left), n_jobs=n_jobs
+    )
+    return ((left[k], result) for k, result in found)
 
 
 def _one(prepared: Prepared, row: pd.DataFrame) -> SolutionSet:

@@ -34,7 +34,8 @@ class Cohort:
     options
         Every setting of the run.
     finished
-        Whether each row was asked; False for what an interrupt left out, which ``resume`` takes up.
+        Whether each row was asked to the end; False for what an interrupt left out and for a row whose process was
+        killed, which ``resume`` takes up.
     """
 
     results: tuple[SolutionSet, ...]

@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from ceopt.batch import answers, no_answer, resumed, until_interrupted
 from ceopt.cohort import Cohort
+from ceopt.jobs import Lost, whole_jobs
 from ceopt.prepare import Prepared, prepare
 from ceopt.settings import Settings, whole
 from ceopt.solution import SolutionSet
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Recourse"]
 
 _INTERRUPTED = "Interrupted before this row was finished; pass this cohort as resume to go on."
+_LOST = "Pass this cohort as resume to try the row again, with fewer n_jobs if memory may have run out."
 
 
 class Recourse(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -146,7 +148,9 @@ random_state, solver_options
         """Ask about each row of a frame; what is wrong with a row becomes its status "error" with a reason.
 
         Ctrl-C ends the call and keeps what is finished: the cohort comes back with the other rows marked, and
-        ``resume`` takes it up again.
+        ``resume`` takes it up again. A process that is killed, runs out of memory or crashes loses nobody else's
+        answer: what it had not delivered is done again, and a row that ends its process once more, with nothing beside
+        it, is marked and left to ``resume``.
 
         Parameters
         ----------
@@ -155,7 +159,9 @@ random_state, solver_options
         n
             Answers per person, if other than at construction.
         n_jobs
-            Processes, as joblib counts them; any backend chosen by ``joblib.parallel_config`` is used.
+            Processes, as joblib counts them; the backend is that of ``joblib.parallel_config``: "loky" (the default),
+            "threading", "sequential", or one that another library registers, such as "dask". For "multiprocessing",
+            whose pool waits for ever for a process that was killed, "loky" stands in.
         progress
             Show a bar on standard error.
         resume
@@ -176,24 +182,25 @@ random_state, solver_options
         prepared: Prepared = self.prepared_
         if n is not None:
             prepared = replace(prepared, settings=replace(prepared.settings, n=whole("n", n, least=1)))
-        if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
-            raise InvalidValueError(
-                "Recourse.explain", "a number of processes", f"n_jobs is {n_jobs!r}", "Give 1, 2, ... or -1 for all."
-            )
+        jobs = whole_jobs("Recourse.explain", n_jobs)
         self._check_frame("Recourse.explain", frame)
         queries = frame[list(self.space.names)]
         options = prepared.settings.options()
         done: list[SolutionSet | None] = [None] * len(queries)
+        missing: dict[int, str] = {}
         if resume is not None:
             done = resumed(resume, queries, self.space, options)
         left = [place for place, result in enumerate(done) if result is None]
         bar = tqdm(total=len(done), initial=len(done) - len(left), disable=not progress, file=sys.stderr, unit="row")
         with until_interrupted(left, done), bar:
-            for place, result in zip(left, answers(prepared, queries, left, int(n_jobs)), strict=True):
-                done[place] = result
+            for place, result in answers(prepared, queries, left, jobs):
+                if isinstance(result, Lost):
+                    missing[place] = f"{result.reason} {_LOST}"
+                else:
+                    done[place] = result
                 bar.update()
         results = tuple(
-            no_answer(queries.iloc[[place]], _INTERRUPTED, options) if result is None else result
+            no_answer(queries.iloc[[place]], missing.get(place, _INTERRUPTED), options) if result is None else result
             for place, result in enumerate(done)
         )
         finished = tuple(result is not None for result in done)

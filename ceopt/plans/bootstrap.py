@@ -6,7 +6,6 @@ import sys
 import warnings
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -16,9 +15,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
+from ceopt.jobs import Lost, completed, whole_jobs
 from ceopt.plans.threads import one_thread
 from ceopt.solvers.arguments import require_count, require_number
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnsupportedModelError
 
 __all__ = ["bootstrap_moments"]
 
@@ -70,7 +70,8 @@ def bootstrap_moments(
     regularization
         :math:`\lambda`, added to the diagonal of the covariance; at least 0.
     n_jobs
-        Processes, as joblib counts them.
+        Processes, as joblib counts them; backends as in :meth:`ceopt.Recourse.explain`. One that is killed costs time,
+        not the work of the others.
     random_state
         Of the parts, and of estimators that have a ``random_state`` of None. The same number gives the same models
         whatever ``n_jobs`` is.
@@ -110,8 +111,7 @@ def bootstrap_moments(
         raise InvalidValueError(_WHO, "a fraction of at most 1", f"fraction is {fraction}", "Give for example 0.5.")
     require_number(_WHO, "regularization", regularization, least=0.0, finite=True)
     require_count(_WHO, "random_state", random_state, 0)
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
-        raise InvalidValueError(_WHO, "a number of processes", f"n_jobs is {n_jobs!r}", "Give 1, 2, ... or -1 for all.")
+    jobs = whole_jobs(_WHO, n_jobs)
     labels = _labels(y)
     classifier, rows = _last_step(estimator, X, labels)
     seeds = np.random.SeedSequence(random_state).spawn(n_models)
@@ -119,10 +119,16 @@ def bootstrap_moments(
         warnings.simplefilter("ignore", ConvergenceWarning)  # this fit comes again, and is counted then
         first = _retrained(classifier, rows, labels, fraction, seeds[0])
     size = len(_parameters(first, rows))
-    tasks = (joblib.delayed(_theta)(classifier, rows, labels, fraction, seed) for seed in seeds)
-    found: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    found = completed(
+        _WHO, _theta, lambda b: (classifier, rows, labels, fraction, seeds[b]), count=n_models, n_jobs=jobs
+    )
     thetas, early = np.empty((n_models, size)), 0
-    for b, one in enumerate(tqdm(found, total=n_models, disable=not progress, file=sys.stderr, unit="model")):
+    for b, one in tqdm(found, total=n_models, disable=not progress, file=sys.stderr, unit="model"):
+        if isinstance(one, Lost):
+            raise CeoptError(
+                _WHO, "processes that live until their models are fitted", f"one did not: {one.reason}",
+                "Use fewer n_jobs if memory may have run out.",
+            )  # fmt: skip
         thetas[b], has_converged = one
         early += not has_converged
     if early:
