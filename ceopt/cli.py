@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from ceopt.cli_input import Inputs, read_inputs
 from ceopt.cli_output import note, print_answers, print_frame, print_solvers
-from ceopt.solvers.errors import CeoptError, UnreadableFileError
+from ceopt.solvers.errors import CeoptError
 
 __all__ = ["app"]
 
@@ -163,7 +163,9 @@ def export(
     from ceopt.prepare import prepare
     from ceopt.settings import Settings
     from ceopt.solvers import write
+    from ceopt.solvers.files import require_place
 
+    require_place("--out", out)
     given = _noted(
         read_inputs(
             model, data, rows=[row], target=target, space_path=space, fixed=fixed or (),
@@ -177,11 +179,7 @@ def export(
         prepared.predictor, given.rows, target=checked.target, cost=checked.cost, rules=checked.rules,
         formulation=checked.formulation,
     )  # fmt: skip
-    try:
-        write(program.model, out)
-    except OSError as error:
-        but = f"{str(out)!r} cannot be ({error.strerror})"
-        raise UnreadableFileError("--out", "a file that can be written", but, "Check the path.") from error
+    write(program.model, out)
     sys.stdout.write(f"{out}\n{out}.names.json\n")
 
 

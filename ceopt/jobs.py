@@ -114,7 +114,9 @@ def _parallel(
     if one_by_one:
         options |= {"batch_size": 1, "pre_dispatch": "n_jobs"}
     backend = get_active_backend()[0]
-    if type(backend).__name__ == "MultiprocessingBackend":  # its pool would wait for ever for one that was killed
+    if one_by_one and backend.effective_n_jobs(n_jobs) < 2:  # joblib would do it here, and this process would end
+        options |= {"backend": "loky", "n_jobs": 2}
+    elif type(backend).__name__ == "MultiprocessingBackend":  # its pool would wait for ever for one that was killed
         options |= {"backend": "loky"}
     elif not backend.supports_return_generator and type(backend).__name__ != "SequentialBackend":
         # Such as Ray's: what is finished comes back a round at a time.

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.dtypes import plain
+from ceopt.solvers.files import write_text
 from ceopt.status import Status
 
 __all__ = ["Counterfactual", "SolutionSet"]
@@ -250,7 +251,7 @@ class SolutionSet:
 
         text = to_json(self)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_text("SolutionSet.to_json", path, text)
         return text
 
     @classmethod

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ import pandas as pd
 
 from ceopt.formulations.space.dtypes import dtype_from_text, dtype_text, plain, pool
 from ceopt.solution import Counterfactual, SolutionSet
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnreadableFileError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.files import json_document
 
 __all__ = ["FORMAT", "VERSION", "from_json", "to_json"]
 
@@ -43,7 +43,7 @@ def to_json(result: SolutionSet) -> str:
 
 def from_json(text_or_path: Any) -> SolutionSet:
     """Read what :func:`to_json` wrote, from text or from a file."""
-    source, document = _document(text_or_path)
+    source, document = json_document(_WHO, text_or_path)
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
         raise InvalidValueError(
             _WHO, f'"format": "{FORMAT}" and "version": {VERSION}', f"{source} has others", "Use SolutionSet.to_json."
@@ -62,25 +62,6 @@ def from_json(text_or_path: Any) -> SolutionSet:
         raise InvalidValueError(
             _WHO, "every field of a solution set", f"{source} is damaged ({error!r})", "Write it anew with to_json."
         ) from error
-
-
-def _document(text_or_path: Any) -> tuple[str, Any]:
-    if not isinstance(text_or_path, str | Path):
-        kind = type(text_or_path).__name__
-        raise InvalidTypeError(_WHO, "JSON text or a path", f"it got {kind}", "Give one of them.")
-    source, text = "the text", text_or_path
-    if isinstance(text_or_path, Path) or not text_or_path.lstrip().startswith("{"):
-        source = f"file {str(text_or_path)!r}"
-        try:
-            text = Path(text_or_path).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise UnreadableFileError(
-                _WHO, "a file of UTF-8 text", f"{source} cannot be read ({error})", "Check the path."
-            ) from error
-    try:
-        return source, json.loads(str(text))
-    except ValueError as error:
-        raise UnreadableFileError(_WHO, "JSON", f"{source} is not ({error})", "Write it anew with to_json.") from error
 
 
 def _write_answer(answer: Counterfactual) -> dict[str, Any]:

@@ -21,6 +21,7 @@ __all__ = [
     "UnreadableFileError",
     "UnsupportedModelError",
     "UnsupportedProblemError",
+    "UnwritableFileError",
 ]
 
 
@@ -90,3 +91,7 @@ class MissingLicenceError(CeoptError, RuntimeError):
 
 class UnreadableFileError(CeoptError, ValueError):
     """A file that is missing, truncated or not what its name says."""
+
+
+class UnwritableFileError(InvalidValueError, OSError):
+    """A path that cannot be written, or a disk that takes no more."""

@@ -20,9 +20,10 @@ from ceopt.solvers.assembly import add
 from ceopt.solvers.cbf import cbf_text
 from ceopt.solvers.compiled import CompiledModel, compile_model
 from ceopt.solvers.convexity import is_convex
-from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.errors import CeoptError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.export_cones import cones_as_quadratic_rows
 from ceopt.solvers.file_names import FileNames
+from ceopt.solvers.files import file_path, named_failures, require_place, write_files
 from ceopt.solvers.labels import ROW_MARKS, label_components
 from ceopt.solvers.manifest import check_held, described_block, feature_of, manifest_of
 from ceopt.solvers.second_order import cone_of, without_quadratics
@@ -40,7 +41,7 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
 
     The table maps each name of a column or row, exactly as it stands in the file, to ``component`` (full Pyomo name),
     ``feature``, ``block`` and ``rule``, as the manifests of the blocks say (empty where they say nothing). Fixed Vars
-    are constants. The same model gives the same bytes.
+    are constants. The same model gives the same bytes. Both files are written beside and moved into place, names first.
 
     ============== ====================================================================================================
     suffix         what it holds
@@ -63,19 +64,18 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
     InvalidValueError
         The folder does not exist; or a Var no longer holds the value that its block was built around.
     """
-    target = Path(path)
+    target = file_path("write", path)
     suffix = target.suffix.lower()
     if suffix not in {*_WRITERS, *_CONIC_WRITERS}:
         raise UnknownNameError.among("write", "suffix", target.suffix, [*_WRITERS, *_CONIC_WRITERS])
-    if not target.parent.is_dir():
-        file = f"the file is {str(target)!r}"
-        raise InvalidValueError("write", "a folder that exists", file, "Make the folder first.")
+    require_place("write", target)
     refuse_foreign_components(model, "write")
     check_held(model, "write")
-    text, names = _algebraic(model, suffix) if suffix in _WRITERS else _conic(model, suffix)
-    target.write_bytes(text.encode("ascii", "replace"))
+    with named_failures("write", target):  # some writers need a folder for the time of writing
+        text, names = _algebraic(model, suffix) if suffix in _WRITERS else _conic(model, suffix)
     table = json.dumps(names, indent=1, ensure_ascii=False) + "\n"
-    target.with_name(target.name + ".names.json").write_bytes(table.encode())
+    beside = target.with_name(target.name + ".names.json")
+    write_files("write", {beside: table.encode(), target: text.encode("ascii", "replace")})
 
 
 # -- LP and MPS: Pyomo's writers over the model ------------------------------------------------------------------------

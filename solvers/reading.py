@@ -14,6 +14,7 @@ from scipy.sparse import csc_array, csr_array
 from ceopt.solvers.assembly import add, add_column, add_row, affine
 from ceopt.solvers.cbf_reading import model_of_cbf
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedProblemError
+from ceopt.solvers.files import file_path
 from ceopt.solvers.quadratic_rows_reading import QuadraticRows, take_quadratic_rows
 
 __all__ = ["read"]
@@ -44,7 +45,7 @@ def read(path: str | os.PathLike[str]) -> Any:
     MissingLibraryError
         A .ptf file, and MOSEK is not installed.
     """
-    path = Path(path)
+    path = file_path("read", path)
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise UnreadableFileError(

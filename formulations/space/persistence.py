@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ceopt.formulations.space.feature import Feature
-from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnreadableFileError
+from ceopt.solvers.errors import CeoptError, InvalidValueError
+from ceopt.solvers.files import json_document
 
 __all__ = ["FORMAT", "VERSION", "features_from_json", "features_to_json"]
 
@@ -45,7 +46,7 @@ def features_from_json(text_or_path: str | Path) -> list[Feature]:
     InvalidValueError
         JSON that is not of this format and version; the message says where.
     """
-    source, document = _document(text_or_path)
+    source, document = json_document(_WHO, text_or_path)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InvalidValueError(
             _WHO, f'"format": "{FORMAT}"', f"{source} is something else", "Use FeatureSpace.to_json."
@@ -67,25 +68,6 @@ def features_from_json(text_or_path: str | Path) -> list[Feature]:
             _WHO, "format, version and features only", f"there is also {unknown[0]!r}", "Remove it."
         )
     return [_feature(place, entry) for place, entry in enumerate(listed)]
-
-
-def _document(text_or_path: Any) -> tuple[str, Any]:
-    source, text = "the text", text_or_path
-    if not isinstance(text_or_path, str | Path):
-        kind = type(text_or_path).__name__
-        raise InvalidTypeError(_WHO, "JSON text or a path", f"it got {kind}", "Give one of them.")
-    if isinstance(text_or_path, Path) or not text_or_path.lstrip().startswith(("{", "[")):
-        source = f"file {str(text_or_path)!r}"
-        try:
-            text = Path(text_or_path).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise UnreadableFileError(
-                _WHO, "a file of UTF-8 text", f"{source} cannot be read ({error})", "Check the path."
-            ) from error
-    try:
-        return source, json.loads(str(text))
-    except ValueError as error:
-        raise UnreadableFileError(_WHO, "JSON", f"{source} is not ({error})", "Write it anew with to_json.") from error
 
 
 def _feature(place: int, entry: Any) -> Feature:

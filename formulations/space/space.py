@@ -16,6 +16,7 @@ from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.table import to_frame, to_text
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.files import write_text
 
 __all__ = ["FeatureSpace"]
 
@@ -219,7 +220,7 @@ class FeatureSpace:
         """Write the space as JSON of a fixed version (schema.json beside this file); also to ``path`` if given."""
         text = features_to_json(self._features)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_text("FeatureSpace.to_json", path, text)
         return text
 
     @classmethod

@@ -1,0 +1,214 @@
+"""Files that are written whole or not at all, and read as text; what is wrong with a path is a sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Self
+
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnreadableFileError, UnwritableFileError
+
+__all__ = ["file_path", "json_document", "named_failures", "read_text", "require_place", "write_files", "write_text"]
+
+_FOLDER = "a folder that exists"
+_FILE = "a file that can be written"
+_STAYS = "what stood there before is untouched"
+#: What is needed, what is wrong with the file, what to do.
+_SAYS: dict[int, tuple[str, str, str]] = {
+    errno.ENOENT: (_FOLDER, "", "Make the folder first."),
+    errno.ENOTDIR: (_FOLDER, "", "Make the folder first."),
+    errno.EISDIR: (_FILE, ", which is a folder", "Give the name of a file in it."),
+    errno.ENAMETOOLONG: (_FILE, ", which is longer than a name can be", "Give a shorter one."),
+    errno.ENOSPC: (_FILE, f" on a disk that is full ({_STAYS})", "Make room."),
+    errno.EDQUOT: (_FILE, f" beyond the quota of its disk ({_STAYS})", "Make room."),
+    errno.EFBIG: (_FILE, f" and larger than a file may be here ({_STAYS})", "Raise the limit."),
+    errno.EACCES: (_FILE, ", which may not be written", "Check who may write it and its folder."),
+    errno.EPERM: (_FILE, ", which may not be written", "Check who may write it and its folder."),
+    errno.EROFS: (_FILE, " on a disk that is read only", "Write it elsewhere."),
+}
+
+
+def file_path(who: str, path: Any, option: str = "path") -> Path:
+    """Return a path that an argument ``option`` gives, or refuse what is none."""
+    if not isinstance(path, str | os.PathLike):
+        given = (
+            f"{option} is {path!r}" if isinstance(path, int | float | bytes) else f"{option} is {type(path).__name__}"
+        )
+        raise InvalidTypeError(who, "a path as text or pathlib.Path", given, "Give the name of a file.")
+    text = os.fspath(path)
+    if not isinstance(text, str) or "\0" in text or not text:
+        raise InvalidValueError(who, "a path without NUL bytes", f"{option} is {text!r}", "Give the name of a file.")
+    return Path(path)
+
+
+def write_text(who: str, path: Any, text: str, option: str = "path") -> None:
+    """Write one file as UTF-8, whole or not at all; see :func:`write_files`."""
+    write_files(who, {file_path(who, path, option): text.encode()})
+
+
+def write_files(who: str, files: Mapping[Path, bytes]) -> None:
+    """Write files beside where they belong and, once all are whole, move them into place in the order given.
+
+    A disk that is full, a limit or an end of the process leaves what stood there before. A new file has the mode that
+    the process gives to new files, one that is replaced keeps its own. A link stays and what it points to is replaced;
+    a pipe or a device is written as it is.
+
+    Raises
+    ------
+    UnwritableFileError
+        A folder that is missing, a path that is a folder, too long or may not be written; a disk that takes no more.
+    """
+    with contextlib.ExitStack() as stack:
+        written: list[tuple[Path, _Beside | None]] = []
+        for path, data in files.items():
+            with named_failures(who, path):
+                place = _behind_links(path)
+                beside = None if place is None else stack.enter_context(_Beside(place))
+                if beside is not None:
+                    beside.write(data)
+                written.append((path, beside))
+        for (path, beside), data in zip(written, files.values(), strict=True):
+            with named_failures(who, path):
+                if beside is not None:
+                    beside.move()
+                    continue
+                with path.open("wb") as file:
+                    file.write(data)
+
+
+def require_place(who: str, path: Path) -> None:
+    """Refuse, before work starts, a path at which no file can be put."""
+    with named_failures(who, path):
+        place = _behind_links(path)
+        if place is not None and not place.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+class _Beside:
+    """A new file in the folder of ``place``: without a name, where the system has such, until it is moved there."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.name = place.with_name(f".ceopt-{secrets.token_hex(8)}")
+        self.mode: int | None = None
+        with contextlib.suppress(FileNotFoundError):
+            self.mode = stat.S_IMODE(place.stat().st_mode)
+            if not os.access(place, os.W_OK):  # to be replaced it need not be writable, and should be
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        self.file: IO[bytes] = self._opened()
+
+    def _opened(self) -> IO[bytes]:
+        if hasattr(os, "O_TMPFILE") and Path("/proc/self/fd").is_dir():
+            with contextlib.suppress(OSError):  # not every file system has files without a name
+                return os.fdopen(os.open(self.place.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")
+        return self.name.open("xb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def write(self, data: bytes) -> None:
+        self.file.write(data)
+        self.file.flush()
+        if self.mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(self.file.fileno(), self.mode)
+
+    def move(self) -> None:
+        """Give the file its name, in place of what bore it."""
+        if not self.name.exists():
+            number = self.file.fileno()  # src_dir_fd means nothing for a full path, but that the link is followed
+            os.link(f"/proc/self/fd/{number}", self.name, src_dir_fd=number)
+        self.file.close()
+        self.name.replace(self.place)
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):  # what could not be written cannot be flushed either
+            self.file.close()
+        with contextlib.suppress(OSError):
+            self.name.unlink()
+
+
+def _behind_links(path: Path) -> Path | None:
+    """Return the file to replace; None for what is written as it is: a pipe, a device, an open descriptor."""
+    for _ in range(40):
+        folder = str(path.parent.resolve())
+        if folder == "/dev" or folder.startswith("/proc/"):
+            return None
+        if not path.is_symlink():
+            break
+        path = path.parent / path.readlink()
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        return path
+    return path if stat.S_ISREG(kind) else None
+
+
+@contextmanager
+def named_failures(who: str, path: Path) -> Iterator[None]:
+    """Turn what the system says of a path that it does not write into a sentence."""
+    try:
+        yield
+    except UnwritableFileError:
+        raise
+    except OSError as error:
+        other = (_FILE, f", which cannot be ({error.strerror or error})", "Check the path.")
+        needs, why, then = _SAYS.get(error.errno or 0, other)
+        raise UnwritableFileError(who, needs, f"the file is {_short(str(path))}{why}", then) from error
+
+
+def read_text(who: str, path: Path) -> str:
+    """Read a file of UTF-8 text, with or without its mark.
+
+    Raises
+    ------
+    UnreadableFileError
+        No such file, a folder, or text in another encoding.
+    """
+    needs, source = "a file of UTF-8 text", f"file {_short(str(path))}"
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeError as error:
+        then = "Save it as UTF-8."
+        raise UnreadableFileError(who, needs, f"{source} is in another encoding ({error})", then) from error
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UnreadableFileError(who, needs, f"{source} cannot be read ({said})", "Check the path.") from error
+
+
+def json_document(who: str, text_or_path: Any) -> tuple[str, Any]:
+    """Read JSON from text that starts with a bracket or from a file; give its source in words, and what it holds.
+
+    Raises
+    ------
+    InvalidTypeError
+        Neither text nor a path.
+    UnreadableFileError
+        No such file, or no JSON in it.
+    """
+    if not isinstance(text_or_path, str | Path):
+        kind = type(text_or_path).__name__
+        raise InvalidTypeError(who, "JSON text or a path", f"it got {kind}", "Give one of them.")
+    source, text = "the text", str(text_or_path).lstrip("\ufeff \t\r\n")
+    if isinstance(text_or_path, Path) or not text.startswith(("{", "[")):
+        source = f"file {_short(str(text_or_path))}"
+        text = read_text(who, Path(text_or_path))
+    try:
+        return source, json.loads(text)
+    except RecursionError as error:
+        but = f"{source} nests too deeply to be read"
+        raise UnreadableFileError(who, "JSON of its own format", but, "Write it anew with to_json.") from error
+    except ValueError as error:
+        raise UnreadableFileError(who, "JSON", f"{source} is not ({error})", "Write it anew with to_json.") from error
+
+
+def _short(path: str) -> str:
+    return repr(path if len(path) <= 200 else f"{path[:80]}...{path[-80:]}")
