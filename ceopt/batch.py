@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["answers", "no_answer", "resumed", "until_interrupted"]
 
 #: Options that may differ between a run and its resumption: they say how long and with what, not what is asked.
-_MAY_DIFFER = {"solver", "time_limit_s", "threads", "solver_options"}
+_MAY_DIFFER = {"solver", "time_limit_s", "threads", "solver_options", "why"}
 
 
 def answers(

@@ -116,6 +116,7 @@ def explain(
     max_changes: MaxChanged = None,
     solver: Annotated[str, typer.Option(help="A solver that 'ceopt solvers' lists, or auto.")] = "auto",
     time_limit: Annotated[float, typer.Option(help="Seconds per row.")] = 60.0,
+    why: Annotated[bool, typer.Option(help="Look for the rules in conflict where there is no answer.")] = True,
     fixed: Fixed = None,
     label_column: LabelColumn = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per row instead of a table.")] = False,
@@ -132,7 +133,7 @@ def explain(
     )  # fmt: skip
     recourse = Recourse(
         given.model, given.space, target=given.target, n=n, cost=cost, constraints=_rules(max_changes), solver=solver,
-        time_limit_s=time_limit,
+        time_limit_s=time_limit, why=why,
     )  # fmt: skip
     cohort = recourse.fit(given.data).explain(given.rows, progress=sys.stderr.isatty())
     if as_json:

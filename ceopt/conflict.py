@@ -38,7 +38,8 @@ class Conflict:
     Parameters
     ----------
     entries
-        The rules in conflict; none where there was no time to find them, or where no rule of the user's is to blame.
+        The rules in conflict; none where no rule of the user's is to blame. Where the search ended early these are the
+        fewest that are known to leave no answer, with the space as it is.
     reason
         One sentence or two, for the result.
     """
@@ -78,13 +79,13 @@ def conflict_of(
             search.is_empty(search.all - rules.growing)  # where growing did not help, what grows is not to blame
         core = search.core()
     except _UnknownError as error:
-        return Conflict((), _unfinished(search, str(error)))
+        return _unfinished(search, str(error))
     except OutOfTimeError:
-        return Conflict((), _unfinished(search, LATE))
+        return _unfinished(search, LATE)
     except KeyboardInterrupt:
         if not keep_on_interrupt:
             raise
-        return Conflict((), _unfinished(search, _INTERRUPTED))
+        return _unfinished(search, _INTERRUPTED)
     widths = _Widths(search, keep_on_interrupt=keep_on_interrupt)
     entries = tuple((search.rules.names[k], search.rules.sentences[k], widths.of(k)) for k in core)
     words = [widths.words(k, entry) for k, entry in zip(core, entries, strict=True)]
@@ -291,9 +292,10 @@ def _nothing(listed: _OfSpace) -> str:
     return f"No rule is to blame: nothing within the data's range reaches the target{even}."
 
 
-def _unfinished(search: _Filter, why: str) -> str:
-    """Say how far the search for the rules in conflict got."""
-    names, least = search.rules.names, min(search.empty, key=len)
-    listed = ", ".join(names[k] for k in sorted(least))
+def _unfinished(search: _Filter, why: str) -> Conflict:
+    """Return how far the search for the rules in conflict got: the fewest that are known to leave no answer."""
+    rules, least = search.rules, sorted(min(search.empty, key=len))
+    listed = ", ".join(rules.names[k] for k in least)
     them = f"The rules in conflict are among {listed}" if listed else "No rule is needed for that"
-    return f"{them}; the search for them ended after {search.widener.solves} solves, as {why}."
+    reason = f"{them}; the search for them ended after {search.widener.solves} solves, as {why}."
+    return Conflict(tuple((rules.names[k], rules.sentences[k], None) for k in least), reason)

@@ -40,6 +40,7 @@ def explain(
     threads: int = 1,
     random_state: int = 0,
     solver_options: Mapping[str, Any] | None = None,
+    why: bool | float = True,
 ) -> SolutionSet:
     r"""Find the least change of one person's row for which the model decides as the target says.
 
@@ -97,6 +98,9 @@ def explain(
         Of the solver and the search for a start; the same two give the same answer.
     solver_options
         The solver's own options by their own names.
+    why
+        Whether to look, where it is proved that there is no answer, for the rules in conflict, which are then in
+        ``.conflict``: True for the smaller of 5 s and a fifth of the limit, False, or seconds.
 
     Returns
     -------
@@ -133,6 +137,7 @@ def explain(
         threads=threads,
         random_state=random_state,
         solver_options=solver_options,
+        why=why,
     )
     try:
         with until(began + settings.limit_s()):

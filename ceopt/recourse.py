@@ -41,8 +41,9 @@ class Recourse(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     space
         What each column is and how it may move.
     target, n, cost, constraints, data, solver, time_limit_s, relative_gap, margin, diversity, formulation, threads, \
-random_state, solver_options
-        As for :func:`ceopt.explain`; ``time_limit_s`` is for each person, ``data`` defaults to what ``fit`` is given.
+random_state, solver_options, why
+        As for :func:`ceopt.explain`; ``time_limit_s`` is for each person, without the reading of the model, which
+        ``fit`` does; ``data`` defaults to what ``fit`` is given; conflicts are looked for only where ``why`` says so.
 
     Attributes
     ----------
@@ -87,6 +88,7 @@ random_state, solver_options
         threads: int = 1,
         random_state: int = 0,
         solver_options: Mapping[str, Any] | None = None,
+        why: bool | float = False,
     ) -> None:
         self.model = model
         self.space = space
@@ -104,6 +106,7 @@ random_state, solver_options
         self.threads = threads
         self.random_state = random_state
         self.solver_options = solver_options
+        self.why = why
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Check every setting, read the model once, and keep the data.

@@ -50,6 +50,8 @@ _BARRED = 3
 _FIRST_REPAIR = 1e-4
 #: Share of the time that the search for a start may take; its own limit is a count of rows, long before this.
 _START_SHARE = 0.25
+#: What is said of a proof whose causes nobody asked for.
+_ASK_WHY = "With why=True the rules in conflict are looked for."
 #: Seconds beyond the limit in which starts may still be checked, one after the other; the first always is.
 _GRACE_S = 0.1
 #: How many rows of the data the search for a start looks at.
@@ -241,13 +243,19 @@ class _Search:
         """Where nothing is found as proved, find which rules leave no answer, as far as the time goes, and say so."""
         if found.status is not Status.INFEASIBLE:
             return found
-        widener = Widener(self.prepared, self.deadline)
-        conflict = conflict_of(
-            widener,
-            self._person,
-            reach_of=lambda space: without_unseen(self.prepared.predictor, reach_of(space, self.factual), self.factual),
-            keep_on_interrupt=self.keep_on_interrupt,
-        )
+        if not self.settings.why_s:
+            found.reason = f"{found.reason} {_ASK_WHY} {self._of_the_data}".strip()
+            return found
+        widener = Widener(self.prepared, min(self.deadline, time.perf_counter() + self.settings.why_s))
+        with until(widener.deadline):
+            conflict = conflict_of(
+                widener,
+                self._person,
+                reach_of=lambda space: without_unseen(
+                    self.prepared.predictor, reach_of(space, self.factual), self.factual
+                ),
+                keep_on_interrupt=self.keep_on_interrupt,
+            )
         self._note(widener)
         if widener.overlooked is not None:
             prediction = self._check(widener.overlooked).prediction

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["CheckedSettings", "Settings"]
 
 INCUMBENTS = "incumbents"
+#: Seconds, and share of the time limit, that the search for a conflict takes unless told: the lesser of both.
+_WHY_S, _WHY_SHARE = 5.0, 0.2
 
 
 @final
@@ -55,6 +57,7 @@ class CheckedSettings:
     threads: int
     random_state: int
     solver_options: Mapping[str, Any]
+    why: bool | float
     cost_name: str
 
     def options(self) -> dict[str, Any]:
@@ -74,7 +77,15 @@ class CheckedSettings:
             "threads": self.threads,
             "random_state": self.random_state,
             "solver_options": dict(self.solver_options),
+            "why": self.why,
         }
+
+    @property
+    def why_s(self) -> float:
+        """Return the seconds that the search for a conflict may take; 0 for none."""
+        if isinstance(self.why, bool):
+            return min(_WHY_S, _WHY_SHARE * self.time_limit_s) if self.why else 0.0
+        return self.why
 
 
 @final
@@ -95,6 +106,7 @@ class Settings:
     threads: int = 1
     random_state: int = 0
     solver_options: Mapping[str, Any] | None = None
+    why: bool | float = True
 
     def limit_s(self) -> float:
         """Return the time limit, or refuse what is none: it is asked for before anything else is read."""
@@ -146,6 +158,7 @@ class Settings:
             "threads": whole("threads", self.threads, least=1),
             "random_state": whole("random_state", self.random_state, least=0, most=2**31 - 1),
             "solver_options": _solver_options(self.solver_options),
+            "why": self.why if isinstance(self.why, bool) else number("why", self.why),
             "cost_name": self.cost if isinstance(self.cost, str) else repr(asked),
         }
         del checked["constraints"]

@@ -108,7 +108,9 @@ class SolutionSet:
     reason
         One sentence, or empty.
     conflict
-        When infeasible: (rule name, sentence, how much wider it would have to be or None).
+        When infeasible, and ``why`` was asked: (rule name, sentence, how much wider it would have to be or None). A
+        smallest set that leaves no answer; where the search for it ended early, as ``reason`` then says, the fewest
+        that are known to leave none.
     relaxed
         Rule name -> radius, of rules that were widened.
     timings

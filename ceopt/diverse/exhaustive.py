@@ -279,7 +279,7 @@ class _Question:
     def _dressed(self, found: SolutionSet, *, why: str = "", more: bool = False) -> SolutionSet:
         """Return the result with its safety, its settings, and whether it is complete."""
         options = {**self.prepared.settings.options(), "epsilon": self.epsilon, "limit": self.limit}
-        for word in ("n", "diversity"):
+        for word in ("n", "diversity", "why"):
             del options[word]
         timings = {**found.timings, "total": time.perf_counter() - self.began}
         found = replace(found, options=options, timings=timings)

@@ -24,7 +24,7 @@ def test_defaults_pass_and_are_plain_in_the_options(space):
     assert options == {
         "target": "good", "n": 1, "cost": "l1", "constraints": [], "solver": "auto", "time_limit_s": 60.0,
         "relative_gap": 1e-6, "margin": None, "diversity": "pool", "formulation": "auto", "threads": 1,
-        "random_state": 0, "solver_options": {},
+        "random_state": 0, "solver_options": {}, "why": True,
     }  # fmt: skip
 
 
@@ -48,6 +48,9 @@ def test_rules_and_costs_are_read(space):
 @pytest.mark.parametrize(
     ("options", "kind", "match"),
     [
+        ({"why": "yes"}, InvalidTypeError, "a number as why.*why is 'yes'"),
+        ({"why": -1.0}, InvalidValueError, "at least 0 as why.*why is -1.0"),
+        ({"why": None}, InvalidTypeError, "why is None"),
         ({"target": "excellent"}, UnknownNameError, "'excellent'.*'bad', 'good'"),
         ({"target": OtherThan("excellent")}, UnknownNameError, "excellent"),
         ({"target": {"bad", "good"}}, InvalidValueError, "some classes wanted"),
