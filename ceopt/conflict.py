@@ -295,7 +295,8 @@ def _nothing(listed: _OfSpace) -> str:
 def _unfinished(search: _Filter, why: str) -> Conflict:
     """Return how far the search for the rules in conflict got: the fewest that are known to leave no answer."""
     rules = search.rules
-    least = sorted(min(search.empty, key=len))
+    fewest = min(search.empty, key=len)
+    least = sorted(fewest)
     listed = ", ".join(rules.names[k] for k in least)
     them = f"The rules in conflict are among {listed}" if listed else "No rule is needed for that"
     reason = f"{them}; the search for them ended after {search.widener.solves} solves, as {why}."
