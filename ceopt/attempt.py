@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.costs.cutoff import Cutoff
+from ceopt.formulations.linear import Rows
 from ceopt.formulations.recourse import RecourseProgram, recourse_program
 from ceopt.formulations.targets import Labels
 from ceopt.incumbents import decoded
@@ -76,9 +77,11 @@ class Ask:
     Parameters
     ----------
     margin
-        Least slack of the decision.
+        Least slack of the decision; None for what trees decide themselves.
     barred
         Points that may not come again, and in what the next must differ from each.
+    refused
+        Points that the user's own model of trees refused: with the leaf values of such, it refuses every other.
     starts
         Points in hand; the first that is not barred is the solver's start.
     budget
@@ -91,8 +94,9 @@ class Ask:
         How many points that the solver meets on its way are wanted beside the best; 0 for none.
     """
 
-    margin: float
+    margin: float | None
     barred: Sequence[tuple[Point, AbstractDiversity]] = ()
+    refused: Sequence[Point] = ()
     starts: Sequence[Start] = ()
     budget: float | None = None
     closed: bool = False
@@ -209,6 +213,9 @@ class Attempts:
         for point, how in ask.barred:
             program.embedded.place(point)
             how.exclude(program, point)
+        rows = Rows(program.model, "refused")
+        for place, point in enumerate(ask.refused, start=1):
+            rows.add(f"point_{place}", program.embedded.other_leaves(point), lower=1.0)
         built = time.perf_counter()
         compiled = compile_model(program.model)
         lowered = time.perf_counter()
@@ -242,7 +249,9 @@ class Attempts:
             return objective
         return self.prepared.settings.cost.to_objective(cost.from_objective(objective))
 
-    def _program(self, margin: float, budget: float | None, target: Target, cost: AbstractCost) -> RecourseProgram:
+    def _program(
+        self, margin: float | None, budget: float | None, target: Target, cost: AbstractCost
+    ) -> RecourseProgram:
         prepared, settings = self.prepared, self.prepared.settings
         reach, cutoff = self.reach, None
         if budget is not None:

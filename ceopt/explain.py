@@ -83,8 +83,11 @@ def explain(
     relative_gap
         What counts as optimal: ``(cost - bound) / max(|cost|, 1e-12)``.
     margin
-        Least slack of the decision in the program, in the model's own score; None: just above the solver's tolerance.
-        ``Disagreement`` counts trees and takes none.
+        Least slack of the decision in the program, in the model's own score. None: for trees, forests, votes and
+        boosting exactly what ``predict`` decides, ties as the library sends them (forests of scikit-learn with
+        ``n_jobs`` other than 1 add their trees in no fixed order, so there an answer lies clear of a tie, and a row on
+        a tie is not favourable yet); for all others just above the solver's tolerance. ``Disagreement`` counts trees
+        and takes none.
     diversity
         In what each answer differs from all before it: "pool" (other tree cells, categories or set of changed columns),
         "support" (other set of changed columns), "clusters" (one answer for each cluster of the rule ``Hull`` that has

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ceopt.favourable import FavourableRows, are_wanted
 from ceopt.formulations.costs.charged import charged_by
+from ceopt.formulations.predictors.decided import accepted, has_fixed_order, tie_width
 from ceopt.formulations.predictors.disagreement import forest_of
 from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.margin import default_margin
@@ -24,6 +26,8 @@ from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ceopt.settings import CheckedSettings, Settings
 
 __all__ = ["Prepared", "prepare"]
@@ -43,7 +47,10 @@ class Prepared:
     space, settings
         The columns, and every checked keyword.
     margin, least_margin
-        Margin of the first program, and the one that a solver can be trusted with.
+        Margin of the first program, and the one that a solver can be trusted with. None where trees are asked for what
+        they decide themselves.
+    is_ordered
+        Whether the model's floats are the same whenever it is asked; if not, ties within their rounding are undecided.
     favoured
         Rows of the data, as coordinates (n, d), that the model puts in the target; None without data.
     read_s
@@ -54,10 +61,29 @@ class Prepared:
     referee: Referee
     space: FeatureSpace
     settings: CheckedSettings
-    margin: float
+    margin: float | None
     least_margin: float
+    is_ordered: bool
     favoured: np.ndarray | None
     read_s: float
+
+    def judge(self, points: Sequence[Mapping[str, float]]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return what the user's own model says of points, and whether that meets the target whenever it is asked."""
+        predicted, met = self.referee.judge(self.space.frame(points), self.settings.target)
+        return predicted, met if self.is_ordered else met & self._are_clear(points)
+
+    def accepted(self, coordinates: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of coordinates (n, d) the model as read puts in the target, ties as the library does."""
+        kept = accepted(self.predictor, coordinates, self.settings.target)
+        return kept if self.is_ordered else kept & self._are_clear_rows(coordinates)
+
+    def _are_clear(self, points: Sequence[Mapping[str, float]]) -> NDArray[np.bool_]:
+        names = self.space.names
+        return self._are_clear_rows(np.array([[point[name] for name in names] for point in points]))
+
+    def _are_clear_rows(self, coordinates: NDArray[np.float64]) -> NDArray[np.bool_]:
+        target = self.settings.target
+        return slack(self.predictor, coordinates, target) > tie_width(self.predictor, target)
 
 
 def prepare(
@@ -112,14 +138,16 @@ def prepare(
         coordinates = space.coordinates(data)
         for name, ranks in predictor.unseen.items():
             coordinates = coordinates[~np.isin(coordinates[:, space.names.index(name)], list(ranks))]
-        favoured = coordinates[slack(predictor, coordinates, checked.target) > 0]
+        favoured = coordinates[accepted(predictor, coordinates, checked.target)]
+    own = checked.margin is None and predictor.is_trees
     return Prepared(
         predictor=predictor,
         referee=referee,
         space=space,
         settings=checked,
-        margin=target_margin(checked.margin, predictor, checked.target),
+        margin=None if own else target_margin(checked.margin, predictor, checked.target),
         least_margin=0.0 if counted else default_margin(predictor),
+        is_ordered=not own or counted or has_fixed_order(predictor),
         favoured=favoured,
         read_s=time.perf_counter() - began,
     )

@@ -44,10 +44,10 @@ __all__ = ["search", "unread", "used_up"]
 
 #: Times that a failed check may send the program back to the solver, for one answer.
 _REPAIRS = 6
-#: Cells barred one by one before all ties are left out.
-_BARRED = 3
 #: First margin of a repair that began at none, as a share of the one that a solver can be trusted with.
 _FIRST_REPAIR = 1e-4
+#: Slack of a point that the model refuses by a hair.
+_REFUSED = 1e-300
 #: Share of the time that the search for a start may take; its own limit is a count of rows, long before this.
 _START_SHARE = 0.25
 #: What is said of a proof whose causes nobody asked for.
@@ -156,7 +156,9 @@ class _Search:
         self.starts: list[Start] = []
         self.first: _Found | None = None
         self.answers: list[tuple[Counterfactual, dict[str, float]]] = []
+        #: What failed the check by a rule, and what the user's own model of trees refused.
         self.barred: list[dict[str, float]] = []
+        self.refused: list[dict[str, float]] = []
         self.exact = False
         #: In what the next answer differs, as far as the rows ask.
         self.how: AbstractDiversity = OtherDecisions()
@@ -300,8 +302,11 @@ class _Search:
 
     def _slack_beyond_margin(self, points: np.ndarray) -> np.ndarray:
         predictor = self.prepared.predictor
+        beyond = slack(predictor, points, self.settings.target)
+        if self.margin is None:  # ties as the library has them
+            return np.where(self.prepared.accepted(points), np.maximum(beyond, 0.0), np.minimum(beyond, -_REFUSED))
         # The same slack in the heuristic and in the program, or its own start would be cut off.
-        return slack(predictor, points, self.settings.target) - self.margin * (1.0 + 1e-6)
+        return beyond - self.margin * (1.0 + 1e-6)
 
     def _budget(self) -> float | None:
         """Return a cost that the next answer need not exceed: that of the cheapest start that surely is another one.
@@ -359,7 +364,8 @@ class _Search:
         # What is left to choose from shrinks with each answer, so what was proved of the one before holds.
         tries, asked = _Tries(self.answers[-1][0].bound if self.answers else None), self.margin
         how = self.how = (self.settings.diversity or OtherDecisions()).fitted(self.settings.rules)
-        for number in range(_REPAIRS + 1):
+        repairs, is_first = 0, True
+        while repairs <= _REPAIRS:
             left = self.deadline - time.perf_counter()
             if self.interrupted or left <= 0:
                 return self._fall_back(self._out_of_time(tries), tries)
@@ -368,12 +374,18 @@ class _Search:
             except OutOfTimeError as error:
                 self.stage = error.stage
                 return self._fall_back(self._out_of_time(tries), tries)
-            if number == 0 or (self.margin == asked and not self.barred and self.how is how):
+            # Without what the model itself refuses the program is still one of all that it accepts.
+            as_asked = self.margin == asked and not self.barred and self.how is how
+            if is_first or (as_asked and (asked is None or not self.refused)):
                 proved = (tries.bound, self._bound_of(attempt.outcome))
                 tries.bound = max((bound for bound in proved if bound is not None), default=None)
+            is_first = False
             if attempt.point is None:
                 return self._fall_back(self._without_point(attempt.outcome, tries), tries)
             check = self._check(attempt.point)
+            if not check.valid and self.prepared.predictor.is_trees:
+                self._refuse(attempt.point, tries, check)
+                continue
             repeats = not self._differs(attempt.point)
             if repeats:
                 check = check._replace(broken=(*check.broken, f"diversity: {how.text}"))
@@ -382,9 +394,20 @@ class _Search:
                     attempt.point, check.prediction, tries.bound, attempt.outcome.message, attempt.cluster
                 )
             tries.failures.append(_why(check))
-            self._repair(attempt.point, check, repeats=repeats)
+            self._repair(attempt.point, repeats=repeats)
+            repairs += 1
         reason = f"{_REPAIRS + 1} points of the solver failed the check; the last: {tries.failures[-1]}."
         return self._fall_back(_Found(Status.REJECTED, bound=tries.bound, reason=reason), tries)
+
+    def _refuse(self, point: dict[str, float], tries: _Tries, check: Check) -> None:
+        """Leave out what the user's own trees refuse, for good: a tie that floats decide, or the solver's tolerance."""
+        if not self.refused:  # a start that the model refuses as well is no bound of an answer's cost
+            self.starts = [start for start in self.starts if self._check(start[1]).valid]
+        self.refused.append(point)
+        if self.margin is not None:
+            tries.failures.append(_why(check))
+            if self.margin == 0.0:  # ties are the library's to decide
+                self.margin = None
 
     def _had(self) -> list[tuple[Mapping[str, float], AbstractDiversity]]:
         """Return the answers in hand, and in what the next is to differ from each."""
@@ -398,7 +421,7 @@ class _Search:
         settings = self.settings
         barred = self._had() + [(point, OtherDecisions()) for point in self.barred]
         met = settings.n - 1 if settings.diversity is None else 0
-        ask = Ask(margin=self.margin, barred=barred, exact=self.exact, met=met)
+        ask = Ask(margin=self.margin, barred=barred, refused=self.refused, exact=self.exact, met=met)
         if (most := self._most()) is not None:
             ask = replace(ask, starts=self.starts, budget=most * (1.0 + settings.relative_gap), closed=True)
         elif not self.barred:  # what failed the check may have set the budget: then the whole reach is searched
@@ -423,35 +446,30 @@ class _Search:
         """Ask the user's own model and every rule about a point; what is in hand is checked whatever the time."""
         began, settings = time.perf_counter(), self.settings
         with without_deadline():
-            frame = self.space.frame([point])
-            framed = time.perf_counter()
-            predicted, met = self.prepared.referee.judge(frame, settings.target)
+            predicted, met = self.prepared.judge([point])
             judged = time.perf_counter()
             broken = broken_rules(settings.rules, self.space, self.factual, point)
-        self.timings.predict += judged - framed
-        self.timings.check += time.perf_counter() - judged + framed - began
+        self.timings.predict += judged - began
+        self.timings.check += time.perf_counter() - judged
         return Check(bool(met[0]), predicted[0], broken)
 
-    def _repair(self, point: dict[str, float], check: Check, *, repeats: bool = False) -> None:
-        """Bar the cell of a tree's answer; ask more of any other score, and of rules that a rounding broke.
+    def _repair(self, point: dict[str, float], *, repeats: bool = False) -> None:
+        """Ask more of a score that is no tree's, and of rules that a rounding broke; of trees, another cell.
 
         A solver takes 1e-6 for 0, and through a large big-M that is much: first it is asked to be exact.
         """
         if repeats and self.exact and (firmer := self.how.firmer()) is not self.how:
             self.how = firmer
-            return
-        by_cell = self.prepared.predictor.is_trees and not check.broken
-        if not by_cell and not self.exact:
+        elif not self.exact:
             self.exact = True
-        elif not by_cell:
+        elif self.prepared.predictor.is_trees:
+            self.barred.append(point)
+        else:
+            assert self.margin is not None  # noqa: S101 - of trees alone
             self.margin = max(10.0 * self.margin, _FIRST_REPAIR * self.prepared.least_margin)
             # Starts found at the smaller margin would set a budget that the program cannot keep any more.
             self.starts = []
             self._find_starts()
-        else:
-            self.barred.append(point)
-            if len(self.barred) >= _BARRED and self.margin <= self.prepared.least_margin:
-                self.margin = 2.0 * self.prepared.least_margin  # rounding decides ties here: leave them out
 
     # ---- what it came to ---------------------------------------------------------------------------------------------
     def _bound_of(self, outcome: Outcome) -> float | None:
@@ -484,8 +502,9 @@ class _Search:
         if outcome.status is not Stop.INFEASIBLE:
             reason = outcome.message or f"The solver stopped: {outcome.status}."
             return _Found(_STOPS.get(outcome.status, Status.ERROR), bound=tries.bound, reason=reason)
-        if tries.failures:
-            reason = f"No other point exists; the solver's failed the check: {tries.failures[-1]}."
+        if tries.failures or self.barred:
+            why = tries.failures[-1] if tries.failures else "it breaks a rule"
+            reason = f"No other point exists; the solver's failed the check: {why}."
             return _Found(Status.REJECTED, bound=tries.bound, reason=reason)
         proved = self.margin == self.prepared.margin  # what a larger margin leaves out was not searched
         reason = "Proved: nothing in reach meets the target and every rule."
@@ -531,7 +550,7 @@ class _Search:
             factual=self.row,
             bound=found.bound,
             gap=self.answers[0][0].gap if self.answers else gap,
-            margin=self.margin,
+            margin=0.0 if self.margin is None else self.margin,
             complete=complete,
             reason=found.reason,
             conflict=self.conflict,

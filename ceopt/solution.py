@@ -102,7 +102,7 @@ class SolutionSet:
     bound, gap
         Proved least cost, and the relative gap of rank 1.
     margin
-        Least slack of the decision in the program, in the model's own score.
+        Least slack of the decision in the program, in the model's own score; 0 where trees decide themselves.
     complete
         False: fewer than asked for, for another reason than proof that there are no more.
     reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Any, final
@@ -16,6 +16,7 @@ from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.costs.charged import Charged, charged_by
+from ceopt.formulations.linear import Rows
 from ceopt.formulations.recourse import recourse_program
 from ceopt.solvers.compiled import compile_model
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
@@ -164,12 +165,14 @@ class Widener:
             Ctrl-C stopped the solver.
         """
         deadline, failed = min(self.deadline, time.perf_counter() + most_s), ""
-        for exact in (False, True):
+        refused: list[Point] = []
+        exact = False
+        while True:
             left = deadline - time.perf_counter()
             if left <= 0:
                 return Widening(reason=LATE)
             try:
-                outcome, point, amounts, room = self._solved(person, keep, yielding, left, exact=exact)
+                outcome, point, amounts, room = self._solved(person, keep, yielding, refused, left, exact=exact)
             except OutOfTimeError:
                 return Widening(reason=failed or LATE)
             except CeoptError as error:
@@ -183,7 +186,11 @@ class Widener:
                 why = failed or stopped or f"the solver stopped: {outcome.status}"
                 return Widening(is_empty=empty, reason="" if empty else why)
             with without_deadline():  # a point in hand is checked to the end
-                failed = self._fault(person, keep, point)
+                predicted, met = self.prepared.judge([point])
+                if not met[0] and self.prepared.margin is None:  # what trees refuse, they refuse for good
+                    refused.append(point)
+                    continue
+                failed = _fault(predicted[0], broken_rules(keep, person.space, person.factual, point), met=bool(met[0]))
                 if not failed and not broken_rules(
                     self.prepared.settings.rules, self.prepared.space, person.factual, point
                 ):
@@ -192,13 +199,16 @@ class Widener:
             if not failed:
                 widths = tuple(_rounded_up(own or told, room) for own, told in zip(off, amounts, strict=True))
                 return Widening(point, widths, is_least=outcome.status is Status.OPTIMAL)
-        return Widening(reason=failed)
+            if exact:
+                return Widening(reason=failed)
+            exact = True
 
     def _solved(
         self,
         person: Person,
         keep: Sequence[AbstractRule],
         yielding: Sequence[AbstractElastic],
+        refused: Sequence[Point],
         seconds: float,
         *,
         exact: bool,
@@ -221,6 +231,8 @@ class Widener:
             block = ScalarBlock(concrete=True)
             amounts.append(rule.relax(block, program.x))
             model.yielding.add_component(f"rule_{position + 1}", block)
+        for place, known in enumerate(refused, start=1):
+            Rows(model, "refused").add(f"point_{place}", program.embedded.other_leaves(known), lower=1.0)
         model.cost.set_value(expr=sum(amounts))
         built = time.perf_counter()
         compiled = compile_model(model)
@@ -243,13 +255,12 @@ class Widener:
         self.solves += 1
         self.seconds = {phase: self.seconds.get(phase, 0.0) + spent for phase, spent in seconds.items()}
 
-    def _fault(self, person: Person, keep: Sequence[AbstractRule], point: Mapping[str, float]) -> str:
-        """Return what is wrong with a point: by the user's own model and by the rules in plain numbers."""
-        predicted, met = self.prepared.referee.judge(self.prepared.space.frame([point]), self.prepared.settings.target)
-        broken = broken_rules(keep, person.space, person.factual, point)
-        if not met[0]:
-            return f"the solver's point failed the check: the model predicts {predicted[0]}"
-        return f"the solver's point failed the check: it breaks {', '.join(broken)}" if broken else ""
+
+def _fault(predicted: Any, broken: Sequence[str], *, met: bool) -> str:
+    """Return what is wrong with a point: by the user's own model and by the rules in plain numbers."""
+    if not met:
+        return f"the solver's point failed the check: the model predicts {predicted}"
+    return f"the solver's point failed the check: it breaks {', '.join(broken)}" if broken else ""
 
 
 @final

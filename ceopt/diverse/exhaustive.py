@@ -15,6 +15,7 @@ from ceopt.attempt import Point
 from ceopt.diverse.exhaustive_cells import cell_columns, cell_of, has_a_cheapest_point
 from ceopt.diverse.exhaustive_enumeration import ROUNDING, Enumeration, Kept
 from ceopt.formulations.constraints.other_cells import OtherCells
+from ceopt.formulations.predictors.decided import tie_width
 from ceopt.formulations.predictors.margin import default_margin
 from ceopt.formulations.space.reach import Reach, reach_of
 from ceopt.prepare import Prepared, prepare
@@ -107,8 +108,9 @@ def exhaustive(
     solved, in a sequence of programs) is within it, and its delta is 0.
 
     A decision counts that has the margin. Without one, what the model itself says decides wherever cells are walked
-    through, be it by a hair: ``.margin`` is then 0, and the least cost is that of the set, which may lie below that of
-    ``explain``. In a sequence of programs it is, as in ``explain``, a slack just above the solver's tolerance.
+    through, be it by a hair: ``.margin`` is then 0, and the least cost is that of the set. For trees it is that of
+    ``explain``; for linear models it may lie below. In a sequence of programs it is, as in ``explain``, what trees
+    decide themselves, or a slack just above the solver's tolerance.
 
     References
     ----------
@@ -140,7 +142,7 @@ def exhaustive(
     if not has_a_cheapest_point(prepared, reach):
         return question.by_programs()
     found = question.by_walking(factual, reach)
-    if found.status is Status.INFEASIBLE and margin is None:
+    if found.status is Status.INFEASIBLE and margin is None and not prepared.predictor.is_trees:
         # With a margin there is nothing; the model itself may still decide so, by a hair.
         question = replace(question, prepared=prepare(model, space, replace(settings, margin=0.0)))
         by_a_hair = question.by_walking(factual, reach)
@@ -217,6 +219,8 @@ class _Question:
         """Return the slack that counts: the one asked for, or a solver's tolerance less in the program's own answer."""
         predictor, margin = self.prepared.predictor, self.prepared.settings.margin
         assert first.slack is not None  # noqa: S101 - computed with every answer
+        if margin is None and predictor.is_trees:
+            return -max(_TIE, tie_width(predictor, self.prepared.settings.target))  # floats decide: the model is asked
         if not margin or (predictor.has_ties and margin <= default_margin(predictor)):
             return min(-_TIE, first.slack)  # on a tie the library decides, and its word is asked for
         return min(margin, first.slack)

@@ -184,7 +184,7 @@ class Enumeration:
         if not len(points):
             return
         named = [dict(zip(self.space.names, point, strict=True)) for point in points.tolist()]
-        said, met = self.prepared.referee.judge(self.space.frame(named), self.prepared.settings.target)
+        said, met = self.prepared.judge(named)
         for k, point in enumerate(named):
             yield Kept(float(costs[k]), point, said[k]) if met[k] else None
 

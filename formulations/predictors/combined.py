@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -15,6 +15,7 @@ from ceopt.formulations.predictors.combination import Combination
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.head import NEVER, AbstractRepresentation
 from ceopt.formulations.predictors.margin import default_margin
+from ceopt.formulations.predictors.reached import place_of, sums_of
 from ceopt.formulations.predictors.representation import TreeEnsemble
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.manifest import Manifest
@@ -97,6 +98,10 @@ class AbstractCombined(AbstractEmbedded):
         """Return a form that is at least 1 where a member's own decisions differ."""
         return total(member.differs() for member in self._members)
 
+    def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
+        """Return the number of trees of all members that say something else than at a point."""
+        return total(member.other_leaves(point) for member in self._members)
+
 
 @final
 class EmbeddedSum(AbstractCombined):
@@ -133,14 +138,14 @@ class EmbeddedVotes(AbstractCombined):
     symbol   component            meaning
     ======== ==================== ===============================================================
     u_ij     ``says[i, label]``   binary, 1 iff member i decides for the label
-    m_i                           default margin of the member's own score
+    m_i                           default margin of the member's own score; 0 for trees
     M                             least big-M: m_i less the least of the left side in reach
     ======== ==================== ===============================================================
 
     Adds a binary per member and label, and per member one row and one per pair of labels. A single tree that says its
     label at each leaf adds nothing: its scores are the u. Exact at the margins: a point at which a member stands within
-    m_i of a tie is left out, but for ties of trees' shares and of votes, which go to whom the library gives them
-    (-m_i in place of m_i).
+    m_i of a tie is left out. Ties of trees and of votes go to whom the library gives them; where it is floats that
+    decide, either label may be said, and the whole model has to be asked.
 
     Raises
     ------
@@ -159,7 +164,7 @@ class EmbeddedVotes(AbstractCombined):
             form = LinearForm(0.0, tuple((1.0, self.says[i, label]) for label in labels))
             Rows(self, "one_label").add(i, form, lower=1.0, upper=1.0)
             for j, label in enumerate(labels):
-                for rival, weights, least in _against(member, j):
+                for rival, weights, least in _against(member, j, whole=self.predictor.is_trees):
                     self._row((i, label, labels[rival]), member, weights, least, self.says[i, label])
 
     def _row(
@@ -214,17 +219,29 @@ def _votes_by_leaf(core: AbstractRepresentation) -> bool:
     return bool(plain and (leaves.sum(axis=1) == 1.0).all())
 
 
-def _against(member: AbstractEmbedded, label: int) -> Iterator[tuple[int, list[float], float]]:
-    """Yield per rival label the weights of the scores, and what their sum must reach, for ``label`` to win."""
+def _against(member: AbstractEmbedded, label: int, *, whole: bool) -> Iterator[tuple[int, list[float], float]]:
+    """Yield per rival label the weights of the scores, and what their sum must reach, for ``label`` to win.
+
+    ``whole``: whether the whole combination is of trees, so that ties which floats decide are shown to the model.
+    """
     predictor = member.predictor
-    core, margin = predictor.core, default_margin(predictor)
-    # Sums of leaves, shares of trees and counts of votes are often equal, and the library says who wins then.
-    has_ties = predictor.has_ties or predictor.is_trees
+    core, is_own = predictor.core, predictor.is_trees
+    margin = 0.0 if is_own and whole else default_margin(predictor)
     rivals = [1 - label] if core.n_scores == 1 else [k for k in range(core.n_scores) if k != label]
     for rival in rivals:
-        least = -margin if has_ties and core.head.wins_ties(label, rival) else margin
+        wins = core.head.wins_ties(label, rival)
         if core.n_scores == 1:
             sign = 1.0 if label == 1 else -1.0
-            yield rival, [sign], sign * core.level + least
+            weights, level = [sign], sign * core.level
         else:
-            yield rival, [1.0 if k == label else -1.0 if k == rival else 0.0 for k in range(core.n_scores)], least
+            weights, level = [1.0 if k == label else -1.0 if k == rival else 0.0 for k in range(core.n_scores)], 0.0
+        if abs(level) < NEVER and is_own and (whole or sums_of(predictor, weights).is_exact):
+            yield rival, weights, place_of(predictor, weights, level, _accepts(level, wins=wins)).least
+        else:
+            # Sums of leaves, shares of trees and counts of votes are often equal, and the library says who wins then.
+            has_ties = predictor.has_ties or is_own
+            yield rival, weights, level + (-margin if has_ties and wins else margin)
+
+
+def _accepts(level: float, *, wins: bool) -> Callable[[float], bool]:
+    return lambda score: score > level or (wins and score == level)

@@ -64,6 +64,11 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         """Return a form that is at least 1 where this block's own integer decisions differ from what they are now."""
         return LinearForm()
 
+    def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
+        """Return the number of trees whose leaf has other values than at a point; for models of trees alone."""
+        del point
+        raise AssertionError
+
     def publish_scores(self) -> None:
         """Name the scores once the block's variables exist."""
         core = self.predictor.core

@@ -122,6 +122,25 @@ class AbstractForest(AbstractEmbedded):
                 terms.extend((1.0, z) for inside, (_, z) in zip(admitted, pairs, strict=False) if inside)
         return LinearForm(constant, tuple(terms))
 
+    def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
+        """Return the number of trees that end in a leaf with other values than at a point.
+
+        Where it is 0 the scores are the same, float for float, and so is whatever the library makes of them.
+        """
+        predictor, core = self.predictor, self.predictor.core
+        assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
+        row = predictor.encoding.matrix([[point[name] for name in predictor.space.names]])
+        nodes = core.apply(row)[0].tolist()
+        constant, terms = float(len(nodes)), list[tuple[float, Any]]()
+        for pairs, tree, node in zip(self._variables, core.trees, nodes, strict=True):
+            said = tuple(tree.value[node].tolist())
+            same = [variable for leaf, variable in pairs if leaf.value == said]
+            if None in same:  # the only leaf in reach
+                constant -= 1.0
+            else:
+                terms += [(-1.0, variable) for variable in same]
+        return LinearForm(constant, tuple(terms))
+
     def combine(self, weights: Sequence[float]) -> LinearForm:
         """Return the weighted sum of the scores, one term per leaf whose value matters."""
         core = self.predictor.core

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.linear import LinearForm, Rows
+from ceopt.formulations.predictors.decided import has_fixed_order, link_rounding
 from ceopt.formulations.predictors.disagreement import agreeing, agreeing_trees, forest_of
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.head import NEVER, AbstractRepresentation, score_needed
-from ceopt.formulations.predictors.margin import checked_margin, default_margin, row_scale
+from ceopt.formulations.predictors.margin import checked_margin, default_margin, row_scale, score_size
 from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.reached import Place, place_of
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values, parse_target
 from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
@@ -25,6 +27,9 @@ __all__ = ["Reaches", "require_probability", "slack", "target_margin"]
 
 #: Equal counts of votes, added up as floats, are equal to this.
 _ROUNDING = 1e-9
+#: Least distance, in a row, between what it admits and what it does not, where the scores on both sides are known: a
+#: hundred times a solver's tolerance; and the largest score for which a row is stated in smaller units for that.
+_CLEAR, _LARGEST = 1e-4, 1e6
 
 _MANIFEST = Manifest(
     title="the decision reaches the target",
@@ -74,9 +79,12 @@ def slack(predictor: Predictor, coordinates: NDArray[np.float64], target: Target
 
 
 def target_margin(margin: float | None, predictor: Predictor, target: Target) -> float:
-    """Return the least slack to ask for, or refuse one that is none; 0 where trees are counted, which tie nowhere."""
+    """Return the least slack to ask for, or refuse one that is none.
+
+    0 where trees are counted, which tie nowhere, and where None asks trees for what they decide themselves.
+    """
     if not isinstance(target, DisagreementOf):
-        return checked_margin(margin, predictor)
+        return 0.0 if margin is None and predictor.is_trees else checked_margin(margin, predictor)
     if margin is not None and checked_margin(margin, predictor) > 0.0:
         raise InvalidValueError(
             "Disagreement", "no margin, as trees are counted", f"margin is {margin!r}", "Lower at_most instead."
@@ -121,14 +129,19 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         A label, a set of labels, ``OtherThan``, ``Probability``, ``AtLeast``, ``AtMost``, ``Between`` or
         ``Disagreement``.
     margin
-        Least slack m in the model's own score; None for
-        :func:`~ceopt.formulations.predictors.margin.default_margin`. With 0 the decision may be a tie. ``Disagreement``
-        counts trees and takes none.
+        Least slack m in the model's own score. With 0 the decision may be a tie. ``Disagreement`` counts trees and
+        takes none. None: for trees, votes and sums of them what the library decides, ties included; for all others
+        :func:`~ceopt.formulations.predictors.margin.default_margin`.
 
     Notes
     -----
-    One row per rival; with several labels wanted one binary per label and a row per pair. Exact at the margin. Where
-    votes are counted, equal counts are an outcome like any other: the label that the library then takes may tie.
+    One row per rival; with several labels wanted one binary per label and a row per pair. Exact at the margin.
+
+    With None and trees, a row stands half-way between the scores that the library accepts and those that it does not,
+    where these can be listed (votes, pure leaves, single trees, few trees). Elsewhere it is lower than the decision by
+    the rounding error of the library's sum, so that it cuts off nothing that the library accepts: a score within that
+    error of a tie has to be shown to the library, as :func:`ceopt.explain` does. Forests of scikit-learn that add their
+    trees in several jobs decide such a tie one way or the other; there it has to be refused.
 
     Raises
     ------
@@ -144,6 +157,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         self._scale = row_scale(block.predictor)
         checked = target if isinstance(target, Target) else parse_target(target, core.labels)
         self.margin = target_margin(margin, block.predictor, checked)
+        self._is_own = margin is None and block.predictor.is_trees  # the library's own decision, no margin
+        self._is_clear = self._is_own and not has_fixed_order(block.predictor)
         describe(self, _MANIFEST)
         match checked:
             case Values():
@@ -156,39 +171,76 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 least = checked.needed(len(forest_of(core).trees))
                 Rows(self, "valid").add("trees", agreeing(block, checked.wanted), lower=float(least))
 
-    def _row(self, index: Any, form: LinearForm, *, lower: float | None = None, upper: float | None = None) -> None:
-        """Add a row over the score, in its own unit unless its size is far from 1."""
+    def _row(
+        self,
+        block: AbstractEmbedded,
+        index: Any,
+        form: LinearForm,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        gap: float = 0.0,
+    ) -> None:
+        """Add a row over the score, in its own unit unless its size, or the gap around its end, is far from 1."""
         scale = self._scale
+        if 0.0 < gap * scale < _CLEAR:
+            most = _LARGEST / max(score_size(block.predictor), abs(lower or upper or 0.0))
+            scale = max(scale, 2.0 ** math.floor(math.log2(min(_CLEAR / gap, most))))
         low, high = (None if bound is None else bound * scale for bound in (lower, upper))
         Rows(self, "valid").add(index, form if scale == 1.0 else form.scaled(scale), lower=low, upper=high)
+
+    def _place(
+        self,
+        block: AbstractEmbedded,
+        weights: Sequence[float],
+        level: float,
+        accepts: Callable[[float], bool],
+        more: float = 0.0,
+    ) -> Place:
+        """Return what a weighted sum of the scores has to reach: the level and the margin, or what the library does."""
+        if not self._is_own:
+            return Place(level + self.margin, 0.0)
+        return place_of(block.predictor, weights, level, accepts, more=more, clear=self._is_clear)
 
     def _range(self, block: AbstractEmbedded, target: Values) -> None:
         score = block.combine((1.0,))
         if math.isfinite(target.low):
-            self._row("low", score, lower=target.low + self.margin)
+            place = self._place(block, (1.0,), target.low, lambda s: s >= target.low)
+            self._row(block, "low", score, lower=place.least, gap=place.gap)
         if math.isfinite(target.high):
-            self._row("high", score, upper=target.high - self.margin)
+            place = self._place(block, (-1.0,), -target.high, lambda s: -s <= target.high)
+            self._row(block, "high", score, upper=-place.least, gap=place.gap)
 
     def _probability(self, block: AbstractEmbedded, target: ProbabilityOf) -> None:
-        core, label = block.predictor.core, target.labels[target.position]
+        core, label, p = block.predictor.core, target.labels[target.position], target.at_least
         require_probability(core)
         if core.probability == "share":
             weights = [1.0 if k == target.position else 0.0 for k in range(core.n_scores)]
-            counted = block.predictor.has_ties and self.margin <= default_margin(block.predictor)
-            least = -_ROUNDING if counted else self.margin  # the library's test is >=
-            self._row(label, block.combine(weights), lower=target.at_least + least)
+            place = self._place(block, weights, p, lambda s: s >= p)
+            if not self._is_own and block.predictor.has_ties and self.margin <= default_margin(block.predictor):
+                place = Place(p - _ROUNDING, 0.0)  # the library's test is >=
+            self._row(block, label, block.combine(weights), lower=place.least, gap=place.gap)
             return
-        needed = score_needed(core.probability, target.position, target.at_least)
+        needed, sign = score_needed(core.probability, target.position, p), 1.0 if target.position else -1.0
         if needed == math.inf:  # no score has so high a probability
-            self._row(label, LinearForm(0.0), lower=1.0)
+            self._row(block, label, LinearForm(0.0), lower=1.0)
         elif needed > -math.inf:
-            self._row(label, block.combine((1.0 if target.position else -1.0,)), lower=needed + self.margin)
+            place = self._place(
+                block,
+                (sign,),
+                needed,
+                lambda s: bool(core.head.of_position(np.array([sign * s]), target.position)[0] >= p),
+                more=link_rounding(block.predictor, target),
+            )
+            self._row(block, label, block.combine((sign,)), lower=place.least, gap=place.gap)
 
-    def _least(self, block: AbstractEmbedded, t: int, k: int) -> float:
+    def _beats(self, block: AbstractEmbedded, weights: Sequence[float], t: int, k: int) -> Place:
         """Return by how much label t has to beat label k: a tie of votes is one that the library breaks."""
         predictor, margin = block.predictor, self.margin
-        counted = predictor.has_ties and margin <= default_margin(predictor)
-        return -_ROUNDING if counted and predictor.core.head.wins_ties(t, k) else margin
+        wins = predictor.core.head.wins_ties(t, k)
+        if not self._is_own and predictor.has_ties and margin <= default_margin(predictor) and wins:
+            return Place(-_ROUNDING, 0.0)
+        return self._place(block, weights, 0.0, lambda s: s > 0.0 or (wins and s == 0.0))
 
     def _labels(self, block: AbstractEmbedded, target: Labels) -> None:
         core = block.predictor.core
@@ -196,25 +248,34 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             (t,) = target.wanted
             sign = 1.0 if t == 1 else -1.0
             if sign * core.level >= NEVER:  # no score has this label
-                self._row(target.labels[t], LinearForm(0.0), lower=1.0)
+                self._row(block, target.labels[t], LinearForm(0.0), lower=1.0)
             elif sign * core.level > -NEVER:
-                least = sign * core.level + self._least(block, t, 1 - t)
-                self._row(target.labels[t], block.combine((sign,)), lower=least)
+                level = sign * core.level
+                counted = block.predictor.has_ties and self.margin <= default_margin(block.predictor)
+                if not self._is_own and counted and core.head.wins_ties(t, 1 - t):
+                    place = Place(level - _ROUNDING, 0.0)
+                else:
+                    place = self._place(
+                        block, (sign,), level, lambda s: bool(core.head.positions(np.array([sign * s]))[0] == t)
+                    )
+                self._row(block, target.labels[t], block.combine((sign,)), lower=place.least, gap=place.gap)
             return
         unit = _unit(core)
         if len(target.wanted) == 1:
             (t,) = target.wanted
             for k in target.others:
                 index = target.labels[t] if len(target.others) == 1 else (target.labels[t], target.labels[k])
-                least = self._least(block, t, k)
-                self._row(index, block.combine(_difference(core.n_scores, t, k, unit)), lower=least)
+                weights = _difference(core.n_scores, t, k, unit)
+                place = self._beats(block, weights, t, k)
+                self._row(block, index, block.combine(weights), lower=place.least, gap=place.gap)
             return
         self.wins = pyo.Var([target.labels[t] for t in target.wanted], domain=pyo.Binary)
         for t in target.wanted:
             wins = LinearForm(0.0, ((1.0, self.wins[target.labels[t]]),))
             for k in target.others:
                 weights = _difference(core.n_scores, t, k, unit)
-                least = self._least(block, t, k)
+                place = self._beats(block, weights, t, k)
+                least = place.least
                 big_m = least - block.range_of(weights)[0]
                 if not math.isfinite(big_m):
                     raise UnboundedFeatureError(
@@ -224,7 +285,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                         "Set them with space.update(name, lower=..., upper=...), or ask for one label.",
                     )
                 form = block.combine(weights) + wins.scaled(-max(big_m, 0.0))
-                self._row((target.labels[t], target.labels[k]), form, lower=least - max(big_m, 0.0))
+                index = (target.labels[t], target.labels[k])
+                self._row(block, index, form, lower=least - max(big_m, 0.0), gap=place.gap)
         form = LinearForm(0.0, tuple((1.0, v) for v in self.wins.values()))
         Rows(self, "one_wins").add("target", form, lower=1.0, upper=1.0)
 
