@@ -294,7 +294,7 @@ def test_a_file_whose_weights_the_installed_library_drops_is_refused(numbers, tm
     kept.pop("weight_drop", None)
     changed["learner"]["gradient_booster"] = {"name": "gbtree", "model": kept}
     load, without = XGBRegressor.load_model, bytearray(json.dumps(changed).encode())
-    monkeypatch.setattr(XGBRegressor, "load_model", lambda self, raw: load(self, without))
+    monkeypatch.setattr(XGBRegressor, "load_model", lambda self, _: load(self, without))
 
     with pytest.raises(UnsupportedModelError, match=r"dart.json' is a dart model of .* and xgboost .* drops them"):
         open_model(tmp_path / "dart.json")

@@ -1,0 +1,279 @@
+"""What ``explain`` says, held against every point of a question: status, cost, bound, and each further rank."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import enumeration
+import numpy as np
+from numpy.typing import NDArray
+from oracle.columns import Floats, coordinates_of, frame_of, is_lattice, lattice, raw, reach
+from oracle.question import Question, draw
+from oracle.wide import Halfspace
+from oracle.wishes import keeps, meets
+
+import ceopt
+
+#: What counts as equal: ``relative_gap`` lets an optimum be dearer by 1e-6.
+GAP = 1e-6
+#: By how much an answer of a model that is no tree may lie above the infimum (design/api.md, ``margin``).
+OPEN = 1e-5
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came back and what is wrong with it."""
+
+    status: str
+    expected: str
+    wrong: tuple[str, ...]
+    seconds: float
+    cost: float | None = None
+    best: float | None = None
+    ranks: int = 0
+    reason: str = ""
+
+
+def ask(question: Question | Halfspace) -> Any:
+    """Put a question to the package, as a user does."""
+    is_whole = isinstance(question, Question)
+    return ceopt.explain(
+        question.model.given,
+        raw(question.space, question.home),
+        question.space,
+        target=question.target,
+        cost=question.cost.given if is_whole else question.cost,
+        constraints=question.rules if is_whole else (),
+        **question.options,
+    )
+
+
+def judge(question: Question | Halfspace) -> Verdict:
+    """Ask and compare."""
+    began = time.perf_counter()
+    wish = expected(question)
+    try:
+        result = ask(question)
+    except ceopt.CeoptError as error:
+        said, wrong = f"{type(error).__name__}: {error}", () if known_refusal(error) else ("refused",)
+        return Verdict("refused", wish, wrong, time.perf_counter() - began, best=question.best, reason=said)
+    except Exception as error:  # noqa: BLE001 - a bare exception is what is looked for
+        bare = f"bare {type(error).__name__}: {error}"
+        return Verdict("raised", wish, (bare,), time.perf_counter() - began, best=question.best, reason=bare)
+    seconds = time.perf_counter() - began
+    wrong = compare(question, result) if isinstance(question, Question) else compare_halfspace(question, result)
+    cost = result[0].cost if len(result) else None
+    return Verdict(str(result.status), wish, tuple(wrong), seconds, cost, question.best, len(result), result.reason)
+
+
+def known_refusal(error: Exception) -> bool:
+    """Tell whether an error names an option that the documentation says is not read or not stated."""
+    text = str(error)
+    return "probabilities that are linear in a member's score" in text
+
+
+def expected(question: Question | Halfspace) -> str:
+    """Return the status that enumeration proves."""
+    if isinstance(question, Halfspace):
+        if meets(question.model, question.target, question.home[None, :])[0]:
+            return "already_favourable"
+        return "infeasible" if question.best is None else "optimal"
+    if _home_is_good(question):
+        return "already_favourable"
+    return "optimal" if question.good.any() else "infeasible"
+
+
+def _home_is_good(question: Question) -> bool:
+    home = question.home[None, :]
+    if question.model.unordered:
+        return bool(question.good[0])
+    kept = keeps(question.rules, question.space, question.home, home)
+    return bool(meets(question.model, question.target, home)[0] and kept[0])
+
+
+def compare(question: Question, result: Any) -> list[str]:
+    """Return what is wrong, in words."""
+    wish, status = expected(question), str(result.status)
+    if status == "time_limit":
+        return []
+    if status == "feasible" and wish == "optimal":
+        return _answers(question, result, proved=False)
+    if status != wish:
+        return [f"status {status}, by enumeration {wish} (best {question.best}); {result.reason}"]
+    return _answers(question, result, proved=True) if status == "optimal" else []
+
+
+def _answers(question: Question, result: Any, *, proved: bool) -> list[str]:
+    points = [coordinates_of(question.space, answer.values) for answer in result]
+    found = [complaint for k, point in enumerate(points) for complaint in _invalid(question, result[k], point, k)]
+    if found:
+        return found
+    best = question.best
+    assert best is not None
+    cost = result[0].cost
+    found += _compared(question, cost, best, 1, proved=proved)
+    share = GAP + (OPEN if question.open_end else 0.0)
+    if result.bound is not None and result.bound > best * (1 + share) + ROUNDING:
+        found.append(f"bound {result.bound!r} above the best {best!r}")
+    if question.options["n"] > 1:
+        found += _ranks(question, result, points)
+    return found
+
+
+def _compared(question: Question, cost: float, best: float, rank: int, *, proved: bool) -> list[str]:
+    share = GAP + (OPEN if question.open_end else 0.0)
+    floor = ROUNDING * max(1.0, abs(best))
+    if cost < best - floor - 1e-9 * abs(best):
+        return [f"rank {rank}: cost {cost!r} below the best {best!r} of enumeration"]
+    if proved and cost > best * (1 + share) + floor:
+        return [
+            f"rank {rank}: cost {cost!r}, by enumeration {best!r} ({cost / best - 1 if best else cost:.2e} too dear)"
+        ]
+    return []
+
+
+def _invalid(question: Question, answer: Any, point: Floats, k: int) -> list[str]:
+    """Check one answer apart from the package: the model itself, reach, rules, and the cost."""
+    found, space, row = [], question.space, point[None, :]
+    if not meets(question.model, question.target, row)[0]:
+        found.append(f"rank {k + 1}: the model says {question.model.predict(row)[0]!r}")
+    if not keeps(question.rules, space, question.home, row)[0]:
+        found.append(f"rank {k + 1}: a rule is broken")
+    for j, feature in enumerate(space):
+        low, high = reach(feature, float(question.home[j]))
+        whole = not is_lattice(feature) or any(
+            abs(point[j] - v) <= 1e-9 for v in lattice(feature, float(question.home[j]))
+        )
+        if not (low <= point[j] <= high and whole and (feature.kind != "integer" or point[j] == np.floor(point[j]))):
+            found.append(f"rank {k + 1}: column {feature.name} at {point[j]!r} is out of reach")
+    own = float(question.cost.price(enumeration.Moves(space, row - question.home), row)[0])
+    if abs(own - answer.cost) > ROUNDING * max(1.0, abs(own)):
+        found.append(f"rank {k + 1}: cost {answer.cost!r}, by hand {own!r}")
+    return found
+
+
+def compare_halfspace(question: Halfspace, result: Any) -> list[str]:
+    """Compare with the closed form; whole moves may cost more than real ones."""
+    wish, status = expected(question), str(result.status)
+    if status == "time_limit":
+        return []
+    if status != wish and not (status == "feasible" and wish == "optimal"):
+        return [f"status {status}, by closed form {wish} (best {question.best}); {result.reason}"]
+    if not len(result):
+        return []
+    best, most = question.best, question.most
+    assert best is not None
+    assert most is not None
+    point, cost = coordinates_of(question.space, result[0].values)[None, :], result[0].cost
+    found = []
+    if not meets(question.model, question.target, point)[0]:
+        found.append(f"the model says {question.model.predict(point)[0]!r}")
+    if cost < best * (1 - GAP) - 1e-12:
+        found.append(f"cost {cost!r} below the best {best!r} of the closed form")
+    if status == "optimal" and cost > most * (1 + OPEN + GAP) + 1e-12:
+        found.append(
+            f"cost {cost!r}, by closed form {best!r} to {most!r} ({cost / most - 1 if most else cost:.2e} too dear)"
+        )
+    if result.bound is not None and result.bound > most * (1 + OPEN + GAP) + 1e-12:
+        found.append(f"bound {result.bound!r} above the best {most!r}")
+    return found
+
+
+# ---- further ranks ---------------------------------------------------------------------------------------------------
+def _ranks(question: Question, result: Any, points: list[Floats]) -> list[str]:
+    """Each further answer is the cheapest of those that differ from all before it, as enumeration finds them."""
+    how, found = question.options["diversity"], []
+    costs = [answer.cost for answer in result]
+    if how == "incumbents":
+        repeats = len({tuple(point.tolist()) for point in points}) < len(points)
+        return ["an incumbent repeats"] if repeats else []
+    left = question.good.copy()
+    if isinstance(how, str):
+        left &= (question.points == question.home)[:, list(question.stays)].all(axis=1)
+    for k in range(1, question.options["n"]):
+        left &= differs(question, points[k - 1])
+        if k == len(points):
+            if result.complete and left.any():
+                least = float(question.costs[left].min())
+                found.append(f"complete with {k} answers, by enumeration another costs {least!r}")
+            elif not result.complete:
+                found.append(f"not complete with {k} of {question.options['n']}: {result.reason}")
+            break
+        if not left.any():
+            found.append(f"rank {k + 1}: cost {costs[k]!r}, by enumeration there is none")
+            break
+        best = float(question.costs[left].min())
+        found += _compared(question, costs[k], best, k + 1, proved=True)
+        if found:
+            break
+    return found
+
+
+def differs(question: Question, earlier: Floats) -> NDArray[np.bool_]:
+    """Return which points are another answer than an earlier one, as the public interface words it."""
+    how, home, points = question.options["diversity"], question.home, question.points
+    if isinstance(how, ceopt.Apart):
+        return _far(question, how, earlier)
+    changed, before = _changed(question, points), _changed(question, earlier[None, :])
+    differ = (changed != before).any(axis=1)
+    if how == "support":
+        return np.asarray(differ)
+    for j, feature in enumerate(question.space):
+        if feature.is_finite:
+            differ |= points[:, j] != earlier[j]
+        else:
+            cuts = question.cells[j]
+            differ |= np.searchsorted(cuts, points[:, j], "right") != np.searchsorted(cuts, earlier[j], "right")
+    del home
+    return np.asarray(differ)
+
+
+def _changed(question: Question, points: Floats) -> NDArray[np.bool_]:
+    return np.asarray(points != question.home)
+
+
+def _far(question: Question, how: Any, earlier: Floats) -> NDArray[np.bool_]:
+    moves = enumeration.Moves(question.space, question.points - earlier)
+    price = {"l1": enumeration.l1(), "l0": enumeration.l0, "linf": enumeration.linf()}[how.cost]
+    return np.asarray(np.broadcast_to(price(moves), len(question.points)) >= how.least * (1 - 1e-6))
+
+
+def described(question: Question | Halfspace) -> str:
+    """Return a question in words, for a report."""
+    cost, rules = (question.cost.given, question.rules) if isinstance(question, Question) else (question.cost, ())
+    row = frame_of(question.space, question.home[None, :]).iloc[0].to_dict()
+    return (
+        f"{question.model.title}, {row}, target {question.target!r}, cost {cost!r}, rules {list(rules)!r}, "
+        f"{question.options!r}"
+    )
+
+
+def describe_all(kind: str, number: int, *, seed: int, solvers: tuple[str, ...]) -> dict[str, Any]:
+    """Draw one question, ask it, and return everything about it in plain values."""
+    question = draw(kind, number, seed=seed, solvers=solvers)
+    verdict = judge(question)
+    is_whole = isinstance(question, Question)
+    tags = list(question.tags) if is_whole else ["wide", "closed form"]
+    options = question.options
+    if options["n"] > 1:
+        how = options["diversity"]
+        tags.append(f"n > 1, {how if isinstance(how, str) else 'apart'}")
+    tags.append(f"cost {question.cost.name if is_whole else question.word}")
+    target = type(question.target).__name__
+    tags.append(f"target {target if target in _TARGETS else 'label'}")
+    return {
+        "question": f"{kind}-{number}: {described(question)}",
+        "solver": options["solver"],
+        "form": options["formulation"],
+        "n": options["n"],
+        "tags": tags,
+        "redrawn": list(question.redrawn) if is_whole else [],
+        **asdict(verdict),
+        "wrong": list(verdict.wrong),
+    }
+
+
+_TARGETS = ("AtLeast", "AtMost", "Between", "OtherThan", "Probability", "set")

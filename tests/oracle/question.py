@@ -1,0 +1,333 @@
+"""One random question: a person, a model, a target, a cost, rules, and every point that could be the answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import enumeration
+import numpy as np
+from numpy.typing import NDArray
+from oracle import models
+from oracle.columns import LATTICE, NUMERIC, Floats, Rng, draw_space, is_lattice, lattice, pick, reach, step_of
+from oracle.estimators import MAKERS
+from oracle.lines import levels_of, turns
+from oracle.models import Fitted
+from oracle.thresholds import read_columns, sides
+from oracle.wide import Halfspace, draw_halfspace
+from oracle.wishes import Cost, draw_cost, draw_rules, draw_target, keeps, meets
+
+import ceopt
+from ceopt.formulations.space import FeatureSpace
+
+KINDS = ("linear", "tree", "forest", "boosting", "network", "votes")
+TREES = ("tree", "forest", "boosting", "votes")
+#: Points that a question may have at most; one with more is drawn again.
+MOST = 12_000
+#: A number without a step counts as changed once it moves by this share of its range.
+LEAST_MOVE = 1e-3
+
+
+class AgainError(Exception):
+    """The question cannot be enumerated as drawn: it is drawn again, and counted."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What ``explain`` is asked, and all points (n, d) that could be an answer, with the cost of each."""
+
+    kind: str
+    space: FeatureSpace
+    home: Floats
+    model: Fitted
+    target: Any
+    cost: Cost
+    rules: tuple[Any, ...]
+    options: dict[str, Any]
+    points: Floats
+    costs: Floats
+    good: NDArray[np.bool_]
+    tags: tuple[str, ...]
+    redrawn: tuple[str, ...] = ()
+    #: Whether the cost of an answer may lie above the infimum by the share that margins may take.
+    open_end: bool = False
+    cells: dict[int, Floats] = field(default_factory=dict)
+    stays: tuple[int, ...] = ()
+
+    @property
+    def best(self) -> float | None:
+        """The least cost of all, or None."""
+        return float(self.costs[self.good].min()) if self.good.any() else None
+
+
+def draw(kind: str, number: int, *, seed: int, solvers: Sequence[str]) -> Question | Halfspace:
+    """Return question ``number`` of a kind; the same seed gives the same question. Of linear ones a third is wide."""
+    redrawn: list[str] = []
+    for attempt in range(100):
+        rng = np.random.default_rng([seed, KINDS.index(kind), number, attempt])
+        if kind == "linear" and number % 3 == 2:
+            return draw_halfspace(rng, str(pick(rng, *solvers)))
+        try:
+            return _draw(rng, kind, solvers, tuple(redrawn))
+        except AgainError as why:
+            redrawn.append(str(why))
+    raise AssertionError(redrawn)
+
+
+def _draw(rng: Rng, kind: str, solvers: Sequence[str], redrawn: tuple[str, ...]) -> Question:
+    model, home, line = _model(rng, kind)
+    space = model.space
+    lattice_only = all(is_lattice(f) for f in space)
+    n = int(pick(rng, 1, 1, 1, 2, 3, 4))
+    rules = draw_rules(rng, space, home)
+    cost = draw_cost(rng, space, home, lattice_only=lattice_only, cuttable=lattice_only)
+    points = _lattice_points(model, home, line, rules, n > 1)
+    target = draw_target(rng, model, points, home, smooth=kind not in TREES)
+    if line is not None:
+        points = _with_turns(model, points, home, line, levels_of(model, target))
+    moves = enumeration.Moves(space, points - home)
+    costs = np.asarray(cost.price(moves, points), dtype=float)
+    options: dict[str, Any] = {"n": n, "solver": str(pick(rng, *solvers)), "time_limit_s": 30.0}
+    options["formulation"] = _formulation(rng, kind)
+    if n > 1:
+        options["diversity"] = _diversity(rng, lattice_only=lattice_only)
+    _refuse_open(space, kind, options, cost, rules)
+    good = meets(model, target, points) & keeps(rules, space, home, points)
+    if model.unordered:
+        good = good & _clear(model, target, points)
+        if not good[0] and meets(model, target, home[None, :])[0]:
+            raise AgainError("the person stands on a tie that is added up in no fixed order")
+    return Question(
+        kind, space, home, model, target, cost, rules, options, points, costs, good,
+        _tags(model, kind, rules), redrawn, open_end=line is not None,
+        cells=_cells(model, rules), stays=_stays(model, rules),
+    )  # fmt: skip
+
+
+# ---- model and columns -----------------------------------------------------------------------------------------------
+def _model(rng: Rng, kind: str) -> tuple[Fitted, Floats, int | None]:
+    """Return a model over a random space, the person, and the column along which decisions turn anywhere."""
+    d = int(rng.integers(1, 5))
+    arrays = (
+        rng.uniform() < {"tree": 0.2, "forest": 0.3, "boosting": 0.2, "votes": 0.0, "linear": 0.4, "network": 0.5}[kind]
+    )
+    sorts = [str(pick(rng, *LATTICE)) for _ in range(d)]
+    if rng.uniform() < 0.25:
+        sorts[int(rng.integers(d))] = "coarse"
+    line = None
+    if kind in {"linear", "network"}:
+        if rng.uniform() < 0.5:
+            line = int(rng.integers(d))
+            sorts[line] = str(pick(rng, "wide", "wide", "free", *(("open",) if kind == "linear" else ("free",))))
+    else:
+        for j in range(d):
+            if rng.uniform() < 0.3:
+                sorts[j] = str(pick(rng, "free", "wide", "open"))
+    if rng.uniform() < 0.3:
+        # A model that is fitted on the array itself: numbers only.
+        sorts = [sort if sort in NUMERIC else str(pick(rng, "small", "flag", "ranked")) for sort in sorts]
+    if arrays:
+        sorts = ["coded" if sort == "categorical" else sort for sort in sorts]  # a matrix has no text
+    space, home = draw_space(rng, sorts)
+    if line is not None and is_lattice(space[space.names[line]]):
+        line = None  # it cannot move
+    return _built(rng, kind, space, home, arrays=arrays), home, line
+
+
+def _built(rng: Rng, kind: str, space: FeatureSpace, home: Floats, *, arrays: bool) -> Fitted:
+    if arrays and kind == "linear":
+        return models.affine(rng, space, what=pick(rng, "value", "score", "logistic", "scores"))
+    if arrays and kind == "network":
+        return models.network(rng, space, what=pick(rng, "value", "score", "logistic", "scores"))
+    if arrays:
+        what = pick(rng, "value", "score", "scores", "shares")
+        return models.ensemble(rng, space, what=what, most=1 if kind == "tree" else 5)
+    classes = int(pick(rng, 0, 0, 2, 2, 2, 3, 4))
+    make = MAKERS[kind](rng, classes, int(rng.integers(1 << 20)))
+    scale = bool(rng.uniform() < (0.75 if kind in {"linear", "network"} else 0.3))
+    scale = scale and any(not f.is_finite for f in space)
+    n = int(pick(rng, 12, 30, 60, 120))
+    try:
+        fitted = models.fitted(rng, space, home, make, classes=classes, n=n, scale=scale)
+    except ValueError as error:
+        raise AgainError(f"the library refuses to fit: {type(make).__name__}: {str(error)[:60]}") from error
+    unordered = getattr(make, "n_jobs", None) == 2 and kind == "forest"
+    if kind == "votes" and _has_linear(make) and not all(is_lattice(f) for f in space):
+        raise AgainError("a vote with linear members over a column that is not written out")
+    object.__setattr__(fitted, "unordered", unordered)
+    return fitted
+
+
+def _has_linear(make: Any) -> bool:
+    return any("linear_model" in type(m).__module__ or "svm" in type(m).__module__ for _, m in make.estimators)
+
+
+def _refuse_open(space: FeatureSpace, kind: str, options: dict[str, Any], cost: Cost, rules: Sequence[Any]) -> None:
+    """Draw again what the package refuses by name: forms and counts that need bounds, of a column without."""
+    if all(f.is_finite or not f.mutable or math.isfinite(f.upper - f.lower) for f in space):
+        return
+    counted = cost.name in {"l0", "sum"} or any(type(rule).__name__ == "MaxChanges" for rule in rules)
+    if options["n"] > 1 or options["formulation"] in {"misic", "leaf"} or (kind not in TREES and counted):
+        raise AgainError("a column without bounds, in a form or a count that needs them")
+
+
+def _formulation(rng: Rng, kind: str) -> str:
+    if kind in TREES:
+        return str(pick(rng, "auto", "ordered", "misic", "leaf"))
+    return str(pick(rng, "auto", "bigm", "partition", "extended")) if kind == "network" else "auto"
+
+
+def _diversity(rng: Rng, *, lattice_only: bool) -> Any:
+    words = ["pool", "pool", "support", "support", "incumbents"]
+    if lattice_only:
+        words += ["apart", "apart"]
+    word = pick(rng, *words)
+    if word != "apart":
+        return word
+    return ceopt.Apart(float(pick(rng, 0.5, 1.0, 1.5)), cost=str(pick(rng, "l1", "l0", "linf")))
+
+
+# ---- points ----------------------------------------------------------------------------------------------------------
+def _lattice_points(model: Fitted, home: Floats, line: int | None, rules: Sequence[Any], several: bool) -> Floats:
+    """Return every combination of the values that matter, the person first."""
+    columns, size = [], 1
+    for j, feature in enumerate(model.space):
+        x0 = float(home[j])
+        values = {x0}
+        low, high = reach(feature, x0)
+        if j == line:
+            values |= {v for v in (low, high) if math.isfinite(v)}
+        elif is_lattice(feature):
+            values |= set(lattice(feature, x0))
+        else:
+            values |= {v for v in (low, high) if math.isfinite(v)}
+            whole = feature.kind == "integer"
+            values |= {v for pair in sides(model, j, whole=whole) for v in pair if low <= v <= high}
+        if several and not is_lattice(feature):
+            values |= {v for v in _least_moves(feature, x0) if low <= v <= high}
+        if feature.kind == "integer":
+            values = {v for v in values if v == math.floor(v)}
+        columns.append(sorted(values, key=lambda v, x0=x0: (v != x0, v)))
+        size *= len(values)
+    if size > MOST:
+        raise AgainError(f"more than {MOST} points")
+    return enumeration.product(columns)
+
+
+def _least_moves(feature: Any, x0: float) -> list[float]:
+    """Return the values that count as changed and are nearest."""
+    step = step_of(feature)
+    if step is None:
+        width = feature.upper - feature.lower
+        step = LEAST_MOVE * (width if math.isfinite(width) and width > 0 else 1.0)
+    return [x0 - step, x0 + step]
+
+
+def _with_turns(model: Fitted, points: Floats, home: Floats, line: int, levels: list[float]) -> Floats:
+    """Add to each row the values of the line's column around which a decision turns."""
+    feature = model.space[model.space.names[line]]
+    low, high = reach(feature, float(home[line]))
+    others = points.copy()
+    others[:, line] = home[line]
+    others = np.unique(others, axis=0)
+    added = [points]
+    for row, places in zip(others, turns(model, others, line, levels, low, high), strict=True):
+        if feature.kind == "integer":
+            near = {math.floor(v) + k for v in places.tolist() for k in (-2, -1, 0, 1, 2, 3)}
+        else:
+            size = max(abs(low) if math.isfinite(low) else 0.0, abs(high) if math.isfinite(high) else 0.0, 1.0)
+            near = {v + k * size * 1e-11 for v in places.tolist() for k in (-100, -1, 0, 1, 100)}
+        inside = np.array(sorted(v for v in near if low <= v <= high))
+        block = np.repeat(row[None, :], len(inside), axis=0)
+        block[:, line] = inside
+        added.append(block)
+    every = np.unique(np.concatenate(added), axis=0)
+    if len(every) > MOST:
+        raise AgainError(f"more than {MOST} points")
+    here = (every == home).all(axis=1)
+    return np.concatenate([every[here], every[~here]])
+
+
+def _stays(model: Fitted, rules: Sequence[Any]) -> tuple[int, ...]:
+    """Return the numbers that neither the model nor a rule reads: to move one is another answer in name only."""
+    named = {name for rule in rules for name in _named(rule)}
+    read = read_columns(model)
+    return tuple(j for j, f in enumerate(model.space) if not f.is_finite and j not in read and f.name not in named)
+
+
+def _named(rule: Any) -> list[str]:
+    match type(rule).__name__:
+        case "AllowedValues":
+            return list(rule.values)
+        case "AllowedRows":
+            return list(rule.columns)
+        case "AllowedTransitions":
+            return [rule.column]
+        case "Linear":
+            return list(rule.coefficients)
+        case "IfThen":
+            return [rule.condition[0], rule.conclusion[0]]
+    return []
+
+
+def _cells(model: Fitted, rules: Sequence[Any]) -> dict[int, Floats]:
+    """Return the least values of the cells of each column of numbers: of thresholds, and of rules that cut it."""
+    found = {}
+    for j, feature in enumerate(model.space):
+        if not feature.is_finite:
+            ends = [right for _, right in sides(model, j, whole=False)]
+            ends += [end for rule in rules for end in _cuts_of(rule, feature.name)]
+            found[j] = np.unique(ends)
+    return found
+
+
+def _cuts_of(rule: Any, name: str) -> list[float]:
+    """Return the least value of each cell that a rule makes of a column."""
+    match type(rule).__name__:
+        case "AllowedValues" if name in rule.values:
+            return [float(v) for v in rule.values[name]]
+        case "AllowedRows" if name in rule.columns:
+            return [float(v) for v in rule.frame[name]]
+        case "IfThen":
+            ends = []
+            for column, op, value in (rule.condition, rule.conclusion):
+                if column != name or op == "changed":
+                    continue
+                values = list(value) if op == "in" else [value]
+                ends += [float(v) for v in values if op != "<="]
+                ends += [math.nextafter(float(v), math.inf) for v in values if op != ">="]
+            return ends
+    return []
+
+
+def _clear(model: Fitted, target: Any, points: Floats) -> NDArray[np.bool_]:
+    """Return which points lie clear of a tie of a mean that is added up in no fixed order."""
+    if model.labels is None:
+        said = model.predict(points)
+        ends = [getattr(target, word) for word in ("value", "low", "high") if hasattr(target, word)]
+        return np.asarray(np.min([np.abs(said - end) > 1e-9 * max(1.0, abs(end)) for end in ends], axis=0))
+    assert model.chance is not None
+    chances = np.asarray(model.chance(model.seen(points)), dtype=float)
+    if hasattr(target, "at_least"):
+        return np.asarray(np.abs(model.probability(points, target.label) - target.at_least) > 1e-9)
+    labels = list(model.labels)
+    wanted = [label for label in labels if label != target.label] if hasattr(target, "label") else target
+    wanted = list(wanted) if isinstance(wanted, set | list) else [wanted]
+    inside = [k for k, label in enumerate(labels) if label in wanted]
+    outside = [k for k in range(len(labels)) if k not in inside]
+    return np.asarray(np.abs(chances[:, inside].max(axis=1) - chances[:, outside].max(axis=1)) > 1e-9)
+
+
+def _tags(model: Fitted, kind: str, rules: Sequence[Any]) -> tuple[str, ...]:
+    """Say what is special about a question, for the report."""
+    found = []
+    widths = [f.upper - f.lower for f in model.space if not f.is_finite and f.mutable]
+    if any(1e8 <= width < math.inf for width in widths):
+        found.append("wide")
+    if kind == "network" and any(width > 1e3 for width in widths) and not model.scaled:
+        found.append("unscaled")
+    if rules:
+        found.append("rules")
+    return tuple(found)
