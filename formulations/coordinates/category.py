@@ -55,6 +55,8 @@ class Category(AbstractCoordinate):
         """Return the sum of the binaries of ``ranks``."""
         if self.is_point:
             return LinearForm(1.0 if self.ranks[0] in ranks else 0.0)
+        if len(ranks) < len(self.variables):
+            return LinearForm(0.0, tuple((1.0, self.variables[k]) for k in sorted(ranks) if k in self.variables))
         return LinearForm(0.0, tuple((1.0, v) for k, v in self.variables.items() if k in ranks))
 
     def tabulate(self, values: dict[int, float]) -> LinearForm:

@@ -32,6 +32,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, TypeAlias, final
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
@@ -247,9 +248,15 @@ def one_of(who: str, what: str, name: str, choices: Sequence[str]) -> str:
     return name
 
 
-def matrix_of(who: str, x: ArrayLike, n_inputs: int, *, exactly: bool) -> Floats:
-    """Return a matrix of finite numbers with ``n_inputs`` columns (or more unless ``exactly``), or refuse it."""
-    matrix = as_numbers(who, "X", x)
+def matrix_of(who: str, x: Any, n_inputs: int, *, exactly: bool) -> Any:
+    """Return a matrix of finite numbers with ``n_inputs`` columns (or more unless ``exactly``), or refuse it.
+
+    A sparse one stays sparse.
+    """
+    if sp.issparse(x):  # made by an encoding, whose numbers are finite
+        matrix: Any = x
+    else:
+        matrix = as_numbers(who, "X", x)
     wide = matrix.shape[1] if matrix.ndim == 2 else -1
     if wide < n_inputs or (exactly and wide != n_inputs):
         raise InvalidValueError(

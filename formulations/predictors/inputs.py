@@ -12,9 +12,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+import scipy.sparse as sp
 
 from ceopt.formulations.linear import LinearForm
+from ceopt.formulations.space.level_table import WIDE, entries
 from ceopt.formulations.space.reach import Interval, Levels, Reach
+from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +54,7 @@ class Inputs:
     Attributes
     ----------
     matrix, offset
-        M (m, n) and o (m,).
+        M (m, n), sparse where it is large, and o (m,).
     pieces
         Slices of the atoms that vary on their own: one number, or all levels of one column (of which one is 1).
 
@@ -74,11 +77,11 @@ class Inputs:
         self._starts = np.array(starts[:-1], dtype=np.intp)
         groups = [slice(low, high) for low, high in pairwise(starts)]
         self.pieces = (*(slice(k, k + 1) for k in range(len(self._numbers))), *groups)
-        self.matrix = np.zeros((len(self.offset), starts[-1]))
-        self._fill(free)
+        self.matrix = self._filled(free, starts[-1])
         parts = [x.numeric(name).interval for name in self._numbers]
         self.low, self.high = np.array([[p.lower for p in parts], [p.upper for p in parts]]).reshape(2, -1)
         self._forms: dict[int, LinearForm] = {}
+        self._atoms = [(name, rank) for name, ranks in self._levels.items() for rank in ranks]
 
     def _hold(self, columns: Sequence[Column], read: NDArray[np.bool_]) -> list[tuple[int, Column, str]]:
         """Put columns that cannot move into the offset; return the others with their places and raw columns."""
@@ -93,14 +96,32 @@ class Inputs:
                 free.append((i, column, name))
         return free
 
-    def _fill(self, free: Sequence[tuple[int, Column, str]]) -> None:
-        at = dict(zip((*self._numbers, *self._levels), self.pieces, strict=True))
+    def _filled(self, free: Sequence[tuple[int, Column, str]], width: int) -> Any:
+        """Return M, and put what numbers add to the offset."""
+        first = {name: piece.start for name, piece in zip((*self._numbers, *self._levels), self.pieces, strict=True)}
+        place = {name: np.full(len(self._x.space[name].levels), -1) for name in self._levels}
+        for name, known in self._levels.items():
+            place[name][list(known)] = first[name] + np.arange(len(known))
+        rows: list[int] = []
+        columns: list[int] = []
+        values: list[float] = []
         for i, column, name in free:
+            checkpoint("stating what the model reads")
             if column.table is None:
-                self.matrix[i, at[name]], self.offset[i] = column.affine()
+                slope, self.offset[i] = column.affine()
+                at, own = np.array([first[name]]), np.array([slope])
             else:
-                self.matrix[i, at[name]] = [column.table[k] for k in self._levels[name]]
-        np.nan_to_num(self.matrix, copy=False)
+                ranks, own = entries(column.table)
+                at = place[name][ranks]
+            inside = (at >= 0) & ~np.isnan(own)
+            rows += [i] * int(inside.sum())
+            columns += at[inside].tolist()
+            values += own[inside].tolist()
+        if len(self.offset) > WIDE:
+            return sp.csr_array((values, (rows, columns)), shape=(len(self.offset), width), dtype=np.float64)
+        matrix = np.zeros((len(self.offset), width))
+        matrix[rows, columns] = values
+        return matrix
 
     @property
     def reach(self) -> Reach:
@@ -149,18 +170,29 @@ class Inputs:
         used = np.flatnonzero(weights.any(axis=0)).tolist()
         variables: dict[int, Any] = {}
         for k in used:
+            checkpoint("stating what the model reads")
             variables.update((id(v), v) for _, v in self._form(k).terms)
         place = {key: j for j, key in enumerate(variables)}
-        basis, shift = np.zeros((len(used), len(place))), np.zeros(len(used))
-        for row, k in enumerate(used):
-            shift[row] = self._form(k).constant
-            for coefficient, v in self._form(k).terms:
-                basis[row, place[id(v)]] += coefficient
+        terms = [(row, place[id(v)], c) for row, k in enumerate(used) for c, v in self._form(k).terms]
+        shift = np.array([self._form(k).constant for k in used])
         kept, held = weights[:, used], list(variables.values())
+        total = self._combined(kept, terms, len(held))
         return [
             LinearForm(constant, tuple((row[j], held[j]) for j in range(len(held)) if row[j] != 0.0))
-            for row, constant in zip((kept @ basis).tolist(), (kept @ shift + constants).tolist(), strict=True)
+            for row, constant in zip(total.tolist(), (kept @ shift + constants).tolist(), strict=True)
         ]
+
+    @staticmethod
+    def _combined(weights: Floats, terms: Sequence[tuple[int, int, float]], width: int) -> Floats:
+        """Return ``weights @ basis`` of a basis given by its (row, column, entry), those of one place added up."""
+        if width > WIDE:
+            rows, columns, values = (list(part) for part in zip(*terms, strict=True))
+            basis: Any = sp.csr_array((values, (rows, columns)), shape=(weights.shape[1], width), dtype=np.float64)
+        else:
+            basis = np.zeros((weights.shape[1], width))
+            for row, column, value in terms:
+                basis[row, column] += value
+        return np.asarray(weights @ basis)
 
     def _form(self, atom: int) -> LinearForm:
         if atom not in self._forms:
@@ -168,8 +200,7 @@ class Inputs:
             if atom < numbers:
                 self._forms[atom] = self._x.numeric(self._numbers[atom]).raw()
             else:
-                levels = [(name, rank) for name, ranks in self._levels.items() for rank in ranks]
-                name, rank = levels[atom - numbers]
+                name, rank = self._atoms[atom - numbers]
                 self._forms[atom] = self._x.coordinate(name).indicator({rank})
         return self._forms[atom]
 

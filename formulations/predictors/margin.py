@@ -11,6 +11,7 @@ import numpy as np
 from ceopt.formulations.predictors.combination import Combination
 from ceopt.formulations.predictors.network import ReluNetwork
 from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
+from ceopt.formulations.space.level_table import span
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -67,8 +68,7 @@ def _column_sizes(predictor: Predictor, weights: Floats) -> Floats:
         if column.feature is None:
             width = 0.0
         elif column.table is not None:
-            values = [value for value in column.table if not math.isnan(value)]
-            width = max(values) - min(values)
+            width = span(column.table)
         elif not weights[:, place].any():
             width = 0.0  # a column that is not read may be one that clips
         else:

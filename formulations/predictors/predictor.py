@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -13,10 +14,15 @@ from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.network import ReluNetwork
 from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.level_table import entries
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnsupportedModelError
 
 __all__ = ["Predictor"]
+
+#: Entries of a wide matrix that are held at once.
+_ENTRIES = 2**22
 
 
 @final
@@ -104,11 +110,22 @@ class Predictor:
         found: dict[str, frozenset[int]] = {}
         for column in (column for part in self.parts for column in part.encoding.columns):
             if column.feature is not None and column.table is not None:
-                ranks = frozenset(rank for rank, value in enumerate(column.table) if value != value)  # noqa: PLR0124
-                if ranks:
-                    found[column.feature] = found.get(column.feature, frozenset()) | ranks
+                ranks, values = entries(column.table)
+                if np.isnan(values).any():
+                    more = frozenset(ranks[np.isnan(values)].tolist())
+                    found[column.feature] = found.get(column.feature, frozenset()) | more
         return found
 
     def score(self, coordinates: ArrayLike) -> NDArray[np.float64]:
         """Return the scores of rows given as coordinates (n, d) in the order of the space: (n,) or (n, K)."""
-        return self.core.score(self.encoding.matrix(coordinates))
+        if not self.encoding.is_wide:
+            return self.core.score(self.encoding.matrix(coordinates))
+        if isinstance(self.core, Affine | ReluNetwork):
+            return self.core.score(self.encoding.sparse_matrix(coordinates))
+        rows = np.asarray(coordinates, dtype=np.float64)
+        parts = np.array_split(rows, max(1, math.ceil(len(rows) * len(self.encoding.columns) / _ENTRIES)))
+        scores = []
+        for part in parts:
+            checkpoint("scoring the data")
+            scores.append(self.core.score(self.encoding.matrix(part)))
+        return np.concatenate(scores)

@@ -109,7 +109,7 @@ class AbstractNetwork(AbstractEmbedded):
     # ---- what subclasses use -----------------------------------------------------------------------------------------
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
         """Return ``weights @ atoms + constants``, one form per row."""
-        n, outputs = len(self._inputs.matrix.T), [v for layer in self._written for v in layer.outputs]
+        n, outputs = self._inputs.matrix.shape[1], [v for layer in self._written for v in layer.outputs]
         return [
             LinearForm(
                 form.constant, form.terms + tuple((c, v) for c, v in zip(row, outputs, strict=False) if c != 0.0)
@@ -119,13 +119,13 @@ class AbstractNetwork(AbstractEmbedded):
 
     def pieces_of(self, neuron: Neuron) -> list[NDArray[np.intp]]:
         """Return the atoms that a neuron reads, those together that are levels of one column."""
-        first = len(self._inputs.matrix.T)
+        first = self._inputs.matrix.shape[1]
         read = [np.arange(piece.start, piece.stop) for piece in self._inputs.pieces if neuron.weights[piece].any()]
         return read + [np.array([k]) for k in range(first, len(neuron.weights)) if neuron.weights[k] != 0.0]
 
     def spans(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the least and greatest value of ``weights @ atoms``, (K,) each, every piece and output for itself."""
-        n = len(self._inputs.matrix.T)
+        n = self._inputs.matrix.shape[1]
         low, high = self._inputs.extremes_of_atoms(weights[:, :n])
         outputs = [v for layer in self._written for v in layer.outputs]
         ends = np.array([[v.lb for v in outputs], [math.inf if v.ub is None else v.ub for v in outputs]], dtype=float)

@@ -106,7 +106,8 @@ class Affine(AbstractRepresentation):
 
     def score(self, x: ArrayLike) -> Floats:
         """Return the scores, (n,) if there is one and (n, K) else."""
-        matrix = matrix_of("Affine.score", x, self.n_inputs, exactly=True).astype(self.dtype)
+        given = matrix_of("Affine.score", x, self.n_inputs, exactly=True)
+        matrix = given.astype(self.dtype)
         scores = (matrix @ self.weights.T.astype(self.dtype) + self.intercept.astype(self.dtype)).astype(np.float64)
         return np.asarray(scores[:, 0] if self.n_scores == 1 else scores)
 
@@ -215,7 +216,7 @@ class TreeEnsemble(AbstractRepresentation):
         """Return the matrix as the splits see it: rounded to ``input_dtype``, held in float64 for the comparison."""
         matrix = matrix_of("TreeEnsemble", x, self.n_inputs, exactly=False)
         with np.errstate(over="ignore", under="ignore"):
-            return matrix.astype(self.input_dtype).astype(np.float64)
+            return np.asarray(matrix.astype(self.input_dtype).astype(np.float64))
 
     def apply(self, x: ArrayLike) -> NDArray[np.intp]:
         """Return the node of the leaf reached in each tree, (n, trees)."""

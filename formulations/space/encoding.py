@@ -18,9 +18,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ceopt.formulations.space.bisection import last_true
+from ceopt.formulations.space.level_table import WIDE, LevelTable, entries
 from ceopt.formulations.space.step import Floats, Step
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -42,7 +44,8 @@ class Column:
     steps
         A number's way to the estimator, first step first. Empty if the estimator sees it as it is.
     table
-        A category's way: the value at each level, in the order of the levels. None for numbers.
+        A category's way: the value at each level, in the order of the levels, without zeros where they are many.
+        None for numbers.
     constant
         The value of a column without feature.
     dtype
@@ -51,7 +54,7 @@ class Column:
 
     feature: str | None
     steps: tuple[Step, ...] = ()
-    table: tuple[float, ...] | None = None
+    table: LevelTable | None = None
     constant: float = 0.0
     dtype: str = "float64"
 
@@ -159,8 +162,9 @@ class Encoding:
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     sparse: bool = False
-    #: Per raw column (the first, for constants): its place, the columns that read it, and their tables side by side.
-    _plan: tuple[tuple[int, list[int], Floats | None], ...] = field(init=False, repr=False, compare=False)
+    #: Per raw column (the first, for constants): its place, the columns that read it, and their tables side by side,
+    #: sparse where they are many.
+    _plan: tuple[tuple[int, list[int], Any], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         place = {name: j for j, name in enumerate(self.names)}
@@ -169,10 +173,22 @@ class Encoding:
             reading.setdefault((column.feature, column.table is not None), []).append(i)
         plan = []
         for (name, has_table), targets in reading.items():
-            ranks = range(len(self.columns[targets[0]].table or ()))
-            tables = [self.columns[i].evaluate(ranks).astype(np.float64) for i in targets] if has_table else []
-            plan.append((0 if name is None else place[name], targets, np.stack(tables, axis=1) if has_table else None))
+            tables = self._side_by_side(targets) if has_table else None
+            plan.append((0 if name is None else place[name], targets, tables))
         object.__setattr__(self, "_plan", tuple(plan))
+
+    def _side_by_side(self, targets: list[int]) -> Any:
+        """Return the tables of some columns, (levels, columns): an array, or sparse rows where they are many."""
+        some = [self.columns[i] for i in targets]
+        if len(some) <= WIDE:
+            levels = range(len(some[0].table or ()))
+            return np.stack([column.evaluate(levels).astype(np.float64) for column in some], axis=1)
+        found = [entries(column.table or ()) for column in some]
+        values = [part.astype(column.dtype).astype(np.float64) for column, (_, part) in zip(some, found, strict=True)]
+        ranks = np.concatenate([part for part, _ in found])
+        column_of = np.repeat(np.arange(len(some)), [len(part) for part, _ in found])
+        shape = (len(some[0].table or ()), len(some))
+        return sp.csr_array((np.concatenate(values), (ranks, column_of)), shape=shape)
 
     @classmethod
     def identity(cls, space: FeatureSpace) -> Self:
@@ -219,8 +235,29 @@ class Encoding:
         for source, targets, table in self._plan:
             values = x[:, source]
             if table is not None:  # all columns that read one category at once: one-hot columns are many
-                matrix[:, targets] = table[values.astype(np.intp)]
+                taken = table[values.astype(np.intp)]
+                matrix[:, targets] = taken if isinstance(table, np.ndarray) else taken.toarray()
                 continue
             for target in targets:
                 matrix[:, target] = self.columns[target].evaluate(values)
         return matrix
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the matrix has so many columns that its zeros are better left out."""
+        return len(self.columns) > WIDE
+
+    def sparse_matrix(self, coordinates: ArrayLike) -> Any:
+        """Return :meth:`matrix` without its zeros: in a row, one-hot columns of a category take the room of one."""
+        x = np.asarray(coordinates, dtype=np.float64)
+        parts, order = [], []
+        for source, targets, table in self._plan:
+            if table is None:
+                own = np.column_stack([self.columns[target].evaluate(x[:, source]) for target in targets])
+                parts.append(sp.csr_array(own))
+            else:
+                parts.append(sp.csr_array(table)[x[:, source].astype(np.intp)])
+            order += targets
+        back = np.empty(len(order), dtype=np.intp)
+        back[order] = np.arange(len(order))
+        return sp.csr_array(sp.csc_array(sp.hstack(parts))[:, back]).astype(self.dtype)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.asking import fitted_names
@@ -35,6 +36,8 @@ from ceopt.formulations.predictors.read.trace import (
     width,
 )
 from ceopt.formulations.space.encoding import Column, Encoding
+from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.level_table import WIDE, LevelTable, SparseTable
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnsupportedModelError
@@ -222,7 +225,40 @@ def _run(step: Any, trace: Trace) -> Any:
 
 def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str, AbstractSet[int]]) -> Encoding:
     """Read the tables off the last output, and compare the encoding with it; an unseen level is encoded as NaN."""
-    space, rows = trace.space, dense(trace.data)
+    space, values = trace.space, _numbers(trace)
+    dtype = str(np.result_type(*width(trace.data))) if trace.columns else "float64"
+    columns = []
+    for place, column in enumerate(trace.columns):
+        checkpoint(_STAGE)
+        if column.feature is None:
+            complete = Column(None, constant=float(values[0, place]), dtype=dtype)
+        elif column.table is not None:
+            table = _table(space[column.feature], values, place, unseen.get(column.feature, set()))
+            complete = Column(column.feature, table=table, dtype=dtype)
+        else:
+            complete = dataclasses.replace(column, dtype=dtype)
+        columns.append(complete)
+    encoding = Encoding(tuple(columns), tuple(space.names), trace.is_sparse)
+    if sp.issparse(values):
+        own = sp.csc_array(encoding.sparse_matrix(coordinates).astype(np.float64))
+        differs: Any = own != values
+        wrong = np.diff(differs.tocsc().indptr) > 0
+    else:
+        wrong = (encoding.matrix(coordinates).astype(np.float64) != values).any(axis=0)
+    for place in np.flatnonzero(wrong).tolist():
+        raise UnsupportedModelError(
+            "The model reader", "to repeat the pipeline's own transform bit for bit",
+            f"column {columns[place].feature!r} differs in the estimator's column {place}",
+            "Report this pipeline; until then apply its steps before the model is fitted.",
+        )  # fmt: skip
+    return encoding
+
+
+def _numbers(trace: Trace) -> Any:
+    """Return the last output as float64: an array, or sparse columns where they are many."""
+    if len(trace.columns) > WIDE and trace.is_sparse:
+        return sp.csc_array(trace.data, dtype=np.float64)
+    rows = dense(trace.data)
     try:
         values = rows.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -231,36 +267,29 @@ def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str
             "numbers in the estimator's matrix", f"a column is still text: {name!r} ({error})",
             "Encode it with OneHotEncoder or OrdinalEncoder, or correct its levels in the space.",
         ) from error  # fmt: skip
-    dtype = str(np.result_type(*width(trace.data))) if trace.columns else "float64"
-    columns = []
-    for place, column in enumerate(trace.columns):
-        checkpoint(_STAGE)
-        if column.feature is None:
-            complete = Column(None, constant=float(values[0, place]), dtype=dtype)
-        elif column.table is not None:
-            levels = space[column.feature].levels
-            table = tuple(values[: len(levels), place].tolist())
-            for level, value in zip(levels, table, strict=True):
-                if not np.isfinite(value):
-                    raise refuse(
-                        "finite codes for levels", f"column {column.feature!r} level {level!r} is encoded as {value}",
-                        "Remove the level from the space, or fit the encoder with it.",
-                    )  # fmt: skip
-            without = unseen.get(column.feature, set())
-            table = tuple(np.nan if rank in without else value for rank, value in enumerate(table))
-            complete = Column(column.feature, table=table, dtype=dtype)
-        else:
-            complete = dataclasses.replace(column, dtype=dtype)
-        columns.append(complete)
-    encoding = Encoding(tuple(columns), tuple(space.names), trace.is_sparse)
-    wrong = (encoding.matrix(coordinates).astype(np.float64) != values).any(axis=0)
-    for place in np.flatnonzero(wrong).tolist():
-        raise UnsupportedModelError(
-            "The model reader", "to repeat the pipeline's own transform bit for bit",
-            f"column {columns[place].feature!r} differs in the estimator's column {place}",
-            "Report this pipeline; until then apply its steps before the model is fitted.",
-        )  # fmt: skip
-    return encoding
+    return sp.csc_array(values) if len(trace.columns) > WIDE else values
+
+
+def _table(feature: Feature, output: Any, place: int, unseen: AbstractSet[int]) -> LevelTable:
+    """Return what a column of the output holds at each level, which are its first rows."""
+    size, is_sparse = len(feature.levels), sp.issparse(output)
+    if is_sparse:
+        own = slice(*output.indptr[place : place + 2].tolist())
+        among = output.indices[own] < size
+        ranks, values = output.indices[own][among], output.data[own][among]
+    else:
+        ranks, values = np.arange(size), output[:size, place]
+    for rank in ranks[~np.isfinite(values)].tolist():
+        raise refuse(
+            "finite codes for levels",
+            f"column {feature.name!r} level {feature.levels[rank]!r} is encoded as {float(output[rank, place])}",
+            "Remove the level from the space, or fit the encoder with it.",
+        )
+    if not is_sparse:
+        return tuple(np.nan if rank in unseen else value for rank, value in enumerate(values.tolist()))
+    found = dict(zip(ranks.tolist(), values.tolist(), strict=True)) | dict.fromkeys(unseen, np.nan)
+    kept = sorted(rank for rank, value in found.items() if value != 0.0)
+    return SparseTable(size, tuple(kept), tuple(found[rank] for rank in kept))
 
 
 def _is_text(values: NDArray[Any]) -> bool:
