@@ -20,7 +20,8 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.problem import Outcome, Status
 from ceopt.solvers.registry import choose
-from ceopt.units import MOST_UNITS, size_of, unit_for
+from ceopt.solvers.wide import open_session
+from ceopt.units import MOST_UNITS, is_smaller, size_of, unit_for
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity import AbstractDiversity
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ROUNDING", "Ask", "Attempt", "Attempts", "Point", "Start", "changed_names"]
 
+#: What a solver ends with that leaves time for another run.
+_ENDED = frozenset({Status.OPTIMAL, Status.FEASIBLE})
 Point: TypeAlias = Mapping[str, float]
 #: A bound this close to the cost, relatively, is off by the rounding of sums only.
 ROUNDING = 1e-13
@@ -132,7 +135,7 @@ class Attempts:
         nearer to a tie than the program allows.
         """
         began = time.perf_counter()
-        attempt = self._found(ask, seconds)
+        attempt = self._nearer(ask, self._found(ask, seconds), began + seconds)
         if ask.budget is None or (ask.closed and attempt.outcome.status is Status.INFEASIBLE):
             return attempt
         limit = self.prepared.settings.cost.to_objective(ask.budget)
@@ -151,6 +154,34 @@ class Attempts:
         except UnboundedFeatureError as error:  # the same
             status = attempt.outcome.status if attempt.point is not None else Status.ERROR
             return replace(attempt, outcome=replace(attempt.outcome, status=status, bound=limit, message=str(error)))
+
+    def _nearer(self, ask: Ask, attempt: Attempt, deadline: float) -> Attempt:
+        """Solve again within the cost of what was found, where the reach was of another size: units come from it."""
+        cost, space = self.prepared.settings.cost, self.prepared.space
+        for _ in range(0 if ask.met else MOST_UNITS - 1):
+            left = deadline - time.perf_counter()
+            if attempt.point is None or left <= 0.0 or attempt.outcome.status not in _ENDED:
+                return attempt
+            found = cost.value(space, self.factual, attempt.point)
+            is_open = attempt.outcome.status is Status.FEASIBLE
+            if found <= 0.0 or not is_smaller(self._within(found), self._within(ask.budget), space, is_open=is_open):
+                return attempt
+            ask = replace(ask, budget=found, starts=[(found, attempt.point), *ask.starts])
+            again = self._found(ask, left)
+            if again.point is None:
+                return attempt
+            known = again.outcome.bound
+            if known is not None and again.outcome.status is not Status.OPTIMAL:
+                again = replace(again, outcome=replace(again.outcome, bound=min(known, cost.to_objective(found))))
+            attempt = again.after(attempt)
+        return attempt
+
+    def _within(self, budget: float | None) -> Reach:
+        """Return what the columns may become within a budget."""
+        if budget is None:
+            return self.reach
+        cost = self.prepared.settings.cost
+        return Cutoff(self.prepared.space, self.factual, cost, cost.to_objective(budget)).narrowed(self.reach)
 
     def _is_beyond(self, budget: float, attempt: Attempt) -> bool:
         settings = self.prepared.settings
@@ -221,8 +252,8 @@ class Attempts:
         lowered = time.perf_counter()
         solver = choose(settings.solver, compiled)
         options = {**(solver.exact if ask.exact else {}), **settings.solver_options}
-        session = solver.session(compiled.problem_class)(
-            compiled, threads=settings.threads, random_state=settings.random_state, options=options
+        session = open_session(
+            solver, compiled, threads=settings.threads, random_state=settings.random_state, options=options
         )
         outcome = session.solve(
             time_limit_s=max(seconds - (lowered - began), 1e-2),

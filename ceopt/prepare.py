@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -47,8 +48,8 @@ class Prepared:
     space, settings
         The columns, and every checked keyword.
     margin, least_margin
-        Margin of the first program, and the one that a solver can be trusted with. None where trees are asked for what
-        they decide themselves.
+        Margin of the first program, and the one that a solver can be trusted with; :meth:`about` a person, both follow
+        the numbers near that one. None where trees are asked for what they decide themselves.
     is_ordered
         Whether the model's floats are the same whenever it is asked; if not, ties within their rounding are undecided.
     favoured
@@ -84,6 +85,14 @@ class Prepared:
     def _are_clear_rows(self, coordinates: NDArray[np.float64]) -> NDArray[np.bool_]:
         target = self.settings.target
         return slack(self.predictor, coordinates, target) > tie_width(self.predictor, target)
+
+    def about(self, factual: Mapping[str, float]) -> Prepared:
+        """Return the same for one person, in coordinates, with the margins that the numbers near that one ask for."""
+        target, unknown = self.settings.target, any(factual[name] in bad for name, bad in self.predictor.unseen.items())
+        if unknown or self.predictor.is_trees or isinstance(target, DisagreementOf):
+            return self
+        near = target_margin(None, self.predictor, target, factual)
+        return replace(self, margin=near if self.settings.margin is None else self.margin, least_margin=near)
 
 
 def prepare(

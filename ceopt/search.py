@@ -33,6 +33,7 @@ from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.start import StartSearch
 from ceopt.status import Status
+from ceopt.units import is_extreme
 from ceopt.verify import Check, broken_rules
 from ceopt.widening import Person, Widener, enlargements
 
@@ -140,11 +141,12 @@ class _Search:
         self, prepared: Prepared, row: Any, *, keep_on_interrupt: bool, within: float | None, began: float | None
     ) -> None:
         self.began = time.perf_counter() if began is None else began
-        self.prepared, self.space, self.settings = prepared, prepared.space, prepared.settings
+        self.space, self.settings = prepared.space, prepared.settings
         self.asked = prepared.settings
         self.keep_on_interrupt, self.interrupted, self.within = keep_on_interrupt, False, within
         self.deadline = self.began + self.settings.time_limit_s
         self.factual = self.space.row(row)
+        self.prepared = prepared = prepared.about(self.factual)
         self.row = self.space.frame([self.factual])
         self.reach = without_unseen(prepared.predictor, reach_of(self.space, self.factual), self.factual)
         self.attempts = Attempts(prepared, self.factual, self.row, self.reach)
@@ -281,9 +283,9 @@ class _Search:
 
     # ---- starts ------------------------------------------------------------------------------------------------------
     def _find_starts(self) -> None:
-        """Look for cheap points; for linear models the program itself is as quick."""
+        """Look for cheap points; for linear models the program itself is as quick, where its numbers are ordinary."""
         prepared, settings = self.prepared, self.settings
-        if prepared.predictor.is_linear:
+        if prepared.predictor.is_linear and not is_extreme(self.reach, self.space):
             return
         began, favoured = time.perf_counter(), prepared.favoured
         if favoured is not None and len(favoured) > _START_ROWS:

@@ -37,6 +37,8 @@ Rungs = NDArray[np.intp]
 _SAMPLES, _IMPROVED, _CLIMBS, _STEPS = 1500, 6, 5, 60
 #: Even steps of a number where no tree cuts it, how often they are then made finer, and around how many points.
 _EVEN, _FINER, _REFINED = 33, 2, 2
+#: Width from which on a column is tried at ever shorter moves too: its even steps are far beyond most answers.
+_WIDE = 1e7
 #: Spread of the random taste by which climbs differ, as the standard deviation of a logarithm.
 _TASTE = 0.5
 #: A point is cheaper if its price is less by more than this share.
@@ -156,7 +158,8 @@ class StartSearch:
             else:
                 low = part.lower if math.isfinite(part.lower) else home - 10.0 * max(1.0, abs(home))
                 high = part.upper if math.isfinite(part.upper) else home + 10.0 * max(1.0, abs(home))
-                values = ends[feature.name] | {part.clip(value) for value in np.linspace(low, high, _EVEN).tolist()}
+                steps = np.concatenate([np.linspace(low, high, _EVEN), _ever_shorter(home, low, high)])
+                values = ends[feature.name] | {part.clip(value) for value in steps.tolist()}
             ladder = sorted(values | {home})
             moves = [move_of(feature, home, value) for value in ladder]
             rungs.append(np.array(ladder))
@@ -206,6 +209,14 @@ class StartSearch:
             if rule.violation(space, factual, named) > 0:
                 return False, work
         return True, work
+
+
+def _ever_shorter(home: float, low: float, high: float) -> Points:
+    """Return steps from home to either end of a wide column, each a quarter of the one before; none of another."""
+    if high - low <= _WIDE:
+        return np.zeros(0)
+    shares = 0.25 ** np.arange(1, math.ceil(math.log(high - low, 4)))
+    return home + np.concatenate([(low - home) * shares, (high - home) * shares])
 
 
 def _corners(ladders: Ladders, trees: tuple[PrunedTree, ...]) -> Rungs:

@@ -23,6 +23,7 @@ from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Status
 from ceopt.solvers.registry import choose
+from ceopt.solvers.wide import open_session
 from ceopt.verify import broken_rules
 
 if TYPE_CHECKING:
@@ -239,8 +240,8 @@ class Widener:
         lowered = time.perf_counter()
         solver = choose(settings.solver, compiled)
         options = {**(solver.exact if exact else {}), **settings.solver_options}
-        session = solver.session(compiled.problem_class)(
-            compiled, threads=settings.threads, random_state=settings.random_state, options=options
+        session = open_session(
+            solver, compiled, threads=settings.threads, random_state=settings.random_state, options=options
         )
         left = max(seconds - (lowered - began), 1e-2)
         outcome = session.solve(time_limit_s=left, relative_gap=_GAP)

@@ -13,6 +13,7 @@ from ceopt.solvers.compiled import CompiledModel
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Outcome, Status, Vector
 from ceopt.solvers.registry import Solver
+from ceopt.solvers.wide import open_session
 
 __all__ = ["Runner"]
 
@@ -60,8 +61,8 @@ class Runner:
     def session(self, compiled: CompiledModel) -> Any:
         """Return a session for a program."""
         options = {**(self.solver.exact if self.exact else {}), **self.options}
-        session = self.solver.session(compiled.problem_class)(
-            compiled, threads=self.threads, random_state=self.random_state, options=options
+        session = open_session(
+            self.solver, compiled, threads=self.threads, random_state=self.random_state, options=options
         )
         self.version = self.version or session.version
         return session

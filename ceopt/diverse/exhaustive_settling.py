@@ -26,6 +26,7 @@ from ceopt.formulations.space.reach import Interval, Levels, Reach
 from ceopt.solvers.compiled import compile_model
 from ceopt.solvers.problem import Outcome, Status
 from ceopt.solvers.registry import choose
+from ceopt.solvers.wide import open_session
 from ceopt.units import unit_for
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ class Settling:
         model.cost = pyo.Objective(expr=near.cost.build(x))
         compiled = compile_model(model)
         solver = choose(settings.solver, compiled)
-        session = solver.session(compiled.problem_class)(
-            compiled, threads=settings.threads, random_state=settings.random_state, options=solver.exact
+        session = open_session(
+            solver, compiled, threads=settings.threads, random_state=settings.random_state, options=solver.exact
         )
         outcome = session.solve(time_limit_s=max(seconds, 1e-2), relative_gap=settings.relative_gap / 2)
         if outcome.x is None:

@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.predictors.inputs import Inputs
-from ceopt.formulations.predictors.margin import default_margin, row_scale
+from ceopt.formulations.predictors.margin import margin_near, row_scale
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.representation import Affine
 from ceopt.solvers.cones import soc
@@ -50,7 +50,9 @@ class RobustRows:
         """State that the mean score less ``kappa`` deviations less ``ambiguity`` lengths is at least the margin."""
         mean, factor = self.moments.mean, self.moments.factor
         score = Predictor(Affine(mean[:-1], mean[-1]), self.predictor.encoding, None, self.predictor.space)
-        unit = row_scale(score)
+        point = np.array([[self.x.point[name] for name in self.x.space.names]])
+        margin = margin_near(score, float(score.score(point)[0]), point)
+        unit = row_scale(score, margin)
         read = np.ones(len(mean) - 1, dtype=bool)
         if ambiguity == 0.0:
             read = mean[:-1].astype(bool) | (kappa > 0.0) & factor[:-1].any(axis=1)
@@ -60,7 +62,7 @@ class RobustRows:
             favourable += self._norm("spread", _forms(inputs, unit * kappa * factor.T, triangular=True)).scaled(-1.0)
         if ambiguity > 0.0:
             favourable += self._norm("ambiguity", _forms(inputs, unit * ambiguity * np.eye(len(mean)))).scaled(-1.0)
-        Rows(self.block, "favourable").add("score", favourable, lower=unit * default_margin(score))
+        Rows(self.block, "favourable").add("score", favourable, lower=unit * margin)
 
     def keep_off_unseen(self) -> None:
         """Keep the person off the levels that the pipeline fails on."""

@@ -32,10 +32,13 @@ _ORDINARY = (5e-2, 1e7)
 
 
 def unit_of(interval: Interval, feature: Feature) -> float:
-    """Return 1, or the power of two nearest to a range (or a step) that is very small or very large."""
+    """Return 1, or the power of two nearest to a range (or a step) that is very small or very large.
+
+    Without bounds, the range of the data stands for it, or the factual where that is larger.
+    """
     width = interval.upper - interval.lower if interval.step is None else interval.step
     if not math.isfinite(width) or width <= 0.0:
-        width = feature.scale("range")
+        width = max(feature.scale("range"), abs(interval.anchor))
     return 1.0 if _ORDINARY[0] <= width <= _ORDINARY[1] else 2.0 ** round(math.log2(width))
 
 

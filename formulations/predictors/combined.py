@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pyomo.environ as pyo
 
+from ceopt.formulations.factual import Factual
 from ceopt.formulations.linear import LinearForm, Rows, total
 from ceopt.formulations.predictors.combination import Combination
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.head import NEVER, AbstractRepresentation
-from ceopt.formulations.predictors.margin import default_margin
+from ceopt.formulations.predictors.margin import default_margin, margin_near, row_scale
 from ceopt.formulations.predictors.reached import place_of, sums_of
 from ceopt.formulations.predictors.representation import TreeEnsemble
 from ceopt.solvers.errors import UnboundedFeatureError
@@ -138,7 +139,7 @@ class EmbeddedVotes(AbstractCombined):
     symbol   component            meaning
     ======== ==================== ===============================================================
     u_ij     ``says[i, label]``   binary, 1 iff member i decides for the label
-    m_i                           default margin of the member's own score; 0 for trees
+    m_i                           margin of the member's own score near the person; 0 for trees
     M                             least big-M: m_i less the least of the left side in reach
     ======== ==================== ===============================================================
 
@@ -164,13 +165,21 @@ class EmbeddedVotes(AbstractCombined):
             form = LinearForm(0.0, tuple((1.0, self.says[i, label]) for label in labels))
             Rows(self, "one_label").add(i, form, lower=1.0, upper=1.0)
             for j, label in enumerate(labels):
-                for rival, weights, least in _against(member, j, whole=self.predictor.is_trees):
-                    self._row((i, label, labels[rival]), member, weights, least, self.says[i, label])
+                for rival, weights, least, scale in _against(member, j, whole=self.predictor.is_trees):
+                    says = self.says[i, label]
+                    self._row((i, label, labels[rival]), member, weights, least, says=says, scale=scale)
 
     def _row(
-        self, index: tuple[Any, ...], member: AbstractEmbedded, weights: Sequence[float], least: float, says: Any
+        self,
+        index: tuple[Any, ...],
+        member: AbstractEmbedded,
+        weights: Sequence[float],
+        least: float,
+        *,
+        says: Any,
+        scale: float,
     ) -> None:
-        """Add ``weights . scores >= least`` where ``says`` is 1."""
+        """Add ``weights . scores >= least`` where ``says`` is 1, in a unit that a tolerance does not hide."""
         if abs(least) >= NEVER:  # a label that no score has, or that every score has
             if least > 0.0:
                 says.fix(0)
@@ -185,7 +194,7 @@ class EmbeddedVotes(AbstractCombined):
             )
         big_m = max(least - low, 0.0)
         form = member.combine(weights) + LinearForm(0.0, ((-big_m, says),))
-        Rows(self, "decides").add(index, form, lower=least - big_m)
+        Rows(self, "decides").add(index, form.scaled(scale), lower=scale * (least - big_m))
 
     def member_form(self, position: int, weights: Sequence[float]) -> LinearForm:
         """Return the weighted sum of a member's votes."""
@@ -219,14 +228,13 @@ def _votes_by_leaf(core: AbstractRepresentation) -> bool:
     return bool(plain and (leaves.sum(axis=1) == 1.0).all())
 
 
-def _against(member: AbstractEmbedded, label: int, *, whole: bool) -> Iterator[tuple[int, list[float], float]]:
-    """Yield per rival label the weights of the scores, and what their sum must reach, for ``label`` to win.
+def _against(member: AbstractEmbedded, label: int, *, whole: bool) -> Iterator[tuple[int, list[float], float, float]]:
+    """Yield per rival label the weights of the scores, what their sum must reach for ``label`` to win, and the unit.
 
     ``whole``: whether the whole combination is of trees, so that ties which floats decide are shown to the model.
     """
     predictor = member.predictor
     core, is_own = predictor.core, predictor.is_trees
-    margin = 0.0 if is_own and whole else default_margin(predictor)
     rivals = [1 - label] if core.n_scores == 1 else [k for k in range(core.n_scores) if k != label]
     for rival in rivals:
         wins = core.head.wins_ties(label, rival)
@@ -236,12 +244,23 @@ def _against(member: AbstractEmbedded, label: int, *, whole: bool) -> Iterator[t
         else:
             weights, level = [1.0 if k == label else -1.0 if k == rival else 0.0 for k in range(core.n_scores)], 0.0
         if abs(level) < NEVER and is_own and (whole or sums_of(predictor, weights).is_exact):
-            yield rival, weights, place_of(predictor, weights, level, _accepts(level, wins=wins)).least
+            yield rival, weights, place_of(predictor, weights, level, _accepts(level, wins=wins)).least, 1.0
         else:
+            margin = 0.0 if is_own and whole else _margin(member, weights, level)
             # Sums of leaves, shares of trees and counts of votes are often equal, and the library says who wins then.
             has_ties = predictor.has_ties or is_own
-            yield rival, weights, level + (-margin if has_ties and wins else margin)
+            yield rival, weights, level + (-margin if has_ties and wins else margin), row_scale(predictor, margin)
 
 
 def _accepts(level: float, *, wins: bool) -> Callable[[float], bool]:
     return lambda score: score > level or (wins and score == level)
+
+
+def _margin(member: AbstractEmbedded, weights: Sequence[float], level: float) -> float:
+    """Return the margin of a member's decision: by the numbers near the person, where there is one."""
+    predictor = member.predictor
+    if not isinstance(member.x, Factual):
+        return default_margin(predictor)
+    coordinates = np.array([[member.x.point[name] for name in predictor.space.names]])
+    scores = predictor.score(coordinates).reshape(-1)
+    return margin_near(predictor, float(scores @ np.array(weights)) - level, coordinates)

@@ -19,10 +19,16 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.tree import Floats
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["checked_margin", "default_margin", "row_scale", "score_size"]
+__all__ = ["checked_margin", "default_margin", "margin_near", "row_scale", "score_size"]
 
 #: Ten times the feasibility tolerance that mixed-integer solvers use: a smaller margin is inside their noise.
 _LEAST = 1e-5
+#: Share of the way to the decision that a margin may add: half of what an answer may cost beyond the infimum.
+_OF_THE_WAY = 5e-6
+#: Share of the numbers that a score adds up which their sum is told apart by: a solver's, and that of float32.
+_OF_TERMS = {"float64": 1e-11, "float32": 1e-6}
+#: A margin below a solver's tolerance is stated in larger units, in which it is ten times the tolerance.
+_TOLERANCE = 1e-6
 #: Sizes of scores for which that tolerance is neither coarse nor lost in rounding: rows keep the score's own unit.
 _ORDINARY = (1e-2, 1e6)
 
@@ -83,22 +89,76 @@ def _width(feature: Feature) -> float:
 
 
 def default_margin(predictor: Predictor) -> float:
-    """Return the least slack that a solver can be trusted with, in the model's own score.
+    """Return the least slack that a solver can be trusted with where nobody is asked about, in the model's own score.
 
-    1e-5 for scores of ordinary size. A solver's binaries are off by up to 1e-6, which leaves of size s turn into an
-    error of 1e-6 s, so trees take 1e-5 s beyond 1; other scores, whose large terms are coordinates, beyond 100. Very
-    small scores are stated in larger units (:func:`row_scale`) and take 1e-3 of their size.
+    1e-5; trees, whose leaves of size s a solver's binary turns into an error of 1e-6 s, take 1e-5 s beyond 1. Very
+    small scores are stated in larger units (:func:`row_scale`) and take 1e-3 of their size. How wide bounds are is no
+    matter: for a person, :func:`margin_near` says how large the numbers near the answer are.
     """
     size = score_size(predictor)
     if 0.0 < size < _ORDINARY[0]:
         return 1e-3 * size
-    return _LEAST * max(1.0, size if predictor.forests else size / 100.0)
+    leaves = size if predictor.is_trees else sum(map(score_size, predictor.forests))
+    return _LEAST * max(1.0, leaves)
 
 
-def row_scale(predictor: Predictor) -> float:
-    """Return what rows over the score are multiplied with: 1, or a power of two that brings its size near 1."""
+def margin_near(predictor: Predictor, away: float, coordinates: Floats) -> float:
+    r"""Return the least slack to ask for near a person whose score is ``away`` from the decision, in the model's score.
+
+    .. math:: m = \max\bigl(\min(10^{-5},\ 5 \cdot 10^{-6}\, a),\ 10^{-11}\, t\bigr)
+
+    with a the way to the decision, and t the size of the numbers that the score adds up at the person (1e-6 t where the
+    model computes in float32). Of a model whose score is linear, the answer then costs at most 5e-6 more than the
+    infimum, relatively, unless the person stands within 2e-6 t of the decision. Trees decide by cells and votes are
+    counted, so these keep :func:`default_margin`; so does whatever has trees among its parts, and a person at a tie.
+
+    Parameters
+    ----------
+    away
+        By how much the score misses the target, its sign no matter.
+    coordinates
+        The person, (1, d).
+    """
+    counts = isinstance(predictor.core, Combination) and predictor.core.votes
+    if predictor.forests or counts or not math.isfinite(away):
+        return default_margin(predictor)
+    least = sum(_OF_TERMS[_width_of(part)] * _terms(part, coordinates) for part in predictor.parts)
+    wanted = min(_LEAST, _OF_THE_WAY * abs(away)) or default_margin(predictor)
+    return max(wanted, least)
+
+
+def _width_of(part: Predictor) -> str:
+    """Return the float width in which a linear model or a network computes its score."""
+    return str(np.result_type(part.encoding.dtype, getattr(part.core, "dtype", "float64")))
+
+
+def _terms(part: Predictor, coordinates: Floats) -> float:
+    """Return the size of the numbers that the scores of a linear model or a network add up at a point."""
+    core, columns = part.core, part.encoding.columns
+    seen = np.nan_to_num(np.abs(part.encoding.matrix(coordinates)[0].astype(np.float64)))
+    place = {name: j for j, name in enumerate(part.space.names)}
+    for j, column in enumerate(columns):  # a scaler takes the difference of two numbers that may be large
+        if column.feature is not None and column.table is None and column.is_affine:
+            seen[j] = max(seen[j], abs(column.affine()[0] * coordinates[0, place[column.feature]]))
+    if isinstance(core, ReluNetwork):
+        for weights, biases in zip(core.weights, core.biases, strict=True):
+            seen = np.abs(weights) @ seen + np.abs(biases)
+        return float(seen.max(initial=0.0))
+    assert isinstance(core, Affine)  # noqa: S101 - trees have been dealt with
+    return float((np.abs(core.weights) @ seen + np.abs(core.intercept)).max(initial=0.0))
+
+
+def row_scale(predictor: Predictor, margin: float) -> float:
+    """Return what rows over the score are multiplied with: 1, or a power of two, where a tolerance hides the margin.
+
+    The size of the score counts where there is no margin and it is small, and where leaves are large.
+    """
     size = score_size(predictor)
-    return 1.0 if size == 0.0 or _ORDINARY[0] <= size <= _ORDINARY[1] else 2.0 ** -round(math.log2(size))
+    if 0.0 < margin < _TOLERANCE:
+        return 2.0 ** math.ceil(math.log2(_LEAST / margin))
+    is_small = margin == 0.0 and 0.0 < size < _ORDINARY[0]
+    is_far = is_small or (predictor.is_trees and size > _ORDINARY[1])
+    return 2.0 ** -round(math.log2(size)) if is_far else 1.0
 
 
 def checked_margin(margin: float | None, predictor: Predictor) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -11,12 +11,13 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
+from ceopt.formulations.factual import Factual
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.predictors.decided import has_fixed_order, link_rounding
 from ceopt.formulations.predictors.disagreement import agreeing, agreeing_trees, forest_of
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.head import NEVER, AbstractRepresentation, score_needed
-from ceopt.formulations.predictors.margin import checked_margin, default_margin, row_scale, score_size
+from ceopt.formulations.predictors.margin import checked_margin, default_margin, margin_near, row_scale, score_size
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.reached import Place, place_of
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values, parse_target
@@ -25,6 +26,8 @@ from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["Reaches", "require_probability", "slack", "target_margin"]
 
+#: Share of a range of values that a margin may take from either end.
+_OF_RANGE = 1e-2
 #: Equal counts of votes, added up as floats, are equal to this.
 _ROUNDING = 1e-9
 #: Least distance, in a row, between what it admits and what it does not, where the scores on both sides are known: a
@@ -78,18 +81,28 @@ def slack(predictor: Predictor, coordinates: NDArray[np.float64], target: Target
     return result
 
 
-def target_margin(margin: float | None, predictor: Predictor, target: Target) -> float:
+def target_margin(
+    margin: float | None, predictor: Predictor, target: Target, point: Mapping[str, float] | None = None
+) -> float:
     """Return the least slack to ask for, or refuse one that is none.
 
-    0 where trees are counted, which tie nowhere, and where None asks trees for what they decide themselves.
+    0 where trees are counted, which tie nowhere, and where None asks trees for what they decide themselves. Else None
+    asks for what the numbers near the person at ``point`` make necessary, if there is one.
     """
-    if not isinstance(target, DisagreementOf):
-        return 0.0 if margin is None and predictor.is_trees else checked_margin(margin, predictor)
-    if margin is not None and checked_margin(margin, predictor) > 0.0:
-        raise InvalidValueError(
-            "Disagreement", "no margin, as trees are counted", f"margin is {margin!r}", "Lower at_most instead."
-        )
-    return 0.0
+    if isinstance(target, DisagreementOf):
+        if margin is not None and checked_margin(margin, predictor) > 0.0:
+            raise InvalidValueError(
+                "Disagreement", "no margin, as trees are counted", f"margin is {margin!r}", "Lower at_most instead."
+            )
+        return 0.0
+    if margin is None and predictor.is_trees:
+        return 0.0
+    if margin is not None or point is None:
+        return checked_margin(margin, predictor)
+    coordinates = np.array([[point[name] for name in predictor.space.names]])
+    near = margin_near(predictor, float(slack(predictor, coordinates, target)[0]), coordinates)
+    # A range of values is not to be closed by its own margins.
+    return min(near, _OF_RANGE * (target.high - target.low)) if isinstance(target, Values) else near
 
 
 def _unit(core: AbstractRepresentation) -> float:
@@ -131,6 +144,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     margin
         Least slack m in the model's own score. With 0 the decision may be a tie. ``Disagreement`` counts trees and
         takes none. None: for trees, votes and sums of them what the library decides, ties included; for all others
+        :func:`~ceopt.formulations.predictors.margin.margin_near` the person, and over the caller's own variables
         :func:`~ceopt.formulations.predictors.margin.default_margin`.
 
     Notes
@@ -154,9 +168,10 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     def __init__(self, block: AbstractEmbedded, target: Any, *, margin: float | None = None) -> None:
         super().__init__(concrete=True)
         core = block.predictor.core
-        self._scale = row_scale(block.predictor)
         checked = target if isinstance(target, Target) else parse_target(target, core.labels)
-        self.margin = target_margin(margin, block.predictor, checked)
+        person = block.x.point if isinstance(block.x, Factual) else None
+        self.margin = target_margin(margin, block.predictor, checked, person)
+        self._scale = row_scale(block.predictor, self.margin)
         self._is_own = margin is None and block.predictor.is_trees  # the library's own decision, no margin
         self._is_clear = self._is_own and not has_fixed_order(block.predictor)
         describe(self, _MANIFEST)
@@ -181,7 +196,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         upper: float | None = None,
         gap: float = 0.0,
     ) -> None:
-        """Add a row over the score, in its own unit unless its size, or the gap around its end, is far from 1."""
+        """Add a row over the score, in its own unit unless a tolerance would hide the margin, or the gap at its end."""
         scale = self._scale
         if 0.0 < gap * scale < _CLEAR:
             most = _LARGEST / max(score_size(block.predictor), abs(lower or upper or 0.0))

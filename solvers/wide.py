@@ -1,0 +1,187 @@
+"""A session for programs of extreme numbers: solved in other units, wide integer columns first as continuous ones.
+
+The relaxation proves the bound, and a program of whole numbers near its optimum gives the point: of a column with ten
+million steps, one step more or less costs a millionth of a hundredth. The gap between the two is the gap that is
+claimed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.solvers.arguments import Start, sparse_start
+from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.problem import Outcome, Status, Vector, relative_gap_of
+from ceopt.solvers.registry import Solver
+from ceopt.solvers.rescaled import Rescaled, is_extreme, rescaled, span_of, wide_columns
+
+__all__ = ["WideSession", "open_session"]
+
+#: Steps that wide columns may be from the optimum of the relaxation; more, if there is no point so near.
+_AROUND = (2.0**10, 2.0**20)
+#: Coefficients of one row that span more are beyond what any solver tells apart in double precision.
+_SPAN = 1e12
+#: A bound beyond the point in hand by no more, relatively, is off by what rows may be missed by.
+_NOISE = 1e-8
+
+
+def open_session(
+    solver: Solver,
+    compiled: CompiledModel,
+    *,
+    threads: int = 1,
+    random_state: int = 0,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return a session of a solver for a program: its own, or one in other units where numbers are extreme.
+
+    Raises
+    ------
+    UnsupportedProblemError, UnknownNameError, InvalidValueError
+        As the solver's own session.
+    """
+    words = {"threads": threads, "random_state": random_state, "options": options}
+    if not solver.certifies and is_extreme(compiled):  # who certifies has units of his own
+        return WideSession(solver, compiled, words)
+    return solver.session(compiled.problem_class)(compiled, **words)
+
+
+@final
+class WideSession:
+    """One program of extreme numbers, to be solved many times.
+
+    Parameters
+    ----------
+    solver
+        Who solves the programs in other units.
+    compiled
+        The program.
+    words
+        Threads, random state and options of the sessions.
+
+    Attributes
+    ----------
+    version
+        Version of the solver.
+    """
+
+    def __init__(self, solver: Solver, compiled: CompiledModel, words: Mapping[str, Any]) -> None:
+        self._solver, self._compiled = solver, compiled
+        # Numbers that a row adds up are far apart here: what a solver lets pass as 0 has to be small beside the least.
+        self._words = {**words, "options": {**solver.exact, **(words["options"] or {})}}
+        # What the solver refuses, it refuses now.
+        self.version = str(self._session(self._in_units(wide_columns(compiled), _present(compiled))).version)
+
+    def solve(
+        self,
+        *,
+        time_limit_s: float | None = None,
+        relative_gap: float = 1e-6,
+        start: Start | None = None,
+        pool: int = 1,
+        on_incumbent: Callable[[float, float, Vector], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> Outcome:
+        """Solve the program as it is now; see :meth:`ceopt.solvers.session.AbstractSession.solve`."""
+        compiled, began = self._compiled, time.perf_counter()
+        begin = sparse_start(start, len(compiled.columns))
+
+        def run(units: Rescaled, *, is_last: bool) -> Outcome:
+            told = None if on_incumbent is None or not is_last else _told(on_incumbent, units)
+            left = math.inf if time_limit_s is None else max(time_limit_s - (time.perf_counter() - began), 1e-3)
+            outcome = self._session(units).solve(
+                time_limit_s=None if math.isinf(left) else left,
+                relative_gap=relative_gap,
+                start=units.there(begin),
+                pool=pool if is_last else 1,
+                on_incumbent=told,
+                should_stop=should_stop,
+            )
+            return _returned(outcome, units)
+
+        wide, at = wide_columns(compiled), _present(compiled)
+        for column, value in begin.items():
+            at[column] = value
+        units = self._in_units(wide, at)
+        outcome = run(units, is_last=not wide.any())
+        spent = time.perf_counter() - began
+        if outcome.status is Status.UNBOUNDED and wide.any():
+            units = self._in_units(np.zeros_like(wide), at)
+            return _honest(run(units, is_last=True), units)
+        if outcome.x is None or not wide.any():
+            return replace(_honest(outcome, units), run_time=spent)
+        for around in _AROUND:
+            near = self._in_units(np.zeros_like(wide), outcome.x, around)
+            found = run(near, is_last=True)
+            if found.x is not None or found.status is not Status.INFEASIBLE:
+                break
+        return replace(self._both(outcome, found, relative_gap), run_time=time.perf_counter() - began)
+
+    def _both(self, relaxation: Outcome, found: Outcome, gap: float) -> Outcome:
+        """Return the point that was found, with what the relaxation proves."""
+        sense, bound = self._compiled.sense, relaxation.bound
+        if found.x is None:
+            message = f"No point in whole numbers was found near the relaxation's. {found.message}".strip()
+            status = Status.ERROR if found.status is Status.INFEASIBLE else found.status
+            return replace(found, status=status, bound=bound, message=message)
+        assert found.objective is not None  # noqa: S101 - it has a point
+        if bound is not None and sense * (bound - found.objective) > 0:
+            bound = found.objective
+        missing = relative_gap_of(found.objective, bound)
+        if found.status is Status.OPTIMAL and (missing is None or missing > max(gap, _NOISE)):
+            message = "The whole numbers near the optimum of the relaxation leave a gap."
+            return replace(found, status=Status.FEASIBLE, bound=bound, message=message)
+        return replace(found, bound=bound)
+
+    def _in_units(self, relaxed: NDArray[np.bool_], at: Vector, around: float = math.inf) -> Rescaled:
+        return rescaled(self._compiled, relaxed, at, around=around)
+
+    def _session(self, units: Rescaled) -> Any:
+        return self._solver.session(units.program.problem_class)(units.program, **self._words)
+
+
+def _present(compiled: CompiledModel) -> Vector:
+    """Return the values that the Vars hold, 0 where there is none: numbers near which the optimum is likely, (n,)."""
+    values = [getattr(column, "value", None) for column in compiled.columns]
+    return np.array([0.0 if v is None or not math.isfinite(v) else float(v) for v in values])
+
+
+def _told(tell: Callable[[float, float, Vector], None], units: Rescaled) -> Callable[[float, float, Vector], None]:
+    def told(seconds: float, objective: float, x: Vector) -> None:
+        tell(seconds, objective / units.worth, units.back(x))
+
+    return told
+
+
+def _returned(outcome: Outcome, units: Rescaled) -> Outcome:
+    """Return an outcome in the program's own units; what it violates stays in those in which it was solved."""
+    bound = None if outcome.bound is None else outcome.bound / units.worth
+    if outcome.x is None:
+        return replace(outcome, bound=bound)
+    x = units.back(outcome.x)
+    objective = units.own.evaluate(x)
+    if bound is not None and units.own.sense * (bound - objective) > 0:
+        bound = objective  # a bound is never worse than a point in hand
+    return replace(
+        outcome,
+        x=x,
+        objective=objective,
+        bound=bound,
+        incumbents=tuple((s, o / units.worth, units.back(point)) for s, o, point in outcome.incumbents),
+        pool=tuple(units.back(point) for point in outcome.pool),
+    )
+
+
+def _honest(outcome: Outcome, units: Rescaled) -> Outcome:
+    """Take claims back where coefficients of one row, in any units, are too far apart to be told from rounding."""
+    if outcome.status not in {Status.OPTIMAL, Status.INFEASIBLE} or (span := span_of(units.program)) <= _SPAN:
+        return outcome
+    status = Status.FEASIBLE if outcome.x is not None else Status.ERROR
+    return replace(outcome, status=status, message=f"Coefficients of one row span {span:.1g}: nothing is proved.")
