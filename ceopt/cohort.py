@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
+from ceopt.copies import hands_out_copies
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solution import SolutionSet
 from ceopt.status import Status
@@ -19,6 +20,7 @@ _OWN = ("status", "cost", "bound", "verified", "reason")
 
 
 @final
+@hands_out_copies("queries", "options")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Cohort:
     """The solution sets of many people, in the order of their rows.

@@ -20,11 +20,10 @@ from ceopt.formulations.predictors.margin import default_margin
 from ceopt.formulations.predictors.outcome import require_probability, slack, target_margin
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf
 from ceopt.referee import Referee
 from ceopt.solvers.deadline import checkpoint
-from ceopt.solvers.errors import InvalidTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,13 +113,7 @@ def prepare(
         A setting, target, rule, cost or solver that does not exist or does not fit; a model that cannot be represented.
     """
     began = time.perf_counter()
-    if not isinstance(space, FeatureSpace):
-        raise InvalidTypeError(
-            "explain",
-            "a FeatureSpace",
-            f"space is {type(space).__name__}",
-            "Make one: ceopt.FeatureSpace.infer(X_train).",
-        )
+    require_space("explain", space)
     opened = open_model(model)
     referee = Referee(opened, space)
     checkpoint("opening the model")

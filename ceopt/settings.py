@@ -15,12 +15,12 @@ from ceopt.formulations.constraints.diversity import AbstractDiversity
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.targets import Target, parse_target
+from ceopt.solvers.arguments import is_number, require_choice
 from ceopt.solvers.errors import (
     InvalidTypeError,
     InvalidValueError,
     MissingLibraryError,
     MissingLicenceError,
-    UnknownNameError,
 )
 from ceopt.solvers.registry import SOLVERS
 
@@ -167,8 +167,7 @@ class Settings:
 
 def among(word: str, value: Any, choices: tuple[str, ...]) -> None:
     """Refuse an option that is not one of a few words."""
-    if not isinstance(value, str) or value not in choices:
-        raise UnknownNameError.among("explain", word, value, choices)
+    require_choice("explain", word, value, choices)
 
 
 def whole(word: str, value: Any, *, least: int, most: int | None = None) -> int:
@@ -184,7 +183,7 @@ def whole(word: str, value: Any, *, least: int, most: int | None = None) -> int:
 
 def number(word: str, value: Any, *, above: float | None = None) -> float:
     """Return a finite number, above ``above`` or else at least 0, or refuse the option by name."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    if not is_number(value):
         raise InvalidTypeError("explain", f"a number as {word}", f"{word} is {value!r}", "Give a number.")
     if not math.isfinite(value) or (value < 0 if above is None else value <= above):
         range_text = "of at least 0" if above is None else f"above {above:g}"
@@ -202,11 +201,10 @@ def _rules(constraints: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     return parse_rules(constraints, space)
 
 
-def _solver(name: Any) -> str:
+def _solver(name: str) -> str:
+    require_choice("explain", "solver", name, ["auto", *SOLVERS])
     if name == "auto":
         return "auto"
-    if not isinstance(name, str) or name not in SOLVERS:
-        raise UnknownNameError.among("explain", "solver", name, ["auto", *SOLVERS])
     solver = SOLVERS[name]
     if not solver.is_licensed:
         kind = MissingLicenceError if solver.is_installed else MissingLibraryError

@@ -10,6 +10,7 @@ from typing import Any, final, overload
 import numpy as np
 import pandas as pd
 
+from ceopt.copies import hands_out_copies
 from ceopt.formulations.space.dtypes import plain
 from ceopt.solvers.files import write_text
 from ceopt.status import Status
@@ -18,9 +19,10 @@ __all__ = ["Counterfactual", "SolutionSet"]
 
 
 @final
+@hands_out_copies("values", "actions", "frame")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counterfactual:
-    """One verified answer.
+    """One verified answer. What it hands out is a copy: to write into it changes no answer.
 
     Parameters
     ----------
@@ -85,9 +87,10 @@ class Counterfactual:
 
 
 @final
+@hands_out_copies("factual", "relaxed", "timings", "versions", "options", "removed")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SolutionSet:
-    """The answers for one person, best first, and what is known beyond them.
+    """The answers for one person, best first, and what is known beyond them; frames and mappings come as copies.
 
     Empty (``len() == 0``) unless ``status`` is "optimal" or "feasible".
 

@@ -13,7 +13,7 @@ from ceopt.favourable import FavourableRows
 from ceopt.formulations.constraints import AbstractRule, Hull, parse_rules, rule_name
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.dtypes import plain
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, parse_target
 from ceopt.moves import broken_moves, needing_factual
 from ceopt.referee import Referee
@@ -136,6 +136,7 @@ def verify(
     >>> report.ok, report.to_frame()["broken"][1]
     (False, ('target: the model predicts bad, not good', 'income: may only increase, but falls from 2.0 to 1.0'))
     """
+    require_space("verify", space)
     referee = Referee(model, space)
     checked = parse_target(target, referee.labels)
     rules = _as_solved(parse_rules(constraints, space), answers)

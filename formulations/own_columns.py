@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-import numpy as np
 import pyomo.environ as pyo
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 
@@ -16,6 +15,7 @@ from ceopt.formulations.coordinates import AbstractCoordinate, Numeric
 from ceopt.formulations.coordinates.numeric import unit_of
 from ceopt.formulations.space.reach import Interval, Levels
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.arguments import is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -168,9 +168,7 @@ class Columns(AbstractColumns):
 
 
 def _checked_gap(gap: Any) -> float | None:
-    if gap is not None and (
-        isinstance(gap, bool) or not isinstance(gap, int | float | np.number) or not 0.0 <= gap < math.inf
-    ):
+    if gap is not None and (not is_number(gap) or not 0.0 <= gap < math.inf):
         raise InvalidValueError(
             "Columns", "a split_gap of at least 0", f"split_gap is {gap!r}", "Give None or a number in raw units."
         )

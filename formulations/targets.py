@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
+from ceopt.solvers.arguments import is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = [
@@ -47,7 +48,7 @@ class Probability:
     at_least: float
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.at_least, int | float | np.number) and 0.0 < self.at_least < 1.0):
+        if not is_number(self.at_least) or not 0.0 < self.at_least < 1.0:
             raise InvalidValueError(
                 "Probability",
                 "a level strictly between 0 and 1",
@@ -209,16 +210,23 @@ Target = Labels | ProbabilityOf | Values | DisagreementOf
 
 
 def _require_number(who: str, name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+    if not is_number(value) or not math.isfinite(value):
         raise InvalidValueError(who, "a finite number", f"{name} is {value!r}", f"Give {name} as a number.")
 
 
 def _position(label: Any, labels: tuple[Any, ...]) -> int:
     for k, known in enumerate(labels):
         # 1 == True in Python, but a class called True is not the class called 1.
-        if known == label and isinstance(known, bool | np.bool_) == isinstance(label, bool | np.bool_):
+        if _equal(known, label) and isinstance(known, bool | np.bool_) == isinstance(label, bool | np.bool_):
             return k
     raise UnknownNameError.among("target", "class", label, labels, quoted=True)
+
+
+def _equal(known: Any, label: Any) -> bool:
+    try:
+        return bool(known == label)
+    except (TypeError, ValueError):  # pd.NA and arrays compare to no truth value
+        return False
 
 
 def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:

@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ceopt.solvers.compiled import CompiledModel
-from ceopt.solvers.errors import InvalidValueError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import Vector
 
-__all__ = ["Start", "in_double", "refuse_argument", "require_count", "require_data", "require_number", "sparse_start"]
+__all__ = [
+    "Start",
+    "in_double",
+    "is_number",
+    "listed",
+    "refuse_argument",
+    "require_choice",
+    "require_count",
+    "require_data",
+    "require_number",
+    "sparse_start",
+]
 
 Start = Mapping[int, float] | Sequence[float] | Vector
+
+
+def require_choice(who: str, word: str, value: Any, choices: Iterable[str], *, quoted: bool = False) -> None:
+    """Refuse what is not one of some words; values that do not compare, such as arrays and pd.NA, are none."""
+    choices = list(choices)
+    if not isinstance(value, str) or value not in choices:
+        raise UnknownNameError.among(who, word, value, choices, quoted=quoted)
+
+
+def listed(who: str, needs: str, name: str, value: Any) -> tuple[Any, ...]:
+    """Return the entries of a list, or refuse what is none; text is one thing, not a list of its letters."""
+    if not isinstance(value, str | bytes):
+        with contextlib.suppress(TypeError):
+            return tuple(value)
+    raise InvalidTypeError(who, needs, f"{name} is {value!r}", "Correct it.")
 
 
 def require_count(who: str, name: str, value: Any, least: int, most: int = 2**31 - 1) -> None:
@@ -30,6 +57,13 @@ def in_double(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number that double precision holds; bool, complex numbers and spans of time are not."""
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return not isinstance(value, int) or math.isfinite(in_double(value))
 
 
 def require_number(

@@ -22,6 +22,7 @@ from ceopt.prepare import Prepared, prepare
 from ceopt.search import search, without_unseen
 from ceopt.settings import Settings
 from ceopt.solution import Counterfactual, SolutionSet
+from ceopt.solvers.arguments import is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.status import Status
 
@@ -151,7 +152,7 @@ def exhaustive(
 
 
 def _checked(epsilon: Any, limit: Any) -> tuple[float, int | None]:
-    number = isinstance(epsilon, int | float | np.integer | np.floating) and not isinstance(epsilon, bool)
+    number = is_number(epsilon)
     if not number:
         raise InvalidTypeError(_WHO, "a number as epsilon", f"epsilon is {epsilon!r}", "Give one in the cost's units.")
     if not math.isfinite(epsilon) or epsilon < 0:

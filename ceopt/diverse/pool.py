@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ceopt.solution import SolutionSet
+from ceopt.solvers.arguments import is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = ["NORMS", "Norm", "pool_distances"]
@@ -135,7 +136,7 @@ def _scales(scale: Any, frame: pd.DataFrame) -> dict[Any, float]:
     for name, value in scale.items():
         if name not in frame.columns:
             raise UnknownNameError.among("select", "column of scale", name, list(frame.columns))
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        number = is_number(value)
         if not number or not 0.0 < value < np.inf:
             raise InvalidValueError("select", "a scale above 0", f"that of {name!r} is {value!r}", "Change it.")
     return {name: float(value) for name, value in scale.items()}

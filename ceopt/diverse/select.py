@@ -15,7 +15,7 @@ from ceopt.diverse.pool import NORMS, Norm, pool_distances
 from ceopt.diverse.subset_search import Found, Search
 from ceopt.formulations.programs.pairs import numbers
 from ceopt.solution import SolutionSet
-from ceopt.solvers.arguments import require_count, require_number
+from ceopt.solvers.arguments import is_number, require_count, require_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import relative_gap_of
 from ceopt.solvers.registry import SOLVERS
@@ -245,7 +245,7 @@ def _check_use(objective: str, given: dict[str, Any]) -> None:
 
 def _least(beta: Any, norm: str) -> float:
     """Return the least distance with room for rounding, or refuse it."""
-    if isinstance(beta, bool) or not isinstance(beta, int | float | np.number):
+    if not is_number(beta):
         raise InvalidTypeError("select", "a number as beta", f"beta is {beta!r}", "Give for example 0.5.")
     most = 2.0 if norm == "cosine" else math.inf
     if not (0.0 <= beta <= most and math.isfinite(beta)):

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.costs import parse_cost
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.metrics.asking import table_of
 from ceopt.metrics.rows import Floats, read
-from ceopt.solvers.errors import InvalidTypeError
 
 __all__ = ["cost"]
 
@@ -54,8 +53,7 @@ def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.Data
     >>> cost([0, 0], [[3, 4], [0, 1]], space, ceopt.L2(scale="none")).round(3).tolist()
     [7.211, 1.0]
     """
-    if not isinstance(space, FeatureSpace):
-        raise InvalidTypeError("cost", "a FeatureSpace", f"space is {type(space).__name__}", "Describe the columns.")
+    require_space("cost", space)
     read("cost", space, x=x, S=S)
     fitted = parse_cost(cost).fitted(space, data)
     home, *points = (

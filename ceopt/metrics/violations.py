@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.metrics.rows import read
 from ceopt.moves import broken_moves
-from ceopt.solvers.errors import InvalidTypeError
 
 __all__ = ["broken_rules", "immutable_changes"]
 
@@ -45,7 +44,7 @@ def immutable_changes(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
     >>> immutable_changes([40, 1], [[40, 2], [41, 3]], space).tolist()
     [0, 1]
     """
-    _require_space("immutable_changes", space)
+    require_space("immutable_changes", space)
     home, rows = read("immutable_changes", space, x=x, S=S)
     fixed = [[not space[name].mutable for name in names] for names in (rows.numeric, rows.categorical)]
     moved = ~np.isclose(rows.numbers, home.numbers)
@@ -82,7 +81,7 @@ def broken_rules(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
     >>> broken_rules([40], [[41], [39.5], [100]], space).tolist()
     [0, 2, 1]
     """
-    _require_space("broken_rules", space)
+    require_space("broken_rules", space)
     home, rows = read("broken_rules", space, x=x, S=S)
     names = (*rows.numeric, *rows.categorical)
     before, *after = (
@@ -91,8 +90,3 @@ def broken_rules(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
         for numbers, codes in zip(table.numbers.tolist(), table.codes.tolist(), strict=True)
     )
     return np.array([len(broken_moves(space, before, point)) for point in after], dtype=np.int64)
-
-
-def _require_space(who: str, space: Any) -> None:
-    if not isinstance(space, FeatureSpace):
-        raise InvalidTypeError(who, "a FeatureSpace", f"space is {type(space).__name__}", "Describe the columns.")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, final
-
-import numpy as np
 
 from ceopt.formulations.predictors.asking import names_of
 from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.arguments import is_number
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ class LinearEquation:
                 "LinearEquation", "at least one parent", "parents is empty", "A column without parents has no equation."
             )
         for what, value in (("intercept", self.intercept), *given.items()):
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not number or not np.isfinite(value):
+            if not is_number(value) or not math.isfinite(value):
                 raise InvalidValueError("LinearEquation", "finite numbers", f"{what} is {value!r}", "Give a number.")
 
 

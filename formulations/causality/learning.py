@@ -9,7 +9,7 @@ import pandas as pd
 
 from ceopt.formulations.causality.graph import ordered, parents_in
 from ceopt.formulations.space.columns import column_coordinates
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def learned(
             )  # fmt: skip
     if not len(data):
         raise InvalidValueError("Causal.learn", "rows to learn from", "the data have none", "Give the training data.")
+    if space is not None:
+        require_space("Causal.learn", space)
     known = FeatureSpace.infer(data[used]) if space is None else space
     return {
         column: (_fitted(column, list(parents[column]), data, regressor, known), [*parents[column]]) for column in order
@@ -59,6 +61,10 @@ def _fitted(column: str, parents: list[str], data: pd.DataFrame, regressor: Any,
         raise InvalidTypeError(
             "Causal.learn", "a scikit-learn regressor", f"regressor is {regressor!r}", f"It cannot be cloned: {error}"
         ) from error
+    if not hasattr(model, "fit"):
+        raise InvalidTypeError(
+            "Causal.learn", "a scikit-learn regressor", f"regressor is {regressor!r}", "Give for example Ridge()."
+        )
     try:
         return model.fit(data[parents], target)
     except (TypeError, ValueError) as error:

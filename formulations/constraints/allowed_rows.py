@@ -11,7 +11,7 @@ import pandas as pd
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.condition import listed
-from ceopt.formulations.constraints.rule import AbstractRule, Floats
+from ceopt.formulations.constraints.rule import AbstractRule, Floats, require_name
 from ceopt.formulations.coordinates import Numeric, close, equals, members
 from ceopt.formulations.linear import LinearForm, Rows, total
 from ceopt.formulations.space.columns import column_coordinates
@@ -110,7 +110,11 @@ class AllowedRows(AbstractRule):
     gives_bounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        require_name("AllowedRows", self.name)
         columns = listed("AllowedRows", "columns", self.columns)
+        for name in columns:
+            if not isinstance(name, str):
+                raise InvalidTypeError("AllowedRows", "names of columns", f"one is {name!r}", "Write them as text.")
         if not columns or len(set(columns)) < len(columns):
             raise InvalidValueError("AllowedRows", "columns, each once", f"columns is {columns!r}", "Name some.")
         if not isinstance(self.frame, pd.DataFrame):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from ceopt.formulations.constraints.condition import listed
-from ceopt.formulations.constraints.rule import AbstractRule
+from ceopt.formulations.constraints.rule import AbstractRule, require_name
 from ceopt.formulations.linear import Rows
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
@@ -84,6 +84,7 @@ class AllowedTransitions(AbstractRule):
     )
 
     def __post_init__(self) -> None:
+        require_name("AllowedTransitions", self.name)
         if not isinstance(self.transitions, Mapping):
             raise InvalidTypeError(
                 "AllowedTransitions", "a mapping from levels to levels", f"transitions is {self.transitions!r}",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from ceopt.formulations.constraints.condition import listed
-from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point
+from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point, require_name
 from ceopt.formulations.coordinates import AbstractCoordinate, Numeric, at_least, at_most, close, members
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.space.reach import Interval, reach_of
@@ -107,6 +107,7 @@ class AllowedValues(AbstractRule):
     gives_bounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        require_name("AllowedValues", self.name)
         if not isinstance(self.values, Mapping) or not self.values:
             raise InvalidTypeError(
                 "AllowedValues", "a mapping from columns to values", f"values is {self.values!r}",

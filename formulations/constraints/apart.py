@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.distance_rows import ROUNDING, is_far, is_moved, length
@@ -15,6 +14,7 @@ from ceopt.formulations.constraints.diversity import AbstractDiversity, Point
 from ceopt.formulations.coordinates.numeric import LEAST_MOVE
 from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, Sum, parse_cost
 from ceopt.formulations.linear import Rows, total
+from ceopt.solvers.arguments import is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -121,8 +121,7 @@ class Apart(AbstractDiversity):
     extra: float = field(default=0.0, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        number = isinstance(self.least, int | float | np.integer | np.floating) and not isinstance(self.least, bool)
-        if not number:
+        if not is_number(self.least):
             raise InvalidTypeError("Apart", "a number as least", f"least is {self.least!r}", "Give for example 0.5.")
         if not 0.0 < self.least < math.inf:
             raise InvalidValueError(

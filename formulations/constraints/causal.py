@@ -15,8 +15,9 @@ from ceopt.formulations.causality.interventions import Interventions
 from ceopt.formulations.causality.learning import learned
 from ceopt.formulations.causality.stated import move_in, residuals
 from ceopt.formulations.causality.structure import Structure
-from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point
+from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point, require_name
 from ceopt.formulations.linear import Rows
+from ceopt.solvers.arguments import is_number, listed, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
@@ -149,8 +150,8 @@ class Causal(AbstractRule):
     )
 
     def __post_init__(self) -> None:
-        if self.intervention not in _INTERVENTIONS:
-            raise UnknownNameError.among("Causal", "intervention", self.intervention, _INTERVENTIONS)
+        require_name("Causal", self.name)
+        require_choice("Causal", "intervention", self.intervention, _INTERVENTIONS)
         _check_slack(self.slack)
         object.__setattr__(self, "actionable", _names(self.actionable))
         object.__setattr__(self, "_parsed", parse_equations(self.equations))
@@ -283,19 +284,18 @@ def _names(given: Any) -> tuple[str, ...] | None:
     """Return the actionable columns, or refuse what is no list of names."""
     if given is None:
         return None
-    listed = None if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
-    if listed is None or not all(isinstance(name, str) for name in listed):
+    names = listed("Causal", "a list of columns as actionable", "actionable", given)
+    if not all(isinstance(name, str) for name in names):
         raise InvalidTypeError(
             "Causal", "a list of columns as actionable", f"actionable is {given!r}", 'Write ["income", "savings"].'
         )
-    return listed
+    return names
 
 
 def _check_slack(slack: Any) -> None:
     given = slack.items() if isinstance(slack, Mapping) else [(None, slack)]
     for column, value in given:
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not 0.0 <= value < np.inf:
+        if not is_number(value) or not 0.0 <= value < np.inf:
             where = "" if column is None else f" of {column!r}"
             raise InvalidValueError(
                 "Causal", "a slack of at least 0", f"slack{where} is {value!r}", "Give a number, or one per column."

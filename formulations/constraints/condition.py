@@ -12,6 +12,7 @@ import pandas as pd
 
 from ceopt.formulations.coordinates import AbstractCoordinate, Numeric, at_least, at_most, one_of
 from ceopt.formulations.linear import LinearForm
+from ceopt.solvers.arguments import is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -29,9 +30,13 @@ _ROUNDINGS = 4 * 2.0**-53
 
 def listed(who: str, what: str, given: Any) -> tuple[Any, ...]:
     """Return a collection of values as a tuple, or refuse what is none (text and single values included)."""
-    if isinstance(given, np.ndarray | pd.Series | pd.Index):
+    if isinstance(given, np.ndarray | pd.Series | pd.Index) and given.ndim:
         return tuple(given.tolist())
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes | pd.DataFrame):
+    if (
+        isinstance(given, Iterable)
+        and not isinstance(given, np.ndarray)
+        and not isinstance(given, str | bytes | pd.DataFrame)
+    ):
         return tuple(given)
     raise InvalidTypeError(who, f"a list of values for {what}", f"it got {given!r}", "Write [value, ...].")
 
@@ -167,7 +172,7 @@ class Condition:
 
 def _bound(feature: Feature, value: Any) -> float:
     """Return a number that integers are compared with, which need not be one."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    number = is_number(value)
     if number and math.isfinite(value):
         return float(value)
     return feature.to_coordinate(value)  # says what is wrong with it

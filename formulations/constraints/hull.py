@@ -16,9 +16,10 @@ from ceopt.formulations.constraints.hull_distance import hull_distance, least_su
 from ceopt.formulations.constraints.hull_points import HullPoints, hull_points
 from ceopt.formulations.constraints.hull_rows import HullRows
 from ceopt.formulations.constraints.hull_words import sentence_of, short_text
-from ceopt.formulations.constraints.rule import AbstractElastic, DataRows, Floats, Point
+from ceopt.formulations.constraints.rule import AbstractElastic, DataRows, Floats, Point, require_name
 from ceopt.formulations.costs.cost import check_scale, scale_of
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.arguments import is_number, require_choice
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
@@ -153,13 +154,13 @@ class Hull(AbstractElastic):
     slow: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        require_name("Hull", self.name)
         if self.data is not None and not isinstance(self.data, pd.DataFrame):
             raise InvalidTypeError(
                 "Hull", "a DataFrame as data", f"data is {type(self.data).__name__}", "Name its columns as the space's."
             )
         _check_number("radius", self.radius)
-        if self.norm not in _NORMS:
-            raise UnknownNameError.among("Hull", "norm", self.norm, _NORMS)
+        require_choice("Hull", "norm", self.norm, _NORMS)
         check_scale("Hull", self.scale)
         check_clusters(self.clusters)
         if self.penalty is not None:
@@ -172,6 +173,8 @@ class Hull(AbstractElastic):
         if self.sample is not None and not whole:
             but = f"sample is {self.sample!r}"
             raise InvalidValueError("Hull", "a whole number of at least 1 as sample", but, "Give for example 1000.")
+        if not isinstance(self.enlarge, bool | np.bool_):
+            raise InvalidTypeError("Hull", "True or False as enlarge", f"enlarge is {self.enlarge!r}", "Write one.")
         if self.enlarge and self._limit is None:
             but = f"radius is {self.radius:g}" + (
                 "" if self.penalty is None else " beside a penalty, which is no limit"
@@ -317,7 +320,7 @@ class Hull(AbstractElastic):
 
 def _check_number(word: str, value: Any) -> None:
     """Refuse what is no number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    if not is_number(value):
         raise InvalidTypeError("Hull", f"a number as {word}", f"{word} is {value!r}", "Give a number.")
     if not value >= 0.0:
         raise InvalidValueError("Hull", f"a {word} of at least 0", f"{word} is {value!r}", "Give for example 0.1.")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
-import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.rule import AbstractElastic
+from ceopt.formulations.constraints.rule import AbstractElastic, require_name
 from ceopt.formulations.linear import LinearForm, Rows, total
+from ceopt.solvers.arguments import is_number, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
@@ -85,15 +86,14 @@ class Linear(AbstractElastic):
     needs_factual: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.sense not in _SENSES:
-            raise UnknownNameError.among("Linear", "sense", self.sense, _SENSES)
+        require_name("Linear", self.name)
+        require_choice("Linear", "sense", self.sense, _SENSES)
         if not isinstance(self.coefficients, Mapping) or not self.coefficients:
             raise InvalidValueError(
                 "Linear", "a coefficient for some column", f"coefficients is {self.coefficients!r}", "Give a mapping."
             )
         for what, value in (("rhs", self.rhs), ("within", self.within), *self.coefficients.items()):
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not number or not np.isfinite(value):
+            if not is_number(value) or not math.isfinite(value):
                 raise InvalidValueError("Linear", "finite numbers", f"{what} is {value!r}", "Give a number.")
         if self.within < 0.0 or (self.within > 0.0 and self.sense != "=="):
             but = f"within is {self.within!r} and the sense {self.sense!r}"

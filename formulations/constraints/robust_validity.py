@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.constraints.robust_validity_rows import RobustRows
-from ceopt.formulations.constraints.rule import AbstractRule, Point
+from ceopt.formulations.constraints.rule import AbstractRule, Point, require_name
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.predictors.seen import column_names, row_seen
 from ceopt.formulations.programs.moments import Moments, require_moments
 from ceopt.formulations.programs.score_bound import least_of_score
-from ceopt.solvers.arguments import in_double
+from ceopt.solvers.arguments import in_double, is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest
 
@@ -138,9 +138,9 @@ class RobustValidity(AbstractRule):
     slow: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        require_name("RobustValidity", self.name)
         for word, value in (("radius", self.radius), ("level", self.level)):
-            is_number = isinstance(value, int | float | np.integer | np.floating)
-            if not is_number or isinstance(value, bool | np.timedelta64):
+            if not is_number(value):
                 raise InvalidTypeError(
                     "RobustValidity", f"a number as {word}", f"{word} is {value!r}", "Give a number."
                 )

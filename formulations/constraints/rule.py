@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.factual import Factual, require_factual
+from ceopt.solvers.arguments import listed
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -132,6 +133,12 @@ class AbstractElastic(AbstractRule):
         """Return the rule that is wider by an amount."""
 
 
+def require_name(who: str, name: Any) -> None:
+    """Refuse a rule's name that is no text."""
+    if name is not None and not isinstance(name, str):
+        raise InvalidTypeError(who, "text as name", f"name is {name!r}", "Write it as text, or leave it out.")
+
+
 def rule_name(rule: AbstractRule, position: int) -> str:
     """Return the name that the rule bears in exports and reports: the user's, or its class and place."""
     given: str | None = getattr(rule, "name", None)
@@ -149,9 +156,10 @@ def impose(rule: AbstractRule, x: Factual) -> Any:
 
 def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     """Check a sequence of rules against the space; a single rule may stand for itself."""
-    listed = (rules,) if isinstance(rules, AbstractRule) else tuple(rules)
+    needs = "a list of rules"
+    given = (rules,) if isinstance(rules, AbstractRule) else listed("constraints", needs, "constraints", rules)
     names: set[str] = set()
-    for position, rule in enumerate(listed):
+    for position, rule in enumerate(given):
         if not isinstance(rule, AbstractRule):
             raise InvalidTypeError(
                 "constraints",
@@ -164,9 +172,10 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
                 "A rule", "a manifest, which says what it states", f"{type(rule).__name__} has none",
                 "Give the class one: manifest: ClassVar[Manifest] = Manifest(title=..., formula=...).",
             )  # fmt: skip
+        require_name(type(rule).__name__, getattr(rule, "name", None))
         rule.check(space)
         name = rule_name(rule, position)
         if name in names:
             raise InvalidTypeError("constraints", "names that differ", f"two rules are {name!r}", "Rename one of them.")
         names.add(name)
-    return listed
+    return given

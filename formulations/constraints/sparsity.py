@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.rule import AbstractElastic
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.formulations.constraints.rule import AbstractElastic, require_name
+from ceopt.solvers.arguments import is_number, require_choice
+from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -99,12 +100,12 @@ class MaxChanges(AbstractElastic):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 0:
+        require_name("MaxChanges", self.name)
+        if not is_number(self.k) or not isinstance(self.k, int | np.integer) or self.k < 0:
             raise InvalidValueError(
                 "MaxChanges", "a whole number of at least 0", f"k is {self.k!r}", "Give for example 3."
             )
-        if self.count not in _COUNTS:
-            raise UnknownNameError.among("MaxChanges", "count", self.count, _COUNTS)
+        require_choice("MaxChanges", "count", self.count, _COUNTS)
 
     def check(self, space: FeatureSpace) -> None:
         """Accept every space."""

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.coordinates import Price
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.arguments import is_number, require_choice
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,13 +39,18 @@ def check_scale(who: str, scale: Any) -> None:
     """Refuse a scale that is neither a known name nor a mapping of positive numbers."""
     if isinstance(scale, Mapping):
         for name, value in scale.items():
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not number or not 0.0 < value < float("inf"):
+            if not is_number(value) or not 0.0 < value < float("inf"):
                 raise InvalidValueError(
                     who, "positive scales", f"scale[{name!r}] is {value!r}", "Give a positive number per column."
                 )
-    elif scale not in _SCALES:
-        raise UnknownNameError.among(who, "scale", scale, _SCALES)
+    else:
+        require_choice(who, "scale", scale, _SCALES)
+
+
+def check_squared(who: str, squared: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(squared, bool | np.bool_):
+        raise InvalidTypeError(who, "True or False as squared", f"squared is {squared!r}", "Write one.")
 
 
 def scale_of(who: str, scale: str | Mapping[str, float], space: FeatureSpace) -> dict[str, float]:
@@ -143,9 +149,9 @@ class AbstractCost(ABC):
         return Sum((*_terms(self), *_terms(other)))
 
     def __mul__(self, factor: float) -> Sum:
-        if isinstance(factor, bool) or not isinstance(factor, int | float | np.number):
+        if isinstance(factor, bool) or not isinstance(factor, int | float | np.integer | np.floating):
             return NotImplemented
-        if not 0.0 <= factor < float("inf"):
+        if not is_number(factor) or not 0.0 <= factor < float("inf"):
             raise InvalidValueError(
                 "cost", "a factor of at least 0", f"the factor is {factor!r}", "Scale by a number >= 0."
             )

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.coordinates import Price
-from ceopt.formulations.costs.cost import AbstractCost, Floats, price_table
+from ceopt.formulations.costs.cost import AbstractCost, Floats, check_squared, price_table
 from ceopt.formulations.costs.metric import Metric, check_matrix, covariance_of, metric_of, numeric_names, root_of
 from ceopt.formulations.costs.norm import AbstractNorm, Kind
 from ceopt.formulations.costs.products import paid, rows_of
@@ -163,6 +163,7 @@ class Mahalanobis(AbstractMahalanobis, AbstractNorm):
 
     def __post_init__(self) -> None:
         self._check()
+        check_squared("Mahalanobis", self.squared)
 
     def _level_price(self, down: float, up: float) -> Price:
         return Price("fixed", down * down, up * up)

@@ -79,7 +79,7 @@ def check_matrix(who: str, word: str, given: Any) -> tuple[Floats, tuple[str, ..
         given = given.loc[list(names)]
     try:
         matrix = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidTypeError(who, f"numbers as {word}", f"it is {type(given).__name__}", "Give an array.") from error
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InvalidValueError(

@@ -12,7 +12,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.coordinates import Price
-from ceopt.formulations.costs.cost import AbstractCost, Floats, check_scale
+from ceopt.formulations.costs.cost import AbstractCost, Floats, check_scale, check_squared
 from ceopt.formulations.costs.separable import Count, check_count, slopes_of
 from ceopt.solvers.cones import soc
 
@@ -123,6 +123,7 @@ class L2(AbstractNorm):
     def __post_init__(self) -> None:
         check_scale("L2", self.scale)
         check_count("L2", self.count)
+        check_squared("L2", self.squared)
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the squared slopes per column and direction."""

@@ -16,6 +16,7 @@ from ceopt.formulations.space.columns import column_coordinates, row_mapping
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.arguments import require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -147,8 +148,7 @@ class Percentile(AbstractCost):
     additive = False
 
     def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
-            raise UnknownNameError.among("Percentile", "kind", self.kind, _KINDS)
+        require_choice("Percentile", "kind", self.kind, _KINDS)
         if self.data is None:
             return
         if not isinstance(self.data, pd.DataFrame):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from ceopt.formulations.coordinates import Price
 from ceopt.formulations.costs.cost import AbstractCost, check_scale, scale_of
-from ceopt.solvers.errors import UnknownNameError
+from ceopt.solvers.arguments import require_choice
 
 if TYPE_CHECKING:
     from ceopt.formulations.factual import Factual
@@ -103,8 +103,7 @@ class L1(AbstractSeparable):
 
 def check_count(who: str, count: Any) -> None:
     """Refuse a word for what is counted that does not exist."""
-    if count not in _COUNTS:
-        raise UnknownNameError.among(who, "count", count, _COUNTS)
+    require_choice(who, "count", count, _COUNTS)
 
 
 def slopes_of(

@@ -12,6 +12,7 @@ from ceopt.formulations.predictors.combination import Combination
 from ceopt.formulations.predictors.network import ReluNetwork
 from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.level_table import span
+from ceopt.solvers.arguments import is_number
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -165,6 +166,6 @@ def checked_margin(margin: float | None, predictor: Predictor) -> float:
     """Return the margin to use, or refuse one that is negative or not a number."""
     if margin is None:
         return default_margin(predictor)
-    if isinstance(margin, bool) or not isinstance(margin, int | float | np.number) or not 0.0 <= margin < math.inf:
+    if not is_number(margin) or not 0.0 <= margin < math.inf:
         raise InvalidValueError("Reaches", "a margin of at least 0", f"margin is {margin!r}", "Give None or a number.")
     return float(margin)

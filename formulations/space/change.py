@@ -9,6 +9,8 @@ from typing import Any, get_args
 
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.feature import Feature, Kind
+from ceopt.formulations.space.rules import require_level
+from ceopt.solvers.arguments import listed, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = ["changed"]
@@ -25,11 +27,10 @@ def changed(
         if bound in news:
             news[f"{bound}_inferred"] = False
     if levels is not None:
-        if isinstance(levels, str):
-            raise InvalidTypeError(feature.who, "levels in a list or tuple", f"levels is {levels!r}", "Correct it.")
+        levels = listed(feature.who, "levels in a list or tuple", "levels", levels)
         news["levels"] = tuple(plain(level) for level in levels)
-    if kind is not None and kind not in get_args(Kind):
-        raise UnknownNameError.among(feature.who, "kind", kind, get_args(Kind))
+    if kind is not None:
+        require_choice(feature.who, "kind", kind, get_args(Kind))
     if kind is not None and kind != feature.kind:
         news = _of_kind(feature, kind, news) | {"kind": kind}
     elif "levels" in news and feature.is_finite:
@@ -40,6 +41,8 @@ def changed(
 def _known(feature: Feature, levels: tuple[Any, ...]) -> dict[str, Any]:
     """Refuse levels that an inferred column never had; let a column made by hand have new categories."""
     known = (*feature.levels, *(feature.categories or ()))
+    for level in levels:
+        require_level(feature.who, level)
     new = [level for level in levels if level not in known]
     if new and feature.guess:
         raise UnknownNameError.among(feature.who, "level", new[0], dict.fromkeys(known))

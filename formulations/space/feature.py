@@ -13,7 +13,8 @@ import pandas as pd
 from ceopt.formulations.space.dtypes import Level, is_object_dtype, plain
 from ceopt.formulations.space.dtypes import pool as array_of
 from ceopt.formulations.space.rules import FINITE, Direction, Kind, Scale, settled
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.arguments import in_double, require_choice
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Direction", "Feature", "Kind", "Scale"]
 
@@ -130,8 +131,7 @@ class Feature:
             ``kind`` is not one of ``"mad"``, ``"std"``, ``"range"``, ``"none"``.
         """
         known = get_args(Scale)
-        if kind not in known:
-            raise UnknownNameError.among("Feature.scale", "scale", kind, known)
+        require_choice("Feature.scale", "scale", kind, known)
         if self.kind == "ordinal":
             return float(max(len(self.levels) - 1, 1))
         if self.is_finite or kind == "none":
@@ -219,7 +219,9 @@ class Feature:
         InvalidValueError
             Not finite, not whole where only whole ones exist, or outside the ranks.
         """
-        number = float(coordinate)
+        if isinstance(coordinate, bool) or not isinstance(coordinate, int | float | np.integer | np.floating):
+            raise InvalidTypeError(self.who, "a number as coordinate", f"it is {coordinate!r}", "Correct it.")
+        number = in_double(coordinate)
         if self.kind == "continuous":
             if not math.isfinite(number):
                 raise InvalidValueError(self.who, "a finite coordinate", f"it is {number}", "Correct it.")

@@ -11,7 +11,9 @@ import pandas as pd
 
 from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype, plain
 from ceopt.formulations.space.feature import Feature, Kind
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.formulations.space.rules import require_level
+from ceopt.solvers.arguments import listed, require_choice
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["infer_features"]
 
@@ -42,9 +44,9 @@ def infer_features(
         "continuous": continuous,
     }
     for kind, names in kinds.items():
-        for name in [names] if isinstance(names, str) else names or ():
-            if name not in frame.columns:
-                raise UnknownNameError.among(_WHO, "column", name, frame.columns)
+        given = (names,) if isinstance(names, str) else () if names is None else names
+        for name in listed(_WHO, f"{kind} to be a list of column names", kind, given):
+            require_choice(_WHO, "column", name, frame.columns)
             if name in named:
                 raise InvalidValueError(
                     _WHO, "one kind per column", f"{name!r} is named {named[name]} and {kind}", "Choose one."
@@ -180,9 +182,9 @@ def scales(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
 
 
 def _ordered(who: str, values: list[Any], order: Sequence[Any] | None) -> list[Any]:
-    if isinstance(order, str) or not isinstance(order, Iterable):
-        raise InvalidTypeError(who, "its levels in a list, lowest first", f"levels is {order!r}", "Correct it.")
-    levels = [plain(level) for level in order]
+    levels = [plain(level) for level in listed(who, "its levels in a list, lowest first", "levels", order)]
+    for level in levels:
+        require_level(who, level)
     missing = [value for value in values if value not in levels]
     if missing:
         raise InvalidValueError(

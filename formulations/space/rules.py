@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,9 +18,10 @@ from ceopt.formulations.space.dtypes import (
     plain,
     pool,
 )
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.arguments import listed, require_choice
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["FINITE", "Direction", "Kind", "Scale", "settled"]
+__all__ = ["FINITE", "Direction", "Kind", "Scale", "require_level", "settled"]
 
 Kind = Literal["continuous", "integer", "ordinal", "categorical", "binary"]
 Direction = Literal["any", "increasing", "decreasing"]
@@ -43,8 +43,7 @@ def settled(given: Any) -> dict[str, Any]:
 
 def _words(who: str, given: Any) -> dict[str, Any]:
     for word, choices in (("kind", get_args(Kind)), ("direction", get_args(Direction))):
-        if getattr(given, word) not in choices:
-            raise UnknownNameError.among(who, word, getattr(given, word), choices)
+        require_choice(who, word, getattr(given, word), choices)
     if given.direction != "any" and given.kind == "categorical":
         raise InvalidValueError(
             who,
@@ -82,9 +81,7 @@ def _weights_and_scales(who: str, given: Any) -> dict[str, Any]:
 def _dtype(who: str, given: Any) -> dict[str, Any]:
     """Settle dtype (text), categories, levels as plain scalars and ``pandas_dtype``, the object."""
     text, categories, levels = given.dtype, given.categories, given.levels
-    if isinstance(levels, str) or not isinstance(levels, Iterable):
-        raise InvalidTypeError(who, "levels in a list or tuple", f"levels is {levels!r}", "Correct it.")
-    levels = tuple(plain(level) for level in levels)
+    levels = tuple(plain(level) for level in listed(who, "levels in a list or tuple", "levels", levels))
     if text is not None and not isinstance(text, str):
         if isinstance(text, pd.CategoricalDtype) and text.categories is not None and categories is None:
             categories = text.categories.tolist()
@@ -117,7 +114,12 @@ def _dtype(who: str, given: Any) -> dict[str, Any]:
 
 
 def _levels(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
-    if given.lower != -math.inf or given.upper != math.inf or new["lower_inferred"] or new["upper_inferred"]:
+    if (
+        _is_bound(given.lower, -math.inf)
+        or _is_bound(given.upper, math.inf)
+        or new["lower_inferred"]
+        or new["upper_inferred"]
+    ):
         raise InvalidValueError(
             who, f"no bounds, being {given.kind}", f"bounds are [{given.lower}, {given.upper}]", "Give levels."
         )
@@ -128,10 +130,7 @@ def _levels(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
         needs = "exactly two levels" if given.kind == "binary" else "at least one level"
         raise InvalidValueError(who, needs, f"levels is {levels!r}", "Give levels=(...).")
     for place, level in enumerate(levels):
-        if not isinstance(level, str | bool | int | float) or (isinstance(level, float) and not math.isfinite(level)):
-            raise InvalidTypeError(
-                who, "levels that are text, bool or finite numbers", f"one is {level!r}", "Correct it."
-            )
+        require_level(who, level)
         if level in levels[:place]:
             raise InvalidValueError(who, "each level once", f"{level!r} is there twice", "Remove one.")
     try:
@@ -149,6 +148,16 @@ def _levels(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
             "Correct the level, or convert the column in the frame.",
         )
     return {"levels": own, "pool": held, "ranks": {level: rank for rank, level in enumerate(own)}}
+
+
+def require_level(who: str, level: Any) -> None:
+    """Refuse what cannot be a level."""
+    if not isinstance(level, str | bool | int | float) or (isinstance(level, float) and not math.isfinite(level)):
+        raise InvalidTypeError(who, "levels that are text, bool or finite numbers", f"one is {level!r}", "Correct it.")
+
+
+def _is_bound(value: Any, none: float) -> bool:
+    return not isinstance(value, int | float) or value != none
 
 
 def _bounds(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:

@@ -15,10 +15,18 @@ from ceopt.formulations.space.feature import Direction, Feature, Kind
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.table import to_frame, to_text
+from ceopt.solvers.arguments import listed
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.files import write_text
 
-__all__ = ["FeatureSpace"]
+__all__ = ["FeatureSpace", "require_space"]
+
+
+def require_space(who: str, space: Any) -> None:
+    """Refuse what is no space."""
+    if not isinstance(space, FeatureSpace):
+        but = f"space is {type(space).__name__}"
+        raise InvalidTypeError(who, "a FeatureSpace", but, "Make one: ceopt.FeatureSpace.infer(X_train).")
 
 
 @final
@@ -54,22 +62,22 @@ class FeatureSpace:
     _limits: tuple[Any, Any, Any]
 
     def __init__(self, features: Iterable[Feature]) -> None:
-        listed = tuple(features)
-        for feature in listed:
+        features = listed("FeatureSpace", "a list of Feature objects", "it", features)
+        for feature in features:
             if not isinstance(feature, Feature):
                 raise InvalidTypeError(
                     "FeatureSpace", "Feature objects", f"one is {feature!r}", 'Write Feature("name", kind=...).'
                 )
-        by_name = {feature.name: feature for feature in listed}
-        if not listed:
+        by_name = {feature.name: feature for feature in features}
+        if not features:
             raise InvalidValueError("FeatureSpace", "at least one feature", "there is none", "Add one.")
-        if len(by_name) < len(listed):
-            names = [feature.name for feature in listed]
+        if len(by_name) < len(features):
+            names = [feature.name for feature in features]
             twice = next(name for name in names if names.count(name) > 1)
             raise InvalidValueError("FeatureSpace", "each name once", f"{twice!r} is there twice", "Rename one.")
-        object.__setattr__(self, "_features", listed)
+        object.__setattr__(self, "_features", features)
         object.__setattr__(self, "_by_name", by_name)
-        limits = np.array([(*feature.coordinate_limits, feature.kind != "continuous") for feature in listed])
+        limits = np.array([(*feature.coordinate_limits, feature.kind != "continuous") for feature in features])
         low, high, whole = (limits[:, [place]] for place in range(3))
         object.__setattr__(self, "_limits", (low, high, whole.astype(bool)))
 
@@ -276,6 +284,12 @@ class FeatureSpace:
         InvalidValueError
             A row lacks a column, or a coordinate is not finite, not whole where it must be, or no rank.
         """
+        rows = listed("FeatureSpace.frame", "a list of rows, each a mapping of coordinates", "rows", rows)
+        for row in rows:
+            if not isinstance(row, Mapping):
+                raise InvalidTypeError(
+                    "FeatureSpace.frame", "coordinates by name as row", f"one is {row!r}", "Give what row returns."
+                )
         index = pd.RangeIndex(len(rows)) if index is None else pd.Index(index)
         try:
             matrix = np.array([[row[name] for row in rows] for name in self._by_name], dtype=np.float64)
@@ -283,6 +297,11 @@ class FeatureSpace:
             raise InvalidValueError(
                 "FeatureSpace.frame", "every column in every row", f"{error.args[0]!r} is missing", "Add it."
             ) from None
+        except (TypeError, ValueError, OverflowError):
+            for feature in self:
+                for row in rows:
+                    feature.from_coordinate(row[feature.name])
+            raise
         self._check_coordinates(matrix)
         data: dict[str, Any] = {}
         for feature, coordinates in zip(self._features, matrix, strict=True):

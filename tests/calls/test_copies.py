@@ -1,0 +1,85 @@
+"""Writing into what a result hands out changes no result."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+
+import pandas as pd
+import pytest
+
+import ceopt
+from ceopt.formulations.predictors import Affine
+
+SPACE = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b")])
+MODEL = Affine([1.0, 1.0], -5.5, labels=("no", "yes"))
+RULE = ceopt.Causal({"b": ceopt.LinearEquation({"a": 1.0})}, intervention="soft")
+
+
+@pytest.fixture
+def row():
+    return pd.DataFrame({"a": [1], "b": [1]})
+
+
+@pytest.fixture
+def result(row):
+    return ceopt.explain(MODEL, row, SPACE, target="yes", constraints=[RULE])
+
+
+def contents(result):
+    return result.to_json()
+
+
+def test_series_and_frames_of_an_answer_are_copies(result):
+    before, answer = contents(result), result[0]
+    answer.values["a"] = 999
+    answer.frame.loc[0, "b"] = 999
+    answer.actions["a"] = 999
+    frame, changes = result.to_frame(), result.changes()
+    frame.iloc[0, 0] = changes.iloc[0, 0] = 999
+
+    assert contents(result) == before
+    assert answer.values["a"] != 999
+    assert ceopt.verify(result, MODEL, SPACE, target="yes", constraints=[RULE]).ok
+
+
+@pytest.mark.parametrize("name", ["timings", "versions", "options", "relaxed", "removed"])
+def test_mappings_are_copies(result, name):
+    before = contents(result)
+    getattr(result, name)["more"] = 999
+    getattr(result, name).clear()
+
+    assert contents(result) == before
+
+
+def test_the_row_that_was_asked_about_is_a_copy_on_both_sides(row, result):
+    before = contents(result)
+    factual = result.factual
+    factual.iloc[0, 0] = 999
+    row.iloc[0, 0] = 999
+
+    assert contents(result) == before
+
+
+def test_so_are_a_cohorts_rows(row):
+    cohort = ceopt.Recourse(MODEL, SPACE, target="yes").fit(row).explain(row)
+    queries = cohort.queries
+    queries.iloc[0, 0] = 999
+    cohort.options["n"] = 999
+    row.iloc[0, 0] = 999
+
+    assert cohort.queries.iloc[0, 0] == 1
+    assert cohort.options["n"] == 1
+    assert cohort[0].factual.iloc[0, 0] == 1
+
+
+def test_results_are_still_frozen_replaced_copied_and_pickled(result):
+    answer = result[0]
+    for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result), dataclasses.replace(result)):
+        assert contents(again) == contents(result)
+    assert dataclasses.replace(answer, rank=7).rank == 7
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        answer.values = None
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.timings = {}
