@@ -172,7 +172,7 @@ def among(word: str, value: Any, choices: tuple[str, ...]) -> None:
 
 def whole(word: str, value: Any, *, least: int, most: int | None = None) -> int:
     """Return a whole number from ``least`` to ``most``, or refuse the option by name."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
         raise InvalidTypeError("explain", f"a whole number as {word}", f"{word} is {value!r}", "Give an int.")
     if value < least:
         raise InvalidValueError("explain", f"{word} to be at least {least}", f"{word} is {value!r}", "Raise it.")

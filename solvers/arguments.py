@@ -46,7 +46,11 @@ def listed(who: str, needs: str, name: str, value: Any) -> tuple[Any, ...]:
 
 def require_count(who: str, name: str, value: Any, least: int, most: int = 2**31 - 1) -> None:
     """Refuse what is not a whole number from ``least`` to ``most``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+    if (
+        isinstance(value, bool | np.timedelta64)
+        or not isinstance(value, int | np.integer)
+        or not least <= value <= most
+    ):
         wanted = f"{name} to be a whole number from {least}" + (f" to {most}" if most < 2**31 - 1 else "")
         raise InvalidValueError(who, wanted, f"{name} is {value!r}", "Give such a number.")
 

@@ -29,7 +29,7 @@ def check_clusters(clusters: Any) -> None:
     """Refuse what is no count, clusterer or sequence of labels, before there are rows."""
     if clusters is None or _is_clusterer(clusters):
         return
-    if isinstance(clusters, int | np.integer) and not isinstance(clusters, bool):
+    if isinstance(clusters, int | np.integer) and not isinstance(clusters, bool | np.timedelta64):
         if clusters < 1:
             raise InvalidValueError("Hull", "at least one cluster", f"clusters is {clusters!r}", _CHOICES)
         return

@@ -13,7 +13,7 @@ import pandas as pd
 from ceopt.formulations.space.dtypes import Level, is_object_dtype, plain
 from ceopt.formulations.space.dtypes import pool as array_of
 from ceopt.formulations.space.rules import FINITE, Direction, Kind, Scale, settled
-from ceopt.solvers.arguments import in_double, require_choice
+from ceopt.solvers.arguments import is_number, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Direction", "Feature", "Kind", "Scale"]
@@ -219,9 +219,9 @@ class Feature:
         InvalidValueError
             Not finite, not whole where only whole ones exist, or outside the ranks.
         """
-        if isinstance(coordinate, bool) or not isinstance(coordinate, int | float | np.integer | np.floating):
+        if not is_number(coordinate):
             raise InvalidTypeError(self.who, "a number as coordinate", f"it is {coordinate!r}", "Correct it.")
-        number = in_double(coordinate)
+        number = float(coordinate)
         if self.kind == "continuous":
             if not math.isfinite(number):
                 raise InvalidValueError(self.who, "a finite coordinate", f"it is {number}", "Correct it.")
@@ -248,7 +248,7 @@ class Feature:
         return array_of(whole.tolist(), self.pandas_dtype)
 
     def _number(self, value: Any) -> float:
-        if isinstance(value, np.floating | np.integer):
+        if isinstance(value, np.floating | np.integer) and not isinstance(value, np.timedelta64):
             return cast("float", float(value) if isinstance(value, np.floating) else int(value))
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value

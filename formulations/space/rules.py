@@ -190,7 +190,9 @@ def _bounds(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(who: str, word: str, value: Any, *, least: float = -math.inf, finite: bool = True) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(
+        value, int | float | np.integer | np.floating
+    ):
         raise InvalidTypeError(who, f"{word} to be a number", f"{word} is {value!r}", "Correct it.")
     try:
         number = float(value)

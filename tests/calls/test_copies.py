@@ -33,9 +33,9 @@ def contents(result):
 
 def test_series_and_frames_of_an_answer_are_copies(result):
     before, answer = contents(result), result[0]
-    answer.values["a"] = 999
-    answer.frame.loc[0, "b"] = 999
-    answer.actions["a"] = 999
+    values, held, actions = answer.values, answer.frame, answer.actions
+    values["a"] = actions["a"] = 999
+    held.loc[0, "b"] = 999
     frame, changes = result.to_frame(), result.changes()
     frame.iloc[0, 0] = changes.iloc[0, 0] = 999
 
