@@ -18,9 +18,9 @@ from ceopt.incumbents import decoded
 from ceopt.solvers.compiled import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
+from ceopt.solvers.guarded import GuardedSession
 from ceopt.solvers.problem import Outcome, Status
 from ceopt.solvers.registry import choose
-from ceopt.solvers.wide import open_session
 from ceopt.units import MOST_UNITS, is_smaller, size_of, unit_for
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ class Attempts:
         lowered = time.perf_counter()
         solver = choose(settings.solver, compiled)
         options = {**(solver.exact if ask.exact else {}), **settings.solver_options}
-        session = open_session(
+        session = GuardedSession(
             solver, compiled, threads=settings.threads, random_state=settings.random_state, options=options
         )
         outcome = session.solve(

@@ -7,6 +7,7 @@ rules in plain numbers; only what passes is an answer.
 from __future__ import annotations
 
 import functools
+import math
 import platform
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ import numpy as np
 from ceopt.answer import answer_of
 from ceopt.attempt import ROUNDING, Ask, Attempt, Attempts, Start
 from ceopt.conflict import Entry, conflict_of
+from ceopt.disproof import CHEAPER, is_disproved, ranked_anew
 from ceopt.formulations.constraints.diversity import AbstractDiversity, OtherDecisions
 from ceopt.formulations.constraints.other_cluster import nearest_cluster
 from ceopt.formulations.predictors.outcome import slack
@@ -28,7 +30,7 @@ from ceopt.incumbents import are_same, cheapest_first, room
 from ceopt.prepare import Prepared
 from ceopt.solution import Counterfactual, SolutionSet
 from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
-from ceopt.solvers.errors import CeoptError, InvalidValueError, UnboundedFeatureError
+from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.start import StartSearch
@@ -162,6 +164,8 @@ class _Search:
         self.barred: list[dict[str, float]] = []
         self.refused: list[dict[str, float]] = []
         self.exact = False
+        #: Whether the solver has said what a point in hand contradicts: it proves nothing from then on.
+        self.doubted = False
         #: In what the next answer differs, as far as the rows ask.
         self.how: AbstractDiversity = OtherDecisions()
         self.found: list[Start] = []
@@ -190,6 +194,7 @@ class _Search:
                 raise
             assert self.first is not None  # noqa: S101 - made with the first answer
             first, last = self.first, _Found(Status.TIME_LIMIT, reason="The search was interrupted.")
+        first = self._consistent(first)
         if last.answer is None and self.answers:
             more = "Proved: there are no more." if last.proved else f"No more, as: {last.reason}"
             first.reason = f"{first.reason} {more}".strip()
@@ -282,10 +287,10 @@ class _Search:
             setattr(self.timings, phase, getattr(self.timings, phase) + spent)
 
     # ---- starts ------------------------------------------------------------------------------------------------------
-    def _find_starts(self) -> None:
+    def _find_starts(self, *, even_linear: bool = False) -> None:
         """Look for cheap points; for linear models the program itself is as quick, where its numbers are ordinary."""
         prepared, settings = self.prepared, self.settings
-        if prepared.predictor.is_linear and not is_extreme(self.reach, self.space):
+        if prepared.predictor.is_linear and not even_linear and not is_extreme(self.reach, self.space):
             return
         began, favoured = time.perf_counter(), prepared.favoured
         if favoured is not None and len(favoured) > _START_ROWS:
@@ -330,7 +335,7 @@ class _Search:
         """Look for a further answer; what it cannot do without bounds does not lose the ones in hand."""
         try:
             return self._one_more()
-        except UnboundedFeatureError as error:
+        except CeoptError as error:  # columns without bounds, or more rows than a licence allows
             return _Found(Status.ERROR, reason=str(error))
 
     def _near_enough(self, another: Callable[[], _Found]) -> _Found:
@@ -440,6 +445,7 @@ class _Search:
         self.timings.lower += attempt.lower_s
         self.timings.solve += attempt.solve_s
         self.interrupted = attempt.outcome.status is Stop.INTERRUPTED
+        self.doubted |= attempt.outcome.doubted
         if self.interrupted and not self.keep_on_interrupt:
             raise KeyboardInterrupt
         return attempt
@@ -485,7 +491,14 @@ class _Search:
     def _accept(
         self, point: dict[str, float], prediction: Any, bound: float | None, message: str, cluster: Any = None
     ) -> _Found:
-        rank = len(self.answers) + 1
+        rank, cost = len(self.answers) + 1, self._cost(point)
+        if (cheaper := self._in_hand(below=cost * (1.0 - CHEAPER))) is not None:
+            point, cost, cluster = cheaper, self._cost(cheaper), None
+            prediction = self._check(point).prediction
+        if is_disproved(bound, cost):
+            self.doubted = True
+            told = f"{self.solver} proves that nothing costs less than {bound:.8g}, but this verified answer costs less"
+            message, bound = f"{message} {told}: nothing is proved.".strip(), None
         with without_deadline():
             if cluster is None:
                 cluster = nearest_cluster(self.settings.rules, self.space, point)
@@ -510,6 +523,8 @@ class _Search:
             return _Found(Status.REJECTED, bound=tries.bound, reason=reason)
         proved = self.margin == self.prepared.margin  # what a larger margin leaves out was not searched
         reason = "Proved: nothing in reach meets the target and every rule."
+        if self.doubted:
+            proved, reason = False, f"{self.solver} calls the program infeasible, and is not believed any more."
         return _Found(Status.INFEASIBLE, reason=reason, proved=proved)
 
     @property
@@ -533,16 +548,46 @@ class _Search:
         return _Found(Status.TIME_LIMIT, bound=tries.bound, reason=reason)
 
     def _fall_back(self, found: _Found, tries: _Tries) -> _Found:
-        """Give a start that passes the check where there is no answer yet and the solver has nothing in hand."""
-        if self.answers or found.status not in {Status.TIME_LIMIT, Status.ERROR, Status.REJECTED}:
-            return found
-        for number, (_, point) in enumerate(self.found):
-            if number and time.perf_counter() > self.deadline + _GRACE_S:
-                break
-            check = self._check(point)
-            if check.valid and not check.broken:
-                return self._accept(point, check.prediction, tries.bound, found.reason)
-        return found
+        """Give a start that passes the check where the solver has no point: a proof that there is none was no proof.
+
+        A further answer is not taken from the starts because the time is up.
+        """
+        contradicts = found.status in {Status.INFEASIBLE, Status.UNBOUNDED}
+        if self.interrupted or (self.answers and not contradicts and found.status is not Status.ERROR):
+            return found if self.answers else self._started(found, tries.bound, found.reason)
+        if self.prepared.predictor.is_linear and not self.found and time.perf_counter() < self.deadline:
+            self._find_starts(even_linear=True)
+        if not contradicts:
+            return self._started(found, tries.bound, found.reason)
+        reason = f"{self.solver} calls the program {found.status}, but a point that passes the check is in hand."
+        again = self._started(found, None, reason)
+        self.doubted |= again is not found
+        return again
+
+    def _started(self, found: _Found, bound: float | None, reason: str) -> _Found:
+        """Take the cheapest start that passes the check, or leave what was found."""
+        point = self._in_hand()
+        return found if point is None else self._accept(point, self._check(point).prediction, bound, reason)
+
+    def _in_hand(self, *, below: float = math.inf) -> dict[str, float] | None:
+        """Return the cheapest start that passes the check and is surely another answer, if it costs less."""
+        for number, (cost, point) in enumerate(self.found):
+            if cost >= below or (number and time.perf_counter() > self.deadline + _GRACE_S):
+                return None
+            differs = all(how.surely(self.space, self.factual, had, point) for had, how in self._had())
+            check = self._check(point) if differs else None
+            if check is not None and check.valid and not check.broken:
+                return point
+        return None
+
+    def _consistent(self, first: _Found) -> _Found:
+        """Take back what was proved of an answer where a later one contradicts it."""
+        ordered = ranked_anew(self.answers)
+        if not self.answers or ordered[0][0] is self.answers[0][0]:
+            return first
+        self.answers = ordered
+        reason = "A further answer costs less than was proved of an earlier one: nothing is proved."
+        return _Found(Status.FEASIBLE, answer=ordered[0][0], bound=ordered[0][0].bound, reason=reason)
 
     def _result(self, found: _Found, query_id: Any, *, complete: bool) -> SolutionSet:
         gap = 0.0 if found.status is Status.ALREADY_FAVOURABLE else None

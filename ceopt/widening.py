@@ -21,9 +21,9 @@ from ceopt.formulations.recourse import recourse_program
 from ceopt.solvers.compiled import compile_model
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
+from ceopt.solvers.guarded import GuardedSession
 from ceopt.solvers.problem import Status
 from ceopt.solvers.registry import choose
-from ceopt.solvers.wide import open_session
 from ceopt.verify import broken_rules
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Widener:
         lowered = time.perf_counter()
         solver = choose(settings.solver, compiled)
         options = {**(solver.exact if exact else {}), **settings.solver_options}
-        session = open_session(
+        session = GuardedSession(
             solver, compiled, threads=settings.threads, random_state=settings.random_state, options=options
         )
         left = max(seconds - (lowered - began), 1e-2)

@@ -7,6 +7,7 @@ from typing import final
 
 from ceopt.solvers.barring import AbstractRule, NoGoods, free_integers
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.contradictions import contradicts
 from ceopt.solvers.distinct import Distinct
 from ceopt.solvers.errors import MissingLicenceError
 from ceopt.solvers.problem import Outcome, Status, Vector
@@ -72,15 +73,19 @@ def pool_of(ranking: AbstractRanking) -> Pool:
     points = sorted(ranking.points, key=ranking.loss)
     full, bound = len(points) == ranking.n, first.bound
     message = ranking.why
+    if points and bound is not None and contradicts(bound, compiled.evaluate(points[0]), compiled, points[0]):
+        bound = None
+        runner.doubt = runner.doubt or "A further solution is better than the bound that was proved for the first."
     if not points:
         status, message = first.status, first.message
-    elif ranking.is_proved:
+    elif ranking.is_proved and not runner.doubt:
         status = Status.OPTIMAL
         message = message or ("" if full else "Proved: there are no more.")
         bound = bound if first.status is Status.OPTIMAL else compiled.evaluate(points[0])
     else:
         status = Status.INTERRUPTED if runner.switch.pressed else Status.FEASIBLE
-        message = f"{message} {ranking.n_proved} of {len(points)} solutions are proved."
+        told = runner.doubt if runner.doubt not in message else ""
+        message = f"{told} {message} {ranking.n_proved} of {len(points)} solutions are proved.".strip()
     if points and bound is not None and compiled.sense * bound > ranking.loss(points[0]):
         bound = compiled.evaluate(points[0])  # a bound is never worse than a point in hand
     return Pool(
@@ -88,6 +93,6 @@ def pool_of(ranking: AbstractRanking) -> Pool:
         points=tuple(points),
         bound=bound,
         first=first,
-        complete=full or ranking.is_exhausted,
+        complete=full or (ranking.is_exhausted and not runner.doubt),
         message=message,
     )

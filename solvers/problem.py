@@ -141,6 +141,8 @@ class Outcome:
         Further feasible points that the solver kept, shape (columns,) each, in no order.
     certificate
         Residuals of primal and dual, recomputed; None where the solver gives no dual solution.
+    doubted
+        Whether something in hand contradicts what the solver said; the message says what.
     """
 
     status: Status
@@ -153,6 +155,7 @@ class Outcome:
     message: str = ""
     pool: tuple[Vector, ...] = ()
     certificate: Certificate | None = None
+    doubted: bool = False
 
     @property
     def gap(self) -> float | None:

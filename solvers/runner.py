@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from ceopt.solvers.arguments import Start
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.guarded import GuardedSession
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Outcome, Status, Vector
 from ceopt.solvers.registry import Solver
-from ceopt.solvers.wide import open_session
 
 __all__ = ["Runner"]
 
@@ -35,6 +35,8 @@ class Runner:
         Of the first run alone.
     exact
         Ask for integers as whole as the solver can make them.
+    doubt
+        What the solver has said that a point in hand contradicts: it proves nothing from then on. Empty if nothing.
     switch
         Pressed by Ctrl-C.
     """
@@ -49,6 +51,7 @@ class Runner:
     on_incumbent: Callable[[float, float, Vector], None] | None = None
     exact: bool = False
     version: str = ""
+    doubt: str = ""
     switch: StopSwitch = field(default_factory=lambda: StopSwitch(None))
 
     @property
@@ -58,10 +61,10 @@ class Runner:
             return "The search was interrupted."
         return "The time limit ended the search." if time.perf_counter() >= self.deadline else ""
 
-    def session(self, compiled: CompiledModel) -> Any:
+    def session(self, compiled: CompiledModel) -> GuardedSession:
         """Return a session for a program."""
         options = {**(self.solver.exact if self.exact else {}), **self.options}
-        session = open_session(
+        session = GuardedSession(
             self.solver, compiled, threads=self.threads, random_state=self.random_state, options=options
         )
         self.version = self.version or session.version
@@ -73,7 +76,7 @@ class Runner:
 
     def solve(
         self,
-        session: Any,
+        session: GuardedSession,
         *,
         pool: int = 1,
         start: Start | None = None,
@@ -81,7 +84,7 @@ class Runner:
     ) -> Outcome:
         """Solve what a session holds, in the time that is left."""
         left = self.deadline - time.perf_counter()
-        outcome: Outcome = session.solve(
+        outcome = session.solve(
             time_limit_s=None if math.isinf(left) else max(left, 1e-3),
             relative_gap=self.relative_gap,
             start=start,
@@ -90,4 +93,7 @@ class Runner:
         )
         if outcome.status is Status.INTERRUPTED:
             self.switch.pressed = True
-        return outcome
+        if outcome.doubted:
+            self.doubt = self.doubt or outcome.message
+        # What is called a solution keeps the program: the point under an error does not.
+        return replace(outcome, x=None, objective=None) if outcome.status is Status.ERROR else outcome

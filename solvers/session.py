@@ -13,6 +13,7 @@ import numpy as np
 
 from ceopt.solvers.arguments import Start, require_count, require_data, require_number, sparse_start
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.contradictions import contradicts
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.interrupt import StopSwitch
@@ -246,8 +247,9 @@ def _measured(found: Found, search: Search) -> Outcome:
     incumbents = search.incumbents
     if compiled.columns and (not incumbents or compiled.sense * (objective - incumbents[-1][1]) < 0):
         incumbents.append((seconds, objective, x))
-    if bound is not None and compiled.sense * (bound - objective) > 0:
-        bound = objective  # a bound is never worse than a point in hand
+    is_worse = bound is not None and compiled.sense * (bound - objective) > 0
+    if bound is not None and is_worse and (found.certificate or not contradicts(bound, objective, compiled, x)):
+        bound = objective  # by its tolerances; what they do not explain stays, and is no proof
     if violation > _NOTABLE_VIOLATION and found.certificate is None:  # which measures it relative to the row
         message = f"{message} The point violates the program by {violation:.3g}.".strip()
     return Outcome(

@@ -24,9 +24,9 @@ from ceopt.formulations.costs.cutoff import Cutoff
 from ceopt.formulations.factual import Factual
 from ceopt.formulations.space.reach import Interval, Levels, Reach
 from ceopt.solvers.compiled import compile_model
+from ceopt.solvers.guarded import GuardedSession
 from ceopt.solvers.problem import Outcome, Status
 from ceopt.solvers.registry import choose
-from ceopt.solvers.wide import open_session
 from ceopt.units import unit_for
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Settling:
         model.cost = pyo.Objective(expr=near.cost.build(x))
         compiled = compile_model(model)
         solver = choose(settings.solver, compiled)
-        session = open_session(
+        session = GuardedSession(
             solver, compiled, threads=settings.threads, random_state=settings.random_state, options=solver.exact
         )
         outcome = session.solve(time_limit_s=max(seconds, 1e-2), relative_gap=settings.relative_gap / 2)

@@ -384,7 +384,10 @@ def test_a_point_of_a_pool_that_breaks_a_row_is_left_out(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("distinct", ["decisions", "support"])
 def test_a_solver_that_repeats_itself_is_stopped(monkeypatch: pytest.MonkeyPatch, distinct: str) -> None:
-    m = program(1)
+    """Of a million, one more or less is within a solver's tolerance."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(4), domain=pyo.Integers, bounds=(0, 10**6))
+    m.value = pyo.Objective(expr=sum((k + 1) * m.x[k] for k in m.x), sense=pyo.maximize)
     first: list[Any] = []
 
     def repeats(outcome: Any) -> Any:
@@ -425,7 +428,9 @@ def test_a_weaker_bound_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> N
         runs.append(outcome)
         if len(runs) == 1:
             return replace(outcome, pool=(), incumbents=())
-        return replace(outcome, status=Status.TIME_LIMIT, x=None, bound=1e9, message="Cut short.")
+        return replace(
+            outcome, status=Status.TIME_LIMIT, x=None, bound=1e9, message="Cut short.", pool=(), incumbents=()
+        )
 
     as_highs(monkeypatch, cut_short)
     result = solve(m, "highs", pool=3)

@@ -1,0 +1,182 @@
+"""``solve`` with solvers that lie or fail: never an exception, never "optimal", and what is in hand comes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from faulty import FAULTS, faulty
+
+from ceopt.solvers import Apart, Outcome, Status, compile_model, solve
+from ceopt.solvers.contradictions import credible, missed
+
+#: What a fault leaves of a best point that is read: the point, without its bound.
+KEEPS_A_POINT = {"point in error", "point of the infeasible", "bound above", "bound NaN", "bound infinite",
+                 "bound text", "other objective"}  # fmt: skip
+
+
+def knapsack(sense: Any = pyo.maximize) -> Any:
+    m = pyo.ConcreteModel()
+    m.take = pyo.Var(range(4), domain=pyo.Integers, bounds=(0, 3))
+    weight = sum((k + 2) * m.take[k] for k in m.take)
+    m.room = pyo.Constraint(expr=weight <= 11 if sense == pyo.maximize else weight >= 11)
+    m.worth = pyo.Objective(expr=sum((k + 3) * m.take[k] for k in m.take) + 7, sense=sense)
+    return m
+
+
+@pytest.mark.parametrize("sense", [pyo.maximize, pyo.minimize])
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("how", [{}, {"pool": 3}, {"pool": 3, "distinct": Apart("take", 1.0)}])
+def test_a_fault_is_a_status(fault: str, sense: Any, how: Any) -> None:
+    m = knapsack(sense)
+    best = solve(m).objective
+    if "distinct" in how:
+        how = how | {"distinct": Apart(m.take, 1.0)}
+    with faulty(fault) as solver:
+        result = solve(m, solver, **how)
+    if fault == "infeasible":  # sensible in itself: where nothing is in hand it cannot be told from the truth
+        assert result.status == "infeasible"
+        return
+    if fault == "bound infinite" and sense == pyo.maximize:  # no bound, which is no fault
+        assert result.bound is None
+        return
+    keeps = fault in KEEPS_A_POINT or fault == "zeros"  # beside which are the points that HiGHS met
+    assert (result.status, bool(result.solutions)) == ("feasible" if keeps else "error", keeps)
+    if fault == "bound above" and sense == pyo.maximize:
+        assert result.bound > best  # far, but no contradiction
+        return
+    assert result.bound is None
+    if fault in KEEPS_A_POINT:
+        assert result.objective == pytest.approx(best)
+    assert "faulty" in result.message
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_start_outweighs_it(fault: str) -> None:
+    m = knapsack(pyo.minimize)
+    for k in m.take:
+        m.take[k].value = 3
+    with faulty(fault) as solver:
+        result = solve(m, solver, start=True)
+    assert result.status == "feasible"
+    assert result.bound is None
+    assert result.objective is not None
+    assert result.objective <= 3 * (3 + 4 + 5 + 6) + 7
+    assert "faulty" in result.message
+
+
+def test_a_start_that_breaks_a_row_outweighs_nothing() -> None:
+    m = knapsack()
+    for k in m.take:
+        m.take[k].value = 3
+    with faulty("infeasible") as solver:
+        assert solve(m, solver, start=True).status == "infeasible"
+
+
+def test_what_the_solver_met_outweighs_its_last_word() -> None:
+    m = knapsack()
+
+    def forgets(told: Outcome, _compiled: Any) -> Outcome:
+        assert told.incumbents
+        return Outcome(status=Status.INFEASIBLE, incumbents=told.incumbents)
+
+    best = solve(m).objective
+    with faulty(forgets) as solver:
+        result = solve(m, solver)
+    assert (result.status, result.objective, result.bound) == ("feasible", best, None)
+
+
+def test_after_a_false_word_nothing_is_proved() -> None:
+    """The first run calls the program infeasible, of which it met points; the worse says that there are no others."""
+    m = knapsack()
+    runs: list[Outcome] = []
+
+    def lies(told: Outcome, _compiled: Any) -> Outcome:
+        runs.append(told)
+        return Outcome(status=Status.INFEASIBLE, incumbents=told.incumbents if len(runs) == 1 else ())
+
+    with faulty(lies) as solver:
+        result = solve(m, solver, pool=20, distinct=Apart(m.take, 1.0))
+    assert (result.status, result.complete) == ("feasible", False)
+    assert "Proved" not in result.message
+
+
+def test_a_later_solution_that_is_better_takes_the_first_proof_back() -> None:
+    m = knapsack()
+    worse = solve(m, pool=20).solutions[-1]
+    runs: list[Outcome] = []
+
+    def late(told: Outcome, _compiled: Any) -> Outcome:
+        runs.append(told)
+        if len(runs) > 1:
+            return told
+        return Outcome(status=Status.OPTIMAL, x=worse.x, bound=worse.objective)
+
+    best = solve(m).objective
+    with faulty(late) as solver:
+        result = solve(m, solver, pool=2, distinct=Apart(m.take, 1.0))
+    assert (result.status, result.objective, result.bound) == ("feasible", best, None)
+    assert "better than the bound" in result.message
+
+
+def test_an_unbounded_program_stays_unbounded() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, None))
+    m.y = pyo.Var(bounds=(0, 1))
+    m.cost = pyo.Objective(expr=m.y - m.x)
+    m.x.value = m.y.value = 0.0
+    assert solve(m, start=True).status == "unbounded"
+
+
+def test_the_callers_own_exception_is_the_callers() -> None:
+    def fails(*_: Any) -> None:
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        solve(knapsack(), on_incumbent=fails)
+
+
+def test_ctrl_c_goes_through() -> None:
+    def interrupted(_told: Outcome, _compiled: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with faulty(interrupted) as solver, pytest.raises(KeyboardInterrupt):
+        solve(knapsack(), solver)
+
+
+@pytest.mark.parametrize("off", [1e-9, 1e-7, 1e-3, 1.0])
+def test_a_bound_contradicts_a_point_from_a_millionth_on(off: float) -> None:
+    """As solvers are off by their tolerances; the gap is never below 0."""
+    m = knapsack()
+    result = solve(m)
+    told = Outcome(
+        status=Status.OPTIMAL,
+        x=result.solutions[0].x,
+        objective=result.objective,
+        bound=result.objective * (1.0 - off),
+    )
+    outcome = credible("Solver", told, compile_model(m), start={}, relative_gap=1e-6)
+    if off < 1e-6:
+        assert (outcome.status, outcome.gap) == (Status.OPTIMAL, 0.0)
+    else:
+        assert (outcome.status, outcome.gap) == (Status.FEASIBLE, None)
+    loose = credible(
+        "Solver", replace(told, bound=result.objective * 1.2), compile_model(m), start={}, relative_gap=1e-6
+    )
+    assert loose.status is Status.FEASIBLE
+    assert loose.gap == pytest.approx(0.2)
+
+
+def test_what_a_point_misses_is_a_share_of_its_row() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, 1e9))
+    m.big = pyo.Constraint(expr=1e3 * m.x <= 1e9)
+    m.cost = pyo.Objective(expr=m.x, sense=pyo.maximize)
+    compiled = compile_model(m)
+    assert missed(compiled, np.array([1e6])) == 0.0
+    assert missed(compiled, np.array([1e6 + 1.0])) == pytest.approx(1e-6, rel=1e-3)
+    assert missed(compiled, np.array([-0.5])) == pytest.approx(0.5)
+    assert missed(compiled, np.array([np.nan])) == np.inf
