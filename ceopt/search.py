@@ -499,6 +499,7 @@ class _Search:
             self.doubted = True
             told = f"{self.solver} proves that nothing costs less than {bound:.8g}, but this verified answer costs less"
             message, bound = f"{message} {told}: nothing is proved.".strip(), None
+        bound = None if self.doubted else bound
         with without_deadline():
             if cluster is None:
                 cluster = nearest_cluster(self.settings.rules, self.space, point)
