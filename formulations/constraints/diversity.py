@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 from ceopt.formulations.linear import LinearForm, Rows, total
+from ceopt.formulations.predictors.routing import NumberSplit, route
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ceopt.formulations.constraints.rule import AbstractRule
+    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.recourse import RecourseProgram
     from ceopt.formulations.space.space import FeatureSpace
 
@@ -71,6 +75,13 @@ def differs_row(block: Any, forms: list[LinearForm]) -> None:
     rows.add(index, total(forms), lower=1.0)
 
 
+def _split_numbers(predictor: Predictor) -> Iterator[str]:
+    """Yield the numbers that the trees of a model split, in reach or not."""
+    for part in predictor.forests:
+        for tree in route(part):
+            yield from (split.name for split in tree.splits if isinstance(split, NumberSplit))
+
+
 def changes_differ(factual: Point, a: Point, b: Point) -> bool:
     """Tell whether two points leave the factual in different columns."""
     return any((a[name] != x0) != (b[name] != x0) for name, x0 in factual.items())
@@ -90,11 +101,11 @@ class OtherDecisions(AbstractDiversity):
     :math:`\hat z`  the same of the earlier answer
     =============== ======================================================================================
 
-    Cells are those of the model's trees and of rules that cut a column; the research forms of trees differ by their own
-    binaries. A number counts as newly changed in its cell once it moves by its step or by a thousandth of its
-    range (:class:`~ceopt.formulations.coordinates.moved.Moved`), which is all that is not exact. One that neither the
-    model nor a rule reads stays as it is: to move it would be another answer in name only. One row for each earlier
-    answer.
+    Cells are those of the model's trees and of rules that cut a column. Where trees alone read a number, a move inside
+    its cell decides nothing and is no other answer (:class:`OtherSupport` counts it). Any other number counts as newly
+    changed in its cell once it moves by its step or by a thousandth of its range
+    (:class:`~ceopt.formulations.coordinates.moved.Moved`), which is all that is not exact. One that neither the model
+    nor a rule reads stays as it is: to move it would be another answer in name only. One row for each earlier answer.
 
     References
     ----------
@@ -123,6 +134,7 @@ class OtherDecisions(AbstractDiversity):
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``differs``."""
         x = program.x
+        program.embedded.make_cells()
         forms = [c.differs(point[name]) for name, c in x.coordinates.items() if not c.is_point]
         differs_row(program.model, [*forms, program.embedded.differs()])
 
@@ -152,7 +164,9 @@ class OtherSupport(AbstractDiversity):
                                        range where nothing cuts it
     ====== =========================== ===============================================================
 
-    One row for each earlier answer.
+    A number that the model's trees split counts as changed by a move inside its cell too: where it has no coordinate,
+    its factual value becomes a cell of its own. One that neither the model nor a rule reads stays as it is. One row for
+    each earlier answer.
 
     References
     ----------
@@ -180,6 +194,8 @@ class OtherSupport(AbstractDiversity):
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``differs``."""
         x = program.x
+        for name in sorted(set(_split_numbers(program.embedded.predictor))):
+            x.numeric(name).isolate_home()
         forms = [
             c.surely_changed_form() if point[name] == x.point[name] else c.changed_form().complement()
             for name, c in x.coordinates.items()

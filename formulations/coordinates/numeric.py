@@ -257,6 +257,22 @@ class Numeric(AbstractCoordinate):
             self.moved.refresh()
         super().refresh()
 
+    def isolate_home(self) -> None:
+        """Make a cell of the factual alone, so that a move inside its cell is one that the cuts see.
+
+        A column with a coordinate has :class:`~ceopt.formulations.coordinates.moved.Moved` for that. Of a continuous
+        column the values closer than the least move are left out: no row reads where in the cell the value lies.
+        """
+        home = self.cells.cell_of(self.x0)
+        if self.is_point or self.variable is not None or home is None:
+            return
+        (low, high), least = self.cells.bounds()[home], self.least_move() * self.unit
+        near = 0.5 if self.interval.step is not None else 1.0
+        below, above = self.interval.floor(self.x0 - near * least), self.interval.ceil(self.x0 + near * least)
+        cuts = [(below, self.x0)] if low <= below < self.x0 else []
+        cuts += [(self.x0, above)] if self.x0 < above <= high else []
+        self.add_cuts(cuts)
+
     def surely_changed_form(self) -> LinearForm:
         """Return a form that is at least 1 only where the value leaves its cell, or moves by the least move in it."""
         changed = self._changed_form()
@@ -346,14 +362,15 @@ class Numeric(AbstractCoordinate):
     def differs(self, value: float) -> LinearForm:
         """Return a form that is at least 1 where the decision is another: the cell, or at home, whether it moves.
 
-        A column that another formulation cuts (``claims``) differs by that formulation's own decisions.
+        A column that another formulation cuts (``claims``) differs by that formulation's own decisions, and by the cells
+        that it shares with others.
         """
-        if self.is_point or self.claims:
+        if self.is_point:
             return LinearForm()
         cell = self.cells.cell_of(value)
         if cell is None:
             return LinearForm(1.0)
         other = self.cells.inside(cell).complement() if self.cells.keys else LinearForm()
-        if self.variable is None or cell != self.cells.cell_of(self.x0):
+        if self.claims or self.variable is None or cell != self.cells.cell_of(self.x0):
             return other
         return other + (self.surely_changed_form() if value == self.x0 else self.changed_form().complement())

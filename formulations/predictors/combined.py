@@ -99,6 +99,11 @@ class AbstractCombined(AbstractEmbedded):
         """Return a form that is at least 1 where a member's own decisions differ."""
         return total(member.differs() for member in self._members)
 
+    def make_cells(self) -> None:
+        """Put what tells the members' cells apart on the columns."""
+        for member in self._members:
+            member.make_cells()
+
     def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
         """Return the number of trees of all members that say something else than at a point."""
         return total(member.other_leaves(point) for member in self._members)

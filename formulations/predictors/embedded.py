@@ -64,6 +64,9 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         """Return a form that is at least 1 where this block's own integer decisions differ from what they are now."""
         return LinearForm()
 
+    def make_cells(self) -> None:
+        """Put on the columns what is needed to tell all cells apart, where :meth:`differs` alone does not."""
+
     def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
         """Return the number of trees whose leaf has other values than at a point; for models of trees alone."""
         del point

@@ -112,6 +112,10 @@ class LeafTrees(AbstractForest):
                 Rows(self, "not_below").add(index, form, lower=least * unit)
             coordinate.claim(variable, 1, low, high)
 
+    def make_cells(self) -> None:
+        """Put the cuts on the columns: of two cells, all trees may end in the same leaves."""
+        self.share_cuts()
+
     def differs(self) -> LinearForm:
         """Return the number of trees that end in another leaf."""
         return total(LinearForm(1.0, ((-1.0, z),)) for z in self.leaf.values() if round(z.value or 0) == 1)

@@ -43,10 +43,12 @@ def ranked(model: TreeEnsemble, row: dict, cuts: dict, diversity: str) -> list[f
     """Costs of the best answer of each cell (or set of changed columns), by enumeration of the lattice."""
     best: dict[tuple, float] = {}
     for point in LATTICE:
-        # A number moves to the nearest value of a cell, and where no tree splits it, not at all.
+        # A number moves to the nearest value of a cell; where no tree splits it, not at all.
         cell = tuple(sum(point[name] > cut for cut in cuts[name]) for name in COLUMNS)
         home = tuple(sum(row[name] > cut for cut in cuts[name]) for name in COLUMNS)
-        if any(c == h and point[name] != row[name] for name, c, h in zip(COLUMNS, cell, home, strict=True)):
+        inside = [name for name, c, h in zip(COLUMNS, cell, home, strict=True) if c == h and point[name] != row[name]]
+        # By cells a move inside one is no other answer; by changed columns it is one.
+        if any(diversity == "pool" or not cuts[name] for name in inside):
             continue
         if model.score([list(point.values())])[0] < 1.0:
             continue
@@ -62,8 +64,9 @@ def ranked(model: TreeEnsemble, row: dict, cuts: dict, diversity: str) -> list[f
     row=st.sampled_from(LATTICE),
     diversity=st.sampled_from(["pool", "support"]),
     n=st.integers(2, 5),
+    form=st.sampled_from(["ordered", "misic", "leaf"]),
 )
-def test_rank_by_rank_they_are_those_of_enumeration(trees: list, row: dict, diversity: str, n: int) -> None:
+def test_rank_by_rank_they_are_those_of_enumeration(trees: list, row: dict, diversity: str, n: int, form: str) -> None:
     model = TreeEnsemble(trees, n_inputs=3)
     if model.score([list(row.values())])[0] >= 1.0:
         return
@@ -74,14 +77,52 @@ def test_rank_by_rank_they_are_those_of_enumeration(trees: list, row: dict, dive
                 cuts[list(COLUMNS)[feature]].add(threshold)
 
     result = ceopt.explain(
-        model, row, SPACE, target=ceopt.AtLeast(0.5), n=n, cost=ceopt.L1(scale="none"), diversity=diversity, margin=0.5
-    )
+        model, row, SPACE, target=ceopt.AtLeast(1.0), n=n, cost=ceopt.L1(scale="none"), diversity=diversity,
+        formulation=form,
+    )  # fmt: skip
 
     expected = ranked(model, row, cuts, diversity)
     assert [answer.cost for answer in result] == pytest.approx(expected[:n])
     assert result.complete
     if 0 < len(expected) < n:
         assert "there are no more" in result.reason
+
+
+@pytest.mark.parametrize("form", ["ordered", "misic", "leaf"])
+def test_a_move_inside_a_cell_is_another_set_of_changed_columns(form: str) -> None:
+    """The split on b beyond 1.5 decides nothing: to leave b's cell costs 2, to move inside it 1."""
+    idle = {"feature": 1, "threshold": 1.5, "left": {"value": 1.0}, "right": {"value": 1.0}}
+    model = TreeEnsemble([{"feature": 0, "threshold": 0.5, "left": {"value": 0.0}, "right": idle}], n_inputs=3)
+
+    def asked(diversity: str, **options: object) -> list[tuple[float, tuple[str, ...]]]:
+        words = {"target": ceopt.AtLeast(0.5), "cost": ceopt.L1(scale="none"), "n": 5, "formulation": form, **options}
+        found = ceopt.explain(model, {"a": 0, "b": 0, "c": 0}, SPACE, diversity=diversity, **words)
+        assert found.complete
+        return [(answer.cost, answer.changed) for answer in found]
+
+    assert asked("support") == [(1.0, ("a",)), (2.0, ("a", "b"))]
+    assert asked("support", constraints=[ceopt.MaxChanges(1)]) == [(1.0, ("a",))]
+    assert asked("pool") == [(1.0, ("a",)), (3.0, ("a", "b"))]
+
+
+def test_a_move_inside_a_cell_needs_no_bound_and_is_a_thousandth_of_a_continuous_range() -> None:
+    idle = {"feature": 1, "threshold": 1.5, "left": {"value": 1.0}, "right": {"value": 1.0}}
+    model = TreeEnsemble([{"feature": 0, "threshold": 0.5, "left": {"value": 0.0}, "right": idle}])
+    rate = ceopt.Feature("b", kind="continuous", lower=0.0, upper=100.0, direction="decreasing")
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer"), rate])
+
+    found = ceopt.explain(
+        model,
+        {"a": 0, "b": 1.0},
+        space,
+        target=ceopt.AtLeast(0.5),
+        cost=ceopt.L1(scale="none"),
+        n=3,
+        diversity="support",
+    )
+
+    assert [answer.cost for answer in found] == pytest.approx([1.0, 1.1])
+    assert found.complete
 
 
 @pytest.mark.parametrize("diversity", ["pool", "support"])
