@@ -29,7 +29,7 @@ from ceopt.formulations.space.reach import Interval, Levels, reach_of, removed_b
 from ceopt.incumbents import are_same, cheapest_first, room
 from ceopt.prepare import Prepared
 from ceopt.solution import Counterfactual, SolutionSet
-from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
+from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until, without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
@@ -146,7 +146,7 @@ class _Search:
         self.space, self.settings = prepared.space, prepared.settings
         self.asked = prepared.settings
         self.keep_on_interrupt, self.interrupted, self.within = keep_on_interrupt, False, within
-        self.deadline = self.began + self.settings.time_limit_s
+        self.deadline = min(self.began + self.settings.time_limit_s, deadline_now())
         self.factual = self.space.row(row)
         self.prepared = prepared = prepared.about(self.factual)
         self.row = self.space.frame([self.factual])

@@ -8,6 +8,7 @@ from typing import final
 from ceopt.solvers.barring import AbstractRule, NoGoods, free_integers
 from ceopt.solvers.compiled import CompiledModel
 from ceopt.solvers.contradictions import contradicts
+from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.distinct import Distinct
 from ceopt.solvers.errors import MissingLicenceError
 from ceopt.solvers.problem import Outcome, Status, Vector
@@ -69,6 +70,9 @@ def pool_of(ranking: AbstractRanking) -> Pool:
                 outcome = runner.solve(session, pool=ranking.asks, start=ranking.start)
             except MissingLicenceError as error:  # more rows than it allows; what is in hand stays
                 ranking.why = str(error)
+                break
+            except OutOfTimeError:  # the same
+                ranking.why = "The time limit ended the search."
                 break
     points = sorted(ranking.points, key=ranking.loss)
     full, bound = len(points) == ranking.n, first.bound

@@ -10,6 +10,7 @@ import numpy as np
 
 from ceopt.solvers.barring import AbstractRule, NoGoods, integers
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Outcome, Status, Vector
 from ceopt.solvers.runner import Runner
 
@@ -256,7 +257,10 @@ class _Polisher:
         """Return the best point with the integers of ``x``; ``x`` itself where none is found."""
         values = np.round(x[self.whole])
         self.fixed.lb[self.whole] = self.fixed.ub[self.whole] = values
-        self.session = self.session or self.runner.session(self.fixed)
+        try:
+            self.session = self.session or self.runner.session(self.fixed)
+        except OutOfTimeError:
+            return x
         outcome = self.runner.solve(self.session)
         if outcome.x is None:
             return x

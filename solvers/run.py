@@ -12,6 +12,7 @@ import numpy as np
 from ceopt.solvers.arguments import require_count, require_number
 from ceopt.solvers.barring import AbstractRule, Distances, NoGoods
 from ceopt.solvers.compiled import CompiledModel, compile_model
+from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.distinct import Distinct, rule_of
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.pool import Pool, pool_of, ranking_of
@@ -119,7 +120,13 @@ def solve(
         raise InvalidTypeError("solve", "a function as on_incumbent", f"it is {on_incumbent!r}", "Pass a callable.")
     if options is not None and not isinstance(options, Mapping):
         raise InvalidTypeError("solve", "a mapping as options", f"it is {options!r}", "Pass a dict: name -> value.")
-    compiled = compile_model(model)
+    deadline = min(began + limit, deadline_now())
+    try:
+        with until(deadline):
+            compiled = compile_model(model)
+    except OutOfTimeError as error:
+        message = f"The time limit is used up while {error.stage}."
+        return _nothing(message, solver, time.perf_counter() - began)
     rule = rule_of(distinct, compiled) if pool > 1 else None
     lowered = time.perf_counter()
     runner = Runner(
@@ -128,7 +135,7 @@ def solve(
         random_state=random_state,
         options=dict(options or {}),
         relative_gap=relative_gap,
-        deadline=began + limit,
+        deadline=deadline,
         start=_start(compiled) if start else None,
         on_incumbent=None if on_incumbent is None else lambda seconds, objective, _x: on_incumbent(seconds, objective),
     )
@@ -151,6 +158,21 @@ def solve(
         incumbents=tuple((seconds, objective) for seconds, objective, _ in found.first.incumbents),
         complete=found.complete,
         certificate=found.first.certificate,
+    )
+
+
+def _nothing(message: str, solver: str, seconds: float) -> Result:
+    """Return what there is where the limit was used up before a solver began."""
+    return Result(
+        status=Status.TIME_LIMIT,
+        objective=None,
+        bound=None,
+        solutions=(),
+        timings={"lower": seconds, "solve": 0.0},
+        solver=solver,
+        version="",
+        message=message,
+        complete=False,
     )
 
 

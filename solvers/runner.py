@@ -10,6 +10,7 @@ from typing import Any, final
 
 from ceopt.solvers.arguments import Start
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.guarded import GuardedSession
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Outcome, Status, Vector
@@ -62,17 +63,28 @@ class Runner:
         return "The time limit ended the search." if time.perf_counter() >= self.deadline else ""
 
     def session(self, compiled: CompiledModel) -> GuardedSession:
-        """Return a session for a program."""
+        """Return a session for a program.
+
+        Raises
+        ------
+        OutOfTimeError
+            There was no time to hand the program over.
+        """
         options = {**(self.solver.exact if self.exact else {}), **self.options}
-        session = GuardedSession(
-            self.solver, compiled, threads=self.threads, random_state=self.random_state, options=options
-        )
+        with until(self.deadline):
+            session = GuardedSession(
+                self.solver, compiled, threads=self.threads, random_state=self.random_state, options=options
+            )
         self.version = self.version or session.version
         return session
 
     def first(self, compiled: CompiledModel, *, pool: int) -> Outcome:
         """Solve the program itself."""
-        return self.solve(self.session(compiled), pool=pool, start=self.start, on_incumbent=self.on_incumbent)
+        try:
+            session = self.session(compiled)
+        except OutOfTimeError as error:
+            return Outcome(status=Status.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
+        return self.solve(session, pool=pool, start=self.start, on_incumbent=self.on_incumbent)
 
     def solve(
         self,

@@ -28,6 +28,7 @@ import scipy.sparse as sp
 from ceopt.solvers.compiled import CompiledModel
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.convexity import is_convex
+from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.rows import ConeRows, QuadraticRow
 from ceopt.solvers.second_order import factor
@@ -164,6 +165,7 @@ class Program:
         for r, (low, high) in enumerate(zip(lower, upper, strict=True)):
             if low == -math.inf and high == math.inf:
                 continue
+            checkpoint("handing the program to SCIP")
             row = model.addCons(ExprCons(Expr(), _finite(low), _finite(high)))
             for k in range(ends[r], ends[r + 1]):
                 add(row, columns[places[k]], values[k])

@@ -14,7 +14,7 @@ import numpy as np
 from ceopt.solvers.arguments import Start, require_count, require_data, require_number, sparse_start
 from ceopt.solvers.compiled import CompiledModel
 from ceopt.solvers.contradictions import contradicts
-from ceopt.solvers.deadline import OutOfTimeError, until
+from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
@@ -200,7 +200,7 @@ class AbstractSession(ABC):
         search = Search(
             compiled=compiled,
             began=began,
-            deadline=began + limit,
+            deadline=min(began + limit, deadline_now()),
             relative_gap=float(relative_gap),
             start=begin,
             pool=int(pool),

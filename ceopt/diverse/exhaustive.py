@@ -19,10 +19,11 @@ from ceopt.formulations.predictors.decided import tie_width
 from ceopt.formulations.predictors.margin import default_margin
 from ceopt.formulations.space.reach import Reach, reach_of
 from ceopt.prepare import Prepared, prepare
-from ceopt.search import search, without_unseen
+from ceopt.search import search, unread, used_up, without_unseen
 from ceopt.settings import Settings
 from ceopt.solution import Counterfactual, SolutionSet
 from ceopt.solvers.arguments import is_number
+from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.status import Status
 
@@ -136,14 +137,23 @@ def exhaustive(
     settings = Settings(
         target=target, cost=cost, constraints=constraints, solver=solver, time_limit_s=time_limit_s, margin=margin
     )
-    prepared = prepare(model, space, settings)
-    question = _Question(prepared, row, epsilon, limit, began)
-    factual = space.row(row)
+    try:
+        with until(began + settings.limit_s()):
+            question = _Question(prepare(model, space, settings), row, epsilon, limit, began)
+            return _answered(question, model, settings)
+    except OutOfTimeError as error:  # in reading
+        return unread(settings, space, row, stage=error.stage, began=began)
+
+
+def _answered(question: _Question, model: Any, settings: Settings) -> SolutionSet:
+    """Return the answers, before a deadline that is set."""
+    prepared, space = question.prepared, question.prepared.space
+    factual = space.row(question.row)
     reach = without_unseen(prepared.predictor, reach_of(space, factual), factual)
     if not has_a_cheapest_point(prepared, reach):
         return question.by_programs()
     found = question.by_walking(factual, reach)
-    if found.status is Status.INFEASIBLE and margin is None and not prepared.predictor.is_trees:
+    if found.status is Status.INFEASIBLE and settings.margin is None and not prepared.predictor.is_trees:
         # With a margin there is nothing; the model itself may still decide so, by a hair.
         question = replace(question, prepared=prepare(model, space, replace(settings, margin=0.0)))
         by_a_hair = question.by_walking(factual, reach)
@@ -187,7 +197,10 @@ class _Question:
         if not first.status.has_answers:
             return self._dressed(first)
         most = (first[0].cost + self.epsilon) * (1.0 + ROUNDING)
-        columns = cell_columns(prepared.predictor, settings.cost, factual, reach, settings.cost.to_objective(most))
+        try:
+            columns = cell_columns(prepared.predictor, settings.cost, factual, reach, settings.cost.to_objective(most))
+        except OutOfTimeError as error:
+            return self._dressed(first, why=used_up(settings.time_limit_s, error.stage))
         if columns is None:
             return self.by_programs()
         walked, known = time.perf_counter(), self._known(first[0])
@@ -204,13 +217,14 @@ class _Question:
             answer_s=self._answer_s(factual, known),
         )
         enumeration.run()
-        kept = enumeration.kept
-        if not enumeration.is_complete or not kept:
-            cells = {cell_of(columns, found.point) for found in kept}
-            kept = kept if cell_of(columns, known.point) in cells else [known, *kept]
-        timings = {**first.timings, "walk": time.perf_counter() - walked}
-        margin = 0.0 if settings.margin is None else prepared.margin
-        return self._from(replace(first, timings=timings, margin=margin), factual, kept, enumeration)
+        with without_deadline():  # which looks at the clock itself
+            kept = enumeration.kept
+            if not enumeration.is_complete or not kept:
+                cells = {cell_of(columns, found.point) for found in kept}
+                kept = kept if cell_of(columns, known.point) in cells else [known, *kept]
+            timings = {**first.timings, "walk": time.perf_counter() - walked}
+            margin = 0.0 if settings.margin is None else prepared.margin
+            return self._from(replace(first, timings=timings, margin=margin), factual, kept, enumeration)
 
     @property
     def _deadline(self) -> float:

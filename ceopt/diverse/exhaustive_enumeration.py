@@ -17,6 +17,7 @@ from ceopt.diverse.exhaustive_settling import Settling
 from ceopt.diverse.exhaustive_walk import Cells, Walk
 from ceopt.formulations.predictors.outcome import slack
 from ceopt.formulations.predictors.routing import route
+from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.verify import broken_rules
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ class Enumeration:
         """Walk, check, and settle what is left, until the end or the deadline; Ctrl-C keeps what is in hand."""
         try:
             self.is_complete = self._walk() and self._settle()
+        except OutOfTimeError:
+            self.why = self.out_of_time
         except KeyboardInterrupt:
             self.why = "The search was interrupted."
 
@@ -228,11 +231,12 @@ class Enumeration:
         if not found:
             return 0
         points = np.array(found)
-        good = [
-            kept
-            for kept in self._judged(points, self._costs(points))
-            if kept is not None and not self._broken(kept.point)
-        ]
+        with without_deadline():  # what is in hand is checked to the end
+            good = [
+                kept
+                for kept in self._judged(points, self._costs(points))
+                if kept is not None and not self._broken(kept.point)
+            ]
         self.kept += good
         self._spare()
         return len(found) - len(good)

@@ -24,8 +24,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ceopt
+from ceopt.diverse import exhaustive
+from ceopt.solvers import Support
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left, until, without_deadline
 from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.registry import SOLVERS
 from ceopt.solvers.session import AbstractSession
 
 
@@ -139,7 +142,7 @@ def test_a_limit_used_up_in_reading_is_a_status_that_names_the_stage(
 
 #: Stages after reading, and what is told of them.
 LATER = {
-    "ceopt.formulations.recourse.Factual": "building the program",
+    "ceopt.formulations.recourse.Factual": "stating what the model reads",
     "ceopt.attempt.recourse_program": "lowering the program to arrays",
 }
 
@@ -341,3 +344,103 @@ def test_a_solver_whose_model_takes_too_long_stops(clock: Clock, monkeypatch: py
     outcome = session.solve(time_limit_s=60.0)
     assert outcome.status is Stop.TIME_LIMIT
     assert outcome.message == "The time limit is used up while cutting."
+
+
+def test_a_session_within_a_call_ends_with_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    highs = importlib.import_module("ceopt.solvers.highs")
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(domain=pyo.Binary)
+    model.cost = pyo.Objective(expr=model.x)
+    left = []
+    inner = highs.HighsSession._run
+    monkeypatch.setattr(highs.HighsSession, "_run", lambda own, s: left.append(s.seconds_left) or inner(own, s))
+    with until(clock.now + 7.0):
+        ceopt.solvers.solve(model)
+        ceopt.solvers.solve(model, time_limit_s=60.0)
+        ceopt.solvers.solve(model, time_limit_s=3.0)
+    ceopt.solvers.solve(model, time_limit_s=60.0)
+    assert left == [7.0, 7.0, 3.0, 60.0]
+
+
+# ---- solve -----------------------------------------------------------------------------------------------------------
+def knapsack() -> pyo.ConcreteModel:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(range(4), domain=pyo.Binary)
+    model.rows = pyo.Constraint(range(12), rule=lambda m, i: sum((i + j + 1) * m.x[j] for j in range(4)) <= 20 + i)
+    model.value = pyo.Objective(expr=sum((j + 1) * model.x[j] for j in range(4)), sense=pyo.maximize)
+    return model
+
+
+def test_solve_ends_in_lowering(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = slowed(monkeypatch, clock, "ceopt.solvers.walk.Walker.row", 1.0)
+    result = ceopt.solvers.solve(knapsack(), time_limit_s=5.0)
+
+    assert result.status is Stop.TIME_LIMIT
+    assert result.message == "The time limit is used up while lowering the program to arrays."
+    assert not result.solutions
+    assert not result.complete
+    assert result.bound is None
+    assert calls == [5]
+
+
+@pytest.mark.skipif(not SOLVERS["scip"].is_licensed, reason="SCIP is not installed")
+def test_solve_ends_in_handing_the_program_to_scip(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = slowed(monkeypatch, clock, "ceopt.solvers.scip_model._finite", 1.0)
+    result = ceopt.solvers.solve(knapsack(), "scip", time_limit_s=20.0)
+
+    assert result.status is Stop.TIME_LIMIT
+    assert result.message == "The time limit is used up while handing the program to SCIP."
+    assert calls[0] < 24
+
+
+def test_a_pool_keeps_the_solutions_in_hand(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening the third session takes too long."""
+    runner = importlib.import_module("ceopt.solvers.runner")
+    inner, opened = runner.Runner.session, [0]
+
+    def session(self: Any, compiled: Any) -> Any:
+        opened[0] += 1
+        with until(self.deadline):
+            clock.now += 1e3 * (opened[0] == 3)
+            checkpoint("opening")
+        return inner(self, compiled)
+
+    monkeypatch.setattr(runner.Runner, "session", session)
+    model = knapsack()
+    result = ceopt.solvers.solve(model, pool=5, distinct=Support([model.x[0], model.x[1]]), time_limit_s=60.0)
+
+    assert len(result.solutions) == 2
+    assert result.status is Stop.FEASIBLE
+    assert not result.complete
+    assert "The time limit ended the search." in result.message
+
+
+# ---- exhaustive ------------------------------------------------------------------------------------------------------
+def every_cell(model: Any, frame: pd.DataFrame, **options: Any) -> ceopt.SolutionSet:
+    row = frame[np.asarray(model.predict(frame) == "bad")].iloc[0]
+    return exhaustive(model, row, ceopt.FeatureSpace.infer(frame), target="good", epsilon=0.2, **options)
+
+
+def test_all_cells_within_a_limit_used_up_in_reading(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
+) -> None:
+    slowed(monkeypatch, clock, "ceopt.prepare.read", 1e3)
+    result = every_cell(forest, numbers)
+
+    assert (str(result.status), len(result), result.complete) == ("time_limit", 0, False)
+    assert result.reason == "The time limit of 60 s is used up while reading the model."
+
+
+@pytest.mark.parametrize(
+    "where", ["ceopt.diverse.exhaustive.cell_columns", "ceopt.diverse.exhaustive_enumeration.demands_of"]
+)
+def test_all_cells_keep_the_cheapest(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
+) -> None:
+    slowed(monkeypatch, clock, where, 1e3)
+    result = every_cell(forest, numbers)
+
+    assert result.status.has_answers
+    assert len(result) >= 1
+    assert not result.complete
+    assert "The time limit of 60 s is used up" in result.reason

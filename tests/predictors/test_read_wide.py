@@ -18,7 +18,6 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 import ceopt
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space.level_table import WIDE, SparseTable, entries, span
-from ceopt.formulations.targets import parse_target
 from ceopt.solvers.errors import UnsupportedModelError
 
 #: Where the number of columns from which zeros are left out is read.
