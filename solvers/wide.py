@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ceopt.solvers.arguments import Start, sparse_start
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Outcome, Status, Vector, relative_gap_of
 from ceopt.solvers.registry import Solver
 from ceopt.solvers.rescaled import Rescaled, is_extreme, rescaled, span_of, wide_columns
@@ -96,7 +97,11 @@ class WideSession:
         def run(units: Rescaled, *, is_last: bool) -> Outcome:
             told = None if on_incumbent is None or not is_last else _told(on_incumbent, units)
             left = math.inf if time_limit_s is None else max(time_limit_s - (time.perf_counter() - began), 1e-3)
-            outcome = self._session(units).solve(
+            try:
+                session = self._session(units)
+            except OutOfTimeError as error:
+                return Outcome(status=Status.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
+            outcome = session.solve(
                 time_limit_s=None if math.isinf(left) else left,
                 relative_gap=relative_gap,
                 start=units.there(begin),
