@@ -362,7 +362,7 @@ class Numeric(AbstractCoordinate):
     def differs(self, value: float) -> LinearForm:
         """Return a form that is at least 1 where the decision is another: the cell, or at home, whether it moves.
 
-        A column that another formulation cuts (``claims``) differs by that formulation's own decisions, and by the cells
+        A column that another formulation cuts (``claims``) differs by that formulation's own decisions and the cells
         that it shares with others.
         """
         if self.is_point:
