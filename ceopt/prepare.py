@@ -26,11 +26,12 @@ from ceopt.referee import Referee
 from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from ceopt.formulations.constraints import AbstractRule
     from ceopt.settings import CheckedSettings, Settings
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Learned", "Prepared", "prepare"]
 
 
 @final
@@ -94,6 +95,23 @@ class Prepared:
         return replace(self, margin=near if self.settings.margin is None else self.margin, least_margin=near)
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What an earlier reading of the same model, space, target and data has found.
+
+    Parameters
+    ----------
+    prepared
+        What was ready then.
+    rule
+        Gives a rule as it was fitted then, or as it stands if it learns nothing.
+    """
+
+    prepared: Prepared
+    rule: Callable[[AbstractRule], AbstractRule]
+
+
 def prepare(
     model: Any,
     space: FeatureSpace,
@@ -101,11 +119,13 @@ def prepare(
     *,
     data: pd.DataFrame | None = None,
     labelled: tuple[pd.DataFrame, Any] | None = None,
+    learned: Learned | None = None,
 ) -> Prepared:
     """Read the model and check every setting against it and the space, before any work on a person.
 
     Rules about the model are given it. Rules that learn from rows of the target are given those of the data that the
-    model puts there, or, if there are ``labelled`` rows (X, y), those whose own label is in the target.
+    model puts there, or, if there are ``labelled`` rows (X, y), those whose own label is in the target. With what was
+    ``learned`` before, nothing is read or learned again.
 
     Raises
     ------
@@ -114,11 +134,14 @@ def prepare(
     """
     began = time.perf_counter()
     require_space("explain", space)
-    opened = open_model(model)
-    referee = Referee(opened, space)
-    checkpoint("opening the model")
-    predictor = read(opened, space)
-    checkpoint("reading the model")
+    if learned is None:
+        opened = open_model(model)
+        referee = Referee(opened, space)
+        checkpoint("opening the model")
+        predictor = read(opened, space)
+        checkpoint("reading the model")
+    else:
+        referee, predictor = learned.prepared.referee, learned.prepared.predictor
     checked = settings.check(space, predictor.labels, data=data)
     check_formulation(predictor, checked.formulation)
     if isinstance(checked.target, ProbabilityOf):
@@ -132,10 +155,13 @@ def prepare(
         are_wanted(labelled[1], len(labelled[0]), checked.target)
     checkpoint("checking the settings")
     rows = FavourableRows(space, referee, checked.target, data, labelled)
-    rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
+    if learned is None:
+        rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
+    else:
+        rules = tuple(learned.rule(rule) for rule in checked.rules)
     checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))
     checkpoint("fitting the rules to the data")
-    favoured = None
+    favoured = None if learned is None else learned.prepared.favoured
     if data is not None:
         coordinates = space.coordinates(data)
         for name, ranks in predictor.unseen.items():

@@ -14,8 +14,8 @@ from tqdm import tqdm
 
 from ceopt.batch import answers, no_answer, resumed, until_interrupted
 from ceopt.cohort import Cohort
+from ceopt.fitted import fit_of
 from ceopt.jobs import Lost, whole_jobs
-from ceopt.prepare import Prepared, prepare
 from ceopt.settings import Settings, whole
 from ceopt.solution import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -48,11 +48,22 @@ random_state, solver_options, why
     Attributes
     ----------
     data_
-        The frame given to ``fit``.
+        A copy of the frame given to ``fit``.
     prepared_
-        The model as read, and the checked settings.
+        The model as read, and the settings as ``fit`` checked them.
+    fit_
+        What ``fit`` was made from, by which a change is noticed.
     n_features_in_, feature_names_in_
         Columns of the space.
+
+    Notes
+    -----
+    Parameters may be set after ``fit``, and objects changed in place. What ``explain`` alone uses counts when it is
+    called: ``n``, ``margin``, ``diversity``, ``formulation``, limits, the solver and its options, rules and costs that
+    learn nothing from data. What ``fit`` has used is refused once it has changed ("Call fit again."): ``space``,
+    ``data``, ``target``, another rule or cost that learns from data, and the model, fitted anew or changed in any other
+    way. Once a call, a model is compared with what ``fit`` has read by a hash of all that it would save (of a file, of
+    its bytes); one that cannot be pickled by its scores of up to 200 rows.
 
     Examples
     --------
@@ -125,15 +136,10 @@ random_state, solver_options, why
             target class that ``y`` never holds.
         """
         self._check_frame("Recourse.fit", X)
-        settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
-        prepared = prepare(
-            self.model,
-            self.space,
-            settings,
-            data=X if self.data is None else self.data,
-            labelled=None if y is None else (X, y),
-        )
-        self.prepared_ = prepared
+        X = X.copy()  # costs and rules may read it later, and the caller may change it
+        labelled = None if y is None else (X, y)
+        self.fit_ = fit_of(self.model, self.space, self._settings(), data=self.data, labelled=labelled, X=X)
+        self.prepared_ = self.fit_.prepared
         self.data_ = X
         self.n_features_in_ = len(self.space)
         self.feature_names_in_ = np.array(self.space.names, dtype=object)
@@ -178,17 +184,19 @@ random_state, solver_options, why
         Raises
         ------
         CeoptError
-            Not fitted; no frame, no rows, a column that is missing or unknown; a cohort of other rows or settings.
+            Not fitted, or the model or a parameter that ``fit`` has used has changed since; no frame, no rows, a column
+            that is missing or unknown; a cohort of other rows or settings, of another model, or with rules that have
+            learned from other data.
         """
         if not hasattr(self, "prepared_"):
             raise InvalidValueError("Recourse.explain", "a fitted Recourse", "fit was not called", "Call fit(X) first.")
-        prepared: Prepared = self.prepared_
+        prepared = self.fit_.renewed(self.model, self.space, self.data, self._settings())
         if n is not None:
             prepared = replace(prepared, settings=replace(prepared.settings, n=whole("n", n, least=1)))
         jobs = whole_jobs("Recourse.explain", n_jobs)
         self._check_frame("Recourse.explain", frame)
         queries = frame[list(self.space.names)]
-        options = prepared.settings.options()
+        options = prepared.settings.options() | self.fit_.marks()
         done: list[SolutionSet | None] = [None] * len(queries)
         missing: dict[int, str] = {}
         if resume is not None:
@@ -208,6 +216,9 @@ random_state, solver_options, why
         )
         finished = tuple(result is not None for result in done)
         return Cohort(results=results, queries=queries, space=self.space, options=options, finished=finished)
+
+    def _settings(self) -> Settings:
+        return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
 
     def _check_frame(self, who: str, frame: Any) -> None:
         if not isinstance(frame, pd.DataFrame):
