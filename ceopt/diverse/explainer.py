@@ -242,10 +242,11 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
             )
         settings, fitted = self._settings(), self.fitted_
         settings.check()
-        if not settings.fits(self.fitted_settings_):
+        changed = settings.changed_since(self.fitted_settings_)
+        if changed is not None:
             raise InvalidValueError(
-                f"{_WHO}.explain", "the distance, scale, space and variant that it was fitted with",
-                "one of them was changed", "Call fit again.",
+                f"{_WHO}.explain", f"the {changed} that it was fitted with", f"{changed} was changed since",
+                "Call fit again.",
             )  # fmt: skip
         factual = row_of(fitted.rows, row)
         decisions = decisions_of(model_or_predict, fitted.rows.space, target, is_frame=fitted.rows.is_frame)
@@ -255,7 +256,10 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return Query(fitted, settings, decisions, rules, target, factual, whole_or_none("n", n)).run()
 
     def _settings(self) -> DiverseSettings:
-        return DiverseSettings(**{part.name: getattr(self, part.name) for part in fields(DiverseSettings)})
+        given = {part.name: getattr(self, part.name) for part in fields(DiverseSettings)}
+        if isinstance(self.scale, Mapping):
+            given["scale"] = dict(self.scale)  # what fit has used is compared with what the caller's mapping holds then
+        return DiverseSettings(**given)
 
 
 def _rules(constraints: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, final
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
+
+from ceopt.formulations.content import content_of as content_hash
 
 if TYPE_CHECKING:
     from ceopt.diverse.decisions import Decisions
@@ -68,7 +69,4 @@ def content_of(model: Any, target: Any) -> str | None:
     owner = getattr(model, "__self__", model)
     if type(owner).__module__.partition(".")[0] not in _LIBRARIES:
         return None
-    try:
-        return str(joblib.hash((model, target)))
-    except Exception:  # noqa: BLE001 - what cannot be pickled fails in many ways, and is not remembered
-        return None
+    return content_hash((model, target))

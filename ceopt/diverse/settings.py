@@ -95,10 +95,10 @@ class DiverseSettings:
         """What two explanations must have apart."""
         return Diversity(self.diversity, float(self.beta), absolute=self.is_released)
 
-    def fits(self, fitted: DiverseSettings) -> bool:
-        """Whether rows that were fitted with other settings serve these too."""
+    def changed_since(self, fitted: DiverseSettings) -> str | None:
+        """Return the first parameter that rows were fitted with and that is another now; None if they serve these."""
         words = ("distance", "scale", "space", "variant")
-        return all(getattr(self, word) == getattr(fitted, word) for word in words)
+        return next((word for word in words if getattr(self, word) != getattr(fitted, word)), None)
 
     def options(self) -> dict[str, Any]:
         """Return the settings as plain values that JSON holds."""

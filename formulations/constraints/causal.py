@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 import numpy as np
 
 from ceopt.formulations.causality.charges import hold, intervene, refuse_others, shift
-from ceopt.formulations.causality.equation import Equation, parse_equations
+from ceopt.formulations.causality.equation import Equation, FittedEquation, parse_equations
 from ceopt.formulations.causality.graph import ordered
 from ceopt.formulations.causality.interventions import Interventions
 from ceopt.formulations.causality.learning import learned
 from ceopt.formulations.causality.stated import move_in, residuals
 from ceopt.formulations.causality.structure import Structure
 from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point, require_name
+from ceopt.formulations.content import content_of
 from ceopt.formulations.linear import Rows
 from ceopt.solvers.arguments import is_number, listed, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -140,7 +141,7 @@ class Causal(AbstractRule):
     slack: float | Mapping[str, float] = field(default=0.0, kw_only=True)
     name: str | None = field(default=None, kw_only=True)
     _parsed: dict[str, Equation] = field(init=False, repr=False)
-    _known: dict[str, Interventions] = field(init=False, repr=False, default_factory=dict)
+    _known: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
     manifest: ClassVar[Manifest] = Manifest(
         title="consequences by a causal model",
         formula="x_i - x0_i = c_i(parents) - c_i(factual parents) + what is done",
@@ -210,11 +211,16 @@ class Causal(AbstractRule):
         for name in self.actionable or ():
             if name not in space:
                 raise UnknownNameError.among("Causal", "column as actionable", name, space.names)
+        fitted = [equation.model for equation in self._parsed.values() if isinstance(equation, FittedEquation)]
+        content = content_of(fitted) if fitted else ""
+        if content is None or content != self._known.get("content"):  # a regressor may have been fitted again since
+            self._known.clear()
         self._over(space)
+        self._known["content"] = content
 
     def _over(self, space: FeatureSpace) -> Interventions:
         """Return the rule over a space, whose regressors are read once."""
-        known = self._known.get("interventions")
+        known: Interventions | None = self._known.get("interventions")
         if known is None or known.structure.space is not space:
             structure = Structure.over(space, self._parsed, self.slack)
             able = space.names if self.actionable is None else tuple(self.actionable)

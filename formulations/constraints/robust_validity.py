@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.constraints.robust_validity_rows import RobustRows
 from ceopt.formulations.constraints.rule import AbstractRule, Point, require_name
+from ceopt.formulations.content import content_of
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.representation import Affine
@@ -162,7 +163,11 @@ class RobustValidity(AbstractRule):
     def check(self, space: FeatureSpace) -> None:
         """Refuse a classifier of its own that does not fit the space or the moments."""
         if self.model is not None:
+            content = content_of(self.model)
+            if content is None or content != self._known.get("content"):  # it may have been fitted again since
+                self._known.clear()
             self._predictor(space)
+            self._known["content"] = content
 
     def about(self, predictor: Callable[[], Predictor]) -> RobustValidity:
         """Return the rule about the model that is explained, unless it has one of its own."""

@@ -66,10 +66,21 @@ def test_settings_that_the_rows_do_not_depend_on_may_change_without_a_fit_and_ot
     few = made.set_params(alpha=3, beta=0.0, tolerance=None).explain(predict, ROW, target=1)
 
     assert len(few) == 3
-    with pytest.raises(ceopt.CeoptError, match="one of them was changed. Call fit again"):
+    with pytest.raises(ceopt.CeoptError, match="the distance .* distance was changed since. Call fit again"):
         made.set_params(distance="l2").explain(predict, ROW, target=1)
     with pytest.raises(ceopt.CeoptError, match="alpha is 0"):
         made.set_params(distance="l1", alpha=0).explain(predict, ROW, target=1)
+
+
+def test_a_mapping_of_scales_that_changes_after_fit_is_refused():
+    scale = {"a": 1.0, "b": 1.0, "c": 1.0}
+    made = DiverseRobustExplainer(scale=scale).fit(X)
+    before = made.explain(predict, ROW, target=1).to_frame()
+    scale["a"] = 9.0
+    with pytest.raises(ceopt.CeoptError, match="the scale .* scale was changed since. Call fit again"):
+        made.explain(predict, ROW, target=1)
+    scale["a"] = 1.0
+    assert made.explain(predict, ROW, target=1).to_frame().equals(before)
 
 
 @pytest.mark.parametrize(
@@ -529,7 +540,7 @@ def rare() -> Any:
 
 
 def test_where_favourable_rows_are_rare_the_second_query_asks_about_none_of_them(rare, monkeypatch):
-    monkeypatch.setattr("ceopt.diverse.memory.joblib.hash", lambda held: repr((held[0].coef_, held[1])))
+    monkeypatch.setattr("ceopt.diverse.memory.content_hash", lambda held: repr((held[0].coef_, held[1])))
     made = DiverseRobustExplainer(beta=0.0).fit(MANY)
     first = made.explain(rare, ROW, target=1, n=4)
     assert sum(Counting.asked) > len(MANY)
