@@ -4,6 +4,7 @@ from ceopt.solvers.compiled import CompiledModel, compile_model
 from ceopt.solvers.counting import Count, count
 from ceopt.solvers.distinct import Apart, Support
 from ceopt.solvers.export import write
+from ceopt.solvers.loading import load
 from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
 from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution, Status
 from ceopt.solvers.reading import read
@@ -25,6 +26,7 @@ __all__ = [
     "compile_model",
     "count",
     "describe",
+    "load",
     "manifest_of",
     "model_summary",
     "read",

@@ -29,9 +29,9 @@ from ceopt.solvers.manifest import check_held, described_block, feature_of, mani
 from ceopt.solvers.second_order import cone_of, without_quadratics
 from ceopt.solvers.walk import refuse_foreign_components
 
-__all__ = ["write"]
+__all__ = ["CONSTANT", "column_names", "write"]
 
-_CONSTANT = "ONE_VAR_CONSTANT"  # the column fixed at 1 that carries the objective's constant in Pyomo's files
+CONSTANT = "ONE_VAR_CONSTANT"  # the column fixed at 1 that carries the objective's constant in Pyomo's files
 
 _Names = dict[str, dict[str, str]]
 
@@ -103,15 +103,15 @@ def _algebraic(model: Any, suffix: str) -> tuple[str, _Names]:
             is_row = member.ctype is pyo.Constraint
             forms = [f"{mark}{label}_" for mark in ROW_MARKS] if is_row else [label]
             names |= {form: _origin(origin.get(id(member), member)) for form in forms if form in used}
-        names |= {form: _origin(objective) for form in (_CONSTANT, f"c_e_{_CONSTANT}") if form in used}
+        names |= {form: _origin(objective) for form in (CONSTANT, f"c_e_{CONSTANT}") if form in used}
     return text, names
 
 
 def _label(member: Any, labels: dict[int, str]) -> str:
     if id(member) in labels:
         return labels[id(member)]
-    if member.name == _CONSTANT and member.parent_block() is None:
-        return _CONSTANT
+    if member.name == CONSTANT and member.parent_block() is None:
+        return CONSTANT
     raise UnsupportedProblemError(
         "write", "the Vars of this model", f"{member.name!r} belongs to none of its blocks", "Add it to the model."
     )
@@ -207,6 +207,28 @@ def _write_ptf(program: CompiledModel, names: FileNames) -> str:
 
 
 _CONIC_WRITERS: dict[str, Callable[[CompiledModel, FileNames], str]] = {".cbf": cbf_text, ".ptf": _write_ptf}
+
+
+# -- the names of columns, without a file ------------------------------------------------------------------------------
+def column_names(model: Any, compiled: CompiledModel, suffix: str) -> dict[str, int | None]:
+    """Return the names of a file's columns: name -> column of the compiled model, None for what only the file has.
+
+    Vars that are fixed, or in no row and no cost, are none of the file's; a file may list the latter all the same.
+    """
+    names: dict[str, int | None] = {}
+    if suffix in _CONIC_WRITERS:
+        program = without_quadratics(compiled)
+        objective: Any = next(model.component_data_objects(pyo.Objective, active=True), None)
+        for place, label in enumerate(FileNames.of(program, objective).columns):
+            names[label] = place if place < len(compiled.columns) else None
+        return names
+    with _objective_of(model), cones_as_quadratic_rows(model, suffix):
+        components = list(_components(model))
+        labels = label_components(components)
+        for member in components:
+            if member.ctype is pyo.Var:
+                names[labels[id(member)]] = compiled.index.get(member)
+    return {**names, CONSTANT: None}
 
 
 # -- the table of names ------------------------------------------------------------------------------------------------
