@@ -179,6 +179,48 @@ def _of_members(core: Combination, weights: Floats) -> Sums:
     return Sums(constant, tuple(parts), core.divisor, error, None, is_exact)
 
 
+_VECTORS: WeakKeyDictionary[Predictor, Floats | None] = WeakKeyDictionary()
+
+
+def vectors_of(predictor: Predictor) -> Floats | None:
+    """Return all vectors of scores (n, K) that a model of trees can have, in the library's own floats.
+
+    None where sums of leaves depend on the order in which they are added, or where there are too many. A soft vote over
+    forests of pure leaves has few: each member's shares are counts of its trees.
+    """
+    if predictor not in _VECTORS:
+        _VECTORS[predictor] = _vectors(predictor)
+    return _VECTORS[predictor]
+
+
+def _vectors(predictor: Predictor) -> Floats | None:
+    core = predictor.core
+    if isinstance(core, TreeEnsemble):
+        if not all(sums_of(predictor, row).is_exact for row in np.eye(core.n_scores).tolist()):
+            return None
+        found = _added(core.base[None, :], [tree.value[~tree.inner] for tree in core.trees])
+        return None if found is None else found / core.divisor
+    assert isinstance(core, Combination)  # noqa: S101 - only trees and combinations of such
+    total: Floats | None = core.offset[None, :]
+    for member, part in zip(core.members, core.weights, strict=True):
+        said = np.eye(part.shape[1]) if core.votes else vectors_of(member)
+        total = None if said is None or total is None else _added(total, [said @ part.T])
+    return None if total is None else total / core.divisor
+
+
+def _added(start: Floats, parts: Sequence[Floats]) -> Floats | None:
+    """Return every sum of a row of each, (n, K); None where there are too many."""
+    found = start
+    for part in parts:
+        rows = np.unique(part, axis=0)
+        if len(found) * len(rows) > _MOST_PAIRS:
+            return None
+        found = np.unique((found[:, None, :] + rows[None, :, :]).reshape(-1, found.shape[1]), axis=0)
+        if len(found) > _MOST:
+            return None
+    return found
+
+
 def _greatest(member: Predictor) -> float:
     """Return a bound of the absolute value of a member's scores."""
     k = member.core.n_scores
@@ -237,9 +279,14 @@ def place_of(
         return Place(level - max(width, _ROOM * size), 0.0)
     scores = sums.reached / sums.divisor
     accepted = scores > level + width
-    near = np.flatnonzero(np.abs(scores - level) <= width).tolist() if not clear else []
-    for k in near:
-        accepted[k] = accepts(float(scores[k])) if sums.is_exact else True
+    near = np.abs(scores - level) <= width
+    if near.any() and not clear:
+        accepted[near] = [accepts(s) for s in scores[near].tolist()] if sums.is_exact else True
+        said = None if sums.is_exact else vectors_of(predictor)
+        if said is not None:
+            # Of sums that are one number, the library's floats may be several.
+            floats = said @ np.asarray(weights, dtype=np.float64)
+            accepted[near] = any(accepts(s) for s in floats[np.abs(floats - level) <= width].tolist())
     first = int(accepted.argmax()) if accepted.any() else len(scores)
     room = max(size, 1.0)
     low = scores[first - 1] if first else scores[0] - room

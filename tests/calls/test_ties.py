@@ -194,6 +194,28 @@ def test_ties_of_counted_trees_take_one_solve(monkeypatch):
     assert (result.status, result[0].cost, len(solves)) == ("optimal", 5.0, 2)
 
 
+@pytest.mark.parametrize(("wanted", "least"), [(1, 7.0), (0, 6.0)])
+def test_ties_of_a_soft_vote_over_counted_trees_take_one_solve(monkeypatch, wanted, least):
+    # 924 ways in which six of twelve trees say 1: (k1 / 6 + k2 / 6) / 2 is 1/2 in floats whatever k1 is.
+    names = [f"x{j}" for j in range(12)]
+    ends = pd.DataFrame(np.repeat([[0], [1]], 12, axis=1), columns=names)
+
+    def of_stumps(first: int) -> RandomForestClassifier:
+        model = forest(0, n_estimators=6, bootstrap=False).fit(ends, [0, 1])
+        model.estimators_ = [
+            DecisionTreeClassifier().fit(np.eye(12)[[j, j]] * [[0.0], [1.0]], [0, 1]) for j in range(first, first + 6)
+        ]
+        return model
+
+    model = VotingClassifier([("a", forest(0)), ("b", forest(1))], voting="soft").fit(ends, [0, 1])
+    model.estimators_ = [of_stumps(0), of_stumps(6)]
+    model.named_estimators_ = dict(zip("ab", model.estimators_, strict=True))
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=1) for name in names])
+    solves = counted(monkeypatch)
+    result = ceopt.explain(model, dict.fromkeys(names, 1 - wanted), space, target=wanted, cost=PLAIN)
+    assert (result.status, result[0].cost, len(solves)) == ("optimal", least, 1)
+
+
 def test_ties_that_floats_decide_are_asked_and_left_out_for_good(monkeypatch):
     # 0.1 + 0.2 is above 0.3, and 0.3 alone is not: one of two cells of the same sum meets "above 0.3".
     def stump(j: int, value: float) -> dict[str, Any]:
