@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import pyomo.environ as pyo
 
+from ceopt.formulations.constraints.refused import leave_out
 from ceopt.formulations.costs.cutoff import Cutoff
-from ceopt.formulations.linear import Rows
 from ceopt.formulations.recourse import RecourseProgram, recourse_program
 from ceopt.formulations.targets import Labels
 from ceopt.incumbents import decoded
@@ -84,7 +84,7 @@ class Ask:
     barred
         Points that may not come again, and in what the next must differ from each.
     refused
-        Points that the user's own model of trees refused: with the leaf values of such, it refuses every other.
+        Points that the user's own model refused: what it does not tell from one of them, it refuses as well.
     starts
         Points in hand; the first that is not barred is the solver's start.
     budget
@@ -244,9 +244,7 @@ class Attempts:
         for point, how in ask.barred:
             program.embedded.place(point)
             how.exclude(program, point)
-        rows = Rows(program.model, "refused")
-        for place, point in enumerate(ask.refused, start=1):
-            rows.add(f"point_{place}", program.embedded.other_leaves(point), lower=1.0)
+        leave_out(program, ask.refused)
         built = time.perf_counter()
         compiled = compile_model(program.model)
         lowered = time.perf_counter()

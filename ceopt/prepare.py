@@ -16,6 +16,7 @@ from ceopt.formulations.costs.charged import charged_by
 from ceopt.formulations.predictors.decided import accepted, has_fixed_order, tie_width
 from ceopt.formulations.predictors.disagreement import forest_of
 from ceopt.formulations.predictors.embed import check_formulation
+from ceopt.formulations.predictors.lattice import is_on_lattice
 from ceopt.formulations.predictors.margin import default_margin
 from ceopt.formulations.predictors.outcome import require_probability, slack, target_margin
 from ceopt.formulations.predictors.predictor import Predictor
@@ -50,6 +51,9 @@ class Prepared:
     margin, least_margin
         Margin of the first program, and the one that a solver can be trusted with; :meth:`about` a person, both follow
         the numbers near that one. None where trees are asked for what they decide themselves.
+    is_own
+        Whether the decision is the model's own, without a margin: it is asked about what the program finds, and what it
+        refuses is left out point by point. So for trees, and for other models on a lattice.
     is_ordered
         Whether the model's floats are the same whenever it is asked; if not, ties within their rounding are undecided.
     favoured
@@ -64,6 +68,7 @@ class Prepared:
     settings: CheckedSettings
     margin: float | None
     least_margin: float
+    is_own: bool
     is_ordered: bool
     favoured: np.ndarray | None
     read_s: float
@@ -92,7 +97,9 @@ class Prepared:
         if unknown or self.predictor.is_trees or isinstance(target, DisagreementOf):
             return self
         near = target_margin(None, self.predictor, target, factual)
-        return replace(self, margin=near if self.settings.margin is None else self.margin, least_margin=near)
+        if self.settings.margin is not None or self.is_own:
+            return replace(self, least_margin=near)
+        return replace(self, margin=near, least_margin=near)
 
 
 @final
@@ -167,14 +174,18 @@ def prepare(
         for name, ranks in predictor.unseen.items():
             coordinates = coordinates[~np.isin(coordinates[:, space.names.index(name)], list(ranks))]
         favoured = coordinates[accepted(predictor, coordinates, checked.target)]
-    own = checked.margin is None and predictor.is_trees
+    own = checked.margin is None and (predictor.is_trees or is_on_lattice(predictor))
+    margin: float | None = 0.0 if own else target_margin(checked.margin, predictor, checked.target)
+    if own and predictor.is_trees:
+        margin = None
     return Prepared(
         predictor=predictor,
         referee=referee,
         space=space,
         settings=checked,
-        margin=None if own else target_margin(checked.margin, predictor, checked.target),
+        margin=margin,
         least_margin=0.0 if counted else default_margin(predictor),
+        is_own=own,
         is_ordered=not own or counted or has_fixed_order(predictor),
         favoured=favoured,
         read_s=time.perf_counter() - began,

@@ -51,6 +51,8 @@ _REPAIRS = 6
 _FIRST_REPAIR = 1e-4
 #: Slack of a point that the model refuses by a hair.
 _REFUSED = 1e-300
+#: Share of an answer's cost that a default margin may add.
+_OF_MARGIN = 1e-5
 #: Share of the time that the search for a start may take; its own limit is a count of rows, long before this.
 _START_SHARE = 0.25
 #: What is said of a proof whose causes nobody asked for.
@@ -310,7 +312,7 @@ class _Search:
     def _slack_beyond_margin(self, points: np.ndarray) -> np.ndarray:
         predictor = self.prepared.predictor
         beyond = slack(predictor, points, self.settings.target)
-        if self.margin is None:  # ties as the library has them
+        if self.margin is None or (self.prepared.is_own and self.margin == 0.0):  # ties as the library has them
             return np.where(self.prepared.accepted(points), np.maximum(beyond, 0.0), np.minimum(beyond, -_REFUSED))
         # The same slack in the heuristic and in the program, or its own start would be cut off.
         return beyond - self.margin * (1.0 + 1e-6)
@@ -367,6 +369,55 @@ class _Search:
         return _Found(Status.TIME_LIMIT, reason=reason)
 
     def _one_more(self) -> _Found:
+        """Look for the next answer beyond the margin, then for one that the margin left out."""
+        found = self._beyond_margin()
+        return self._within_margin(found) if self._has_room(found) else found
+
+    def _has_room(self, found: _Found) -> bool:
+        """Tell whether a default margin may have left out what the model accepts, at a price that is worth a look.
+
+        On levels, whole numbers and at the ends of a reach a margin may cost a whole step, or the only answer.
+        """
+        prepared = self.prepared
+        if prepared.is_own or prepared.settings.margin is not None or self.margin != prepared.margin or not self.margin:
+            return False
+        if self.interrupted or self.within is not None or time.perf_counter() >= self.deadline:
+            return False
+        if found.answer is None:
+            return found.status is Status.INFEASIBLE and found.proved
+        return prepared.predictor.is_linear
+
+    def _within_margin(self, found: _Found) -> _Found:
+        """Return an answer without a margin that the model accepts and that costs less; else what was found."""
+        most = None if found.answer is None else found.answer.cost * (1.0 - _OF_MARGIN)
+        answers, met, first, margin = list(self.answers), self.met, self.first, self.margin
+        if found.answer is not None:
+            self.answers.pop()
+        self.margin = 0.0
+        try:
+            attempt = self._attempt(self.deadline - time.perf_counter(), most)
+            better = self._accepted_tie(attempt, most)
+        except OutOfTimeError:
+            better = None
+        self.margin, self.met = margin, met
+        if better is None:
+            self.answers = answers
+            return found
+        prediction, point = better
+        self.first = first if self.answers else None
+        return self._accept(point, prediction, self._bound_of(attempt.outcome), "", attempt.cluster)
+
+    def _accepted_tie(self, attempt: Attempt, most: float | None) -> tuple[Any, dict[str, float]] | None:
+        """Return prediction and point of an attempt without a margin, if it is proved, cheaper and passes the check."""
+        point = attempt.point
+        if point is None or attempt.outcome.status is not Stop.OPTIMAL:
+            return None
+        if most is not None and self._cost(point) > most:
+            return None
+        check = self._check(point)
+        return (check.prediction, point) if check.valid and not check.broken and self._differs(point) else None
+
+    def _beyond_margin(self) -> _Found:
         """Solve, check, repair: until an answer passes, the program is proved empty, or the time or the repairs end."""
         # What is left to choose from shrinks with each answer, so what was proved of the one before holds.
         tries, asked = _Tries(self.answers[-1][0].bound if self.answers else None), self.margin
@@ -383,14 +434,14 @@ class _Search:
                 return self._fall_back(self._out_of_time(tries), tries)
             # Without what the model itself refuses the program is still one of all that it accepts.
             as_asked = self.margin == asked and not self.barred and self.how is how
-            if is_first or (as_asked and (asked is None or not self.refused)):
+            if is_first or (as_asked and (self.prepared.is_own or not self.refused)):
                 proved = (tries.bound, self._bound_of(attempt.outcome))
                 tries.bound = max((bound for bound in proved if bound is not None), default=None)
             is_first = False
             if attempt.point is None:
                 return self._fall_back(self._without_point(attempt.outcome, tries), tries)
             check = self._check(attempt.point)
-            if not check.valid and self.prepared.predictor.is_trees:
+            if not check.valid and (self.prepared.is_own or self.prepared.predictor.is_trees):
                 self._refuse(attempt.point, tries, check)
                 continue
             repeats = not self._differs(attempt.point)
@@ -407,11 +458,18 @@ class _Search:
         return self._fall_back(_Found(Status.REJECTED, bound=tries.bound, reason=reason), tries)
 
     def _refuse(self, point: dict[str, float], tries: _Tries, check: Check) -> None:
-        """Leave out what the user's own trees refuse, for good: a tie that floats decide, or the solver's tolerance."""
+        """Leave out what the user's own model refuses, for good: a tie that floats decide, or the solver's tolerance.
+
+        Through the big-Ms of a network that tolerance is much: there the solver is first asked to be exact.
+        """
+        predictor = self.prepared.predictor
+        if not (predictor.is_trees or predictor.is_linear or self.exact):
+            self.exact = True
+            return
         if not self.refused:  # a start that the model refuses as well is no bound of an answer's cost
             self.starts = [start for start in self.starts if self._check(start[1]).valid]
         self.refused.append(point)
-        if self.margin is not None:
+        if self.margin is not None and not self.prepared.is_own:
             tries.failures.append(_why(check))
             if self.margin == 0.0:  # ties are the library's to decide
                 self.margin = None
@@ -424,12 +482,15 @@ class _Search:
         """Tell whether a point differs from every answer in plain numbers too, not by the solver's noise alone."""
         return all(how.differ(self.space, self.factual, earlier, point) for earlier, how in self._had())
 
-    def _attempt(self, seconds: float) -> Attempt:
+    def _attempt(self, seconds: float, closed: float | None = None) -> Attempt:
+        """Solve once; ``closed`` is a cost beyond which nothing is wanted."""
         settings = self.settings
         barred = self._had() + [(point, OtherDecisions()) for point in self.barred]
         met = settings.n - 1 if settings.diversity is None else 0
         ask = Ask(margin=self.margin, barred=barred, refused=self.refused, exact=self.exact, met=met)
-        if (most := self._most()) is not None:
+        if closed is not None:
+            ask = replace(ask, budget=closed, closed=True)
+        elif (most := self._most()) is not None:
             ask = replace(ask, starts=self.starts, budget=most * (1.0 + settings.relative_gap), closed=True)
         elif not self.barred:  # what failed the check may have set the budget: then the whole reach is searched
             ask = replace(ask, starts=self.starts, budget=self._budget())

@@ -14,9 +14,9 @@ from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic
+from ceopt.formulations.constraints.refused import leave_out
 from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.costs.charged import Charged, charged_by
-from ceopt.formulations.linear import Rows
 from ceopt.formulations.recourse import recourse_program
 from ceopt.solvers.compiled import compile_model
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
@@ -188,7 +188,7 @@ class Widener:
                 return Widening(is_empty=empty, reason="" if empty else why)
             with without_deadline():  # a point in hand is checked to the end
                 predicted, met = self.prepared.judge([point])
-                if not met[0] and self.prepared.margin is None:  # what trees refuse, they refuse for good
+                if not met[0] and self.prepared.is_own:  # what the model refuses, it refuses for good
                     refused.append(point)
                     continue
                 failed = _fault(predicted[0], broken_rules(keep, person.space, person.factual, point), met=bool(met[0]))
@@ -232,8 +232,7 @@ class Widener:
             block = ScalarBlock(concrete=True)
             amounts.append(rule.relax(block, program.x))
             model.yielding.add_component(f"rule_{position + 1}", block)
-        for place, known in enumerate(refused, start=1):
-            Rows(model, "refused").add(f"point_{place}", program.embedded.other_leaves(known), lower=1.0)
+        leave_out(program, refused)
         model.cost.set_value(expr=sum(amounts))
         built = time.perf_counter()
         compiled = compile_model(model)

@@ -1,0 +1,42 @@
+"""Models whose decision is that of the points of a lattice: what they refuse can be left out point by point."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ceopt.formulations.predictors.network import ReluNetwork
+from ceopt.formulations.predictors.representation import Affine
+
+if TYPE_CHECKING:
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.space.feature import Feature
+
+__all__ = ["columns_read", "is_on_lattice"]
+
+#: Steps of a number beyond which a solver takes it for a continuous one: no point of it is left out alone.
+_STEPS = 1e5
+
+
+def columns_read(predictor: Predictor) -> frozenset[str]:
+    """Return the raw columns that a linear model or a network gives some weight."""
+    core = predictor.core
+    assert isinstance(core, Affine | ReluNetwork)  # noqa: S101 - the caller has asked is_on_lattice
+    weights = core.weights if isinstance(core, Affine) else core.weights[0]
+    read = (weights != 0.0).any(axis=0).tolist()
+    columns = zip(predictor.encoding.columns, read, strict=True)
+    return frozenset(column.feature for column, used in columns if used and column.feature is not None)
+
+
+def is_on_lattice(predictor: Predictor) -> bool:
+    """Tell whether a linear model or a network reads, of what may move, only levels and numbers of few steps."""
+    if not isinstance(predictor.core, Affine | ReluNetwork):
+        return False
+    return all(_has_few_values(predictor.space[name]) for name in columns_read(predictor))
+
+
+def _has_few_values(feature: Feature) -> bool:
+    if feature.is_finite or not feature.mutable:
+        return True
+    step = feature.step or (1.0 if feature.kind == "integer" else math.inf)
+    return feature.upper - feature.lower <= _STEPS * step < math.inf
