@@ -56,14 +56,14 @@ def in_target(target: Any) -> Any:
     return lambda value: low <= value <= high
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(weights=WEIGHTS, row=st.lists(st.integers(0, MOST), min_size=3, max_size=3), target=TARGETS)
 def test_values_of_a_regressor_are_reached_where_it_reaches_them(weights: Any, row: Any, target: Any) -> None:
     model = Affine([float(w) for w in weights], -1.0)
     agrees(asked(model, row, target), cheapest(model, row, in_target(target)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(rows=st.lists(WEIGHTS, min_size=2, max_size=3), row=st.lists(st.integers(0, MOST), min_size=3, max_size=3))
 def test_ties_of_classes_go_to_the_class_that_predict_says(rows: Any, row: Any) -> None:
     labels = ("x", "y", "z")[: len(rows)]
@@ -83,8 +83,8 @@ def test_networks_on_whole_numbers_have_ties_too(first: Any, row: Any) -> None:
 @pytest.mark.parametrize("solver", ["highs", "scip", "gurobi"])
 def test_a_tie_that_loses_is_left_out_and_the_next_is_optimal(solver: str) -> None:
     model = Affine([1.0, 1.0, 0.0], -5.0, labels=("no", "yes"))
-    result = asked(model, [2, 1, 0], "yes", solver=solver, n=3)
-    assert [answer.cost for answer in result] == [3.0, 3.0, 3.0]
+    result = asked(model, [2, 1, 0], "yes", solver=solver, n=2)
+    assert [answer.cost for answer in result] == [3.0, 3.0]
     assert result.bound == pytest.approx(3.0)
     assert asked(model, [4, 4, 0], "no", solver=solver)[0].cost == 3.0
 
