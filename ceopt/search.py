@@ -399,10 +399,12 @@ class _Search:
             better = self._accepted_tie(attempt, most)
         except OutOfTimeError:
             better = None
-        self.margin, self.met = margin, met
+        finally:
+            before, self.answers = self.answers, answers
+            self.margin, self.met = margin, met
         if better is None:
-            self.answers = answers
             return found
+        self.answers = before
         prediction, point = better
         self.first = first if self.answers else None
         return self._accept(point, prediction, self._bound_of(attempt.outcome), "", attempt.cluster)

@@ -29,14 +29,17 @@ def columns_read(predictor: Predictor) -> frozenset[str]:
 
 
 def is_on_lattice(predictor: Predictor) -> bool:
-    """Tell whether a linear model or a network reads, of what may move, only levels and numbers of few steps."""
+    """Tell whether a linear model or a network reads only levels and numbers of few steps.
+
+    What may not move counts as well: to say which rules are in conflict, it is let go.
+    """
     if not isinstance(predictor.core, Affine | ReluNetwork):
         return False
     return all(_has_few_values(predictor.space[name]) for name in columns_read(predictor))
 
 
 def _has_few_values(feature: Feature) -> bool:
-    if feature.is_finite or not feature.mutable:
+    if feature.is_finite:
         return True
     step = feature.step or (1.0 if feature.kind == "integer" else math.inf)
     return feature.upper - feature.lower <= _STEPS * step < math.inf

@@ -646,7 +646,7 @@ def test_ctrl_c_within_the_wider_question_proves_nothing(monkeypatch: pytest.Mon
     real, asked = Attempts.run, itertools.count()
 
     def run(self: Any, *args: Any) -> Any:
-        if next(asked):
+        if next(asked) > 1:  # the first two prove that there is nothing, beyond the margin and within it
             raise KeyboardInterrupt
         return real(self, *args)
 
