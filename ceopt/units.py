@@ -20,7 +20,7 @@ __all__ = ["MOST_UNITS", "is_extreme", "is_smaller", "size_of", "unit_for"]
 #: Lengths, in the unit, whose squares a tolerance of 1e-7 is right for.
 _ORDINARY = (0.1, 1e3)
 #: Costs below are the rounding of coordinates: no unit makes a solver see them.
-_NOISE = 1e-9
+_NOISE = 1e-12
 #: A column that was stated in a unit so many times too large, or of so many steps, was stated too coarsely.
 _COARSE, _STEPS = 2.0**10, 2.0**23
 #: How many units are tried at most.

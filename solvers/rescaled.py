@@ -34,8 +34,8 @@ _VERY_WIDE: Final = 2.0**34
 _HIDDEN: Final = 1e-6
 #: Share of a row's greatest coefficient below which one, in units of its column's width, is the rounding of sums.
 _NOTHING: Final = 2.0**-48
-#: Span of a row's coefficients from which on a program with squares or cones is stated without what is negligible.
-_CURVED: Final = 1e12
+#: A unit that rows suggest is extreme from here on.
+_SMALL: Final = 1e-4
 #: Costs beyond are brought down to the size of the rows.
 _COSTS: Final = 2.0**30
 #: Sizes of coefficients that no solver's tolerance hides, and of the widths and values of continuous columns.
@@ -103,14 +103,19 @@ def is_extreme(compiled: CompiledModel) -> bool:
         return False
     if wide_columns(compiled).any():
         return True
-    if _is_curved(compiled).any():
-        return span_of(compiled) > _CURVED  # what is squared comes in the unit of the cost
     size = np.abs(compiled.A.data[compiled.A.data != 0.0])
-    width, moves = compiled.ub - compiled.lb, ~compiled.integer & (compiled.lb < compiled.ub)
-    width = width[moves & np.isfinite(width)]
+    moves = ~compiled.integer & (compiled.lb < compiled.ub)
+    width = (compiled.ub - compiled.lb)[moves]
+    width = width[np.isfinite(width)]
     small, large = (size.min(), size.max()) if size.size else (1.0, 1.0)
-    out = small < _COEFFICIENTS[0] or large > _COEFFICIENTS[1]
-    return bool(out or (width < _WIDTHS[0]).any() or (width > _WIDTHS[1]).any())
+    if small < _COEFFICIENTS[0] or large > _COEFFICIENTS[1]:
+        return True
+    if (width < _WIDTHS[0]).any() or (width > _WIDTHS[1]).any():
+        return True
+    if small >= _SMALL:
+        return False
+    # The greatest of some lengths of 1e-7 each, and whatever else takes its size from rows alone.
+    return bool((_units(compiled, compiled.lb, compiled.ub, compiled.integer) < _SMALL).any())
 
 
 def span_of(compiled: CompiledModel) -> float:
@@ -231,9 +236,8 @@ def _units(compiled: CompiledModel, low: Vector, high: Vector, whole: NDArray[np
         np.maximum.at(most, at, ratio)
         told = most > 0.0
         wanted = np.sqrt(least[told]) * np.sqrt(most[told])
-        unit[told] = np.where(
-            (wanted > _WIDTHS[1]) | (wanted < _WIDTHS[0]) | (wanted > 2.0**7), _power_of_two(wanted), 1.0
-        )
+        is_far = (wanted > _NEAR) | (wanted < 1.0 / _NEAR)
+        unit[told] = np.where(is_far, _power_of_two(wanted), 1.0)
         known = known | told
         if not told.any():
             break

@@ -25,8 +25,9 @@ from ceopt.solvers.rescaled import Rescaled, is_extreme, rescaled, span_of, wide
 
 __all__ = ["WideSession", "open_session"]
 
-#: Steps that wide columns may be from the optimum of the relaxation; more, if there is no point so near.
-_AROUND = (2.0**10, 2.0**20)
+#: Steps that wide columns may be from the optimum of the relaxation: more, if what is so near leaves a gap. HiGHS takes
+#: the worse of two points for optimal if they are apart by many steps of which each is too small for it to see.
+_AROUND = (2.0**3, 2.0**10, 2.0**20)
 #: Coefficients of one row that span more are beyond what any solver tells apart in double precision.
 _SPAN = 1e12
 #: A bound beyond the point in hand by no more, relatively, is off by what rows may be missed by.
@@ -122,12 +123,20 @@ class WideSession:
             return _honest(run(units, is_last=True), units)
         if outcome.x is None or not wide.any():
             return replace(_honest(outcome, units), run_time=spent)
+        best: Outcome | None = None
         for around in _AROUND:
             near = self._in_units(np.zeros_like(wide), outcome.x, around)
-            found = run(near, is_last=True)
-            if found.x is not None or found.status is not Status.INFEASIBLE:
+            found = self._both(outcome, run(near, is_last=True), relative_gap)
+            best = found if best is None or self._is_better(found, best) else best
+            if found.status not in {Status.FEASIBLE, Status.ERROR}:
                 break
-        return replace(self._both(outcome, found, relative_gap), run_time=time.perf_counter() - began)
+        assert best is not None  # noqa: S101 - there is a first window
+        return replace(best, run_time=time.perf_counter() - began)
+
+    def _is_better(self, found: Outcome, best: Outcome) -> bool:
+        if found.objective is None or best.objective is None:
+            return best.objective is None
+        return self._compiled.sense * (found.objective - best.objective) < 0
 
     def _both(self, relaxation: Outcome, found: Outcome, gap: float) -> Outcome:
         """Return the point that was found, with what the relaxation proves."""

@@ -219,7 +219,7 @@ class Sum(AbstractCost):
 
     def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return that of the greatest curved part: what else is added, 10,000 a change say, has no lengths."""
-        sizes = [cost.size(space, factual, point) for factor, cost in self.terms if cost.curved and factor > 0.0]
+        sizes = [cost.value(space, factual, point) for factor, cost in self.terms if cost.curved and factor > 0.0]
         return max(sizes, default=self.value(space, factual, point))
 
 

@@ -51,6 +51,10 @@ class AbstractNorm(AbstractCost):
         """Return the root of the program's objective, unless the square is wanted."""
         return objective if self.squared else math.sqrt(max(objective, 0.0))
 
+    def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
+        """Return the length of what is squared, whether the cost is that length or its square."""
+        return math.sqrt(self.to_objective(self.value(space, factual, point)))
+
     def to_objective(self, cost: float) -> float:
         """Return the square that the program minimises."""
         return cost if self.squared else cost * cost

@@ -1,0 +1,25 @@
+"""Columns from 1e-12 to 1e12 under every kind of model and cost: no claim is wrong of the cheapest lattice point."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle.scales import KINDS, question, verdict
+
+from ceopt.solvers import registry
+
+SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=6)
+@given(number=st.integers(0, 10**6), solver=st.sampled_from(SOLVERS))
+def test_no_optimum_is_above_the_cheapest_favourable_point_and_none_is_infeasible(kind, number, solver):
+    asked = question(kind, number)
+    if asked is None:  # the model decides alike for everybody
+        return
+
+    result = asked.ask(solver, time_limit_s=20.0)
+
+    assert not verdict(asked, result), (asked.name, solver, verdict(asked, result))
