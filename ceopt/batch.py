@@ -20,7 +20,12 @@ from ceopt.status import Status
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["answers", "no_answer", "resumed", "until_interrupted"]
+__all__ = ["OUT_OF_MEMORY", "answers", "no_answer", "resumed", "until_interrupted"]
+
+OUT_OF_MEMORY = (
+    "Memory ran out before an answer was found. Use a smaller model, fewer rows of data in hulls and fewer n_jobs, or "
+    "a machine with more."
+)
 
 #: Options that may differ between a run and its resumption: they say how long and with what, not what is asked.
 _MAY_DIFFER = {"solver", "time_limit_s", "threads", "solver_options", "why"}
@@ -42,6 +47,8 @@ def _one(prepared: Prepared, row: pd.DataFrame) -> SolutionSet:
         return search(prepared, row, query_id=row.index[0], keep_on_interrupt=False)
     except CeoptError as error:
         return no_answer(row, str(error), prepared.settings.options())
+    except MemoryError:
+        return no_answer(row, OUT_OF_MEMORY, prepared.settings.options())
     except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one person's failure
         return no_answer(row, f"{type(error).__name__}: {error}", prepared.settings.options())
 

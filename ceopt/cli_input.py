@@ -89,6 +89,11 @@ def read_inputs(
         who = "the model" if space is None else "the space"
         notes.append(f"Left out, as {who} does not know them: {', '.join(map(str, extra))}.")
         features = features.drop(columns=extra)
+    if not len(features.columns):
+        who = "the model" if space is None else "the space"
+        wanted = "" if known is None else f" ({', '.join(map(str, known))})"
+        but = f"{str(data_path)!r} has only {', '.join(map(str, frame.columns[:10]))}"
+        raise UnreadableFileError("DATA", f"columns that {who} knows{wanted}", but, "Check the file and its header.")
     if space is None:
         space = FeatureSpace.infer(features)
         notes.append(f"The space is inferred from {data_path} (no --space was given):\n{space}")
@@ -109,6 +114,7 @@ def read_model(path: Path, *, allow_pickle: bool) -> Any:
         raise UnreadableFileError(who, "a file", f"{str(path)!r} is none", "Check the path.")
     if path.suffix.lower() in SUFFIXES:
         return open_model(path)
+    _refuse_tables(who, path)
     if not allow_pickle:
         raise InvalidValueError(
             who, "--allow-pickle to be opened", f"{str(path)!r} is a pickle, which runs code when it is loaded",
@@ -134,6 +140,20 @@ def read_model(path: Path, *, allow_pickle: bool) -> Any:
     return model
 
 
+def _refuse_tables(who: str, path: Path) -> None:
+    """Refuse what is text, and so no pickle, before anybody is asked to trust it."""
+    with path.open("rb") as file:
+        start = file.read(512)
+    with contextlib.suppress(UnicodeDecodeError):
+        line = start.decode().splitlines()[0] if start.strip() else ""
+        held = f"it is text that begins {line[:60]!r}" if line else "it is empty"
+        if start[:1] not in {b"(", b"c"} and b"\0" not in start:  # with which pickles of the oldest kinds begin
+            raise UnreadableFileError(
+                who, "a saved model", f"{str(path)!r} cannot be loaded: {held}",
+                f"Give the model first, then DATA; models are {', '.join(SUFFIXES)} or what joblib.dump writes.",
+            )  # fmt: skip
+
+
 def read_data(path: Path, space: FeatureSpace | None) -> pd.DataFrame:
     """Read a table by suffix, .csv or .parquet; a space says which columns are text whatever they look like."""
     who = "DATA"
@@ -149,13 +169,27 @@ def read_data(path: Path, space: FeatureSpace | None) -> pd.DataFrame:
             who, "pyarrow to read parquet", f"it is not installed and DATA is {str(path)!r}",
             'Install it by pip install "ceopt[parquet]", or give a CSV file.',
         ) from error  # fmt: skip
+    except UnicodeError as error:
+        but = f"{str(path)!r} is in another encoding ({_line(error)})"
+        raise UnreadableFileError(who, "a file of UTF-8 text", but, "Save it as UTF-8.") from error
     except (OSError, ValueError) as error:  # what pandas and pyarrow raise for files that are not what they say
         raise UnreadableFileError(
             who, f"a readable {suffix} file", f"{str(path)!r} is none ({_line(error)})", "Write it anew."
         ) from error
+    if suffix == ".csv" and len(frame.columns) == 1:
+        _refuse_other_separators(who, path, str(frame.columns[0]))
     if not len(frame) or not len(frame.columns):
         raise UnreadableFileError(who, "rows", f"{str(path)!r} has none", "Give a table with a header and rows.")
     return frame
+
+
+def _refuse_other_separators(who: str, path: Path, header: str) -> None:
+    for mark in (";", "\t", "|"):
+        if mark in header:
+            raise UnreadableFileError(
+                who, "columns separated by commas", f"{str(path)!r} separates them by {mark!r}",
+                f"Convert it: pandas.read_csv({str(path)!r}, sep={mark!r}).to_csv('commas.csv', index=False).",
+            )  # fmt: skip
 
 
 def _read_csv(path: Path, space: FeatureSpace | None) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ceopt.batch import OUT_OF_MEMORY, no_answer
 from ceopt.prepare import prepare
 from ceopt.search import search, unread
 from ceopt.settings import Settings
@@ -108,7 +109,8 @@ def explain(
     Returns
     -------
     SolutionSet
-        ``.status``, the answers, ``.changes()``, ``.to_frame()``. A solver's outcome is a status, never an exception.
+        ``.status``, the answers, ``.changes()``, ``.to_frame()``. A solver's outcome is a status, never an exception;
+        so is memory that runs out ("error").
 
     Raises
     ------
@@ -145,6 +147,8 @@ def explain(
     try:
         with until(began + settings.limit_s()):
             prepared = prepare(model, space, settings, data=data)
+        return search(prepared, row, began=began)
     except OutOfTimeError as error:
         return unread(settings, space, row, stage=error.stage, began=began)
-    return search(prepared, row, began=began)
+    except MemoryError:
+        return no_answer(space.frame([space.row(row)]), OUT_OF_MEMORY, settings.unchecked_options())

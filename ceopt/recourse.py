@@ -223,9 +223,12 @@ random_state, solver_options, why
     def _check_frame(self, who: str, frame: Any) -> None:
         if not isinstance(frame, pd.DataFrame):
             raise InvalidTypeError(who, "a DataFrame", f"it got {type(frame).__name__}", "Name its columns.")
+        missing = [name for name in self.space.names if name not in frame.columns]
         for name in frame.columns:
+            if name not in self.space and missing:
+                raise UnknownNameError.among(who, "column", name, missing)
             if name not in self.space:
-                raise UnknownNameError.among(who, "column", name, self.space.names)
+                raise self.space.unknown_column(who, name)
         for name in self.space.names:
             count = int((frame.columns == name).sum())
             if count != 1:

@@ -150,6 +150,7 @@ class _Search:
         self.keep_on_interrupt, self.interrupted, self.within = keep_on_interrupt, False, within
         self.deadline = min(self.began + self.settings.time_limit_s, deadline_now())
         self.factual = self.space.row(row)
+        self.space.require_moderate(self.factual)
         self.prepared = prepared = prepared.about(self.factual)
         self.row = self.space.frame([self.factual])
         self.reach = without_unseen(prepared.predictor, reach_of(self.space, self.factual), self.factual)

@@ -12,7 +12,8 @@ import pandas as pd
 
 from ceopt.formulations.space.dtypes import dtype_from_text, dtype_text, plain, pool
 from ceopt.solution import Counterfactual, SolutionSet
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solution_fields import ANSWER, RESULT, is_list, require_fields
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 from ceopt.solvers.files import json_document
 
 __all__ = ["FORMAT", "VERSION", "from_json", "to_json"]
@@ -51,14 +52,19 @@ def from_json(text_or_path: Any) -> SolutionSet:
     try:
         fields = {name: _read(document[name]) for name in _RESULT}
         fields |= {name: _read(document[name]) for name in _SET if name in document}
+        require_fields(_WHO, "", fields, RESULT)
         fields["conflict"] = tuple(tuple(entry) for entry in fields["conflict"])
+        require_fields(_WHO, "", document, {"counterfactuals": ("a list of answers", is_list)})
+        factual = _read_frame(document["factual"])
         return SolutionSet(
             status=document["status"],
-            counterfactuals=tuple(_read_answer(entry) for entry in document["counterfactuals"]),
-            factual=_read_frame(document["factual"]),
+            counterfactuals=tuple(_read_answer(entry, factual) for entry in document["counterfactuals"]),
+            factual=factual,
             **fields,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except CeoptError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InvalidValueError(
             _WHO, "every field of a solution set", f"{source} is damaged ({error!r})", "Write it anew with to_json."
         ) from error
@@ -70,10 +76,17 @@ def _write_answer(answer: Counterfactual) -> dict[str, Any]:
     return fields | {"actions": actions, "values": _write_frame(answer.frame)}
 
 
-def _read_answer(entry: dict[str, Any]) -> Counterfactual:
+def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual:
     fields = {name: _read(entry[name]) for name in _ANSWER}
-    actions = None if entry["actions"] is None else pd.Series(_read(entry["actions"]), dtype=object)
-    return Counterfactual(values=_read_frame(entry["values"]), actions=actions, **fields)  # type: ignore[arg-type]
+    given = _read(entry["actions"])
+    values = _read_frame(entry["values"])
+    require_fields(_WHO, " of an answer", fields | {"actions": given}, ANSWER)
+    if list(values.columns) != list(factual.columns) or not set(fields["changed"]) <= set(map(str, factual.columns)):
+        raise InvalidValueError(
+            _WHO, "answers of the factual's columns", "one has others", "Write it anew with to_json."
+        )
+    actions = None if given is None else pd.Series(given, dtype=object)
+    return Counterfactual(values=values, actions=actions, **fields)  # type: ignore[arg-type]
 
 
 def _write(value: Any) -> Any:
@@ -144,6 +157,7 @@ def _read_frame(entry: dict[str, Any]) -> pd.DataFrame:
     label = _read(entry["index"])
     index = pd.Index([label], tupleize_cols=False)
     data: dict[Any, Any] = {}
+    require_fields(_WHO, " of a row", entry, {"columns": ("a list", is_list)})
     for column in entry["columns"]:
         dtype = dtype_from_text(_WHO, column["dtype"], _read(column.get("categories")))
         value = _read(column["value"])

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
-from ceopt.solvers.arguments import is_number
+from ceopt.solvers.arguments import is_number, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = [
@@ -212,6 +212,7 @@ Target = Labels | ProbabilityOf | Values | DisagreementOf
 def _require_number(who: str, name: str, value: Any) -> None:
     if not is_number(value) or not math.isfinite(value):
         raise InvalidValueError(who, "a finite number", f"{name} is {value!r}", f"Give {name} as a number.")
+    require_moderate(who, name, value)
 
 
 def _position(label: Any, labels: tuple[Any, ...]) -> int:

@@ -14,6 +14,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.problem import Vector
 
 __all__ = [
+    "LARGEST",
     "Start",
     "in_double",
     "is_number",
@@ -22,6 +23,7 @@ __all__ = [
     "require_choice",
     "require_count",
     "require_data",
+    "require_moderate",
     "require_number",
     "sparse_start",
 ]
@@ -68,6 +70,16 @@ def is_number(value: Any) -> bool:
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | float | np.integer | np.floating):
         return False
     return not isinstance(value, int) or math.isfinite(in_double(value))
+
+
+#: Beyond this size squares, and products of two numbers, are no longer numbers.
+LARGEST = 1e150
+
+
+def require_moderate(who: str, name: str, value: float, then: str = "Change its unit, or correct it.") -> None:
+    """Refuse a number with which a program cannot calculate, as its square overflows; infinities mean "none"."""
+    if LARGEST < abs(value) < math.inf:
+        raise InvalidValueError(who, f"numbers of at most {LARGEST:g} in size", f"{name} is {value!r}", then)
 
 
 def require_number(

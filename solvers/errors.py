@@ -56,11 +56,23 @@ class UnknownNameError(CeoptError, ValueError):
     """A column, option, cost, rule or solver that does not exist."""
 
     @classmethod
-    def among(cls, who: str, what: str, name: object, choices: Iterable[object], *, quoted: bool = False) -> Self:
-        """Name the culprit, the choices (texts ``quoted`` among other values) and, where one is close, the meaning."""
+    def among(
+        cls,
+        who: str,
+        what: str,
+        name: object,
+        choices: Iterable[object],
+        *,
+        quoted: bool = False,
+        cutoff: float = 0.6,
+    ) -> Self:
+        """Name the culprit, the choices (texts ``quoted`` among other values) and, where one is close, the meaning.
+
+        Close is a share of at least ``cutoff`` of letters in common: "leaves" means "leaf" (0.6).
+        """
         choices = list(choices)
         known = [str(choice) for choice in choices]
-        close = difflib.get_close_matches(str(name), known, n=1)
+        close = difflib.get_close_matches(str(name), known, n=1, cutoff=cutoff)
         hint = f"Did you mean {close[0]!r}? " if close else ""
         if isinstance(name, str) and name in known:  # only the type differs
             meant = next(choice for choice in choices if str(choice) == name)

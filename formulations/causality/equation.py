@@ -11,7 +11,7 @@ from ceopt.formulations.predictors.asking import names_of
 from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.arguments import is_number
+from ceopt.solvers.arguments import is_number, require_moderate
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class LinearEquation:
         for what, value in (("intercept", self.intercept), *given.items()):
             if not is_number(value) or not math.isfinite(value):
                 raise InvalidValueError("LinearEquation", "finite numbers", f"{what} is {value!r}", "Give a number.")
+            require_moderate("LinearEquation", what, value)
 
 
 @final

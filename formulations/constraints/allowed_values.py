@@ -14,6 +14,7 @@ from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point, req
 from ceopt.formulations.coordinates import AbstractCoordinate, Numeric, at_least, at_most, close, members
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.space.reach import Interval, reach_of
+from ceopt.solvers.arguments import require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
@@ -128,7 +129,7 @@ class AllowedValues(AbstractRule):
             if name not in space:
                 raise UnknownNameError.among("AllowedValues", "column", name, space.names)
             for value in some:
-                space[name].to_coordinate(value)
+                require_moderate("AllowedValues", f"a value of column {name!r}", space[name].to_coordinate(value))
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the rows ``allowed``."""

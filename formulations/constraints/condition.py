@@ -12,7 +12,7 @@ import pandas as pd
 
 from ceopt.formulations.coordinates import AbstractCoordinate, Numeric, at_least, at_most, one_of
 from ceopt.formulations.linear import LinearForm
-from ceopt.solvers.arguments import is_number
+from ceopt.solvers.arguments import is_number, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -174,5 +174,6 @@ def _bound(feature: Feature, value: Any) -> float:
     """Return a number that integers are compared with, which need not be one."""
     number = is_number(value)
     if number and math.isfinite(value):
+        require_moderate("A condition", f"the value of column {feature.name!r}", value)
         return float(value)
     return feature.to_coordinate(value)  # says what is wrong with it

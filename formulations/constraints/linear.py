@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.rule import AbstractElastic, require_name
 from ceopt.formulations.linear import LinearForm, Rows, total
-from ceopt.solvers.arguments import is_number, require_choice
+from ceopt.solvers.arguments import is_number, require_choice, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
@@ -95,6 +95,7 @@ class Linear(AbstractElastic):
         for what, value in (("rhs", self.rhs), ("within", self.within), *self.coefficients.items()):
             if not is_number(value) or not math.isfinite(value):
                 raise InvalidValueError("Linear", "finite numbers", f"{what} is {value!r}", "Give a number.")
+            require_moderate("Linear", what, value)
         if self.within < 0.0 or (self.within > 0.0 and self.sense != "=="):
             but = f"within is {self.within!r} and the sense {self.sense!r}"
             raise InvalidValueError("Linear", "within of at least 0, and only of '=='", but, "Change rhs, or leave it.")

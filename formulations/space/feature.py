@@ -18,6 +18,9 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Direction", "Feature", "Kind", "Scale"]
 
+#: So many levels are listed where one is refused.
+_SHOWN = 20
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,8 @@ class Feature:
         as_bool = isinstance(value, bool | np.bool_) and self.kind != "binary"
         if found is None or (as_bool and not isinstance(self.levels[found], bool)):
             self._refuse_missing(value)
-            choices = ", ".join(map(repr, self.levels))
+            more = len(self.levels) - _SHOWN
+            choices = ", ".join(map(repr, self.levels[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
             raise InvalidValueError(
                 self.who, "one of its levels", f"its value is {plain(value)!r}", f"Choose from: {choices}."
             )

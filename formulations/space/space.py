@@ -15,7 +15,7 @@ from ceopt.formulations.space.feature import Direction, Feature, Kind
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.table import to_frame, to_text
-from ceopt.solvers.arguments import listed
+from ceopt.solvers.arguments import listed, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.files import write_text
 
@@ -274,6 +274,13 @@ class FeatureSpace:
             coordinates[name] = coordinate
         return coordinates
 
+    def require_moderate(self, point: Mapping[str, float]) -> None:
+        """Refuse a row's numbers, and bounds, that are too large for a program to calculate with."""
+        for name, feature in self._by_name.items():
+            require_moderate(feature.who, "its value", point[name])
+            for word in ("lower", "upper"):
+                require_moderate(feature.who, word, getattr(feature, word), "Use -inf or inf for none.")
+
     def frame(self, rows: Sequence[Mapping[str, float]], index: Any = None) -> pd.DataFrame:
         """Raw rows, shape (n, d), of coordinates by name: original units, dtypes and categories, columns in order.
 
@@ -344,6 +351,12 @@ class FeatureSpace:
             listed = ", ".join(map(repr, missing))
             hint = f", and leave out {', '.join(map(repr, extra))}, which the space does not know" if extra else ""
             raise InvalidValueError(who, "every column of the space", f"{listed} is missing", f"Add it{hint}.")
-        if extra:
-            error = UnknownNameError.among(who, "column", extra[0], self._by_name)
-            raise UnknownNameError(f"{error} Leave {extra[0]!r} out, or describe it in the space.")
+        if extra:  # all others are there: none of them can be meant
+            raise self.unknown_column(who, extra[0])
+
+    def unknown_column(self, who: str, name: object) -> UnknownNameError:
+        """Return the refusal of a column beyond those of the space; only a close one can be meant, as all are there."""
+        error = UnknownNameError.among(who, "column", name, self._by_name, cutoff=0.8)
+        return UnknownNameError(
+            f"{error} Leave {name!r} out, as frame[list(space.names)] does, or describe it in the space."
+        )

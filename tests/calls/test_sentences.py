@@ -1,0 +1,143 @@
+"""The three worst messages say what to do, and so do memory that runs out and numbers at the end of the floats."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import ceopt
+import ceopt.batch
+from ceopt import CeoptError, Feature, FeatureSpace, Recourse, explain
+from ceopt.cli_input import read_data, read_inputs, read_model
+from ceopt.formulations.predictors import Affine
+
+PEOPLE = pd.DataFrame({"paid": [1.0, 2.0, 5.0], "debt": [0, 1, 2]})
+SPACE = FeatureSpace.infer(PEOPLE)
+MODEL = Affine([1.0, -1.0], -3.0, labels=("bad", "good"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda frame: explain(MODEL, frame.iloc[0], SPACE, target="good"),
+        lambda frame: explain(MODEL, PEOPLE.iloc[0], SPACE, target="good", data=frame),
+        lambda frame: Recourse(MODEL, SPACE, target="good").fit(frame),
+        lambda frame: Recourse(MODEL, SPACE, target="good").fit(PEOPLE).explain(frame),
+    ],
+)
+def test_an_id_column_is_to_be_left_out_and_means_no_other(call):
+    with pytest.raises(CeoptError, match=r"column is 'id'. Choose from: paid, debt. Leave 'id' out") as e:
+        call(PEOPLE.assign(id=["p1", "p2", "p3"]))
+    assert "Did you mean" not in str(e.value)
+
+
+def test_a_column_that_is_misspelt_still_means_the_one_that_is_missing():
+    with pytest.raises(CeoptError, match="column is 'payd'. Did you mean 'paid'"):
+        Recourse(MODEL, SPACE, target="good").fit(PEOPLE.rename(columns={"paid": "payd"}))
+
+
+def test_of_many_levels_a_few_are_listed():
+    id_ = Feature("id", kind="categorical", levels=tuple(f"p{k}" for k in range(500)))
+    with pytest.raises(CeoptError, match=r"its value is 'q'. Choose from: 'p0', 'p1',.* and 480 more") as caught:
+        id_.rank("q")
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_a_table_with_other_separators_is_named(tmp_path, mark):
+    PEOPLE.to_csv(tmp_path / "people.csv", sep=mark, index=False)
+    with pytest.raises(
+        CeoptError, match=r"DATA needs columns separated by commas, but '.*people.csv' separates .*sep="
+    ) as e:
+        read_data(tmp_path / "people.csv", None)
+    assert repr(mark) in str(e.value)
+
+
+def test_a_table_in_another_encoding_is_named(tmp_path):
+    PEOPLE.to_csv(tmp_path / "people.csv", index=False, encoding="utf-16")
+    with pytest.raises(CeoptError, match=r"DATA needs a file of UTF-8 text, but .*another encoding.*Save it as UTF-8"):
+        read_data(tmp_path / "people.csv", None)
+
+
+@pytest.mark.parametrize("allow", [False, True])
+def test_a_table_is_no_pickle(tmp_path, allow):
+    PEOPLE.to_csv(tmp_path / "people.csv", index=False)
+    with pytest.raises(
+        CeoptError,
+        match=r"MODEL needs a saved model, but .*cannot be loaded: it is text that begins 'paid,debt'. Give the model",
+    ):
+        read_model(tmp_path / "people.csv", allow_pickle=allow)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_of_every_kind_are_still_loaded(tmp_path, protocol):
+    model = LogisticRegression().fit(PEOPLE, ["bad", "bad", "good"])
+    (tmp_path / "model").write_bytes(pickle.dumps(model, protocol))
+    assert isinstance(read_model(tmp_path / "model", allow_pickle=True), LogisticRegression)
+
+
+def test_a_table_without_any_column_of_the_model_is_named(tmp_path):
+    model = LogisticRegression().fit(PEOPLE, ["bad", "bad", "good"])
+    (tmp_path / "model").write_bytes(pickle.dumps(model))
+    (tmp_path / "other.csv").write_text("x,y\n1,2\n")
+    with pytest.raises(CeoptError, match=r"DATA needs columns that the model knows .paid, debt., but .* has only x, y"):
+        read_inputs(
+            tmp_path / "model", tmp_path / "other.csv", rows=[0], target="good", space_path=None, fixed=(),
+            label_columns=(), allow_pickle=True,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["prepare", "search"])
+def test_memory_that_runs_out_is_a_status(monkeypatch, place):
+    def failing(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(sys.modules["ceopt.explain"], place, failing)
+    result = explain(MODEL, PEOPLE.iloc[0], SPACE, target="good")
+    assert result.status == "error"
+    assert "Memory ran out" in result.reason
+    assert ceopt.SolutionSet.from_json(result.to_json()).reason == result.reason
+
+    monkeypatch.setattr("ceopt.batch.search", failing)
+    cohort = Recourse(MODEL, SPACE, target="good").fit(PEOPLE).explain(PEOPLE)
+    assert cohort.counts() == {"error": 3}
+    assert "Memory ran out" in cohort[0].reason
+
+
+@pytest.mark.parametrize("data", [5, "people.csv", [PEOPLE], np.zeros((3, 2))])
+def test_data_that_are_no_frame_are_named(data):
+    with pytest.raises(CeoptError, match=r"a DataFrame, but"):
+        explain(MODEL, PEOPLE.iloc[0], SPACE, target="good", data=data)
+
+
+WIDE = FeatureSpace([Feature("paid", kind="continuous"), Feature("debt", kind="integer", lower=0, upper=9)])
+HUGE = {
+    "Column 'paid' needs": lambda h: explain(MODEL, {"paid": h, "debt": 1}, WIDE, target="good"),
+    "Linear needs .* rhs": lambda h: ceopt.Linear({"paid": 1.0}, "<=", h),
+    "Linear needs .* paid": lambda h: ceopt.Linear({"paid": h}, "<=", 1.0),
+    "LinearEquation needs .* intercept": lambda h: ceopt.LinearEquation({"paid": 1.0}, intercept=h),
+    "AtLeast needs .* value": ceopt.AtLeast,
+    "Between needs .* low": lambda h: ceopt.Between(h, 1.7e308),
+    "AllowedValues needs .* column 'paid'": lambda h: ceopt.AllowedValues({"paid": [h, 7.0]}).check(WIDE),
+    "A condition needs .* column 'debt'": lambda h: ceopt.IfThen(("debt", "<=", h), ("paid", "<=", 1.0)).check(WIDE),
+}
+
+
+@pytest.mark.parametrize("huge", [1e308, -1e308, 1.1e150])
+@pytest.mark.parametrize("who", HUGE)
+def test_a_number_whose_square_overflows_is_named(who, huge):
+    with pytest.raises(CeoptError, match=f"{who}.* is {repr(huge).replace('+', '.')}"):
+        HUGE[who](huge)
+
+
+@pytest.mark.parametrize(("word", "huge"), [("lower", -1e308), ("upper", 1e308)])
+def test_so_is_a_bound_and_inf_means_none(word, huge):
+    row = {"paid": 1.0, "debt": 1}
+    with pytest.raises(CeoptError, match=f"Column 'paid' needs .* {word} is {repr(huge).replace('+', '.')}. Use -inf"):
+        explain(MODEL, row, WIDE.update("paid", **{word: huge}), target="good")
+    assert explain(MODEL, row, WIDE.update("paid", **{word: 10 * huge}), target="good").status == "optimal"
