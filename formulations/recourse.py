@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
 
 from ceopt.formulations.constraints import AbstractRule, impose, rule_name
 from ceopt.formulations.factual import Factual
@@ -80,15 +81,16 @@ def recourse_program(
     RecourseProgram
         ``.model`` is an ordinary ConcreteModel: add rows, export it, or hand it to any solver.
     """
-    model = pyo.ConcreteModel(name="recourse")
-    model.x = x = Factual(predictor.space, row, reach=reach)
-    model.predictor = embedded = embed(predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells)
-    model.valid = valid = Reaches(embedded, target, margin=margin)
-    model.rules = pyo.Block(concrete=True)
-    imposed: dict[int, tuple[AbstractRule, Any]] = {}
-    for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
-        known = rule.about(lambda: predictor)
-        imposed[position] = known, impose(known, x)
-        model.rules.add_component(rule_name(rule, position), imposed[position][1])
-    model.cost = pyo.Objective(expr=cost.build(x))
+    with PauseGC():  # looking again and again at what was just made takes a third of the time of a large forest
+        model = pyo.ConcreteModel(name="recourse")
+        model.x = x = Factual(predictor.space, row, reach=reach)
+        model.predictor = embedded = embed(predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells)
+        model.valid = valid = Reaches(embedded, target, margin=margin)
+        model.rules = pyo.Block(concrete=True)
+        imposed: dict[int, tuple[AbstractRule, Any]] = {}
+        for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
+            known = rule.about(lambda: predictor)
+            imposed[position] = known, impose(known, x)
+            model.rules.add_component(rule_name(rule, position), imposed[position][1])
+        model.cost = pyo.Objective(expr=cost.build(x))
     return RecourseProgram(model, x, embedded, valid.margin, tuple(imposed[k] for k in range(len(rules))))

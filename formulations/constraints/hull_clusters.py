@@ -18,8 +18,9 @@ __all__ = ["check_clusters", "cluster_labels"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-#: Runs of k-means, each from other centres.
-_RUNS = 10
+#: Runs of k-means, each from other centres; steps of one at most, and between two looks at the clock where numbers times
+#: clusters are more than the last.
+_RUNS, _STEPS, _AT_ONCE, _LARGE = 10, 300, 10, 200_000
 #: What the time limit ends here.
 _STAGE = "clustering the rows of a hull"
 _CHOICES = "Give a count, a clusterer such as DBSCAN(), or a label per row."
@@ -104,13 +105,22 @@ def _clustered(clusters: Any, values: Floats) -> list[Any]:
 
 
 def _by_k_means(count: int, values: Floats) -> list[Any]:
-    """Return the best of ten runs of k-means, those of ``KMeans(count, random_state=0, n_init=10)``, one by one."""
+    """Return the best of ten runs of k-means, those of ``KMeans(count, random_state=0, n_init=10)``.
+
+    Run by run, so that a time limit can end it, and where a step takes milliseconds a few steps at a time: a run that
+    has met its tolerance just then makes some more.
+    """
     from sklearn.cluster import KMeans
 
     draws, best = np.random.RandomState(0), None
     for _ in range(_RUNS):
         checkpoint(_STAGE)
-        run = KMeans(count, random_state=draws, n_init=1).fit(values)
+        steps = few = _STEPS if count * values.size <= _LARGE else _AT_ONCE
+        run = KMeans(count, random_state=draws, n_init=1, max_iter=few).fit(values)
+        while run.n_iter_ == few and steps < _STEPS:
+            checkpoint(_STAGE)
+            run = KMeans(count, init=run.cluster_centers_, n_init=1, max_iter=few).fit(values)
+            steps += few
         if best is None or run.inertia_ < best.inertia_:
             best = run
     assert best is not None  # noqa: S101 - there is at least one run

@@ -1,0 +1,190 @@
+"""How far calls go beyond their time limit: many levels, clustered hulls, deep forests, large networks, conflicts."""
+
+from __future__ import annotations
+
+import functools
+import math
+import resource
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import common
+import numpy as np
+import pandas as pd
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import ceopt
+from ceopt.diverse import exhaustive
+from ceopt.formulations.predictors import Affine
+from ceopt.solvers.registry import SOLVERS
+
+SEED = 0
+#: What a call may take beyond its limit: the larger of some seconds and a share.
+SECONDS, SHARE = 0.5, 0.1
+#: Limits in seconds.
+LIMITS = (0.2, 0.5, 1.0, 3.0)
+
+#: Model, person, space and data of a question, with further keywords.
+Question: TypeAlias = tuple[Any, pd.Series, ceopt.FeatureSpace, pd.DataFrame, dict[str, Any]]
+
+
+def question(model: Any, frame: pd.DataFrame, **options: Any) -> Question:
+    """Return what is asked about the first row that the model refuses."""
+    row = frame[~np.asarray(model.predict(frame), dtype=bool)].iloc[0]
+    return model, row, ceopt.FeatureSpace.infer(frame), frame, options
+
+
+def numbers(rows: int, columns: int) -> tuple[pd.DataFrame, Any]:
+    """Return normal columns, and labels that a product of two of them decides."""
+    rng = np.random.default_rng(SEED)
+    frame = pd.DataFrame(rng.normal(size=(rows, columns)), columns=[f"x{j}" for j in range(columns)])
+    return frame, frame["x0"] + frame["x1"] * frame["x2"] + rng.normal(0.0, 0.5, rows) > 0.5
+
+
+def cities(levels: int, rows: int = 20_000) -> Question:
+    """Ask a logistic model over a category of many levels, one-hot, and two numbers."""
+    rng = np.random.default_rng(SEED)
+    city = np.concatenate([np.arange(levels), rng.integers(0, levels, rows - levels)])
+    frame = pd.DataFrame({"city": [f"c{k}" for k in city], "income": rng.normal(50, 10, rows)})
+    frame["debt"] = rng.normal(10, 3, rows)
+    label = frame["income"] - frame["debt"] + rng.normal(0, 5, rows) > 40
+    steps = make_column_transformer((OneHotEncoder(), ["city"]), (StandardScaler(), ["income", "debt"]))
+    return question(make_pipeline(steps, LogisticRegression(max_iter=200)).fit(frame, label), frame)
+
+
+def hulls(rows: int, clusters: int) -> Question:
+    """Ask a logistic model, with a hull for each of some clusters of its rows."""
+    frame, label = numbers(rows, 10)
+    return question(LogisticRegression().fit(frame, label), frame, constraints=[ceopt.Hull(clusters=clusters)])
+
+
+def forest(trees: int, depth: int, columns: int = 20, **options: Any) -> Question:
+    """Ask a random forest."""
+    frame, label = numbers(5_000, columns)
+    model = RandomForestClassifier(trees, max_depth=depth, random_state=SEED, n_jobs=1).fit(frame, label)
+    return question(model, frame, **options)
+
+
+def network(layers: tuple[int, ...], columns: int = 20) -> Question:
+    """Ask a ReLU network that was not trained to the end."""
+    frame, label = numbers(2_000, columns)
+    model = MLPClassifier(layers, max_iter=30, random_state=SEED, early_stopping=True).fit(frame, label)
+    return question(model, frame)
+
+
+def contradiction(trees: int) -> Question:
+    """Ask a forest under twenty rules, of which two contradict each other."""
+    model, row, space, frame, _ = forest(trees, 6)
+    rules: list[Any] = [
+        ceopt.Linear({f"x{j}": 1.0}, "<=", float(row[f"x{j}"]) + 2.0, name=f"cap {j}") for j in range(18)
+    ]
+    rules += [ceopt.Linear({"x19": 1.0, "x18": 1.0}, sense, rhs, name=sense) for sense, rhs in (("<=", -1), (">=", 1))]
+    return model, row, space, frame, {"constraints": rules, "why": True}
+
+
+#: Name -> its question.
+CASES: dict[str, Callable[[], Question]] = {
+    "3,000 levels": functools.partial(cities, 3_000),
+    "5,000 levels": functools.partial(cities, 5_000),
+    "hull of 30,000 rows, 8 clusters": functools.partial(hulls, 30_000, 8),
+    "hull of 100,000 rows, 20 clusters": functools.partial(hulls, 100_000, 20),
+    "150 trees of depth 10": functools.partial(forest, 150, 10),
+    "the same, n=5": functools.partial(forest, 150, 10, n=5),
+    "the same by SCIP": functools.partial(forest, 150, 10, solver="scip"),
+    "40 trees of depth 6 by SCIP, n=5": functools.partial(forest, 40, 6, n=5, solver="scip"),
+    "40 trees, mahalanobis": functools.partial(forest, 40, 6, cost="mahalanobis"),
+    "40 trees over 100 columns": functools.partial(forest, 40, 8, 100),
+    "network 3 x 50": functools.partial(network, (50, 50, 50)),
+    "network 3 x 100, 100 columns": functools.partial(network, (100, 100, 100), 100),
+    "conflict of 20 rules, 40 trees": functools.partial(contradiction, 40),
+    "every cell of 40 trees": functools.partial(forest, 40, 6, epsilon=0.2),
+}
+QUICK = ("3,000 levels", "hull of 30,000 rows, 8 clusters", "network 3 x 50")
+
+
+def ask(asked: Question, limit_s: float) -> dict[str, Any]:
+    """Return what came of a question, and the seconds that it took."""
+    model, row, space, frame, options = asked
+    options = dict(options)
+    began, cpu = time.perf_counter(), time.process_time()
+    if "epsilon" in options:
+        result = exhaustive(model, row, space, target=True, time_limit_s=limit_s, **options)
+    else:
+        result = ceopt.explain(model, row, space, target=True, data=frame, time_limit_s=limit_s, **options)
+    wall, cpu = time.perf_counter() - began, time.process_time() - cpu
+    once = time.perf_counter()
+    model.predict(frame.head(1))
+    return {
+        "status": str(result.status), "answers": len(result), "reason": result.reason, "wall": wall, "cpu": cpu,
+        "predict": time.perf_counter() - once, "timings": dict(result.timings),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }  # fmt: skip
+
+
+def warm_up() -> None:
+    """Pay for imports, which no limit counts."""
+    space = ceopt.FeatureSpace([ceopt.Feature("x0", kind="continuous", lower=0, upper=9)])
+    model = Affine([1.0], -3.0, labels=(False, True))
+    for solver in ("highs", "scip"):
+        if SOLVERS[solver].is_licensed:
+            ceopt.explain(model, {"x0": 1.0}, space, target=True, solver=solver)
+    ask(hulls(200, 2), 10.0)
+    ask(forest(3, 2), 10.0)
+
+
+def main() -> None:
+    """Ask every question with every limit, and write the report."""
+    options = common.arguments("Overrun of time limits.", repeats=3)
+    cases = {name: CASES[name] for name in QUICK} if options.quick else CASES
+    repeats = 1 if options.quick else options.repeats
+    settings = {"seed": SEED, "limits_s": list(LIMITS), "repeats": repeats, "cases": list(cases)}
+    journal = common.Journal("limits-quick" if options.quick else "limits", settings)
+    warm_up()
+    for name in common.bar(list(cases), len(cases)):
+        keys = [(limit, again) for again in range(repeats) for limit in LIMITS]
+        left = [key for key in keys if f"{name}/{key[0]}/{key[1]}" not in journal.done]
+        if not left or (name.endswith("SCIP") and not SOLVERS["scip"].is_licensed):
+            continue
+        asked = cases[name]()
+        for limit, again in left:
+            journal.add(f"{name}/{limit}/{again}", {"name": name, "limit_s": limit, **ask(asked, limit)})
+    write(journal, settings, quick=options.quick)
+
+
+def beyond(record: dict[str, Any], clock: str) -> float:
+    """Return the seconds beyond the limit, one call of the model's own predict apart."""
+    return max(record[clock] - record["limit_s"] - record["predict"], 0.0)
+
+
+def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
+    """Summarise by question and limit: the best of the repeats is what an idle machine comes nearest to."""
+    lines, late = [], 0
+    for name in settings["cases"]:
+        for limit in settings["limits_s"]:
+            part = [r for r in journal.records if (r["name"], r["limit_s"]) == (name, limit)]
+            if not part:
+                continue
+            wall, cpu = (min(beyond(record, clock) for record in part) for clock in ("wall", "cpu"))
+            late += wall > max(SECONDS, SHARE * limit)
+            last = part[-1]
+            said = last["reason"].split(". ")[0]
+            lines.append([name, f"{limit:g}", f"{wall:.2f}", f"{cpu:.2f}", last["status"], last["answers"], said])
+    peak = max((record["peak_mb"] for record in journal.records), default=math.nan)
+    head = ["question", "limit, s", "beyond it, s", "the same in CPU time", "status", "answers", "reason"]
+    text = (
+        f"Seed {SEED}. Seconds that `explain` (`exhaustive` for every cell) takes beyond its limit, the least of "
+        f"{settings['repeats']}, one call of the model's own `predict` apart; hulls "
+        f"are clustered and rows scored within the limit. {late} of {len(lines)} are beyond it by more than "
+        f"the larger of {SECONDS:g} s and a tenth. The greatest memory of the process: {peak:.0f} MB.\n\n"
+    ) + common.markdown_table(head, lines)
+    common.report("limits", "Time limits", text, {"settings": settings, "records": journal.records}, quick=quick)
+
+
+if __name__ == "__main__":
+    main()
