@@ -18,8 +18,8 @@ __all__ = ["check_clusters", "cluster_labels"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-#: Runs of k-means, each from other centres; steps of one at most, and between two looks at the clock where numbers times
-#: clusters are more than the last.
+#: Runs of k-means, each from other centres; steps of one at most, and between two looks at the clock where numbers
+#: times clusters are more than the last.
 _RUNS, _STEPS, _AT_ONCE, _LARGE = 10, 300, 10, 200_000
 #: What the time limit ends here.
 _STAGE = "clustering the rows of a hull"
