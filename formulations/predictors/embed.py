@@ -9,6 +9,7 @@ from ceopt.formulations.columns import AbstractColumns
 from ceopt.formulations.costs.cutoff import Cutoff
 from ceopt.formulations.linear import Rows
 from ceopt.formulations.own_columns import Columns
+from ceopt.formulations.own_space import space_of
 from ceopt.formulations.predictors.affine import EmbeddedAffine
 from ceopt.formulations.predictors.combination import Combination
 from ceopt.formulations.predictors.combined import EmbeddedSum, EmbeddedVotes
@@ -24,7 +25,7 @@ from ceopt.formulations.predictors.tree_leaf import LeafTrees
 from ceopt.formulations.predictors.tree_misic import MisicTrees
 from ceopt.formulations.predictors.tree_ordered import OrderedTrees
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, UnknownNameError
 
 __all__ = ["FORMULATIONS", "check_formulation", "embed", "kind_of"]
 
@@ -86,8 +87,9 @@ def embed(
     all_cells
         Keep the splits that decide nothing for this person, so that answers can differ by any cell of the trees.
     space, split_gap
-        With a mapping only: what its columns are (by default the space of a :class:`Predictor`), and the least distance
-        between the two sides of a split, as ``Columns`` has it.
+        With a mapping only: what its columns are, and the least distance between the two sides of a split, as
+        ``Columns`` has it. Without a space the columns are those of a :class:`Predictor`, or else by the model's own
+        names of the kinds that the variables are: Binary, whole or real, or a category where levels are mapped.
 
     Returns
     -------
@@ -102,6 +104,8 @@ def embed(
         The formulation does not exist for this kind of model.
     UnboundedFeatureError
         The formulation needs a bound that a column, or the Var given for it, does not have.
+    InvalidTypeError
+        Without a space, a model that does not name its columns, or a domain or value that tells no kind.
 
     Examples
     --------
@@ -119,7 +123,9 @@ def embed(
     0.5  <=  -3.0 + x.x[income]
     """
     columns = _columns(model, x, space, split_gap)
-    predictor = model if isinstance(model, Predictor) else read(model, columns.space)
+    predictor = (
+        model if isinstance(model, Predictor) else _read(model, columns.space, told=columns is x or space is not None)
+    )
     check_formulation(predictor, formulation)
     block = _embedded(predictor, columns, formulation, {"cutoff": cutoff, "all_cells": all_cells})
     for column, ranks in predictor.unseen.items():
@@ -150,12 +156,20 @@ def _columns(model: Any, x: Any, space: FeatureSpace | None, split_gap: float | 
         )  # fmt: skip
     if space is None and isinstance(model, Predictor):
         space = model.space
-    if space is None:
-        raise InvalidTypeError(
-            "embed", "to know what the columns of the mapping are", "space is None",
-            "Pass space=FeatureSpace.infer(X_train), or one that you describe.",
-        )  # fmt: skip
-    return Columns(space, x, split_gap=split_gap)
+    return Columns(space_of(model, x) if space is None else space, x, split_gap=split_gap)
+
+
+def _read(model: Any, space: FeatureSpace, *, told: Any) -> Predictor:
+    """Read the model, and say of a space that nobody told where it is from."""
+    try:
+        return read(model, space)
+    except CeoptError as error:
+        if told:
+            raise
+        raise type(error)(
+            f"{error} The kinds of columns were taken from the Vars: pass space=FeatureSpace.infer(X_train), or map "
+            "levels to Vars, where a column holds levels."
+        ) from error
 
 
 def _embedded(predictor: Predictor, x: AbstractColumns, formulation: str, known: Mapping[str, Any]) -> AbstractEmbedded:

@@ -388,7 +388,7 @@ def caller() -> Any:
 @pytest.mark.parametrize(
     ("act", "error", "match"),
     [
-        (lambda m: embed(Affine([1.0], 0.0), {"a": m.free}), InvalidTypeError, "space is None"),
+        (lambda m: embed(Affine([1.0], 0.0), {"a": m.free}), InvalidTypeError, "the names of the model.s columns"),
         (lambda m: embed(Affine([1.0], 0.0), m.free, space=LINE), InvalidTypeError, "a mapping from columns"),
         (
             lambda _: embed(Affine([1.0], 0.0), Columns(LINE, {"a": 1}), space=LINE),
