@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Learned", "Prepared", "prepare"]
 
+#: Slack of a point that the model refuses by a hair.
+_REFUSED = 1e-300
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -78,17 +81,19 @@ class Prepared:
         predicted, met = self.referee.judge(self.space.frame(points), self.settings.target)
         return predicted, met if self.is_ordered else met & self._are_clear(points)
 
-    def accepted(self, coordinates: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which rows of coordinates (n, d) the model as read puts in the target, ties as the library does."""
-        kept = accepted(self.predictor, coordinates, self.settings.target)
-        return kept if self.is_ordered else kept & self._are_clear_rows(coordinates)
+    def slacks(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the slack of rows (n, d), at least 0 exactly where the model as read decides for the target, (n,)."""
+        predictor, target = self.predictor, self.settings.target
+        scores = predictor.score(coordinates)
+        found = slack(predictor, coordinates, target, scores=scores)
+        kept = accepted(predictor, coordinates, target, scores=scores)
+        if not self.is_ordered:
+            kept &= found > tie_width(predictor, target)
+        return np.where(kept, np.maximum(found, 0.0), np.minimum(found, -_REFUSED))
 
     def _are_clear(self, points: Sequence[Mapping[str, float]]) -> NDArray[np.bool_]:
-        names = self.space.names
-        return self._are_clear_rows(np.array([[point[name] for name in names] for point in points]))
-
-    def _are_clear_rows(self, coordinates: NDArray[np.float64]) -> NDArray[np.bool_]:
-        target = self.settings.target
+        names, target = self.space.names, self.settings.target
+        coordinates = np.array([[point[name] for name in names] for point in points])
         return slack(self.predictor, coordinates, target) > tie_width(self.predictor, target)
 
     def about(self, factual: Mapping[str, float]) -> Prepared:

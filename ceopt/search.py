@@ -49,8 +49,6 @@ __all__ = ["search", "unread", "used_up"]
 _REPAIRS = 6
 #: First margin of a repair that began at none, as a share of the one that a solver can be trusted with.
 _FIRST_REPAIR = 1e-4
-#: Slack of a point that the model refuses by a hair.
-_REFUSED = 1e-300
 #: Share of an answer's cost that a default margin may add.
 _OF_MARGIN = 1e-5
 #: Share of the time that the search for a start may take; its own limit is a count of rows, long before this.
@@ -311,12 +309,10 @@ class _Search:
         self.timings.start += time.perf_counter() - began
 
     def _slack_beyond_margin(self, points: np.ndarray) -> np.ndarray:
-        predictor = self.prepared.predictor
-        beyond = slack(predictor, points, self.settings.target)
         if self.margin is None or (self.prepared.is_own and self.margin == 0.0):  # ties as the library has them
-            return np.where(self.prepared.accepted(points), np.maximum(beyond, 0.0), np.minimum(beyond, -_REFUSED))
+            return self.prepared.slacks(points)
         # The same slack in the heuristic and in the program, or its own start would be cut off.
-        return beyond - self.margin * (1.0 + 1e-6)
+        return slack(self.prepared.predictor, points, self.settings.target) - self.margin * (1.0 + 1e-6)
 
     def _budget(self) -> float | None:
         """Return a cost that the next answer need not exceed: that of the cheapest start that surely is another one.

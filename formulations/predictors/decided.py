@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["accepted", "has_fixed_order", "link_rounding", "tie_width"]
 
 
-def accepted(predictor: Predictor, coordinates: Floats, target: Target) -> NDArray[np.bool_]:
+def accepted(
+    predictor: Predictor, coordinates: Floats, target: Target, *, scores: Floats | None = None
+) -> NDArray[np.bool_]:
     """Return whether the scores at rows of coordinates (n, d) meet a target, as the library compares."""
     core = predictor.core
     if isinstance(target, DisagreementOf):
         return agreeing_trees(predictor, coordinates, target.wanted) >= target.needed(len(forest_of(core).trees))
-    scores = predictor.score(coordinates)
+    scores = predictor.score(coordinates) if scores is None else scores
     match target:
         case Values():
             return np.asarray((scores >= target.low) & (scores <= target.high))

@@ -43,8 +43,16 @@ _MANIFEST = Manifest(
 )
 
 
-def slack(predictor: Predictor, coordinates: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
+def slack(
+    predictor: Predictor,
+    coordinates: NDArray[np.float64],
+    target: Target,
+    *,
+    scores: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
     """Return by how much each row of coordinates (n, d) meets the target, in the model's own score; negative if not.
+
+    ``scores``: those of the rows, where the caller has them.
 
     ============================= =========================================================
     target                        slack
@@ -63,7 +71,7 @@ def slack(predictor: Predictor, coordinates: NDArray[np.float64], target: Target
     if isinstance(target, DisagreementOf):
         trees = len(forest_of(core).trees)
         return (agreeing_trees(predictor, coordinates, target.wanted) - target.needed(trees) + 0.5) / trees
-    scores = predictor.score(coordinates)
+    scores = predictor.score(coordinates) if scores is None else scores
     result: NDArray[np.float64]
     match target:
         case Values():
