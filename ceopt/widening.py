@@ -13,8 +13,8 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.constraints import rule_name
-from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.constraints.refused import leave_out
+from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.costs.charged import Charged, charged_by
 from ceopt.formulations.recourse import recourse_program
