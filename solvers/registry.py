@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import pandas as pd
 
+from ceopt.solvers.arguments import require_choice
 from ceopt.solvers.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -303,8 +304,7 @@ def choose(name: str, compiled: CompiledModel) -> Solver:
     MissingLibraryError, MissingLicenceError
         Its library is not installed, its licence is missing or too small; or that of every solver of this class.
     """
-    if name != "auto" and name not in SOLVERS:
-        raise UnknownNameError.among("solve", "solver", name, ["auto", *SOLVERS])
+    require_choice("solve", "solver", name, ["auto", *SOLVERS])
     needed = compiled.problem_class
     able = [solver for solver in SOLVERS.values() if needed in solver.supports]
     able += [solver for solver in SOLVERS.values() if needed in solver.by_cuts]

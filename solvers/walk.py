@@ -218,6 +218,8 @@ class Walker:
 
 def refuse_foreign_components(model: Any, who: str = "compile_model") -> None:
     """Refuse active components that are not linear algebra (SOS sets, disjunctions, complementarities, ...)."""
+    if not hasattr(model, "component_data_objects"):
+        raise InvalidTypeError(who, "a Pyomo model", f"it got {type(model).__name__}", "Build a ConcreteModel.")
     if not getattr(model, "is_constructed", lambda: True)():
         raise InvalidTypeError(
             who, "a model with data", f"{model.name!r} is abstract", "Call its create_instance() first."

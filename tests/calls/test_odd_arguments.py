@@ -6,10 +6,11 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyomo.environ as pyo
 import pytest
 
 import ceopt
-from ceopt import CeoptError, Feature, FeatureSpace, Recourse, explain, verify
+from ceopt import CeoptError, Feature, FeatureSpace, Recourse, explain, solvers, verify
 from ceopt.formulations.predictors import Affine
 
 DATA = pd.DataFrame({"a": [1.0, 2, 3, 4, 5, 6], "b": [0, 1, 2, 3, 4, 5], "c": pd.Series(list("uvuwvu"))})
@@ -32,6 +33,13 @@ def ask(rule=(), cost="l1", target="yes", model=MODEL, **more):
 
 def few():
     return Recourse(MODEL, SPACE, target="yes").fit(DATA[["a", "b"]])
+
+
+def program():
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(bounds=(0, 1))
+    model.cost = pyo.Objective(expr=model.x)
+    return model
 
 
 EQUATION = ceopt.LinearEquation({"a": 1.0})
@@ -138,6 +146,15 @@ CALLS = {
     "several labels": lambda o: ask(target=[o, "yes"]),
     "Apart": ceopt.Apart,
     "Apart cost": lambda o: ask(n=2, diversity=ceopt.Apart(0.5, cost=o)),
+    "solve model": solvers.solve,
+    "solve solver": lambda o: solvers.solve(program(), o),
+    **{
+        f"solve {word}": lambda o, word=word: solvers.solve(program(), **{word: o})
+        for word in "pool time_limit_s relative_gap threads random_state options".split()
+    },
+    "read path": solvers.read,
+    "write model": lambda o: solvers.write(o, "never.lp"),
+    "write path": lambda o: solvers.write(program(), o),
     "a rule's name": lambda o: [
         ceopt.MaxChanges(1, name=o), ceopt.Linear({"a": 1.0}, "<=", 1.0, name=o), ceopt.Hull(name=o),
         ceopt.IfThen(("a", "<=", 1.0), ("b", "<=", 1), name=o), ceopt.AllowedValues({"a": [1.0]}, name=o),
