@@ -150,7 +150,7 @@ def prepare(
         opened = open_model(model)
         referee = Referee(opened, space)
         checkpoint("opening the model")
-        predictor = read(opened, space)
+        predictor = read(opened, space, data=data)
         checkpoint("reading the model")
     else:
         referee, predictor = learned.prepared.referee, learned.prepared.predictor

@@ -8,6 +8,9 @@ imported only when a model of that library is given, so another library is anoth
 
 and may have
 
+``own_scores(estimator, rows)``
+    -> what the library itself says of the scores, from what it is given behind the steps of a pipeline; None where it
+    says nothing of them but labels and probabilities;
 ``open_model(model)``
     -> an estimator (``predict``, ``classes_``, ``feature_names_in_``) for what is none: a file, bytes, a booster;
 ``own_steps(estimator)``
@@ -28,8 +31,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, final
 
+import pandas as pd
+
 from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.read.agreement import require_agreement
 from ceopt.formulations.predictors.read.pipeline import encode, split
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
@@ -59,8 +65,8 @@ class Behind:
         return encode([*self.steps, *steps], estimator, self.space)
 
 
-def read(model: Any, space: FeatureSpace) -> Predictor:
-    """Read a fitted model over the raw columns of a space.
+def read(model: Any, space: FeatureSpace, *, data: pd.DataFrame | None = None) -> Predictor:
+    """Read a fitted model over the raw columns of a space, and compare what was read with the library's predictions.
 
     Columns are matched by name if the model was fitted on a frame, by position in the space's order if on an array.
     A representation from plain arrays is taken as it is, over the columns in the space's order.
@@ -72,6 +78,8 @@ def read(model: Any, space: FeatureSpace) -> Predictor:
         a reader opens; or a representation.
     space
         The raw columns.
+    data
+        Rows of data on which the comparison is made; across the space without.
 
     Returns
     -------
@@ -81,13 +89,19 @@ def read(model: Any, space: FeatureSpace) -> Predictor:
     Raises
     ------
     UnsupportedModelError
-        The model, a step or an option has no exact representation; it is not fitted; its columns are not the space's.
+        The model, a step or an option has no exact representation; it is not fitted; its columns are not the space's;
+        or the library predicts otherwise than the model as read (``agreement.py``).
     """
     if isinstance(model, Predictor):
         return model
     if isinstance(model, AbstractRepresentation):
         return Predictor(model, Encoding.identity(space), model, space)
-    return Behind((), space).member(model)
+    opened = open_model(model)
+    predictor = Behind((), space).member(opened)
+    reader = _module(_root(split(opened)[1]))
+    assert reader is not None  # noqa: S101 - it has read the model
+    require_agreement(predictor, opened, reader, data)
+    return predictor
 
 
 def open_model(model: Any) -> Any:

@@ -38,7 +38,7 @@ from ceopt.formulations.predictors.tree import Floats
 from ceopt.formulations.space.bisection import last_true
 from ceopt.solvers.errors import MissingLibraryError, UnreadableFileError, UnsupportedModelError
 
-__all__ = ["MODELS", "BoosterClassifier", "BoosterRegressor", "open_model", "own_steps", "read_estimator"]
+__all__ = ["MODELS", "BoosterClassifier", "BoosterRegressor", "open_model", "own_scores", "own_steps", "read_estimator"]
 
 _TWO: Final = ("binary", "cross_entropy")
 _SEVERAL: Final = ("multiclass", "multiclassova")
@@ -166,6 +166,12 @@ def read_estimator(estimator: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
     if kind == "multiclassova":
         _check_saturation(model, _option(options, "sigmoid"))
     return model
+
+
+def own_scores(estimator: Any, rows: Any) -> Floats:
+    """Return the library's own sums, before any probability: (n,) or (n, K)."""
+    asked = estimator.booster if isinstance(estimator, _Booster) else estimator
+    return np.asarray(asked.predict(rows, raw_score=True), dtype=np.float64)
 
 
 def _check_options(estimator: Any, name: str, kind: str, options: list[str]) -> None:

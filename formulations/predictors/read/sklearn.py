@@ -11,6 +11,7 @@ from ceopt.formulations.predictors.read.ensembles import ENSEMBLES
 from ceopt.formulations.predictors.read.linear import LINEAR
 from ceopt.formulations.predictors.read.members import Composite
 from ceopt.formulations.predictors.read.mlp import NETWORKS
+from ceopt.formulations.predictors.read.responses import decision_unit
 from ceopt.formulations.predictors.read.trace import refuse, same_version
 from ceopt.formulations.predictors.read.trees import TREES
 from ceopt.formulations.predictors.read.wrappers import WRAPPERS
@@ -18,7 +19,7 @@ from ceopt.formulations.predictors.read.wrappers import WRAPPERS
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.read import Behind
 
-__all__ = ["COMPOSITES", "ESTIMATORS", "MODELS", "own_steps", "read_composite", "read_estimator"]
+__all__ = ["COMPOSITES", "ESTIMATORS", "MODELS", "own_scores", "own_steps", "read_composite", "read_estimator"]
 
 ESTIMATORS: Final[Mapping[str, Callable[[Any, str], AbstractRepresentation]]] = {
     **BOOSTING,
@@ -29,6 +30,9 @@ ESTIMATORS: Final[Mapping[str, Callable[[Any, str], AbstractRepresentation]]] = 
 
 #: Models that are made of other models.
 COMPOSITES: Final[Mapping[str, Callable[[Any, Behind], Composite]]] = {**ENSEMBLES, **WRAPPERS}
+
+#: Composites of several classes whose scores are the library's decision values.
+_DECIDING: Final = ("AdaBoostClassifier", "OneVsRestClassifier")
 
 _INSTEAD: Final[Mapping[str, str]] = {
     "AdaBoostRegressor": "It predicts the weighted median of its members; fit GradientBoostingRegressor. ",
@@ -65,6 +69,15 @@ def read_estimator(estimator: Any, dtype: str) -> AbstractRepresentation:
 def _like(estimator: Any) -> str:
     kind = "Classifier" if hasattr(estimator, "classes_") else "Regressor"
     return f"RandomForest{kind} or HistGradientBoosting{kind}"
+
+
+def own_scores(estimator: Any, rows: Any) -> Any:
+    """Return the library's decision values, in the unit of the scores, of classes that it tells apart by them."""
+    name = type(estimator).__name__
+    decides = name in LINEAR or name in BOOSTING or name in _DECIDING
+    if not decides or not hasattr(estimator, "decision_function"):
+        return None
+    return estimator.decision_function(rows) / decision_unit(estimator, name)
 
 
 def read_composite(estimator: Any, behind: Behind) -> Composite | None:

@@ -51,7 +51,7 @@ from ceopt.solvers.errors import MissingLibraryError
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.read import Behind
 
-__all__ = ["MODELS", "open_model", "read_composite", "read_estimator", "sigmoid"]
+__all__ = ["MODELS", "open_model", "own_scores", "read_composite", "read_estimator", "sigmoid"]
 
 _CLASSIFIERS: Final = ("XGBClassifier", "XGBRFClassifier")
 _REGRESSORS: Final = ("XGBRFRegressor", "XGBRegressor")
@@ -147,6 +147,11 @@ def read_composite(estimator: Any, behind: Behind) -> tuple[AbstractRepresentati
     for place in saved.categorical:
         check_codes(encoding.columns[place], behind.space, named=place in tables)
     return _representation(estimator, saved, missing_numbers(estimator.missing, encoding)), encoding
+
+
+def own_scores(estimator: Any, rows: Any) -> Floats:
+    """Return the library's own sums, before any probability: (n,) or (n, K)."""
+    return np.asarray(estimator.predict(rows, output_margin=True), dtype=np.float64)
 
 
 # ---- what the estimator is ------------------------------------------------------------------------------------------
