@@ -575,7 +575,7 @@ def test_of_a_model_that_wraps_a_pipeline_the_encoding_is_asked():
         ({"level": "0.9"}, TypeError, "a number as level, but level is '0.9'"),
         ({"level": True}, TypeError, "level is True"),
         ({"radius": 10**400}, ValueError, r"a finite radius of at least 0, but radius is inf"),
-        ({"level": np.timedelta64(1)}, TypeError, "a number as level"),
+        ({"level": np.timedelta64(1, "D")}, TypeError, "a number as level"),
         ({"radius": -1.0}, ValueError, r"a finite radius of at least 0, but radius is -1\.0"),
         ({"radius": float("inf")}, ValueError, "radius is inf"),
         ({"radius": None}, TypeError, "a number as radius, but radius is None"),

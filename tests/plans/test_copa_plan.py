@@ -411,7 +411,7 @@ def test_a_margin_out_of_reach_of_a_map_is_not_called_infeasible() -> None:
         ({"bounds": iter([0, 1])}, "a list of lower and upper as bounds"),
         ({"bounds": (np.inf, np.inf)}, "column 0 has bounds inf and inf"),
         ({"margin": 10**400}, "margin is 1000"),
-        ({"margin": np.timedelta64(1)}, "margin to be a number"),
+        ({"margin": np.timedelta64(1, "D")}, "margin to be a number"),
         ({"feature_map": SQUARES}, "function with values of shape"),
         ({"feature_map": (1, 2)}, "a pair \\(function, jacobian\\)"),
         ({"feature_map": SQUARES, "method": "nonlinear"}, "method 'gradient' for a feature_map"),

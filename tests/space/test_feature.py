@@ -53,7 +53,7 @@ def test_the_sign_of_zero_survives_in_a_continuous_column():
     assert math.copysign(1, number().from_coordinate(number().to_coordinate(-0.0))) == -1
 
 
-MISSING = [None, math.nan, np.float64("nan"), pd.NA, pd.NaT, np.datetime64("NaT")]
+MISSING = [None, math.nan, np.float64("nan"), pd.NA, pd.NaT, np.datetime64("NaT", "ns")]
 
 
 @pytest.mark.parametrize("feature", [number(), number(kind="integer"), levels("S", "M"), levels(0, 1, kind="binary")])

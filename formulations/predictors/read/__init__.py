@@ -22,6 +22,7 @@ and may have
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import importlib.util
@@ -101,7 +102,7 @@ def read(model: Any, space: FeatureSpace, *, data: pd.DataFrame | None = None) -
     reader = _module(_root(split(opened)[1]))
     assert reader is not None  # noqa: S101 - it has read the model
     require_agreement(predictor, opened, reader, data)
-    return predictor
+    return dataclasses.replace(predictor, model=model)
 
 
 def open_model(model: Any) -> Any:

@@ -134,7 +134,7 @@ class _Reading:
         self.core = predictor.core
         self.scores = predictor.score(rows)
         self.width = _width(self.core)
-        size = _size(self.core, predictor.encoding.matrix(rows))
+        size = _size(self.core, np.asarray(predictor.encoding.matrix(rows), dtype=np.float64))
         self.error = _ROUNDING[self.width] * size  # (n,)
         self.counts = predictor.is_trees and not _in_jobs(predictor.model)
 
@@ -151,8 +151,8 @@ class _Reading:
         if found is not None:
             return found
         if said.scores is not None and said.scores.shape == self.scores.shape:
-            apart = np.abs(said.scores - self.scores)
-            off = ~(apart.reshape(n, -1) <= self.error[:, None]).all(axis=1)
+            near = np.abs(said.scores - self.scores).reshape(n, -1) <= self.error[:, None]
+            off = ~np.asarray(near.all(axis=1), dtype=bool)
             return self._first(off, said.scores, self.scores)
         if said.shares is not None:
             return self._shares(said.shares)
@@ -202,7 +202,7 @@ def _width(core: AbstractRepresentation) -> str:
 
 def _size(core: AbstractRepresentation, matrix: Floats) -> Floats:
     """Return the largest sum of absolute terms behind a score, per row of the matrix."""
-    x = np.abs(matrix.astype(np.float64))
+    x = np.abs(matrix)
     match core:
         case TreeEnsemble():
             most = np.abs(core.base) + sum(np.abs(tree.value[tree.feature < 0]).max(axis=0) for tree in core.trees)
@@ -210,7 +210,11 @@ def _size(core: AbstractRepresentation, matrix: Floats) -> Floats:
         case Combination():
             total = np.tile(np.abs(core.offset), (len(x), 1))
             for member, weights in zip(core.members, core.weights, strict=True):
-                said = 1.0 if core.votes else _size(member.core, member.encoding.matrix(matrix))[:, None]
+                said = (
+                    1.0
+                    if core.votes
+                    else _size(member.core, np.asarray(member.encoding.matrix(matrix), dtype=np.float64))[:, None]
+                )
                 total = total + said * np.abs(weights).sum(axis=1)
             return np.asarray(total.max(axis=1) / core.divisor)
         case Affine():

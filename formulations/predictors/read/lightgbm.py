@@ -170,8 +170,14 @@ def read_estimator(estimator: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
 
 def own_scores(estimator: Any, rows: Any) -> Floats:
     """Return the library's own sums, before any probability: (n,) or (n, K)."""
-    asked = estimator.booster if isinstance(estimator, _Booster) else estimator
-    return np.asarray(asked.predict(rows, raw_score=True), dtype=np.float64)
+    asked, booster = estimator, _booster(estimator)
+    if isinstance(estimator, _Booster):
+        asked = booster
+    scores = np.asarray(asked.predict(rows, raw_score=True), dtype=np.float64)
+    if "\naverage_output\n" not in booster.model_to_string(num_iteration=1):
+        return scores
+    # Raw scores of a forest are sums, its predictions follow from means.
+    return scores / (booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration())
 
 
 def _check_options(estimator: Any, name: str, kind: str, options: list[str]) -> None:

@@ -77,7 +77,8 @@ def own_scores(estimator: Any, rows: Any) -> Any:
     decides = name in LINEAR or name in BOOSTING or name in _DECIDING
     if not decides or not hasattr(estimator, "decision_function"):
         return None
-    return estimator.decision_function(rows) / decision_unit(estimator, name)
+    joined = len(getattr(estimator, "classes_", ())) > 2 and name == "OneVsRestClassifier"  # read in its own unit
+    return estimator.decision_function(rows) / (1.0 if joined else decision_unit(estimator, name))
 
 
 def read_composite(estimator: Any, behind: Behind) -> Composite | None:

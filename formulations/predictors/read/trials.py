@@ -62,7 +62,7 @@ def _plain(predictor: Predictor, data: Floats | None) -> Floats:
         for name, ranks in unseen.items():
             known &= ~np.isin(data[:, predictor.space.names.index(name)], list(ranks))
         if known.any():
-            return np.array(_spread(data[known], _PLAIN))
+            return data[_spread(np.flatnonzero(known).tolist(), _PLAIN)]
     rows = probe(predictor.space, unseen)
     return np.concatenate([rows[:3], rows[-(_PLAIN - 3) :]])
 
