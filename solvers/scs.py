@@ -137,7 +137,9 @@ class ScsSession(AbstractConicSession):
             try:
                 self._try(name, plain)
             except Exception as error:
-                if "invalid keyword" in str(error):
+                if (
+                    isinstance(error, TypeError) and name not in _KNOWN
+                ):  # how it says so, Python words in each version anew
                     raise UnknownNameError.among(self.who, "option", name, _KNOWN) from error
                 raise InvalidValueError(
                     self.who,
