@@ -78,7 +78,7 @@ def require_agreement(predictor: Predictor, opened: Any, reader: ModuleType, dat
         return
     frame = space.frame([dict(zip(space.names, row, strict=True)) for row in rows.tolist()])
     said = _asked(opened, reader, predictor, frame)
-    ours = _Reading(predictor, rows)
+    ours = _Reading(predictor, rows, getattr(split(opened)[1], "width", None))
     wrong = ours.differs(said)
     if wrong is not None:
         row, theirs, mine = wrong
@@ -130,10 +130,10 @@ def _asked(opened: Any, reader: ModuleType, predictor: Predictor, frame: pd.Data
 class _Reading:
     """The model as read, at the rows."""
 
-    def __init__(self, predictor: Predictor, rows: Floats) -> None:
+    def __init__(self, predictor: Predictor, rows: Floats, width: str | None) -> None:
         self.core = predictor.core
         self.scores = predictor.score(rows)
-        self.width = _width(self.core)
+        self.width = _width(self.core) if width is None else width
         size = _size(self.core, np.asarray(predictor.encoding.matrix(rows), dtype=np.float64))
         self.error = _ROUNDING[self.width] * size  # (n,)
         self.counts = predictor.is_trees and not _in_jobs(predictor.model)

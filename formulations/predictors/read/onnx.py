@@ -92,7 +92,11 @@ class OnnxModel:
         Columns of the one tensor, if the graph declares how many.
     takes_codes
         Whether the input is one tensor of numbers, levels coded as :meth:`Encoding.identity` does.
+    width
+        Float width of the probabilities and values that it gives, whatever it adds up in.
     """
+
+    width: Final = "float32"
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
