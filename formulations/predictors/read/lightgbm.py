@@ -177,7 +177,8 @@ def own_scores(estimator: Any, rows: Any) -> Floats:
     if "\naverage_output\n" not in booster.model_to_string(num_iteration=1):
         return scores
     # Raw scores of a forest are sums, its predictions follow from means.
-    return scores / (booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration())
+    rounds = int(booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration())
+    return np.asarray(scores / rounds)
 
 
 def _check_options(estimator: Any, name: str, kind: str, options: list[str]) -> None:
