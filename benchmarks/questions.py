@@ -58,7 +58,8 @@ def main() -> None:
     kinds = args.kinds.split(",")
     print(f"seed {args.seed}, solvers {', '.join(sorted(set(solvers)))}, {json.dumps(common.versions())}", flush=True)
     asked = [(kind, number) for number in range(args.first, args.first + count) for kind in kinds]
-    settings = {
+    settings: dict[str, Any] = {
+        "commit": commit(),
         "seed": args.seed,
         "first": args.first,
         "questions": count,
@@ -172,7 +173,7 @@ def answers(waiting: list[tuple[str, int]], seed: int, solvers: tuple[str, ...],
 
 
 # ---- the report ------------------------------------------------------------------------------------------------------
-_STATUSES = ("optimal", "infeasible", "already_favourable", "feasible", "time_limit", "refused")
+_STATUSES = ("optimal", "infeasible", "already_favourable", "feasible", "time_limit", "unproved", "refused")
 
 
 def share(part: list[dict[str, Any]], status: str) -> str:
@@ -198,6 +199,12 @@ def write(journal: common.Journal, settings: dict[str, Any], args: argparse.Name
             w for r in records for w in r["redrawn"]
         ),
         "Refused by name": Counter(r["reason"][:160] for r in records if r["status"] == "refused"),
+        "Further ranks left open, and why": Counter(
+            f"{r['kind']}, {r['reason'][:160]}" for r in records if "further ranks left open" in r["tags"]
+        ),
+        "Time limit or unproved, and why": Counter(
+            f"{r['kind']}, {r['reason'][:120]}" for r in records if r["status"] in {"time_limit", "unproved"}
+        ),
         "Feasible, and why": Counter(f"{r['kind']}, {r['reason'][:120]}" for r in records if r["status"] == "feasible"),
     }
     last = settings["first"] + settings["questions"] - 1

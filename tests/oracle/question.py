@@ -55,11 +55,27 @@ class Question:
     open_end: bool = False
     cells: dict[int, Floats] = field(default_factory=dict)
     stays: tuple[int, ...] = ()
+    asked_alone: dict[int, bool] = field(default_factory=dict)
 
     @property
     def best(self) -> float | None:
         """The least cost of all, or None."""
-        return float(self.costs[self.good].min()) if self.good.any() else None
+        return self.least(self.good)
+
+    def least(self, left: NDArray[np.bool_]) -> float | None:
+        """Return the least cost of some points, or None.
+
+        Sums over columns may round differently in a batch: where a point is a tie, the model is asked about it alone.
+        """
+        for place in np.argsort(self.costs, kind="stable"):
+            if left[place] and (self.kind in TREES[:3] or self._alone(int(place))):
+                return float(self.costs[place])
+        return None
+
+    def _alone(self, place: int) -> bool:
+        if place not in self.asked_alone:
+            self.asked_alone[place] = bool(meets(self.model, self.target, self.points[[place]])[0])
+        return self.asked_alone[place]
 
 
 def draw(kind: str, number: int, *, seed: int, solvers: Sequence[str]) -> Question | Halfspace:
