@@ -73,13 +73,13 @@ def test_settings_that_the_rows_do_not_depend_on_may_change_without_a_fit_and_ot
 
 
 def test_a_mapping_of_scales_that_changes_after_fit_is_refused():
-    scale = {"a": 1.0, "b": 1.0, "c": 1.0}
+    scale = {"x0": 1.0, "x1": 1.0, "x2": 1.0}
     made = DiverseRobustExplainer(scale=scale).fit(X)
     before = made.explain(predict, ROW, target=1).to_frame()
-    scale["a"] = 9.0
+    scale["x0"] = 9.0
     with pytest.raises(ceopt.CeoptError, match="the scale .* scale was changed since. Call fit again"):
         made.explain(predict, ROW, target=1)
-    scale["a"] = 1.0
+    scale["x0"] = 1.0
     assert made.explain(predict, ROW, target=1).to_frame().equals(before)
 
 
