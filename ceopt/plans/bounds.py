@@ -91,7 +91,8 @@ def validity_bounds(
 
     over all distributions Q whose mean and covariance are within the Gelbrich distance ``radius`` of the given ones.
     At least one of the two is known at once: a plan that is favourable at the mean has U = 1, any other L = 0. The
-    other is a semidefinite program, unless the plan has one direction only (closed form) or is degenerate.
+    other is a semidefinite program, unless the plan has one direction only (closed form) or is degenerate, or U is
+    asked for at radius 0 (the point of the plan's cone nearest to the mean, exactly).
 
     =============== =========================================== ============================================
     form            lower bound                                 upper bound

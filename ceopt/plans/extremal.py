@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal, final
 
@@ -43,7 +43,7 @@ class ExtremalDistribution(Readable):
     bound
         The bound that it attains, up to 1e-7.
     status, reason
-        Of that bound; see :class:`ceopt.plans.ValidityBounds`.
+        Of that bound; see :class:`ceopt.plans.ValidityBounds`. Where there are no atoms, the reason says why.
     """
 
     atoms: Floats
@@ -146,9 +146,12 @@ def extremal_distribution(
         atoms, weights = _atoms(side.attained, whole)
     unit = float(np.sqrt(np.trace(given.second))) or 1.0
     if bound == "upper" and side.value > 0.0 and len(rows):
-        atoms = np.array([nearest_valid(rows, atom) for atom in atoms])
+        atoms = np.array([nearest_valid(rows, atom) for atom in atoms]).reshape(atoms.shape)
     elif bound == "lower" and side.value < 1.0 and not found.zero.size:
-        atoms = np.array([_failing(rows, atom, _BESIDE * unit) for atom in atoms])
+        atoms = np.array([_failing(rows, atom, _BESIDE * unit) for atom in atoms]).reshape(atoms.shape)
+    if not len(atoms):
+        faint = f"No atom has a mass above {FAINT:g}: the distribution misses the bound by no more than that."
+        side = replace(side, reason=f"{side.reason} {faint}".strip())
     return _with_rest(atoms, weights, whole, side)
 
 

@@ -24,6 +24,7 @@ from ceopt.formulations.programs.validity_upper_coupled import validity_upper_co
 from ceopt.formulations.programs.validity_upper_moment import validity_upper_moment
 from ceopt.formulations.programs.validity_upper_scalar import validity_upper_scalar
 from ceopt.plans.attained import Attained, numbers_of, of_coupling, of_parts
+from ceopt.plans.known_moments import greatest_at
 from ceopt.plans.reduction import Reduction, reduced, scaled
 from ceopt.plans.sides import Solved
 from ceopt.solvers import Result, Status, solve
@@ -90,8 +91,13 @@ def lower_nonlinear(rows: Floats, given: Moments, radius: float, **how: Any) -> 
 
 
 def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
-    """Solve the coupled form in the dimensions of the plan."""
+    """Solve the coupled form in the dimensions of the plan; where the moments are known, a closed form does it."""
     case = reduced(rows, given, radius)
+    if radius == 0.0:
+        value, point = greatest_at(rows, given)
+        atom, mean = value * (case.basis @ point) / case.unit, case.moments.mean
+        found = Attained(case, np.array([1.0 - value, value]), np.array([mean - atom, atom]), case.moments)
+        return value, Status.OPTIMAL, "", found
     model, result = _solved(validity_upper_coupled, case, how)
     answer = _proved(result, is_lower=False)
     if not result.solutions:

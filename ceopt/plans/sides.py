@@ -13,11 +13,16 @@ from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.pairs import Floats
 from ceopt.formulations.programs.score_bound import least_of_score
 from ceopt.plans.attained import Attained
+from ceopt.plans.known_moments import greatest_at
 from ceopt.plans.reduction import Directions, directions, lifted, reduced
 from ceopt.plans.validity_value import margins, spreads
 from ceopt.solvers import Status
 
 __all__ = ["Side", "Solved", "Solver", "lower_side", "nearest_valid", "upper_side"]
+
+
+#: A score within this of 0, relative to the sizes that it is added up from, is 0.
+_ROUNDING = 1e-14
 
 
 @final
@@ -105,6 +110,8 @@ def upper_side(plan: Floats, given: Moments, radius: float, solve_rest: Solver) 
         if float(np.linalg.norm(nearest - given.mean)) <= radius:
             return side(1.0, "All counterfactuals are favourable at a mean within the radius.", nearest)
     rows, _ = _uncertain(found, given, radius)
+    if radius == 0.0 and greatest_at(rows, given)[0] == 0.0:
+        return side(0.0, "No parameters that these moments allow make all counterfactuals favourable.")
     once = len(rows) == 1
     value, status, reason, attained = (_one_upper if once else solve_rest)(rows, given, radius)
     return side(value, reason, status=status, attained=attained)
@@ -119,6 +126,8 @@ def _uncertain(found: Directions, given: Moments, radius: float) -> tuple[Floats
 
 def nearest_valid(rows: Floats, mean: Floats) -> Floats:
     """Return the point nearest to the mean for which all scores are at least 0, by Moreau's decomposition."""
+    if (rows @ mean >= -_ROUNDING * (np.abs(rows) @ np.abs(mean))).all():
+        return np.array(mean)  # of such a point scipy's nnls was seen to return one that is far off
     prices, _ = nnls(rows.T, -mean)
     return np.asarray(mean + prices @ rows)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
 
 from ceopt import CeoptError
 from ceopt.plans import extremal_distribution, gelbrich_distance, validity_bounds
@@ -132,3 +133,71 @@ def test_bad_input_is_refused(options: Any, message: str) -> None:
 def test_a_sample_has_at_least_one_draw() -> None:
     with pytest.raises(CeoptError, match="n is 0"):
         extremal_distribution(*case(1, 4, 3), 0.1).sample(0)
+
+
+def singular(seed: int) -> tuple[Any, Any, Any]:
+    """A covariance without full rank, in small whole numbers every other time, so that rows are opposed or on edges."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 6))
+    n, rank, whole = int(rng.integers(1, 4)), int(rng.integers(0, d)), bool(seed % 2)
+
+    def numbers(*shape: int) -> Any:
+        return rng.integers(-2, 3, size=shape).astype(float) if whole else rng.normal(size=shape)
+
+    plan, mean, factor = numbers(n, d), numbers(d), numbers(d, rank)
+    return plan, mean, factor @ factor.T
+
+
+@pytest.mark.parametrize("bound", SIDES)
+def test_a_singular_covariance_at_radius_0_has_a_distribution_too(bound: str) -> None:
+    n_zero = 0
+    for seed in range(200):
+        plan, mean, covariance = singular(seed)
+        found = extremal_distribution(plan, mean, covariance, 0.0, bound=bound)
+        assert found.bound == getattr(validity_bounds(plan, mean, covariance, 0.0), bound)
+        assert gelbrich_distance(found.mean, found.covariance, mean, covariance) ** 2 <= 1e-7
+        assert len(found.atoms) or found.reason
+        least, most = probability(found, plan, bound)
+        assert (most if bound == "lower" else least) == pytest.approx(found.bound, abs=1e-7)
+        n_zero += found.bound == 0.0
+        if bound == "upper":
+            assert found.bound == pytest.approx(exact_upper(plan, mean, covariance), abs=1e-7)
+            assert found.bound == 0.0 or found.bound > 1e-9
+    assert n_zero > 20
+
+
+def exact_upper(plan: Any, mean: Any, covariance: Any) -> float:
+    """Return 1 / (1 + z^2) for the nearest z in standard deviations with favourable scores, by another algorithm."""
+    values, vectors = np.linalg.eigh(covariance)
+    factor = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, values > 1e-10]
+    scores, slopes = plan @ mean, plan @ factor
+    slopes[np.abs(slopes) < 1e-12] = 0.0
+    bounds = [(None, None)] * slopes.shape[1]
+    there = linprog(np.zeros(slopes.shape[1]), A_ub=-slopes, b_ub=scores + 1e-12, bounds=bounds) if bounds else None
+    if (scores >= -1e-12).all():
+        return 1.0
+    if there is None or there.status == 2:
+        return 0.0
+    rows = {"type": "ineq", "fun": lambda z: scores + slopes @ z, "jac": lambda _z: slopes}
+    found = minimize(lambda z: z @ z, there.x, jac=lambda z: 2 * z, constraints=[rows], method="SLSQP", tol=1e-14)
+    return 1.0 / (1.0 + float(found.fun))
+
+
+def test_opposed_counterfactuals_that_no_parameters_serve_have_the_bound_0() -> None:
+    """Each may be favourable, for its score varies, but never both: their sum is -1 whatever the parameters."""
+    plan, mean = np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]]), np.array([0.0, 1.0, -0.5])
+    covariance = np.diag([1.0, 1.0, 0.0])
+    for form in ("auto", "theorem", "moment", "scalar"):
+        found = validity_bounds(plan, mean, covariance, 0.0, form=form)
+        assert found.upper == 0.0
+        assert "No parameters" in found.reason
+    assert extremal_distribution(plan, mean, covariance, 0.0, bound="upper").reason == (
+        "No parameters that these moments allow make all counterfactuals favourable."
+    )
+
+
+def test_a_bound_too_faint_for_an_atom_says_so() -> None:
+    """A score 1e5 standard deviations below 0: the bound is 1e-10, and no atom stands for it."""
+    found = extremal_distribution([[1.0]], [-1.0], [[1e-10]], 0.0, bound="upper")
+    assert found.bound == pytest.approx(1e-10)
+    assert len(found.atoms) or "No atom has a mass" in found.reason
