@@ -391,11 +391,12 @@ class _Search:
         answers, met, first, margin = list(self.answers), self.met, self.first, self.margin
         if found.answer is not None:
             self.answers.pop()
-        better = None
+        better, is_none = None, False
         try:
             for share in (0.0, *SMALLER):
                 self.margin = share * (margin or 0.0)
                 attempt = self._attempt(self.deadline - time.perf_counter(), most)
+                is_none = is_none or attempt.outcome.status is Stop.INFEASIBLE
                 better = self._accepted_tie(attempt, most)
                 if better is not None or (share == 0.0 and not self._is_cheaper(attempt, most)):
                     break
@@ -405,11 +406,17 @@ class _Search:
             before, self.answers = self.answers, answers
             self.margin, self.met = margin, met
         if better is None:
-            return found
+            return found if found.answer is not None or is_none else self._unsettled(found)
         self.answers = before
         prediction, point = better
         self.first = first if self.answers else None
         return self._accept(point, prediction, self._bound_of(attempt.outcome), "", attempt.cluster)
+
+    def _unsettled(self, found: _Found) -> _Found:
+        """Take back the proof that there is nothing, where the solver could not settle what the margin leaves out."""
+        late = time.perf_counter() >= self.deadline or self.interrupted
+        reason = "Nothing reaches the target with a margin. Whether a tie does is not settled: the solver ended early."
+        return _Found(Status.TIME_LIMIT if late else Status.ERROR, bound=found.bound, reason=reason)
 
     def _is_cheaper(self, attempt: Attempt, most: float | None) -> bool:
         """Tell whether an attempt is proved and its point costs less than what was found."""
