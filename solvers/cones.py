@@ -35,7 +35,7 @@ from pyomo.core.expr.visitor import identify_mutable_parameters, identify_variab
 from pyomo.repn.linear import LinearRepnVisitor
 from pyomo.repn.util import OrderedVarRecorder
 
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedProblemError
 
 __all__ = [
     "Cone",
@@ -140,7 +140,12 @@ class ConeMargin(NumericExpression):  # type: ignore[misc]
             values = constant + matrix @ values
         return margin_of(self.cone, values)
 
-    def _to_string(self, values: Sequence[Any], _verbose: Any, _smap: Any) -> str:
+    def _to_string(self, values: Sequence[Any], _verbose: Any, smap: Any) -> str:
+        if smap is not None:  # a writer of text, GAMS and BARON say, that would put our word for it into its file
+            raise UnsupportedProblemError(
+                "This writer", "a model without cones", f"it has one of the {self.cone} kind",
+                "Use ceopt.write: .cbf, .ptf, or for second-order cones .lp and .mps.",
+            )  # fmt: skip
         shown = [*values[:12], f"... {len(values)} in all"] if len(values) > 12 else values
         return f"{self.getname()}({', '.join(map(str, shown))})"
 

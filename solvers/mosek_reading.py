@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from ceopt.solvers.assembly import add, add_column, add_cone, add_row, affine
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedProblemError
+from ceopt.solvers.finite_coefficients import odd_number_of_ptf
 from ceopt.solvers.mosek_status import name_of
 from ceopt.solvers.mosek_task import layout, require_library
 
@@ -48,6 +49,9 @@ def model_of_ptf(text: str, path: str) -> Any:
             task.readdata(str(copy))
         except library.Error as error:
             said = " ".join((error.msg or name_of(error.errno)).split()).rstrip(".").replace(str(copy), path)
+            if odd := odd_number_of_ptf(text):
+                but = f"line {odd[0]} of {path!r} has {odd[1][:60]!r} (MOSEK says: {said})"
+                raise UnreadableFileError("read", "finite coefficients", but, "Check the file.") from error
             raise UnreadableFileError("read", "a PTF file", f"MOSEK says of {path!r}: {said}", "Check it.") from error
         if not task.getnumvar() and "\nObjective" not in text:  # MOSEK takes an empty file for an empty program
             raise UnreadableFileError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections import defaultdict
@@ -15,6 +16,7 @@ from ceopt.solvers.assembly import add, add_column, add_row, affine
 from ceopt.solvers.cbf_reading import model_of_cbf
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedProblemError
 from ceopt.solvers.files import file_path
+from ceopt.solvers.finite_coefficients import refuse_odd_numbers
 from ceopt.solvers.quadratic_rows_reading import QuadraticRows, take_quadratic_rows
 
 __all__ = ["read"]
@@ -39,7 +41,8 @@ def read(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     UnreadableFileError
-        The file is missing, truncated or not what its suffix says, or has a section or a cone that is unknown.
+        The file is missing, truncated or not what its suffix says, has a section or a cone that is unknown, or a
+        coefficient that is not finite. (Bounds and sides of rows may be infinite where the format has such.)
     UnsupportedProblemError
         It holds something that a model here cannot, such as semi-continuous columns.
     MissingLibraryError
@@ -81,6 +84,7 @@ def _model_of_lp(text: str, suffix: str, path: Path) -> Any:
             f"{str(path)!r} has none",
             "It is truncated, or not what its suffix says.",
         )
+    refuse_odd_numbers(text, suffix, str(path))
     taken = take_quadratic_rows(text, suffix, str(path))
     lp, hessian = _parse(taken.text, suffix, path)
     model = pyo.ConcreteModel()
@@ -146,6 +150,8 @@ def _parse(text: str, suffix: str, path: Path) -> tuple[Any, list[tuple[int, int
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("small_matrix_value", 1e-12)
+    for option in ("infinite_cost", "large_matrix_value"):  # what is finite in the file is so in the model
+        highs.setOptionValue(option, math.inf)
     with tempfile.TemporaryDirectory() as folder:
         other = Path(folder) / f"model{suffix}"
         if text:

@@ -209,8 +209,7 @@ def _rule(rng: Rng, space: FeatureSpace, home: Floats, fixed: Sequence[int]) -> 
             return None
         name = pick(rng, *levelled)
         levels = space[name].levels
-        ways = {level: [pick(rng, *levels)] for level in levels if rng.uniform() < 0.8}
-        return AllowedTransitions(name, ways) if ways else None
+        return AllowedTransitions(name, {level: [pick(rng, *levels)] for level in levels if rng.uniform() < 0.8})
     if which == "linear":
         ordered = [name for name in names if space[name].kind != "categorical"]
         if not ordered:
