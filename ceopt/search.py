@@ -35,6 +35,7 @@ from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.start import StartSearch
 from ceopt.status import Status
+from ceopt.ties import SMALLER, may_cost_a_step, snapped
 from ceopt.units import is_extreme
 from ceopt.verify import Check, broken_rules
 from ceopt.widening import Person, Widener, enlargements
@@ -382,7 +383,7 @@ class _Search:
             return False
         if found.answer is None:
             return found.status is Status.INFEASIBLE and found.proved
-        return prepared.predictor.is_linear
+        return prepared.predictor.is_linear or may_cost_a_step(self.reach, self.settings.cost, self.space)
 
     def _within_margin(self, found: _Found) -> _Found:
         """Return an answer without a margin that the model accepts and that costs less; else what was found."""
@@ -390,31 +391,48 @@ class _Search:
         answers, met, first, margin = list(self.answers), self.met, self.first, self.margin
         if found.answer is not None:
             self.answers.pop()
-        self.margin = 0.0
+        better, is_none = None, False
         try:
-            attempt = self._attempt(self.deadline - time.perf_counter(), most)
-            better = self._accepted_tie(attempt, most)
+            for share in (0.0, *SMALLER):
+                self.margin = share * (margin or 0.0)
+                attempt = self._attempt(self.deadline - time.perf_counter(), most)
+                is_none = is_none or attempt.outcome.status is Stop.INFEASIBLE
+                better = self._accepted_tie(attempt, most)
+                if better is not None or (share == 0.0 and not self._is_cheaper(attempt, most)):
+                    break
         except OutOfTimeError:
             better = None
         finally:
             before, self.answers = self.answers, answers
             self.margin, self.met = margin, met
         if better is None:
-            return found
+            return found if found.answer is not None or is_none else self._unsettled(found)
         self.answers = before
         prediction, point = better
         self.first = first if self.answers else None
         return self._accept(point, prediction, self._bound_of(attempt.outcome), "", attempt.cluster)
 
+    def _unsettled(self, found: _Found) -> _Found:
+        """Take back the proof that there is nothing, where the solver could not settle what the margin leaves out."""
+        late = time.perf_counter() >= self.deadline or self.interrupted
+        reason = "Nothing reaches the target with a margin. Whether a tie does is not settled: the solver ended early."
+        return _Found(Status.TIME_LIMIT if late else Status.ERROR, bound=found.bound, reason=reason)
+
+    def _is_cheaper(self, attempt: Attempt, most: float | None) -> bool:
+        """Tell whether an attempt is proved and its point costs less than what was found."""
+        if attempt.point is None or attempt.outcome.status is not Stop.OPTIMAL:
+            return False
+        return most is None or self._cost(attempt.point) <= most
+
     def _accepted_tie(self, attempt: Attempt, most: float | None) -> tuple[Any, dict[str, float]] | None:
-        """Return prediction and point of an attempt without a margin, if it is proved, cheaper and passes the check."""
-        point = attempt.point
-        if point is None or attempt.outcome.status is not Stop.OPTIMAL:
+        """Return prediction and point of an attempt with less margin, if it is proved, cheaper and passes the check."""
+        if attempt.point is None or not self._is_cheaper(attempt, most):
             return None
-        if most is not None and self._cost(point) > most:
-            return None
-        check = self._check(point)
-        return (check.prediction, point) if check.valid and not check.broken and self._differs(point) else None
+        for point in (attempt.point, snapped(attempt.point, self.factual, self.reach)):
+            check = self._check(point)
+            if check.valid and not check.broken and self._differs(point):
+                return check.prediction, point
+        return None
 
     def _beyond_margin(self) -> _Found:
         """Solve, check, repair: until an answer passes, the program is proved empty, or the time or the repairs end."""

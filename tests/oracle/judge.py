@@ -232,6 +232,7 @@ def differs(question: Question, earlier: Floats) -> NDArray[np.bool_]:
     differ = (changed != before).any(axis=1)
     if how == "support":
         return np.asarray(differ)
+    differ = (changed != before)[:, list(question.counted)].any(axis=1)
     for j, feature in enumerate(question.space):
         if feature.is_finite:
             differ |= points[:, j] != earlier[j]

@@ -55,6 +55,8 @@ class Question:
     open_end: bool = False
     cells: dict[int, Floats] = field(default_factory=dict)
     stays: tuple[int, ...] = ()
+    #: Columns whose move inside a cell is another answer by "pool": levels, and numbers that not only trees read.
+    counted: tuple[int, ...] = ()
     asked_alone: dict[int, bool] = field(default_factory=dict)
 
     @property
@@ -119,6 +121,7 @@ def _draw(rng: Rng, kind: str, solvers: Sequence[str], redrawn: tuple[str, ...])
         kind, space, home, model, target, cost, rules, options, points, costs, good,
         _tags(model, kind, rules), redrawn, open_end=line is not None,
         cells=_cells(model, rules), stays=_stays(model, rules),
+        counted=_counted(model, kind, rules),
     )  # fmt: skip
 
 
@@ -271,6 +274,17 @@ def _stays(model: Fitted, rules: Sequence[Any]) -> tuple[int, ...]:
     named = {name for rule in rules for name in _named(rule)}
     read = read_columns(model)
     return tuple(j for j, f in enumerate(model.space) if not f.is_finite and j not in read and f.name not in named)
+
+
+def _counted(model: Fitted, kind: str, rules: Sequence[Any]) -> tuple[int, ...]:
+    """Return the columns that count as changed by a move inside a cell of trees (docs/pools.md)."""
+    only_trees = kind in TREES and not (kind == "votes" and _has_linear(_last(model)))
+    summed = {name for rule in rules if type(rule).__name__ == "Linear" for name in rule.coefficients}
+    return tuple(j for j, f in enumerate(model.space) if f.is_finite or not only_trees or f.name in summed)
+
+
+def _last(model: Fitted) -> Any:
+    return model.given[-1] if hasattr(model.given, "named_steps") else model.given
 
 
 def _named(rule: Any) -> list[str]:

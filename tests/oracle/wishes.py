@@ -209,7 +209,8 @@ def _rule(rng: Rng, space: FeatureSpace, home: Floats, fixed: Sequence[int]) -> 
             return None
         name = pick(rng, *levelled)
         levels = space[name].levels
-        return AllowedTransitions(name, {level: [pick(rng, *levels)] for level in levels if rng.uniform() < 0.8})
+        ways = {level: [pick(rng, *levels)] for level in levels if rng.uniform() < 0.8}
+        return AllowedTransitions(name, ways) if ways else None
     if which == "linear":
         ordered = [name for name in names if space[name].kind != "categorical"]
         if not ordered:

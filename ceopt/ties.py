@@ -1,0 +1,44 @@
+"""Where a margin may cost a whole step, and points that a solver leaves a trace beside a tie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from ceopt.formulations.space.reach import Interval, Reach
+
+if TYPE_CHECKING:
+    from ceopt.formulations.costs import AbstractCost
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["SMALLER", "may_cost_a_step", "snapped"]
+
+#: Shares of the margin that are tried where a cheaper point is refused by a trace: the smaller may be lost in noise.
+SMALLER: Final = (1 / 256, 1 / 16)
+#: A number this close to an end of its reach, or to the factual's, relatively to its reach, stands there.
+_NEAR: Final = 1e-6
+
+
+def may_cost_a_step(reach: Reach, cost: AbstractCost, space: FeatureSpace) -> bool:
+    """Tell whether something moves by steps, or to move at all has a price: a margin can cost more than its share."""
+    moving = [part for part in reach.values() if not part.is_point]
+    has_steps = any(not isinstance(part, Interval) or part.step is not None for part in moving)
+    return has_steps or any(price.kind == "fixed" for prices in cost.prices(space).values() for price in prices)
+
+
+def snapped(point: Mapping[str, float], factual: Mapping[str, float], reach: Reach) -> dict[str, float]:
+    """Return a point with the numbers that a solver left beside an end of their reach, or the factual's, put there.
+
+    Among numbers that can take any value only such a place can tie: elsewhere a trace more of a move would do.
+    """
+    result = dict(point)
+    for name, part in reach.items():
+        if not isinstance(part, Interval) or part.step is not None or part.is_point:
+            continue
+        places = [end for end in (factual[name], part.lower, part.upper) if math.isfinite(end)]
+        width = part.upper - part.lower if math.isfinite(part.upper - part.lower) else max(1.0, abs(factual[name]))
+        near = [place for place in places if abs(point[name] - place) <= _NEAR * width]
+        if near:
+            result[name] = min(near, key=lambda place: abs(point[name] - place))
+    return result
