@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
+from ceopt.formulations.coordinates.numeric import Numeric
 from ceopt.formulations.linear import LinearForm, Rows, total
 from ceopt.formulations.predictors.routing import NumberSplit, route
 
@@ -102,8 +103,9 @@ class OtherDecisions(AbstractDiversity):
     =============== ======================================================================================
 
     Cells are those of the model's trees and of rules that cut a column. Where trees alone read a number, a move inside
-    its cell decides nothing and is no other answer (:class:`OtherSupport` counts it). Any other number counts as newly
-    changed in its cell once it moves by its step or by a thousandth of its range
+    its cell decides nothing and is no other answer (:class:`OtherSupport` counts it), in every
+    formulation. Any other number that a row weighs (of a rule, of a linear part of the model, of a cost over several
+    columns) counts as newly changed in its cell once it moves by its step or by a thousandth of its range
     (:class:`~ceopt.formulations.coordinates.moved.Moved`), which is all that is not exact. One that neither the model
     nor a rule reads stays as it is: to move it would be another answer in name only. One row for each earlier answer.
 
@@ -164,9 +166,9 @@ class OtherSupport(AbstractDiversity):
                                        range where nothing cuts it
     ====== =========================== ===============================================================
 
-    A number that the model's trees split counts as changed by a move inside its cell too: where it has no coordinate,
-    its factual value becomes a cell of its own. One that neither the model nor a rule reads stays as it is. One row for
-    each earlier answer.
+    A number that the model's trees split or a rule cuts counts as changed by a move inside its cell too: where it has
+    no coordinate, its factual value becomes a cell of its own. One that neither the model nor a rule reads stays as it
+    is. One row for each earlier answer.
 
     References
     ----------
@@ -194,8 +196,10 @@ class OtherSupport(AbstractDiversity):
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``differs``."""
         x = program.x
-        for name in sorted(set(_split_numbers(program.embedded.predictor))):
-            x.numeric(name).isolate_home()
+        split = set(_split_numbers(program.embedded.predictor))
+        for name, at in x.coordinates.items():
+            if isinstance(at, Numeric) and (name in split or at.cells.keys):
+                at.isolate_home()
         forms = [
             c.surely_changed_form() if point[name] == x.point[name] else c.changed_form().complement()
             for name, c in x.coordinates.items()

@@ -36,7 +36,7 @@ class Length:
         self.down, self.up = down, up
         key = (at.name, down, up)
         self.variable: Any = at.block.length[key]
-        rows, value = Rows(at.block, "length_of"), at.raw()
+        rows, value = Rows(at.block, "length_of"), at.value()
         move = value + LinearForm(0.0, ((-1.0, at.block.factual[at.name]),))
         sides = ((up, 1.0), (down, -1.0))
         if down != up:

@@ -14,7 +14,7 @@ from ceopt.formulations.coordinates.cells import Cells
 from ceopt.formulations.coordinates.coordinate import AbstractCoordinate, Price
 from ceopt.formulations.coordinates.length import Length
 from ceopt.formulations.coordinates.moved import Moved
-from ceopt.formulations.linear import LinearForm, Rows
+from ceopt.formulations.linear import LinearForm, Rows, total
 from ceopt.solvers.errors import InvalidTypeError, UnboundedFeatureError
 
 if TYPE_CHECKING:
@@ -70,7 +70,19 @@ class Numeric(AbstractCoordinate):
     million: there they count a power of two of the unit, so that a solver's absolute tolerances mean something.
     """
 
-    __slots__ = ("_lengths", "_moves", "cells", "claims", "gaps", "interval", "moved", "unit", "variable")
+    __slots__ = (
+        "_lengths",
+        "_moves",
+        "cells",
+        "claims",
+        "gaps",
+        "interval",
+        "is_read",
+        "moved",
+        "priced",
+        "unit",
+        "variable",
+    )
 
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         super().__init__(block, feature, x0)
@@ -79,6 +91,10 @@ class Numeric(AbstractCoordinate):
         #: Raw units in one unit of the variables.
         self.unit = unit_of(self.interval, feature)
         self.variable: Any = None
+        #: Whether a row reads the value, and not the trees alone.
+        self.is_read = False
+        #: Cuts that a cost alone needs: what they part is no other answer.
+        self.priced: set[tuple[float, float]] = set()
         self._moves: tuple[Any, Any] | None = None
         self._lengths: dict[tuple[float, float], Length] = {}
         self.moved: Moved | None = None
@@ -88,9 +104,14 @@ class Numeric(AbstractCoordinate):
         self.gaps: list[tuple[float, float, Any]] = []
 
     # ---- cells -------------------------------------------------------------------------------------------------------
-    def add_cuts(self, cuts: Iterable[tuple[float, float]]) -> None:
-        """Cut the interval between each ``(left, right)`` pair of neighbouring values in reach."""
-        if self.cells.add(cuts):
+    def add_cuts(self, cuts: Iterable[tuple[float, float]], *, priced: bool = False) -> None:
+        """Cut the interval between each ``(left, right)`` pair of neighbouring values in reach.
+
+        Those that a cost alone needs (``priced``) part cells, but no two answers.
+        """
+        keys = set(cuts)
+        self.priced = self.priced | keys.difference(self.cells.keys) if priced else self.priced - keys
+        if self.cells.add(keys):
             if self.variable is not None:
                 self._write_links()
             self._write_claims(0)
@@ -138,6 +159,11 @@ class Numeric(AbstractCoordinate):
 
     # ---- the coordinate ----------------------------------------------------------------------------------------------
     def raw(self) -> LinearForm:
+        """Return the value for a row that reads it: a move inside a cell of trees is then another answer."""
+        self.is_read = True
+        return self.value()
+
+    def value(self) -> LinearForm:
         """Return the value; its variable and link rows are made when first asked for."""
         if self.is_point:
             return LinearForm(self.interval.lower)
@@ -200,7 +226,7 @@ class Numeric(AbstractCoordinate):
         if self.is_point:
             move = (self.interval.lower - self.x0) / self.unit
             return LinearForm(max(-move, 0.0)), LinearForm(max(move, 0.0))
-        value = self.raw().scaled(1.0 / self.unit)
+        value = self.value().scaled(1.0 / self.unit)
         if self._moves is None:
             self._moves = (self.block.down[self.name], self.block.up[self.name])
             down, up = self._moves
@@ -362,15 +388,25 @@ class Numeric(AbstractCoordinate):
     def differs(self, value: float) -> LinearForm:
         """Return a form that is at least 1 where the decision is another: the cell, or at home, whether it moves.
 
-        A column that another formulation cuts (``claims``) differs by that formulation's own decisions and the cells
-        that it shares with others.
+        Whether it moves inside its home cell counts where a row reads the value, and not the trees alone. A column that
+        another formulation cuts (``claims``) differs by that formulation's own decisions too.
         """
         if self.is_point:
             return LinearForm()
-        cell = self.cells.cell_of(value)
-        if cell is None:
+        if self.cells.cell_of(value) is None:
             return LinearForm(1.0)
-        other = self.cells.inside(cell).complement() if self.cells.keys else LinearForm()
-        if self.claims or self.variable is None or cell != self.cells.cell_of(self.x0):
+        keys = [key for key in self.cells.keys if key not in self.priced]
+        left, right = [key for key in keys if key[1] <= value][-1:], [key for key in keys if key[0] >= value][:1]
+        forms = [self.cells.right_of(key).complement() for key in left]
+        other = total([*forms, *(self.cells.right_of(key) for key in right)])
+        if not self.is_read or not self._is_home(value, left, right):
             return other
         return other + (self.surely_changed_form() if value == self.x0 else self.changed_form().complement())
+
+    def _is_home(self, value: float, left: list[tuple[float, float]], right: list[tuple[float, float]]) -> bool:
+        """Tell whether no cut beside a value, nor the end of a claim, lies between it and the factual."""
+        if self.cells.cell_of(self.x0) is None:
+            return False
+        if any(key[1] > self.x0 for key in left) or any(key[0] < self.x0 for key in right):
+            return False
+        return all((low <= value <= high) == (low <= self.x0 <= high) for _, _, low, high in self.claims)

@@ -52,7 +52,7 @@ class Steps:
         if at.is_point:
             return LinearForm(float(self.cost(np.array([at.interval.lower]))[0]))
         if at.variable is not None:
-            at.add_cuts(self._cuts(at))
+            at.add_cuts(self._cuts(at), priced=True)
         nearest = [at.nearest(low, high) for low, high in at.cells.bounds()]
         return at.cells.telescope(self.cost(np.array(nearest)).tolist())
 

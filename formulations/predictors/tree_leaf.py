@@ -102,7 +102,7 @@ class LeafTrees(AbstractForest):
                 continue
             (low, high), coordinate = admitted, self.x.numeric(name)
             coordinate.require_bounds("The leaf form")
-            least, greatest, value = coordinate.interval.lower, coordinate.interval.upper, coordinate.raw()
+            least, greatest, value = coordinate.interval.lower, coordinate.interval.upper, coordinate.value()
             unit = 1.0 / coordinate.unit
             if (greatest - high) * unit >= TINY:
                 form = (value + on.scaled(greatest - high)).scaled(unit)

@@ -88,7 +88,7 @@ class MisicTrees(AbstractForest):
     def _tie(self, cut: NumberCut, index: tuple[Any, ...], below: LinearForm) -> None:
         coordinate, (last, first) = self.x.numeric(cut.name), cut.key
         coordinate.require_bounds("Misic's form")
-        value, low, high = coordinate.raw(), coordinate.interval.lower, coordinate.interval.upper
+        value, low, high = coordinate.value(), coordinate.interval.lower, coordinate.interval.upper
         unit = 1.0 / coordinate.unit
         if (high - last) * unit >= TINY:
             form = (value + below.scaled(high - last)).scaled(unit)

@@ -507,7 +507,8 @@ def test_linear(sense: Any, row: str) -> None:
 
 # ---- no-goods -------------------------------------------------------------------------------------------------------
 def exclude(m: Any, how: AbstractDiversity, point: dict[str, float], *rules: Any) -> None:
-    embedded: Any = m.component("p") or SimpleNamespace(differs=LinearForm)
+    nothing = SimpleNamespace(differs=LinearForm, make_cells=lambda: None, predictor=SimpleNamespace(forests=()))
+    embedded: Any = m.component("p") or nothing
     how.exclude(RecourseProgram(m, m.x, embedded, 0.0, rules), point)
 
 
@@ -524,9 +525,10 @@ def test_a_no_good_over_changes() -> None:
     m = at([AGE, JOB, SIZE, HOME], age=35, job=30, size="M", home="own")
     m.p = embed(TreeEnsemble([BY_AGE], n_inputs=4), m.x)
     exclude(m, OtherSupport(), {"age": 45, "job": 0, "size": 1, "home": 1})
-    assert rows(m, "differs") == [  # 1 - cut37 + job30 + (1 - M + L) + 1 - own >= 1
-        "+1 at_least[size,L] -1 at_least[size,M] -1 cut[age,'37'] -1 level[home,own] +1 level[job,30] >= -2"
-    ]
+    # (cut34 - cut35) + job30 + (1 - M + L) + 1 - own >= 1: 35 alone is no change
+    numbers = "+1 cut[age,'34'] -1 cut[age,'35']"
+    levels = "-1 level[home,own] +1 level[job,30]"
+    assert rows(m, "differs") == [f"+1 at_least[size,L] -1 at_least[size,M] {numbers} {levels} >= -1"]
 
 
 def test_a_no_good_over_a_coordinate_makes_its_move_exact() -> None:
@@ -550,7 +552,7 @@ def test_a_no_good_over_another_forms_binaries() -> None:
     m = aged(35, "leaf")
     m.p.place({"age": 45.0})
     exclude(m, OtherDecisions(), {"age": 45.0})
-    assert rows(m, "differs") == ["-1 leaf[0,3] >= 0"]
+    assert rows(m, "differs") == ["-1 cut[age,'37'] +1 cut[age,'50'] -1 leaf[0,3] >= -1"]
 
 
 def test_nothing_else_to_differ_in_is_infeasible() -> None:
