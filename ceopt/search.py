@@ -649,13 +649,15 @@ class _Search:
         return found if point is None else self._accept(point, self._check(point).prediction, bound, reason)
 
     def _in_hand(self, *, below: float = math.inf) -> dict[str, float] | None:
-        """Return the cheapest start that passes the check and is surely another answer, if it costs less."""
-        for number, (cost, point) in enumerate(self.found):
+        """Return the cheapest start that passes the check, if it costs less; of the first answer alone.
+
+        Of a further one a start says nothing: it may differ by a column that no row reads, or by less than answers must.
+        """
+        for number, (cost, point) in enumerate([] if self.answers else self.found):
             if cost >= below or (number and time.perf_counter() > self.deadline + _GRACE_S):
                 return None
-            differs = all(how.surely(self.space, self.factual, had, point) for had, how in self._had())
-            check = self._check(point) if differs else None
-            if check is not None and check.valid and not check.broken:
+            check = self._check(point)
+            if check.valid and not check.broken:
                 return point
         return None
 
