@@ -637,27 +637,31 @@ class _Search:
         if self.prepared.predictor.is_linear and not self.found and time.perf_counter() < self.deadline:
             self._find_starts(even_linear=True)
         if not contradicts:
-            return self._started(found, tries.bound, found.reason)
+            return self._started(found, tries.bound, found.reason, is_judge=False)
         reason = f"{self.solver} calls the program {found.status}, but a point that passes the check is in hand."
         again = self._started(found, None, reason)
         self.doubted |= again is not found
         return again
 
-    def _started(self, found: _Found, bound: float | None, reason: str) -> _Found:
+    def _started(self, found: _Found, bound: float | None, reason: str, *, is_judge: bool = True) -> _Found:
         """Take the cheapest start that passes the check, or leave what was found."""
-        point = self._in_hand()
+        point = self._in_hand(is_judge=is_judge)
         return found if point is None else self._accept(point, self._check(point).prediction, bound, reason)
 
-    def _in_hand(self, *, below: float = math.inf) -> dict[str, float] | None:
-        """Return the cheapest start that passes the check, if it costs less; of the first answer alone.
+    def _in_hand(self, *, below: float = math.inf, is_judge: bool = True) -> dict[str, float] | None:
+        """Return the cheapest start that passes the check and is another answer, if it costs less.
 
-        Of a further one a start says nothing: it may differ by a column that no row reads, or by less than answers must.
+        Of a further answer a start ``is_judge`` of no solver that is believed: it may differ from those before it by a
+        column that no row reads, or by less than answers must.
         """
-        for number, (cost, point) in enumerate([] if self.answers else self.found):
+        if self.answers and is_judge and not self.doubted:
+            return None
+        for number, (cost, point) in enumerate(self.found):
             if cost >= below or (number and time.perf_counter() > self.deadline + _GRACE_S):
                 return None
-            check = self._check(point)
-            if check.valid and not check.broken:
+            differs = all(how.surely(self.space, self.factual, had, point) for had, how in self._had())
+            check = self._check(point) if differs else None
+            if check is not None and check.valid and not check.broken:
                 return point
         return None
 

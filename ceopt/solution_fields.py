@@ -29,10 +29,6 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
 
 
-def _is_whole_or_none(value: Any) -> bool:
-    return value is None or _is_whole(value)
-
-
 def _is_mapping(value: Any) -> bool:
     return isinstance(value, Mapping)
 
@@ -59,8 +55,12 @@ def _is_score(value: Any) -> bool:
     return _is_number_or_none(value) or _mapping_of(_is_number_or_none)(value)
 
 
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | bool) or is_number(value)
+
+
 def _is_actions(value: Any) -> bool:
-    return value is None or _mapping_of(is_number)(value)
+    return value is None or _mapping_of(_is_plain)(value)
 
 
 RESULT: dict[str, tuple[str, Check]] = {
@@ -91,8 +91,8 @@ ANSWER: dict[str, tuple[str, Check]] = {
     "rank": ("a whole number", _is_whole),
     "bound": ("a number or null", _is_number_or_none),
     "gap": ("a number or null", _is_number_or_none),
-    "actions": ("numbers by name, or null", _is_actions),
-    "cluster": ("a whole number or null", _is_whole_or_none),
+    "actions": ("values by name, or null", _is_actions),
+    "cluster": ("a number, text or null", _is_plain),
 }
 
 

@@ -114,7 +114,7 @@ def test_a_further_answer_that_is_cheaper_takes_the_first_proof_back(people) -> 
         return replace(found, x=found.x[: len(compiled.columns)], incumbents=())
 
     with faulty(late) as solver:
-        found = ask(people, "logistic", n=2, solver=solver)
+        found = ask(people, "logistic", n=2, solver=solver, margin=1e-5)
     assert found.status == "feasible"
     assert [answer.rank for answer in found] == [1, 2]
     assert found[0].cost == pytest.approx(best.cost, rel=1e-2)
@@ -175,7 +175,7 @@ def test_a_fault_in_the_search_for_a_conflict_is_a_sentence(people, fault) -> No
 
     rules = [ceopt.Linear({"income": 1.0}, "<=", 20.0, name="poor"), ceopt.Linear({"loans": 1.0}, ">=", 5.0)]
     with faulty(later) as solver:
-        found = ask(people, "logistic", constraints=rules, solver=solver)
+        found = ask(people, "logistic", constraints=rules, solver=solver, margin=1e-5)
     assert found.status == "infeasible"
     assert "faulty" in found.reason
     assert len(runs) > 1

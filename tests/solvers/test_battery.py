@@ -95,7 +95,9 @@ def check(outcome: Outcome, model: Any, compiled: CompiledModel, optimum: float 
         if outcome.bound is not None:
             assert compiled.sense * (outcome.bound - optimum) <= TOLERANCE * (abs(optimum) or 1.0)
         if outcome.objective is not None:
-            assert compiled.sense * (optimum - outcome.objective) <= TOLERANCE * (abs(optimum) or 1.0)
+            # A point of a limit misses its rows by a tolerance, and may gain as much again by it (SCS 3.3).
+            share = TOLERANCE if outcome.status is Status.OPTIMAL else 2 * TOLERANCE
+            assert compiled.sense * (optimum - outcome.objective) <= share * (abs(optimum) or 1.0)
     if outcome.status is Status.OPTIMAL:
         assert optimum is not None
         assert is_close(outcome.objective, optimum)
