@@ -297,9 +297,10 @@ class _Search:
             trials, owner, column, costs = trials[near], owner[near], column[near], costs[near]
             reached = self._slacks(trials)
             self._keep_cheapest(trials, costs, reached)
-            gain = reached - slacks[owner]
+            with np.errstate(invalid="ignore"):  # a decision that no score reaches misses it by infinity
+                gain = reached - slacks[owner]
             worth = gain / np.maximum(costs - prices[owner], 1e-9 * np.maximum(costs, 1e-9)) * tastes[owner, column]
-            worth[(gain <= 0) | (costs >= self.least * (1.0 - _CHEAPER))] = -math.inf
+            worth[~(gain > 0) | (costs >= self.least * (1.0 - _CHEAPER))] = -math.inf
             chosen = [int(np.argmax(np.where(owner == w, worth, -math.inf))) for w in np.unique(owner)]
             chosen = [k for k in chosen if worth[k] > -math.inf]
             points, slacks, prices, tastes = trials[chosen], reached[chosen], costs[chosen], tastes[owner[chosen]]

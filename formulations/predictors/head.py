@@ -156,8 +156,9 @@ class Head:
         if probability == "logistic":
             return np.asarray(expit(score if position == 1 else -score))
         assert probability is not None  # noqa: S101 - the caller has checked
-        second = probability(score) if callable(probability) else score
-        return second if position == 1 else 1.0 - second
+        if callable(probability):
+            return _share_of(probability, position, score)
+        return score if position == 1 else 1.0 - score
 
 
 class AbstractRepresentation(ABC):
@@ -226,9 +227,15 @@ def score_needed(probability: Probability | None, position: int, at_least: float
 @lru_cache(maxsize=64)  # it takes a hundred calls of the library, and searches ask for it all the time
 def _score_of_link(link: Any, position: int, at_least: float) -> float:
     if position == 1:
-        last = float(last_true(lambda scores: link(scores) < at_least))
+        last = float(last_true(lambda scores: _share_of(link, 1, scores) < at_least))
         return last if math.isinf(last) else math.nextafter(last, math.inf)
-    return -float(last_true(lambda scores: 1.0 - link(scores) >= at_least))
+    return -float(last_true(lambda scores: _share_of(link, 0, scores) >= at_least))
+
+
+def _share_of(link: Any, position: int, scores: Floats) -> Floats:
+    """Return the probability of a label in the float width in which its link computes: 1 - p is rounded as well."""
+    second = link(scores)
+    return np.asarray(second if position == 1 else 1.0 - second, dtype=np.float64)
 
 
 def label_array(labels: Sequence[Any]) -> NDArray[Any]:

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.head import AbstractRepresentation
 from ceopt.formulations.predictors.read.trace import refuse
@@ -78,7 +79,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def sigmoid(scores: Floats) -> Floats:
+def sigmoid(scores: Floats) -> NDArray[np.float32]:
     """Return ``1 / (1 + exp(-s))`` as the library rounds it: in float32, the exponent cut at 88.7.
 
     Examples
@@ -89,7 +90,7 @@ def sigmoid(scores: Floats) -> Floats:
     with np.errstate(over="ignore", under="ignore"):  # the ends of float64 lie beyond float32
         exponent = np.minimum(-np.asarray(scores).astype(np.float32), np.float32(88.7))
         power = np.exp(exponent.astype(np.float64)).astype(np.float32)  # the library's expf rounds once
-        return (np.float32(1.0) / (power + np.float32(1.0))).astype(np.float64)
+        return np.asarray(np.float32(1.0) / (power + np.float32(1.0)), dtype=np.float32)
 
 
 def open_model(model: Any) -> Any:
