@@ -273,7 +273,7 @@ class _Widths:
         if found.is_empty:
             self.hopeless.add(k)
         elif found.point is None or not found.is_least:
-            self.why = self.why or found.reason or "the time limit is used up"
+            self.why = self.why or found.reason or LATE
         return found.widths[0] if found.point is not None else None
 
     def words(self, k: int, entry: Entry) -> str:

@@ -38,7 +38,7 @@ from ceopt.status import Status
 from ceopt.ties import SMALLER, may_cost_a_step, snapped
 from ceopt.units import is_extreme
 from ceopt.verify import Check, broken_rules
-from ceopt.widening import Person, Widener, enlargements
+from ceopt.widening import LATE, Person, Widener, enlargements
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -237,7 +237,7 @@ class _Search:
                     again.reason = f"{again.reason} {wider.reason}".strip()
                     return again
         except OutOfTimeError as error:
-            self.stage, widener.unsettled = error.stage, "the time limit is used up"
+            self.stage, widener.unsettled = error.stage, LATE
         except KeyboardInterrupt:
             if not self.keep_on_interrupt:
                 raise
