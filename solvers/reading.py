@@ -14,6 +14,7 @@ from scipy.sparse import csc_array, csr_array
 
 from ceopt.solvers.assembly import add, add_column, add_row, affine
 from ceopt.solvers.cbf_reading import model_of_cbf
+from ceopt.solvers.dropped_constants import refuse_dropped_constants
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedProblemError
 from ceopt.solvers.files import file_path
 from ceopt.solvers.finite_coefficients import refuse_odd_numbers
@@ -41,8 +42,9 @@ def read(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     UnreadableFileError
-        The file is missing, truncated or not what its suffix says, has a section or a cone that is unknown, or a
-        coefficient that is not finite. (Bounds and sides of rows may be infinite where the format has such.)
+        The file is missing, truncated or not what its suffix says, has a section or a cone that is unknown, a
+        coefficient that is not finite, or a constant on the left of a row. (Bounds and sides of rows may be infinite
+        where the format has such.)
     UnsupportedProblemError
         It holds something that a model here cannot, such as semi-continuous columns.
     MissingLibraryError
@@ -85,6 +87,8 @@ def _model_of_lp(text: str, suffix: str, path: Path) -> Any:
             "It is truncated, or not what its suffix says.",
         )
     refuse_odd_numbers(text, suffix, str(path))
+    if suffix == ".lp":
+        refuse_dropped_constants(text, str(path))
     taken = take_quadratic_rows(text, suffix, str(path))
     lp, hessian = _parse(taken.text, suffix, path)
     model = pyo.ConcreteModel()
