@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.contradictions import contradicts
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.rows import QuadraticRow
 from ceopt.solvers.scaling import best_conceivable
@@ -36,6 +37,8 @@ def settled_bound(
         return objective if barrier else None
     away = compiled.sense * (objective - bound)
     enough = max(gap, _LEAST_GAP) * abs(objective)
+    if not barrier and contradicts(bound, objective, compiled, x):
+        return bound  # as it is: the guard is to see it
     if not barrier:
         return objective if away <= _ROUNDING * _terms(compiled, x) else bound if away <= enough else None
     if abs(away) <= enough:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import diags_array
 
 from ceopt.solvers.clarabel import ClarabelSession
+from ceopt.solvers.contradictions import contradicts
 from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.highs_options import set_options
 from ceopt.solvers.highs_proof import bound_from_duals
@@ -273,7 +274,10 @@ class HighsSession(AbstractSession):
         if not is_blind(compiled, objective, gap, self._scale):
             return found
         message = f"HiGHS stopped: it looks for no solution that is better by less than {slack:.3g}."
-        return replace(found, status=Status.FEASIBLE, bound=objective - compiled.sense * slack, message=message)
+        bound = found.bound
+        if bound is None or not contradicts(bound, objective, compiled, found.x):  # which the guard is to see
+            bound = objective - compiled.sense * slack
+        return replace(found, status=Status.FEASIBLE, bound=bound, message=message)
 
     # -- model into HiGHS ----------------------------------------------------------------------------------------------
     def _pass_model(self, scale: float | None = None) -> None:

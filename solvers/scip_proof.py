@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.contradictions import contradicts
 from ceopt.solvers.problem import Vector
 
 __all__ = ["Proof", "first_scale"]
@@ -69,7 +70,8 @@ class Proof:
         wanted = max(gap, _LEAST_GAP) * exact
         missing = math.inf if bound is None else compiled.sense * (objective - bound)
         blind = _RESOLUTION / scale if exact > noise else 0.0
-        if missing <= noise:
+        is_false = bound is not None and contradicts(bound, objective, compiled, x)  # the guard is to see it
+        if missing <= noise and not is_false:
             missing = 0.0
         unseen = _unseen(compiled, x, cost) / scale
         slack = max(missing, blind) + unseen
@@ -82,7 +84,7 @@ class Proof:
             self.bound = objective if missing == 0.0 else bound
         elif not math.isfinite(slack):
             self.bound = None
-        elif bound is not None and (missing < blind or unseen):
+        elif bound is not None and not is_false and (missing < blind or unseen):
             self.bound = bound - compiled.sense * (slack - missing)
         self.finer_scale = None
         if not self.holds and bound is not None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ceopt.solvers.arguments import Start, sparse_start
 from ceopt.solvers.compiled import CompiledModel
+from ceopt.solvers.contradictions import contradicts, credible, readable
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Outcome, Status, Vector, relative_gap_of
 from ceopt.solvers.registry import Solver
@@ -102,15 +103,18 @@ class WideSession:
                 session = self._session(units)
             except OutOfTimeError as error:
                 return Outcome(status=Status.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
+            there = units.there(begin)
             outcome = session.solve(
                 time_limit_s=None if math.isinf(left) else left,
                 relative_gap=relative_gap,
-                start=units.there(begin),
+                start=there,
                 pool=pool if is_last else 1,
                 on_incumbent=told,
                 should_stop=should_stop,
             )
-            return _returned(outcome, units)
+            who = f"Solver {self._solver.name!r}"  # what it says is held against the program that it was given
+            outcome = readable(who, outcome, units.program)
+            return _returned(credible(who, outcome, units.program, start=there, relative_gap=relative_gap), units)
 
         wide, at = wide_columns(compiled), _present(compiled)
         for column, value in begin.items():
@@ -140,19 +144,21 @@ class WideSession:
 
     def _both(self, relaxation: Outcome, found: Outcome, gap: float) -> Outcome:
         """Return the point that was found, with what the relaxation proves."""
-        sense, bound = self._compiled.sense, relaxation.bound
+        bound = relaxation.bound
         if found.x is None:
             message = f"No point in whole numbers was found near the relaxation's. {found.message}".strip()
             status = Status.ERROR if found.status is Status.INFEASIBLE else found.status
             return replace(found, status=status, bound=bound, message=message)
         assert found.objective is not None  # noqa: S101 - it has a point
-        if bound is not None and sense * (bound - found.objective) > 0:
-            bound = found.objective
-        missing = relative_gap_of(found.objective, bound)
+        found = replace(found, bound=_within_rounding(bound, found, self._compiled))
+        if relaxation.doubted:
+            message = f"{found.message} {relaxation.message}".strip()
+            found = replace(found, doubted=True, message=message)
+        missing = relative_gap_of(found.objective, found.bound)
         if found.status is Status.OPTIMAL and (missing is None or missing > max(gap, _NOISE)):
-            message = "The whole numbers near the optimum of the relaxation leave a gap."
-            return replace(found, status=Status.FEASIBLE, bound=bound, message=message)
-        return replace(found, bound=bound)
+            message = f"The whole numbers near the optimum of the relaxation leave a gap. {found.message}".strip()
+            return replace(found, status=Status.FEASIBLE, message=message)
+        return found
 
     def _in_units(self, relaxed: NDArray[np.bool_], at: Vector, around: float = math.inf) -> Rescaled:
         return rescaled(self._compiled, relaxed, at, around=around)
@@ -181,16 +187,21 @@ def _returned(outcome: Outcome, units: Rescaled) -> Outcome:
         return replace(outcome, bound=bound)
     x = units.back(outcome.x)
     objective = units.own.evaluate(x)
-    if bound is not None and units.own.sense * (bound - objective) > 0:
-        bound = objective  # a bound is never worse than a point in hand
+    outcome = replace(outcome, x=x, objective=objective)
     return replace(
         outcome,
-        x=x,
-        objective=objective,
-        bound=bound,
+        bound=_within_rounding(bound, outcome, units.own),
         incumbents=tuple((s, o / units.worth, units.back(point)) for s, o, point in outcome.incumbents),
         pool=tuple(units.back(point) for point in outcome.pool),
     )
+
+
+def _within_rounding(bound: float | None, outcome: Outcome, compiled: CompiledModel) -> float | None:
+    """Return a bound, brought to the objective in hand where rounding alone puts it beyond: else it is no proof."""
+    x, objective = outcome.x, outcome.objective
+    if bound is None or x is None or objective is None or compiled.sense * (bound - objective) <= 0:
+        return bound
+    return bound if contradicts(bound, objective, compiled, x) else objective
 
 
 def _honest(outcome: Outcome, units: Rescaled) -> Outcome:
