@@ -8,7 +8,6 @@ import math
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -867,21 +866,22 @@ def test_without_a_licence_the_solver_is_refused(monkeypatch):
         GurobiSession(compile_model(_linear_ray()))
 
 
-def _python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-c", code]
-    return subprocess.run(command, env=os.environ | environment, check=False, capture_output=True, text=True)
+def _run(python: list[str], code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*python, "-c", code], env=os.environ | environment, check=False, capture_output=True, text=True
+    )
 
 
-def test_a_licence_file_that_is_not_there_is_named(tmp_path):
+def test_a_licence_file_that_is_not_there_is_named(tmp_path, python):
     code = "from ceopt.solvers.gurobi import licence\nprint(licence().why_not)"
-    done = _python(code, GRB_LICENSE_FILE=str(tmp_path / "gurobi.lic"))
+    done = _run(python, code, GRB_LICENSE_FILE=str(tmp_path / "gurobi.lic"))
     assert done.stderr == ""
     assert done.stdout.startswith("Gurobi has no valid licence: ")
     assert "gurobi.lic" in done.stdout
     assert done.stdout.count("\n") == 1
 
 
-def test_probing_opening_and_solving_print_nothing():
+def test_probing_opening_and_solving_print_nothing(python):
     code = (
         "import pyomo.environ as pyo\nfrom ceopt.solvers import compile_model\n"
         "from ceopt.solvers.gurobi import GurobiSession, licence\nlicence()\n"
@@ -889,7 +889,7 @@ def test_probing_opening_and_solving_print_nothing():
         "m.c = pyo.Constraint(expr=m.x[0] * m.x[1] >= 6 + m.x[2])\nm.o = pyo.Objective(expr=sum(m.x.values()))\n"
         "assert GurobiSession(compile_model(m), random_state=4).solve(pool=2, relative_gap=0).status == 'optimal'"
     )
-    done = _python(code)
+    done = _run(python, code)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -902,7 +902,7 @@ def _value_of(seed: int) -> float:
     return float(GurobiSession(compile_model(m)).solve().objective)
 
 
-def test_processes_and_threads_of_joblib():
+def test_processes_and_threads_of_joblib(python):
     alone = [_value_of(seed) for seed in range(6)]
     assert joblib.Parallel(n_jobs=2, backend="threading")(joblib.delayed(_value_of)(s) for s in range(6)) == alone
     code = (
@@ -910,7 +910,7 @@ def test_processes_and_threads_of_joblib():
         "from ceopt.solvers.gurobi import licence\n"
         "print(joblib.Parallel(n_jobs=2)(joblib.delayed(lambda k: licence().limits)(k) for k in range(3)))"
     )
-    done = _python(code)
+    done = _run(python, code)
     assert done.stdout.strip() == str([licence().limits] * 3), done.stderr
 
 
@@ -933,7 +933,7 @@ def test_a_session_outlives_the_thread_that_opened_it(make_knapsack: Callable[..
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_process_starts_its_own_environment():
+def test_a_forked_process_starts_its_own_environment(python):
     code = (
         "import os, sys\nimport pyomo.environ as pyo\nfrom ceopt.solvers import compile_model\n"
         "from ceopt.solvers.gurobi import GurobiSession\nfrom ceopt.solvers.gurobi_licence import environment\n"
@@ -944,5 +944,5 @@ def test_a_forked_process_starts_its_own_environment():
         "assert value == 3 and (environment() is mine) == bool(child)\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else 0)"
     )
-    done = _python(code)
+    done = _run(python, code)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
