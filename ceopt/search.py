@@ -26,6 +26,7 @@ from ceopt.formulations.constraints.other_cluster import nearest_cluster
 from ceopt.formulations.predictors.outcome import slack
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.space.reach import Interval, Levels, reach_of, removed_by
+from ceopt.formulations.targets import Labels
 from ceopt.incumbents import are_same, cheapest_first, room
 from ceopt.prepare import Prepared
 from ceopt.solution import Counterfactual, SolutionSet
@@ -383,7 +384,10 @@ class _Search:
             return False
         if found.answer is None:
             return found.status is Status.INFEASIBLE and found.proved
-        return prepared.predictor.is_linear or may_cost_a_step(self.reach, self.settings.cost, self.space)
+        # A level that was asked for may be one that a network attains; between its labels nothing ties but by accident.
+        is_level = not isinstance(prepared.settings.target, Labels)
+        is_stepped = may_cost_a_step(self.reach, self.settings.cost, self.space)
+        return prepared.predictor.is_linear or is_level or is_stepped
 
     def _within_margin(self, found: _Found) -> _Found:
         """Return an answer without a margin that the model accepts and that costs less; else what was found."""

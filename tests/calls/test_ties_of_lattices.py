@@ -58,6 +58,21 @@ def test_a_number_at_its_bound_may_tie() -> None:
     assert (found[0].values["b"], found[0].cost) == (4.0, 3.0)
 
 
+@pytest.mark.parametrize("at", [-1.75, 0.0])
+def test_a_level_that_a_network_attains_is_found_though_another_answer_lies_beyond_the_margin(at: float) -> None:
+    # relu(a + 2) - 3 relu(a - 1) is .25 at the lower bound, the only answer on that side, and again from 2.375 on
+    space = FeatureSpace([Feature("a", kind="continuous", lower=-1.75, upper=3.25, mad=1.0)])
+    network = ReluNetwork([[[1.0], [1.0]], [[1.0, -3.0]]], [[2.0, -1.0], [0.0]])
+
+    found = ceopt.explain(network, {"a": at}, space, target=AtMost(0.25))
+
+    if at == -1.75:
+        assert found.status == "already_favourable"
+    else:
+        assert (found.status, found[0].values["a"]) == ("optimal", -1.75)
+        assert (found[0].cost, found.bound) == pytest.approx((1.75, 1.75))
+
+
 def test_moving_at_all_has_a_price() -> None:
     """A trace more of b would cost as much as a whole change."""
     cost = ceopt.Changes()

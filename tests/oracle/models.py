@@ -140,22 +140,35 @@ def by_hand(
     given: Any, space: FeatureSpace, labels: tuple[Any, ...] | None, score: Callable[[Floats], Floats],
     *, logistic: bool = False, shares: bool = False, title: str = "",
 ) -> Fitted:  # fmt: skip
-    """Wrap a representation with a score of its own: (n,) of a regressor or two labels, (n, K) else."""
+    """Wrap a representation with a score of its own: (n,) of a regressor or two labels, (n, K) else.
+
+    The representation is the model itself, so that a tie is what its own last bit says. Everything else has to be what
+    the score says that is written here.
+    """
+
+    def scores_of(matrix: Floats) -> Floats:
+        own, expected = np.asarray(given.score(matrix)), score(matrix)
+        own = own.reshape(expected.shape)
+        size = 1.0 + np.abs(matrix).sum(axis=1).max(initial=0.0)
+        np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-12 * size)
+        return own
 
     def ask(matrix: Floats) -> NDArray[Any]:
-        scores = score(matrix)
+        scores = scores_of(matrix)
         if labels is None:
             return scores
         place = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.array(labels, dtype=object)[place]
 
     def chance(matrix: Floats) -> Floats:
-        scores = score(matrix)
+        scores = scores_of(matrix)
         if shares:
             return scores
         with np.errstate(over="ignore"):
-            second = 1.0 / (1.0 + np.exp(-scores))
-        return np.stack([1.0 - second, second], axis=1)
+            expected = 1.0 / (1.0 + np.exp(-scores))
+        own = np.stack([given.head.of_position(scores, position) for position in (0, 1)], axis=1)
+        np.testing.assert_allclose(own, np.stack([1.0 - expected, expected], axis=1), rtol=0.0, atol=1e-15)
+        return own
 
     known = chance if logistic or shares else None
     return Fitted(given, space, labels, lambda at: matrix_of(space, at), ask, known, title=title)
