@@ -6,24 +6,51 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
-from oracle.judge import described, judge
+from oracle.judge import Verdict, described, judge
 from oracle.question import KINDS, draw
 
 #: Questions of each kind.
 N = 16
+
+#: What the judge itself got wrong, by what it overlooked.
+JUDGED_WRONGLY = {
+    # A step of 47181685 up at the weight 3 and a mad of 94363371: 3 * 47181685 / 94363371 = 1.49999998 misses the
+    # distance 1.5 by 1e-8 of it: it may pass as kept, but need not.
+    "forest-553": "a distance that is missed by less than a tolerance",
+    # (-1, 3, False) leaves b where it is, (-1, 4, False) does not: another set of changed columns, and the covariance
+    # weighs b with a. By hand: moves (-3, 0) and (-3, 1), 2.1967 and 1.5199.
+    "tree-960": "a number that the cost alone reads",
+    "votes-748": "a number that the cost alone reads",
+    "votes-743": "a vote of linear models has no form of trees",
+    "votes-1222": "a vote of linear models has no form of trees",
+}
+
+
+def asked(kind: str, number: int) -> tuple[Any, Verdict]:
+    """Draw a question and put it to the package."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a small network that has not converged is a model like any other
+        question = draw(kind, number, seed=0, solvers=("highs", "highs", "scip"))
+        return question, judge(question)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_claimed_is_what_enumeration_finds(kind: str) -> None:
     statuses = set()
     for number in range(N):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a small network that has not converged is a model like any other
-            question = draw(kind, number, seed=0, solvers=("highs", "highs", "scip"))
-            verdict = judge(question)
+        question, verdict = asked(kind, number)
         statuses.add(verdict.status)
 
         assert not verdict.wrong, f"{kind}-{number}: {described(question)}: {verdict.wrong}"
     assert "optimal" in statuses
+
+
+@pytest.mark.parametrize("key", JUDGED_WRONGLY)
+def test_what_the_judge_overlooked_it_sees(key: str) -> None:
+    kind, number = key.split("-")
+    question, verdict = asked(kind, int(number))
+    assert verdict.status == "optimal"
+    assert not verdict.wrong, f"{described(question)}: {verdict.wrong}"

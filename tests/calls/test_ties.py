@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 from collections.abc import Callable
 from typing import Any
 
@@ -299,6 +300,14 @@ def test_a_forest_that_adds_in_several_jobs_is_answered_clear_of_a_tie():
     assert (on_a_tie.status, on_a_tie[0].values["a"]) == ("optimal", 0)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert value(n_jobs=None) == 0
+
+
+def test_a_worker_process_answers_as_any_other_does():
+    # There joblib starts nothing, and a forest adds in order; where its answers are used it may not.
+    frame, labels = data(7, 2)
+    forests = [forest(0, n_jobs=jobs).fit(frame, labels) for jobs in (None, 1, 2)]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:  # its workers are daemons
+        assert pool.map(adds_in_order, forests) == [True, True, False]
 
 
 def test_jobs_are_counted_as_joblib_counts_them_however_deep_the_forest_is():

@@ -124,7 +124,7 @@ def _answers(question: Question, result: Any, *, proved: bool) -> list[str]:
     best = question.best
     assert best is not None
     cost = result[0].cost
-    found += _compared(question, cost, best, 1, proved=proved)
+    found += _compared(question, cost, 1, best=best, most=best if proved else None)
     share = GAP + (OPEN if question.open_end else 0.0)
     if result.bound is not None and result.bound > best * (1 + share) + ROUNDING:
         found.append(f"bound {result.bound!r} above the best {best!r}")
@@ -133,18 +133,18 @@ def _answers(question: Question, result: Any, *, proved: bool) -> list[str]:
     return found
 
 
-def _compared(question: Question, cost: float, best: float, rank: int, *, proved: bool) -> list[str]:
+def _compared(question: Question, cost: float, rank: int, *, best: float, most: float | None) -> list[str]:
+    """Hold a cost against the least of all, and, where that is claimed, the most that the least may be."""
     share = GAP + (OPEN if question.open_end else 0.0)
-    floor = ROUNDING * max(1.0, abs(best))
-    if cost < best - floor - 1e-9 * abs(best):
+    if cost < best - ROUNDING * max(1.0, abs(best)) - 1e-9 * abs(best):
         # A point of the enumeration that the model accepts alone and not in a batch is a tie like any other.
         same = np.isclose(question.costs, cost, rtol=1e-12, atol=0.0) & ~question.good
         if question.kind not in TREES[:3] and same.any():
             return []
         return [f"rank {rank}: cost {cost!r} below the best {best!r} of enumeration"]
-    if proved and cost > best * (1 + share) + floor:
+    if most is not None and cost > most * (1 + share) + ROUNDING * max(1.0, abs(most)):
         return [
-            f"rank {rank}: cost {cost!r}, by enumeration {best!r} ({cost / best - 1 if best else cost:.2e} too dear)"
+            f"rank {rank}: cost {cost!r}, by enumeration {most!r} ({cost / most - 1 if most else cost:.2e} too dear)"
         ]
     return []
 
@@ -204,30 +204,36 @@ def _ranks(question: Question, result: Any, points: list[Floats]) -> list[str]:
     if how == "incumbents":
         repeats = len({tuple(point.tolist()) for point in points}) < len(points)
         return ["an incumbent repeats"] if repeats else []
-    left = question.good.copy()
+    # Some points of a distance may be taken as far enough or not: those that surely are bound the cost from above.
+    left, sure = question.good.copy(), question.good.copy()
     if isinstance(how, str):
         left &= (question.points == question.home)[:, list(question.stays)].all(axis=1)
+        sure &= left
     for k in range(1, question.options["n"]):
         left &= differs(question, points[k - 1])
-        best = question.least(left)
+        sure &= differs(question, points[k - 1], surely=True)
+        best, most = question.least(left), question.least(sure)
         if k == len(points):
-            if result.complete and best is not None:
-                found.append(f"complete with {k} answers, by enumeration another costs {best!r}")
+            if result.complete and most is not None:
+                found.append(f"complete with {k} answers, by enumeration another costs {most!r}")
             break
         if best is None:
             found.append(f"rank {k + 1}: cost {costs[k]!r}, by enumeration there is none")
             break
-        found += _compared(question, costs[k], best, k + 1, proved=True)
+        found += _compared(question, costs[k], k + 1, best=best, most=most)
         if found:
             break
     return found
 
 
-def differs(question: Question, earlier: Floats) -> NDArray[np.bool_]:
-    """Return which points are another answer than an earlier one, as the public interface words it."""
+def differs(question: Question, earlier: Floats, *, surely: bool = False) -> NDArray[np.bool_]:
+    """Return which points are another answer than an earlier one, as the public interface words it.
+
+    A distance that is missed by at most 1e-6 of it may pass as kept (``ceopt.Apart``), but ``surely`` is not.
+    """
     how, home, points = question.options["diversity"], question.home, question.points
     if isinstance(how, ceopt.Apart):
-        return _far(question, how, earlier)
+        return _far(question, how, earlier, ROUNDING if surely else 1e-6)
     changed, before = _changed(question, points), _changed(question, earlier[None, :])
     differ = (changed != before).any(axis=1)
     if how == "support":
@@ -247,10 +253,10 @@ def _changed(question: Question, points: Floats) -> NDArray[np.bool_]:
     return np.asarray(points != question.home)
 
 
-def _far(question: Question, how: Any, earlier: Floats) -> NDArray[np.bool_]:
+def _far(question: Question, how: Any, earlier: Floats, off: float) -> NDArray[np.bool_]:
     moves = enumeration.Moves(question.space, question.points - earlier)
     price = {"l1": enumeration.l1(), "l0": enumeration.l0, "linf": enumeration.linf()}[how.cost]
-    return np.asarray(np.broadcast_to(price(moves), len(question.points)) >= how.least * (1 - 1e-6))
+    return np.asarray(np.broadcast_to(price(moves), len(question.points)) >= how.least * (1 - off))
 
 
 def described(question: Question | Halfspace) -> str:

@@ -108,20 +108,23 @@ def _draw(rng: Rng, kind: str, solvers: Sequence[str], redrawn: tuple[str, ...])
     moves = enumeration.Moves(space, points - home)
     costs = np.asarray(cost.price(moves, points), dtype=float)
     options: dict[str, Any] = {"n": n, "solver": str(pick(rng, *solvers)), "time_limit_s": 30.0}
-    options["formulation"] = _formulation(rng, kind)
+    form = _formulation(rng, kind)
+    options["formulation"] = form if kind != "votes" or _has_trees(_last(model)) else "auto"
     if n > 1:
         options["diversity"] = _diversity(rng, lattice_only=lattice_only)
     _refuse_open(space, kind, options, cost, rules)
     good = meets(model, target, points) & keeps(rules, space, home, points)
     if model.unordered:
-        good = good & _clear(model, target, points)
-        if not good[0] and meets(model, target, home[None, :])[0]:
+        clear = _clear(model, target, points)
+        good = good & clear
+        if not clear[0]:
             raise AgainError("the person stands on a tie that is added up in no fixed order")
+    weighed = _weighed(cost, space, home)
     return Question(
         kind, space, home, model, target, cost, rules, options, points, costs, good,
         _tags(model, kind, rules), redrawn, open_end=line is not None,
-        cells=_cells(model, rules), stays=_stays(model, rules),
-        counted=_counted(model, kind, rules),
+        cells=_cells(model, rules), stays=_stays(model, rules, weighed),
+        counted=_counted(model, kind, rules, weighed),
     )  # fmt: skip
 
 
@@ -181,6 +184,11 @@ def _built(rng: Rng, kind: str, space: FeatureSpace, home: Floats, *, arrays: bo
 
 def _has_linear(make: Any) -> bool:
     return any("linear_model" in type(m).__module__ or "svm" in type(m).__module__ for _, m in make.estimators)
+
+
+def _has_trees(make: Any) -> bool:
+    """Tell whether a vote has a member to which the forms of trees apply; without one they are refused by name."""
+    return any(hasattr(member, "tree_") or hasattr(member, "estimators_") for member in make.estimators_)
 
 
 def _refuse_open(space: FeatureSpace, kind: str, options: dict[str, Any], cost: Cost, rules: Sequence[Any]) -> None:
@@ -269,18 +277,31 @@ def _with_turns(model: Fitted, points: Floats, home: Floats, line: int, levels: 
     return np.concatenate([every[here], every[~here]])
 
 
-def _stays(model: Fitted, rules: Sequence[Any]) -> tuple[int, ...]:
-    """Return the numbers that neither the model nor a rule reads: to move one is another answer in name only."""
+def _weighed(cost: Cost, space: FeatureSpace, home: Floats) -> set[int]:
+    """Return the numbers that a row of the cost reads, as it weighs several together: their moves make answers differ.
+
+    Under a covariance a column that the model never reads moves for the sake of another one, and goes back.
+    """
+    if cost.name != "mahalanobis":
+        return set()
+    found = {j for j, f in enumerate(space) if not f.is_finite and len(lattice(f, float(home[j]))) > 1}
+    return found if len(found) > 1 else set()
+
+
+def _stays(model: Fitted, rules: Sequence[Any], weighed: set[int]) -> tuple[int, ...]:
+    """Return the numbers that no row reads, of model, rule or cost: to move one is another answer in name only."""
     named = {name for rule in rules for name in _named(rule)}
-    read = read_columns(model)
+    read = read_columns(model) | weighed
     return tuple(j for j, f in enumerate(model.space) if not f.is_finite and j not in read and f.name not in named)
 
 
-def _counted(model: Fitted, kind: str, rules: Sequence[Any]) -> tuple[int, ...]:
+def _counted(model: Fitted, kind: str, rules: Sequence[Any], weighed: set[int]) -> tuple[int, ...]:
     """Return the columns that count as changed by a move inside a cell of trees (docs/pools.md)."""
     only_trees = kind in TREES and not (kind == "votes" and _has_linear(_last(model)))
     summed = {name for rule in rules if type(rule).__name__ == "Linear" for name in rule.coefficients}
-    return tuple(j for j, f in enumerate(model.space) if f.is_finite or not only_trees or f.name in summed)
+    return tuple(
+        j for j, f in enumerate(model.space) if f.is_finite or not only_trees or f.name in summed or j in weighed
+    )
 
 
 def _last(model: Fitted) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -20,13 +21,17 @@ def adds_in_order(model: Any) -> bool:
 
     The forests of scikit-learn add what each tree says under a lock, in the order in which the jobs finish. How many
     there are is joblib's word: ``n_jobs``, where it is None that of ``joblib.parallel_config``, negative numbers from
-    the machine's cores, and never more than trees. Every other model that is read adds in its members' order.
+    the machine's cores, and never more than trees. A number counts as it does where threads can be started: in a worker
+    process that may have no children joblib makes it 1, but an answer has to hold wherever the model is asked. Every
+    other model that is read adds in its members' order.
     """
     return not any(_jobs(forest) > 1 for forest in _forests(model, set()))
 
 
 def _jobs(forest: Any) -> int:
-    return min(int(joblib.effective_n_jobs(forest.n_jobs)), len(forest.estimators_))
+    is_asked = forest.n_jobs is not None
+    with joblib.parallel_config(backend="threading") if is_asked else contextlib.nullcontext():
+        return min(int(joblib.effective_n_jobs(forest.n_jobs)), len(forest.estimators_))
 
 
 def _forests(model: Any, seen: set[int]) -> Iterator[Any]:
