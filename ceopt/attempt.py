@@ -81,6 +81,8 @@ class Ask:
     ----------
     margin
         Least slack of the decision; None for what trees decide themselves.
+    below
+        By how much the decision may be missed where there is no margin: the model itself is asked about what is found.
     barred
         Points that may not come again, and in what the next must differ from each.
     refused
@@ -98,6 +100,7 @@ class Ask:
     """
 
     margin: float | None
+    below: float = 0.0
     barred: Sequence[tuple[Point, AbstractDiversity]] = ()
     refused: Sequence[Point] = ()
     starts: Sequence[Start] = ()
@@ -240,7 +243,7 @@ class Attempts:
     def _once(self, ask: Ask, seconds: float, unit: float, target: Target | None) -> Attempt:
         settings, began = self.prepared.settings, time.perf_counter()
         cost = settings.cost.in_units(unit)
-        program = self._program(ask.margin, ask.budget, settings.target if target is None else target, cost)
+        program = self._program(ask, settings.target if target is None else target, cost)
         for point, how in ask.barred:
             program.embedded.place(point)
             how.exclude(program, point)
@@ -278,11 +281,9 @@ class Attempts:
             return objective
         return self.prepared.settings.cost.to_objective(cost.from_objective(objective))
 
-    def _program(
-        self, margin: float | None, budget: float | None, target: Target, cost: AbstractCost
-    ) -> RecourseProgram:
+    def _program(self, ask: Ask, target: Target, cost: AbstractCost) -> RecourseProgram:
         prepared, settings = self.prepared, self.prepared.settings
-        reach, cutoff = self.reach, None
+        reach, cutoff, budget = self.reach, None, ask.budget
         if budget is not None:
             cutoff = Cutoff(prepared.space, self.factual, cost, cost.to_objective(budget))
             reach = cutoff.narrowed(reach)
@@ -292,7 +293,8 @@ class Attempts:
             target=target,
             cost=cost,
             rules=settings.rules,
-            margin=margin,
+            margin=ask.margin,
+            below=ask.below,
             formulation=settings.formulation,
             reach=reach,
             cutoff=cutoff,

@@ -36,7 +36,7 @@ from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.start import StartSearch
 from ceopt.status import Status
-from ceopt.ties import SMALLER, may_cost_a_step, snapped
+from ceopt.ties import SMALLER, may_cost_a_step, rounding_of, snapped
 from ceopt.units import is_extreme
 from ceopt.verify import Check, broken_rules
 from ceopt.widening import LATE, Person, Widener, enlargements
@@ -397,12 +397,14 @@ class _Search:
             self.answers.pop()
         better, is_none = None, False
         try:
-            for share in (0.0, *SMALLER):
+            for share, below in self._less(found):
                 self.margin = share * (margin or 0.0)
-                attempt = self._attempt(self.deadline - time.perf_counter(), most)
-                is_none = is_none or attempt.outcome.status is Stop.INFEASIBLE
+                attempt = self._attempt(self.deadline - time.perf_counter(), most, below=below)
+                is_empty = attempt.outcome.status is Stop.INFEASIBLE
+                is_none = is_none or is_empty
                 better = self._accepted_tie(attempt, most)
-                if better is not None or (share == 0.0 and not self._is_cheaper(attempt, most)):
+                is_last = is_empty if below else share == 0.0 and not self._is_cheaper(attempt, most)
+                if better is not None or is_last:
                     break
         except OutOfTimeError:
             better = None
@@ -416,6 +418,17 @@ class _Search:
         self.first = first if self.answers else None
         return self._accept(point, prediction, self._bound_of(attempt.outcome), "", attempt.cluster)
 
+    def _less(self, found: _Found) -> list[tuple[float, float]]:
+        """Return shares of the margin that are tried, and by how much the decision may be missed.
+
+        Where numbers are so large, or nothing else is found, that a tie may be lost to the rounding of its sum.
+        """
+        smaller = [(share, 0.0) for share in SMALLER]
+        if found.answer is not None and not is_extreme(self.reach, self.space):
+            return [(0.0, 0.0), *smaller]
+        below = rounding_of(self.prepared.predictor, self.factual, self.reach)
+        return [(0.0, below), (0.0, 0.0), *smaller]
+
     def _unsettled(self, found: _Found) -> _Found:
         """Take back the proof that there is nothing, where the solver could not settle what the margin leaves out."""
         late = time.perf_counter() >= self.deadline or self.interrupted
@@ -423,13 +436,14 @@ class _Search:
         return _Found(Status.TIME_LIMIT if late else Status.ERROR, bound=found.bound, reason=reason)
 
     def _is_cheaper(self, attempt: Attempt, most: float | None) -> bool:
-        """Tell whether an attempt is proved and its point costs less than what was found."""
-        if attempt.point is None or attempt.outcome.status is not Stop.OPTIMAL:
-            return False
-        return most is None or self._cost(attempt.point) <= most
+        """Tell whether an attempt has a point, and it costs less than what was found."""
+        return attempt.point is not None and (most is None or self._cost(attempt.point) <= most)
 
     def _accepted_tie(self, attempt: Attempt, most: float | None) -> tuple[Any, dict[str, float]] | None:
-        """Return prediction and point of an attempt with less margin, if it is proved, cheaper and passes the check."""
+        """Return prediction and point of an attempt with less margin, if it is cheaper and passes the check.
+
+        Proved or not: what it costs less than is the cheapest no more.
+        """
         if attempt.point is None or not self._is_cheaper(attempt, most):
             return None
         for point in (attempt.point, snapped(attempt.point, self.factual, self.reach)):
@@ -503,12 +517,12 @@ class _Search:
         """Tell whether a point differs from every answer in plain numbers too, not by the solver's noise alone."""
         return all(how.differ(self.space, self.factual, earlier, point) for earlier, how in self._had())
 
-    def _attempt(self, seconds: float, closed: float | None = None) -> Attempt:
-        """Solve once; ``closed`` is a cost beyond which nothing is wanted."""
+    def _attempt(self, seconds: float, closed: float | None = None, *, below: float = 0.0) -> Attempt:
+        """Solve once; ``closed``: a cost beyond which nothing is wanted; ``below``: what the decision may miss."""
         settings = self.settings
         barred = self._had() + [(point, OtherDecisions()) for point in self.barred]
         met = settings.n - 1 if settings.diversity is None else 0
-        ask = Ask(margin=self.margin, barred=barred, refused=self.refused, exact=self.exact, met=met)
+        ask = Ask(margin=self.margin, below=below, barred=barred, refused=self.refused, exact=self.exact, met=met)
         if closed is not None:
             ask = replace(ask, budget=closed, closed=True)
         elif (most := self._most()) is not None:

@@ -50,6 +50,7 @@ def recourse_program(
     cost: AbstractCost,
     rules: Sequence[AbstractRule] = (),
     margin: float | None = None,
+    below: float = 0.0,
     formulation: str = "auto",
     reach: Reach | None = None,
     cutoff: Cutoff | None = None,
@@ -69,6 +70,8 @@ def recourse_program(
         The factual in raw units.
     target, cost, rules, margin, formulation
         As for :func:`ceopt.explain`.
+    below
+        As for :class:`ceopt.formulations.predictors.outcome.Reaches`.
     reach
         Values that each column may take, where narrower than the space says.
     cutoff
@@ -85,7 +88,7 @@ def recourse_program(
         model = pyo.ConcreteModel(name="recourse")
         model.x = x = Factual(predictor.space, row, reach=reach)
         model.predictor = embedded = embed(predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells)
-        model.valid = valid = Reaches(embedded, target, margin=margin)
+        model.valid = valid = Reaches(embedded, target, margin=margin, below=below)
         model.rules = pyo.Block(concrete=True)
         imposed: dict[int, tuple[AbstractRule, Any]] = {}
         for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):

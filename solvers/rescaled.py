@@ -114,8 +114,20 @@ def is_extreme(compiled: CompiledModel) -> bool:
         return True
     if small >= _SMALL:
         return False
+    if _has_faint_rows(compiled):
+        return True
     # The greatest of some lengths of 1e-7 each, and whatever else takes its size from rows alone.
     return bool((_units(compiled, compiled.lb, compiled.ub, compiled.integer) < _SMALL).any())
+
+
+def _has_faint_rows(compiled: CompiledModel) -> bool:
+    """Whether a row with an integer column of many steps has small coefficients alone: it is missed by many of them."""
+    many = compiled.integer & (compiled.ub - compiled.lb > _WIDE)
+    if not many.any():
+        return False
+    A, size = compiled.A, np.abs(compiled.A.data)
+    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    return bool((many[A.indices] & (size > 0.0) & (_greatest(size, row, A.shape[0])[row] < _SMALL)).any())
 
 
 def span_of(compiled: CompiledModel) -> float:
@@ -245,13 +257,18 @@ def _units(compiled: CompiledModel, low: Vector, high: Vector, whole: NDArray[np
 
 
 def _row_factors(A: sp.csr_array, counted: NDArray[np.bool_]) -> Vector:
-    """Return the power of two by which each row is multiplied: 1 where it has integers of ordinary width alone."""
+    """Return the power of two by which each row is multiplied.
+
+    Where it has integers of ordinary width alone, it is 1, or brings the greatest coefficient there if it is extreme.
+    """
     row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     size = np.abs(A.data)
     greatest = _greatest(size, row, A.shape[0])
     touched = np.zeros(A.shape[0], dtype=bool)
     touched[row[counted[A.indices] & (size > 0.0)]] = True
-    return np.where(touched, _GREATEST / _power_of_two(greatest), 1.0)
+    one = 1.0 / _power_of_two(greatest)
+    is_odd = (greatest < _SMALL) | (greatest > _COEFFICIENTS[1])
+    return np.where(touched, _GREATEST * one, np.where(is_odd, one, 1.0))
 
 
 def _greatest(size: Vector, row: Any, n: int) -> Vector:

@@ -2,14 +2,16 @@
 
 The relaxation proves the bound, and a program of whole numbers near its optimum gives the point: of a column with ten
 million steps, one step more or less costs a millionth of a hundredth. The gap between the two is the gap that is
-claimed.
+claimed. Where there is no point in whole numbers near that optimum, and none of the relaxation farther away, there is
+none at all.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, final
 
@@ -31,6 +33,9 @@ __all__ = ["WideSession", "open_session"]
 _AROUND = (2.0**3, 2.0**10, 2.0**20)
 #: Coefficients of one row that span more are beyond what any solver tells apart in double precision.
 _SPAN = 1e12
+#: Where they span more, a solver that is asked to be exact may call a relaxation infeasible that is not (HiGHS 1.15.1,
+#: big-Ms of 1e9 beside coefficients of 1): it has to say so twice, the second time with its usual tolerances.
+_FAR_APART = 1e8
 #: A bound beyond the point in hand by no more, relatively, is off by what rows may be missed by.
 _NOISE = 1e-8
 
@@ -79,8 +84,10 @@ class WideSession:
         self._solver, self._compiled = solver, compiled
         # Numbers that a row adds up are far apart here: what a solver lets pass as 0 has to be small beside the least.
         self._words = {**words, "options": {**solver.exact, **(words["options"] or {})}}
+        self._plain = dict(words)
         # What the solver refuses, it refuses now.
-        self.version = str(self._session(self._in_units(wide_columns(compiled), _present(compiled))).version)
+        units = self._in_units(wide_columns(compiled), _present(compiled))
+        self.version = str(self._session(units, self._words).version)
 
     def solve(
         self,
@@ -96,11 +103,11 @@ class WideSession:
         compiled, began = self._compiled, time.perf_counter()
         begin = sparse_start(start, len(compiled.columns))
 
-        def run(units: Rescaled, *, is_last: bool) -> Outcome:
+        def run(units: Rescaled, *, is_last: bool, is_again: bool = False) -> Outcome:
             told = None if on_incumbent is None or not is_last else _told(on_incumbent, units)
             left = math.inf if time_limit_s is None else max(time_limit_s - (time.perf_counter() - began), 1e-3)
             try:
-                session = self._session(units)
+                session = self._session(units, self._plain if is_again else self._words)
             except OutOfTimeError as error:
                 return Outcome(status=Status.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
             there = units.there(begin)
@@ -113,8 +120,13 @@ class WideSession:
                 should_stop=should_stop,
             )
             who = f"Solver {self._solver.name!r}"  # what it says is held against the program that it was given
-            outcome = readable(who, outcome, units.program)
-            return _returned(credible(who, outcome, units.program, start=there, relative_gap=relative_gap), units)
+            outcome = credible(
+                who, readable(who, outcome, units.program), units.program, start=there, relative_gap=relative_gap
+            )
+            is_doubtful = outcome.status is Status.INFEASIBLE and not (is_last or is_again)
+            if is_doubtful and span_of(units.program) > _FAR_APART:
+                return run(units, is_last=False, is_again=True)
+            return _returned(outcome, units)
 
         wide, at = wide_columns(compiled), _present(compiled)
         for column, value in begin.items():
@@ -127,15 +139,36 @@ class WideSession:
             return _honest(run(units, is_last=True), units)
         if outcome.x is None or not wide.any():
             return replace(_honest(outcome, units), run_time=spent)
-        best: Outcome | None = None
+        best, last = Outcome(status=Status.ERROR), outcome
         for around in _AROUND:
-            near = self._in_units(np.zeros_like(wide), outcome.x, around)
-            found = self._both(outcome, run(near, is_last=True), relative_gap)
-            best = found if best is None or self._is_better(found, best) else best
+            near = rescaled(compiled, np.zeros_like(wide), outcome.x, around=around)
+            last = _honest(run(near, is_last=True), near)
+            found = self._both(outcome, last, relative_gap)
+            best = found if best.x is None or self._is_better(found, best) else best
             if found.status not in {Status.FEASIBLE, Status.ERROR}:
                 break
-        assert best is not None  # noqa: S101 - there is a first window
+        if best.x is None and last.status is Status.INFEASIBLE:
+            best = self._far(outcome, best, run, relative_gap)
         return replace(best, run_time=time.perf_counter() - began)
+
+    def _far(self, relaxation: Outcome, nothing: Outcome, run: Callable[..., Outcome], gap: float) -> Outcome:
+        """Return what there is beyond the widest window, in which there is nothing: proved, if nothing is beyond it."""
+        assert relaxation.x is not None  # noqa: S101 - the windows are around it
+        wide = wide_columns(self._compiled)
+        is_empty = True
+        for beyond in _beyond(self._compiled, np.flatnonzero(wide), relaxation.x):
+            units = rescaled(beyond, wide, relaxation.x)
+            found = _honest(run(units, is_last=False), units)
+            if found.x is not None:
+                near = rescaled(beyond, np.zeros_like(wide), found.x, around=_AROUND[-1])
+                found = _honest(run(near, is_last=True), near)
+                if found.x is not None:
+                    return self._both(relaxation, found, gap)
+                is_empty = False  # elsewhere in this part there may be something
+            is_empty &= found.status is Status.INFEASIBLE
+        if not is_empty:
+            return nothing
+        return replace(nothing, status=Status.INFEASIBLE, bound=None, message="")
 
     def _is_better(self, found: Outcome, best: Outcome) -> bool:
         if found.objective is None or best.objective is None:
@@ -163,8 +196,20 @@ class WideSession:
     def _in_units(self, relaxed: NDArray[np.bool_], at: Vector, around: float = math.inf) -> Rescaled:
         return rescaled(self._compiled, relaxed, at, around=around)
 
-    def _session(self, units: Rescaled) -> Any:
-        return self._solver.session(units.program.problem_class)(units.program, **self._words)
+    def _session(self, units: Rescaled, words: Mapping[str, Any]) -> Any:
+        return self._solver.session(units.program.problem_class)(units.program, **words)
+
+
+def _beyond(compiled: CompiledModel, wide: NDArray[np.intp], at: Vector) -> Iterator[CompiledModel]:
+    """Give the parts of the program in which one wide column lies outside of the widest window around a point."""
+    for j in wide.tolist():
+        middle = round(float(at[j]))
+        for low, high in ((compiled.lb[j], middle - _AROUND[-1] - 1.0), (middle + _AROUND[-1] + 1.0, compiled.ub[j])):
+            if low <= high:
+                part = copy.copy(compiled)
+                part.lb, part.ub = compiled.lb.copy(), compiled.ub.copy()
+                part.lb[j], part.ub[j] = low, high
+                yield part
 
 
 def _present(compiled: CompiledModel) -> Vector:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.tree import Floats
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["checked_margin", "default_margin", "margin_near", "row_scale", "score_size"]
+__all__ = ["checked_margin", "default_margin", "margin_near", "rounding_at", "row_scale", "score_size"]
 
 #: Ten times the feasibility tolerance that mixed-integer solvers use: a smaller margin is inside their noise.
 _LEAST = 1e-5
@@ -123,9 +123,16 @@ def margin_near(predictor: Predictor, away: float, coordinates: Floats) -> float
     counts = isinstance(predictor.core, Combination) and predictor.core.votes
     if predictor.forests or counts or not math.isfinite(away):
         return default_margin(predictor)
-    least = sum(_OF_TERMS[_width_of(part)] * _terms(part, coordinates) for part in predictor.parts)
     wanted = min(_LEAST, _OF_THE_WAY * abs(away)) or default_margin(predictor)
-    return max(wanted, least)
+    return max(wanted, rounding_at(predictor, coordinates))
+
+
+def rounding_at(predictor: Predictor, coordinates: Floats) -> float:
+    """Return how far apart scores at a point (1, d) are told: 1e-11 t, 1e-6 t in float32; 0 of trees and votes."""
+    counts = isinstance(predictor.core, Combination) and predictor.core.votes
+    if predictor.forests or counts:
+        return 0.0
+    return sum(_OF_TERMS[_width_of(part)] * _terms(part, coordinates) for part in predictor.parts)
 
 
 def _width_of(part: Predictor) -> str:

@@ -154,6 +154,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         takes none. None: for trees, votes and sums of them what the library decides, ties included; for all others
         :func:`~ceopt.formulations.predictors.margin.margin_near` the person, and over the caller's own variables
         :func:`~ceopt.formulations.predictors.margin.default_margin`.
+    below
+        By how much, in the score, the rows may be missed where there is no margin: for a caller who shows what is found
+        to the model itself. So no tie is lost to the rounding of a sum of large numbers.
 
     Notes
     -----
@@ -173,12 +176,15 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         A probability is asked of a model that has none, or a limit on disagreement of one that is no forest.
     """
 
-    def __init__(self, block: AbstractEmbedded, target: Any, *, margin: float | None = None) -> None:
+    def __init__(
+        self, block: AbstractEmbedded, target: Any, *, margin: float | None = None, below: float = 0.0
+    ) -> None:
         super().__init__(concrete=True)
         core = block.predictor.core
         checked = target if isinstance(target, Target) else parse_target(target, core.labels)
         person = block.x.point if isinstance(block.x, Factual) else None
         self.margin = target_margin(margin, block.predictor, checked, person)
+        self._below = below if self.margin == 0.0 else 0.0
         self._scale = row_scale(block.predictor, self.margin)
         self._is_own = margin is None and block.predictor.is_trees  # the library's own decision, no margin
         self._is_clear = self._is_own and not has_fixed_order(block.predictor)
@@ -222,7 +228,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     ) -> Place:
         """Return what a weighted sum of the scores has to reach: the level and the margin, or what the library does."""
         if not self._is_own:
-            return Place(level + self.margin, 0.0)
+            return Place(level + self.margin - self._below, 0.0)
         return place_of(block.predictor, weights, level, accepts, more=more, clear=self._is_clear)
 
     def _range(self, block: AbstractEmbedded, target: Values) -> None:
