@@ -196,6 +196,7 @@ class OtherSupport(AbstractDiversity):
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``differs``."""
         x = program.x
+        program.embedded.make_cells()
         split = set(_split_numbers(program.embedded.predictor))
         for name, at in x.coordinates.items():
             if isinstance(at, Numeric) and (name in split or at.cells.keys):

@@ -258,6 +258,23 @@ def test_by_changed_columns_a_move_inside_the_cell_of_a_rule_counts(form: str) -
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_by_changed_columns_a_cell_beside_the_person_is_nearer_than_the_least_move(form: str) -> None:
+    """The tree splits income 0.004 below the person, on the other branch only; the least move is 0.01."""
+    space = FeatureSpace(
+        [Feature("income", kind="continuous", lower=0, upper=10), Feature("job", kind="binary", levels=(0, 1))]
+    )
+    poor = {"feature": 0, "threshold": 2.996, "left": {"value": -2.0}, "right": {"value": -1.0}}
+    tree = {"feature": 1, "threshold": 0.5, "left": poor, "right": {"value": 1.0}}
+
+    found = ceopt.explain(
+        TreeEnsemble([tree], n_inputs=2), {"income": 3.0, "job": 0}, space, target=ceopt.AtLeast(1.0),
+        cost=ceopt.L1(scale="none"), n=2, diversity="support", formulation=form,
+    )  # fmt: skip
+
+    assert [answer.cost for answer in found] == pytest.approx([1.0, 1.004], abs=1e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_jumps_of_a_cost_make_no_other_answer(form: str) -> None:
     """People live at every value of b: each of its values has another price, and one cell of the tree has four."""
     people = pd.DataFrame({"a": [0, 1, 2, 3], "b": [0, 1, 2, 3], "c": 0.0, "job": 1})

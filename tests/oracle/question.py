@@ -299,6 +299,10 @@ def _counted(model: Fitted, kind: str, rules: Sequence[Any], weighed: set[int]) 
     """Return the columns that count as changed by a move inside a cell of trees (docs/pools.md)."""
     only_trees = kind in TREES and not (kind == "votes" and _has_linear(_last(model)))
     summed = {name for rule in rules if type(rule).__name__ == "Linear" for name in rule.coefficients}
+    # What a rule wants to see changed has to move, inside its cell too: the rule reads the number itself.
+    both = [(rule.condition, rule.conclusion) for rule in rules if type(rule).__name__ == "IfThen"]
+    summed |= {condition[0] for condition, _ in both if condition[1:] == ("changed", False)}
+    summed |= {conclusion[0] for _, conclusion in both if conclusion[1:] == ("changed", True)}
     return tuple(
         j for j, f in enumerate(model.space) if f.is_finite or not only_trees or f.name in summed or j in weighed
     )
