@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -16,7 +17,7 @@ from ceopt.formulations.predictors.asking import given
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.targets import parse_target
 from ceopt.prepare import Learned, Prepared, prepare
-from ceopt.solvers.errors import CeoptError, InvalidValueError
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,6 +142,9 @@ def fit_of(
     X: pd.DataFrame,
 ) -> Fit:
     """Read the model, check every setting, learn what rules and cost learn from rows, and note what all this was."""
+    if isinstance(settings.constraints, Iterator):
+        but = f"constraints is a {type(settings.constraints).__name__}, which gives them once"
+        raise InvalidTypeError("Recourse", "rules that explain can read again", but, "Pass a list.")
     used = X if data is None else data.copy()
     prepared = prepare(model, space, settings, data=used, labelled=labelled)
     rows = X[list(space.names)].iloc[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(int))].copy()

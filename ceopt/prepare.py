@@ -24,6 +24,7 @@ from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf
 from ceopt.referee import Referee
 from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.errors import InvalidTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -145,6 +146,8 @@ def prepare(
     """
     began = time.perf_counter()
     require_space("explain", space)
+    if data is not None and not isinstance(data, pd.DataFrame):
+        raise InvalidTypeError("explain", "a DataFrame as data", f"data is {data!r}", "Name its columns.")
     if learned is None:
         opened = open_model(model)
         referee = Referee(opened, space)

@@ -63,7 +63,8 @@ random_state, solver_options, why
     learn nothing from data. What ``fit`` has used is refused once it has changed ("Call fit again."): ``space``,
     ``data``, ``target``, another rule or cost that learns from data, and the model, fitted anew or changed in any other
     way. Once a call, a model is compared with what ``fit`` has read by a hash of all that it would save (of a file, of
-    its bytes); one that cannot be pickled by its scores of up to 200 rows.
+    its bytes); one that cannot be pickled by its scores of up to 200 rows. Frames are copied by ``fit``: one that is
+    changed in place afterwards changes nothing.
 
     Examples
     --------

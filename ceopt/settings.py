@@ -15,7 +15,7 @@ from ceopt.formulations.constraints.diversity import AbstractDiversity
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.targets import Target, parse_target
-from ceopt.solvers.arguments import is_number, require_choice
+from ceopt.solvers.arguments import is_number, require_choice, require_divisor
 from ceopt.solvers.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -145,6 +145,9 @@ class Settings:
         if diversity is not None:
             diversity.check(space, rules)
         among("formulation", self.formulation, ("auto", *formulations))
+        margin = None if self.margin is None else number("margin", self.margin)
+        if margin is not None:
+            require_divisor("explain", "margin", margin, "Give None, 0 or an ordinary number.")
         checked = {word.name: getattr(self, word.name) for word in fields(self)} | {
             "target": parse_target(self.target, labels),
             "n": whole("n", self.n, least=1),
@@ -154,7 +157,7 @@ class Settings:
             "solver": _solver(self.solver),
             "time_limit_s": self.limit_s(),
             "relative_gap": number("relative_gap", self.relative_gap),
-            "margin": None if self.margin is None else number("margin", self.margin),
+            "margin": margin,
             "threads": whole("threads", self.threads, least=1),
             "random_state": whole("random_state", self.random_state, least=0, most=2**31 - 1),
             "solver_options": _solver_options(self.solver_options),

@@ -261,6 +261,8 @@ def _point(space: FeatureSpace, row: Any) -> tuple[dict[str, float], tuple[str, 
             return {}, ("not a row: a name stands in it twice",)
         case pd.Series():
             values = dict(zip(row.index.tolist(), row.tolist(), strict=True))
+        case pd.DataFrame() if not row.columns.is_unique:
+            return {}, ("not a row: a name stands in it twice",)
         case pd.DataFrame() if len(row) == 1:
             values = {name: row.iloc[0, place] for place, name in enumerate(row.columns)}
         case Mapping():

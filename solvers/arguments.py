@@ -23,6 +23,7 @@ __all__ = [
     "require_choice",
     "require_count",
     "require_data",
+    "require_divisor",
     "require_moderate",
     "require_number",
     "sparse_start",
@@ -80,6 +81,13 @@ def require_moderate(who: str, name: str, value: float, then: str = "Change its 
     """Refuse a number with which a program cannot calculate, as its square overflows; infinities mean "none"."""
     if LARGEST < abs(value) < math.inf:
         raise InvalidValueError(who, f"numbers of at most {LARGEST:g} in size", f"{name} is {value!r}", then)
+
+
+def require_divisor(who: str, name: str, value: float, then: str = "Change its unit, or correct it.") -> None:
+    """Refuse a number by which others cannot be divided, as it is too small or too large; 0 means "none"."""
+    require_moderate(who, name, value, then)
+    if 0.0 < abs(value) < 1.0 / LARGEST:
+        raise InvalidValueError(who, f"numbers of at least {1.0 / LARGEST:g} in size", f"{name} is {value!r}", then)
 
 
 def require_number(

@@ -14,10 +14,10 @@ from scipy.sparse import csc_array, csr_array
 
 from ceopt.solvers.assembly import add, add_column, add_row, affine
 from ceopt.solvers.cbf_reading import model_of_cbf
-from ceopt.solvers.dropped_constants import refuse_dropped_constants
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedProblemError
 from ceopt.solvers.files import file_path
 from ceopt.solvers.finite_coefficients import refuse_odd_numbers
+from ceopt.solvers.misread import refuse_misread
 from ceopt.solvers.quadratic_rows_reading import QuadraticRows, take_quadratic_rows
 
 __all__ = ["read"]
@@ -43,8 +43,9 @@ def read(path: str | os.PathLike[str]) -> Any:
     ------
     UnreadableFileError
         The file is missing, truncated or not what its suffix says, has a section or a cone that is unknown, a
-        coefficient that is not finite, or a constant on the left of a row. (Bounds and sides of rows may be infinite
-        where the format has such.)
+        coefficient that is not finite, or something that readers take for different programs: a constant on the left
+        of an LP row, a column twice in an LP objective, an MPS entry twice, a binary with bounds beyond 0 and 1, a
+        right side of a free row. (Bounds and sides of rows may be infinite where the format has such.)
     UnsupportedProblemError
         It holds something that a model here cannot, such as semi-continuous columns.
     MissingLibraryError
@@ -87,8 +88,7 @@ def _model_of_lp(text: str, suffix: str, path: Path) -> Any:
             "It is truncated, or not what its suffix says.",
         )
     refuse_odd_numbers(text, suffix, str(path))
-    if suffix == ".lp":
-        refuse_dropped_constants(text, str(path))
+    refuse_misread(text, suffix, str(path))
     taken = take_quadratic_rows(text, suffix, str(path))
     lp, hessian = _parse(taken.text, suffix, path)
     model = pyo.ConcreteModel()

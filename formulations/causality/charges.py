@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.causality.stated import Residual, move_in
-from ceopt.formulations.causality.structure import NOISE
 from ceopt.formulations.columns import COLUMNWISE
 from ceopt.formulations.coordinates import Numeric
 from ceopt.formulations.factual import Factual
 from ceopt.formulations.linear import LinearForm, Rows
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.trace import trace_within
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -166,4 +166,5 @@ class _Intervention:
 def _off(residual: Residual, point: Mapping[str, float]) -> float:
     """Return how far off its equation a placed column is, 0 where it counts as following."""
     value, x, home = residual.form.value(), point[residual.coordinate.name], residual.coordinate.x0
-    return value if abs(value) > residual.slack + NOISE * max(1.0, abs(x), abs(home)) else 0.0
+    noise = float(trace_within(residual.coordinate.feature, max(abs(x), abs(home))))
+    return value if abs(value) > residual.slack + noise else 0.0

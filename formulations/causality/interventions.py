@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.causality.structure import NOISE, Floats
+from ceopt.formulations.causality.structure import Floats
+from ceopt.formulations.space.trace import trace_within
 
 if TYPE_CHECKING:
     from ceopt.formulations.causality.structure import Structure
@@ -56,7 +57,8 @@ class Interventions:
                 worst = max(worst, abs(off))
         for name in self.fixed:
             move = abs(point[name] - factual[name])
-            noise = 0.0 if self.structure.space[name].is_finite else NOISE * max(1.0, abs(factual[name]))
+            feature = self.structure.space[name]
+            noise = 0.0 if feature.is_finite else float(trace_within(feature, factual[name]))
             worst = max(worst, move if move > noise else 0.0)
         return worst
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.causality.asked import Asked
 from ceopt.formulations.causality.equation import Equation, FittedEquation, LinearEquation
 from ceopt.formulations.causality.graph import ordered
+from ceopt.formulations.space.trace import trace_within
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -20,12 +21,9 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["NOISE", "Floats", "Structure"]
+__all__ = ["Floats", "Structure"]
 
 Floats: TypeAlias = NDArray[np.float64]
-
-#: A residual of this share of the numbers that it is the difference of is a solver's tolerance, not an intervention.
-NOISE = 1e-6
 
 
 @final
@@ -126,7 +124,7 @@ class Structure:
         """Return how far a column is off its equation, and how far it may be to count as following it, (n,) each."""
         effects, sizes = self.effects(column, factual, points)
         x = points[:, self.place(column)]
-        noise = NOISE * np.maximum(1.0, np.maximum(np.abs(x), sizes))
+        noise = trace_within(self.space[column], np.maximum(np.abs(x), sizes))
         return x - factual[column] - effects, self.slack[column] + noise
 
     def followed(self, columns: Collection[str], factual: Mapping[str, float], points: Floats) -> Floats:
@@ -140,7 +138,7 @@ class Structure:
                 effects, sizes = self.effects(column, factual, points)
                 values, home = points[:, self.place(column)], factual[column]
                 wanted = home + effects
-                noise = NOISE * np.maximum(1.0, np.maximum(np.abs(wanted), sizes))
+                noise = trace_within(self.space[column], np.maximum(np.abs(wanted), sizes))
                 held = _held(self.space[column], home, wanted, self.slack[column] + noise)
                 follows = ~(
                     np.abs(values - wanted) > self.slack[column] + noise

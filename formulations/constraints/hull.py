@@ -94,6 +94,7 @@ class Hull(AbstractElastic):
         Where no answer is within the radius, take the least radius that has one, and report it.
     penalty
         Adds ``penalty`` times the l1 norm of s to the cost (``block.penalty``); with radius 0, s has then no limit.
+        A person who already has the decision is not moved for it.
     name
         Name in exports and reports.
     sample

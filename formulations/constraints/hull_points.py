@@ -82,9 +82,10 @@ class HullPoints:
     given: int
 
     def size(self, radius: float) -> float:
-        """Return the size that tolerances are shares of: 1, unless the radius or unscaled columns are large."""
-        widest = float(np.ptp(self.values, axis=0).max())
-        return max(1.0, radius, widest if widest > LARGE else 0.0)
+        """Return the size that tolerances are shares of: 1, unless radius or columns are large, or a column small."""
+        widths = np.ptp(self.values, axis=0)
+        widest, least = float(widths.max()), float(widths.min(initial=1.0, where=widths > 0.0))
+        return max(least, radius, widest if widest > LARGE else 0.0)
 
     def of(self, point: Mapping[str, float]) -> Floats:
         """Return one point, coordinates by column, as the hull sees it, (D,)."""

@@ -11,6 +11,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.rule import AbstractElastic, require_name
 from ceopt.formulations.linear import LinearForm, Rows, total
+from ceopt.formulations.space.trace import ROUNDING, trace_of
 from ceopt.solvers.arguments import is_number, require_choice, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
@@ -23,9 +24,6 @@ __all__ = ["Linear"]
 
 _SENSES = ("<=", ">=", "==")
 
-#: Share of the row's own size that a solver's feasibility tolerance may leave it off by.
-_TOLERANCE = 1e-6
-
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -33,8 +31,9 @@ class Linear(AbstractElastic):
     r"""A row :math:`\sum_j a_j x_j \;\{\le, \ge, =\}\; b` over raw columns.
 
     A number counts in its own unit, an ordinal column by its rank, a binary one as 0 or 1. One row, and a coordinate
-    for each numeric column in it. Exact up to the solver's tolerance: a point is taken to keep the rule if it is off by
-    at most 1e-6 of the row's size, ``max(1, |b|, max_j |a_j x_j|)``. Relaxed, a variable w >= 0, ``wider``, joins the
+    for each numeric column in it. Exact up to the solver's tolerance: a point is taken to keep the rule if it does so
+    once a column moves by a trace, 1e-6 of a step, or of a number without one (at least 1, at most the column's width).
+    Relaxed, a variable w >= 0, ``wider``, joins the
     side that is too tight, or either side of an equation, which then takes two rows.
 
     Parameters
@@ -145,12 +144,13 @@ class Linear(AbstractElastic):
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how far the left side is on the wrong side, beyond the tolerance."""
-        del space, factual
+        del factual
         parts = [float(a) * point[name] for name, a in self.coefficients.items()]
         over = sum(parts) - float(self.rhs)
         off = abs(over) - float(self.within) if self.sense == "==" else over if self.sense == "<=" else -over
-        size = max(1.0, abs(float(self.rhs)), *(abs(part) for part in parts))
-        return off if off > _TOLERANCE * size else 0.0
+        allowed = max(abs(float(a)) * trace_of(space[name], point[name]) for name, a in self.coefficients.items())
+        rounding = ROUNDING * (abs(float(self.rhs)) + sum(abs(part) for part in parts))
+        return off if off > allowed + rounding else 0.0
 
     @property
     def sense_word(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.coordinates import Price
-from ceopt.solvers.arguments import is_number, require_choice
+from ceopt.solvers.arguments import is_number, require_choice, require_divisor
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def check_scale(who: str, scale: Any) -> None:
                 raise InvalidValueError(
                     who, "positive scales", f"scale[{name!r}] is {value!r}", "Give a positive number per column."
                 )
+            require_divisor(who, f"scale[{name!r}]", float(value))
     else:
         require_choice(who, "scale", scale, _SCALES)
 

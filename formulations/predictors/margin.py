@@ -12,7 +12,7 @@ from ceopt.formulations.predictors.combination import Combination
 from ceopt.formulations.predictors.network import ReluNetwork
 from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.level_table import span
-from ceopt.solvers.arguments import is_number
+from ceopt.solvers.arguments import is_number, require_divisor
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -175,4 +175,5 @@ def checked_margin(margin: float | None, predictor: Predictor) -> float:
         return default_margin(predictor)
     if not is_number(margin) or not 0.0 <= margin < math.inf:
         raise InvalidValueError("Reaches", "a margin of at least 0", f"margin is {margin!r}", "Give None or a number.")
+    require_divisor("Reaches", "margin", float(margin), "Give None, 0 or an ordinary number.")
     return float(margin)

@@ -13,7 +13,7 @@ import pandas as pd
 from ceopt.formulations.space.dtypes import Level, is_object_dtype, plain
 from ceopt.formulations.space.dtypes import pool as array_of
 from ceopt.formulations.space.rules import FINITE, Direction, Kind, Scale, settled
-from ceopt.solvers.arguments import is_number, require_choice
+from ceopt.solvers.arguments import LARGEST, is_number, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Direction", "Feature", "Kind", "Scale"]
@@ -140,7 +140,7 @@ class Feature:
         if self.is_finite or kind == "none":
             return 1.0
         tries = (self.mad, self.std, self.range, self.upper - self.lower)[known.index(kind) :]
-        return next((float(size) for size in tries if size and math.isfinite(size)), 1.0)
+        return next((float(size) for size in tries if size and size >= 1.0 / LARGEST and math.isfinite(size)), 1.0)
 
     def rank(self, value: Any) -> int:
         """Place of a level among ``levels``, from 0.

@@ -18,7 +18,7 @@ from ceopt.formulations.space.dtypes import (
     plain,
     pool,
 )
-from ceopt.solvers.arguments import listed, require_choice
+from ceopt.solvers.arguments import listed, require_choice, require_divisor
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["FINITE", "Direction", "Kind", "Scale", "require_level", "settled"]
@@ -75,6 +75,7 @@ def _weights_and_scales(who: str, given: Any) -> dict[str, Any]:
     for word in ("mad", "std", "range"):
         if getattr(given, word) is not None:
             new[word] = _number(who, word, getattr(given, word), least=0.0)
+            require_divisor(who, word, new[word])
     return new
 
 
@@ -180,12 +181,14 @@ def _bounds(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
                     f"{word} is {bound!r}",
                     "Round it inwards, or use inf for none.",
                 )
+    require_divisor(who, "upper less lower", min(upper - lower, 1.0))
     step = given.step
     if step is not None:
         step = _number(who, "step", step)
         if step <= 0 or (given.kind == "integer" and step != math.floor(step)):
             needs = "a positive whole step" if given.kind == "integer" else "a positive step"
             raise InvalidValueError(who, needs, f"step is {step:g}", "Correct it.")
+        require_divisor(who, "step", step)
     return {"lower": lower, "upper": upper, "step": step}
 
 

@@ -1,0 +1,31 @@
+"""How far off a place a solver may leave a column that it means to put there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.feature import Feature
+
+__all__ = ["ROUNDING", "trace_of", "trace_within"]
+
+#: Of a number, or of the width of its column, whichever is less; of a step.
+_SHARE = 1e-6
+#: What adding up in double precision leaves of the numbers that are added.
+ROUNDING = 1e-12
+
+
+def trace_of(feature: Feature, number: float) -> float:
+    """Return the trace that a solver may leave of a column at a number: of a step, where it moves by steps."""
+    if feature.is_finite:
+        return _SHARE
+    step = feature.step or (1.0 if feature.kind == "integer" else None)
+    return float(trace_within(feature, number)) if step is None else _SHARE * min(step, 1.0)
+
+
+def trace_within(feature: Feature, size: Any) -> Any:
+    """Return the trace of sums of some sizes that are compared with a column: no more than its width allows."""
+    low, high = feature.coordinate_limits if feature.is_finite else (feature.lower, feature.upper)
+    return _SHARE * np.minimum(np.maximum(1.0, np.abs(size)), high - low) + ROUNDING * np.abs(size)
