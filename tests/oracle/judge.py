@@ -9,8 +9,8 @@ from typing import Any
 import enumeration
 import numpy as np
 from numpy.typing import NDArray
-from oracle.columns import Floats, coordinates_of, frame_of, is_lattice, lattice, raw, reach
-from oracle.question import TREES, Question, draw
+from oracle.columns import Floats, coordinates_of, frame_of, is_lattice, lattice, raw, reach, step_of
+from oracle.question import TREES, Question, draw, least_moves
 from oracle.wide import Halfspace
 from oracle.wishes import keeps, meets
 
@@ -234,23 +234,28 @@ def differs(question: Question, earlier: Floats, *, surely: bool = False) -> NDA
     how, home, points = question.options["diversity"], question.home, question.points
     if isinstance(how, ceopt.Apart):
         return _far(question, how, earlier, ROUNDING if surely else 1e-6)
-    changed, before = _changed(question, points), _changed(question, earlier[None, :])
-    differ = (changed != before).any(axis=1)
+    before = (earlier != home)[None, :]
+    apart = np.where(before, points == home, _has_moved(question))
     if how == "support":
-        return np.asarray(differ)
-    differ = (changed != before)[:, list(question.counted)].any(axis=1)
+        return np.asarray(apart.any(axis=1))
+    differ = apart[:, list(question.counted)].any(axis=1)
     for j, feature in enumerate(question.space):
         if feature.is_finite:
             differ |= points[:, j] != earlier[j]
         else:
             cuts = question.cells[j]
             differ |= np.searchsorted(cuts, points[:, j], "right") != np.searchsorted(cuts, earlier[j], "right")
-    del home
     return np.asarray(differ)
 
 
-def _changed(question: Question, points: Floats) -> NDArray[np.bool_]:
-    return np.asarray(points != question.home)
+def _has_moved(question: Question) -> NDArray[np.bool_]:
+    """Return which columns of which points have changed: a number without a step by the least move at least."""
+    found = np.asarray(question.points != question.home)
+    for j, feature in enumerate(question.space):
+        if not feature.is_finite and step_of(feature) is None:
+            low, _ = least_moves(feature, 0.0)
+            found[:, j] = np.abs(question.points[:, j] - question.home[j]) >= -low * (1 - 1e-6)
+    return found
 
 
 def _far(question: Question, how: Any, earlier: Floats, off: float) -> NDArray[np.bool_]:

@@ -233,7 +233,7 @@ def _lattice_points(model: Fitted, home: Floats, line: int | None, rules: Sequen
             whole = feature.kind == "integer"
             values |= {v for pair in sides(model, j, whole=whole) for v in pair if low <= v <= high}
         if several and not is_lattice(feature):
-            values |= {v for v in _least_moves(feature, x0) if low <= v <= high}
+            values |= {v for v in least_moves(feature, x0) if low <= v <= high}
         if feature.kind == "integer":
             values = {v for v in values if v == math.floor(v)}
         columns.append(sorted(values, key=lambda v, x0=x0: (v != x0, v)))
@@ -243,7 +243,7 @@ def _lattice_points(model: Fitted, home: Floats, line: int | None, rules: Sequen
     return enumeration.product(columns)
 
 
-def _least_moves(feature: Any, x0: float) -> list[float]:
+def least_moves(feature: Any, x0: float) -> list[float]:
     """Return the values that count as changed and are nearest."""
     step = step_of(feature)
     if step is None:
