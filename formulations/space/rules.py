@@ -75,7 +75,6 @@ def _weights_and_scales(who: str, given: Any) -> dict[str, Any]:
     for word in ("mad", "std", "range"):
         if getattr(given, word) is not None:
             new[word] = _number(who, word, getattr(given, word), least=0.0)
-            require_divisor(who, word, new[word])
     return new
 
 
@@ -181,7 +180,6 @@ def _bounds(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
                     f"{word} is {bound!r}",
                     "Round it inwards, or use inf for none.",
                 )
-    require_divisor(who, "upper less lower", min(upper - lower, 1.0))
     step = given.step
     if step is not None:
         step = _number(who, "step", step)

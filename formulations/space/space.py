@@ -15,7 +15,7 @@ from ceopt.formulations.space.feature import Direction, Feature, Kind
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.table import to_frame, to_text
-from ceopt.solvers.arguments import listed, require_moderate
+from ceopt.solvers.arguments import listed, require_divisor, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.files import write_text
 
@@ -275,11 +275,12 @@ class FeatureSpace:
         return coordinates
 
     def require_moderate(self, point: Mapping[str, float]) -> None:
-        """Refuse a row's numbers, and bounds, that are too large for a program to calculate with."""
+        """Refuse a row's numbers, and bounds, that are too large or too near for a program to calculate with."""
         for name, feature in self._by_name.items():
             require_moderate(feature.who, "its value", point[name])
             for word in ("lower", "upper"):
                 require_moderate(feature.who, word, getattr(feature, word), "Use -inf or inf for none.")
+            require_divisor(feature.who, "upper less lower", min(feature.upper - feature.lower, 1.0))
 
     def frame(self, rows: Sequence[Mapping[str, float]], index: Any = None) -> pd.DataFrame:
         """Raw rows, shape (n, d), of coordinates by name: original units, dtypes and categories, columns in order.

@@ -36,8 +36,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "data is 5": lambda: _explain(data=5),
     "scale\\['a'\\] is 5e-324": lambda: _explain(cost=L1(scale={"a": 5e-324})),
     "step is 5e-324": lambda: _column(step=5e-324),
-    "mad is 5e-324": lambda: _column(mad=5e-324),
-    "upper less lower is 5e-324": lambda: _column(upper=5e-324),
+    "upper less lower is 5e-324": lambda: ceopt.explain(
+        Affine([1.0], 1.0), {"b": 0.0}, FeatureSpace([_column(upper=5e-324)]), target=ceopt.AtLeast(2.0)
+    ),
     "constraints is a generator": _generated,
 }
 
@@ -46,6 +47,10 @@ CALLS: dict[str, Callable[[], Any]] = {
 def test_an_extreme_argument_is_named(named: str) -> None:
     with pytest.raises(CeoptError, match=named):
         CALLS[named]()
+
+
+def test_a_spread_that_nothing_can_be_divided_by_is_passed_over() -> None:
+    assert _column(mad=5e-324, std=0.5).scale("mad") == 0.5
 
 
 def test_a_frame_with_a_name_twice_is_no_row() -> None:
