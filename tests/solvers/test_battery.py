@@ -60,6 +60,9 @@ def size_of(row: Any, x: Any, compiled: CompiledModel) -> float:
 def relative_violation(model: Any, compiled: CompiledModel, x: Any) -> float:
     """Of the Pyomo model's own expressions at x: rows and cones, bounds, integers."""
     set_point(compiled, x)
+    for var in model.component_data_objects(pyo.Var, active=True):
+        if var.value is None:  # weighed by zero alone, which makes it a column from Pyomo 6.10.1 on
+            var.set_value(0)
     worst = 0.0
     for row in model.component_data_objects(pyo.Constraint, active=True):
         body, sides = pyo.value(row.body), [pyo.value(side) for side in (row.lower, row.upper) if side is not None]
