@@ -87,16 +87,20 @@ def _fills_a_mosek_task(m: Any, folder: Path) -> None:
 #: Writers of Pyomo that make a model of another library.
 LIBRARIES = {"docplex_model": ("docplex",), "gurobi_minlp": ("gurobipy",)}
 WRITERS = {f"{name} writer": name for name in sorted(WriterFactory)}
+#: Solvers of Pyomo's contrib, and the library of each; Pyomo has those of SCIP from 6.10.1 on.
+CONTRIB = {
+    "highs": "highspy",
+    "gurobi_direct": "gurobipy",
+    "gurobi_persistent": "gurobipy",
+    "gurobi_direct_minlp": "gurobipy",
+    "scip_direct": "pyscipopt",
+    "scip_persistent": "pyscipopt",
+}
 
 #: name -> (libraries that it needs, what it does with a model and a folder)
 ROADS: dict[str, tuple[tuple[str, ...], Road]] = {
     **{road: (LIBRARIES.get(name, ()), _writes(name)) for road, name in WRITERS.items()},
-    "contrib highs": (("highspy",), _solves("highs")),
-    "contrib gurobi_direct": (("gurobipy",), _solves("gurobi_direct")),
-    "contrib gurobi_persistent": (("gurobipy",), _solves("gurobi_persistent")),
-    "contrib gurobi_direct_minlp": (("gurobipy",), _solves("gurobi_direct_minlp")),
-    "contrib scip_direct": (("pyscipopt",), _solves("scip_direct")),
-    "contrib scip_persistent": (("pyscipopt",), _solves("scip_persistent")),
+    **{f"contrib {name}": ((library,), _solves(name)) for name, library in CONTRIB.items() if name in SolverFactory},
     "legacy gurobi_direct": (("gurobipy",), _solves_as_before("gurobi_direct")),
     "appsi_highs": (("highspy",), _solves_as_before("appsi_highs")),
     "appsi_gurobi": (("gurobipy",), _solves_as_before("appsi_gurobi")),
