@@ -94,7 +94,9 @@ def _dtype(who: str, given: Any) -> dict[str, Any]:
     if holds_categories:
         categories = levels if categories is None else tuple(plain(level) for level in categories)
     own = dtype_from_text(who, text, categories) if text is not None else None
-    if given.kind not in FINITE and own is not None and not is_number_dtype(own) and not is_object_dtype(own):
+    is_text = text is not None and text.partition("[")[0] in {"str", "string"}  # which is object before pandas 2.3
+    may_hold_numbers = own is None or is_number_dtype(own) or (is_object_dtype(own) and not is_text)
+    if given.kind not in FINITE and not may_hold_numbers:
         raise InvalidTypeError(
             who, f"numbers to be {given.kind}", f"its dtype is {text}", "Convert the column in the frame."
         )

@@ -59,9 +59,11 @@ def program(seed: int, *, mixed: bool = False, ties: bool = False) -> Any:
 
 
 def enumerated(m: Any) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Every feasible assignment of the integers, with the best objective of the continuous part."""
+    """Every feasible assignment of the integers, in the order of ``m.x``, with the best value of the continuous part."""
     compiled = compile_model(m)
     whole, sense = compiled.integer, compiled.sense
+    names = [var.name for var, is_whole in zip(compiled.columns, whole, strict=True) if is_whole]
+    order = [names.index(var.name) for var in m.x.values()]  # that of the columns is Pyomo's affair
     ranges = [range(int(low), int(high) + 1) for low, high in zip(compiled.lb[whole], compiled.ub[whole], strict=True)]
     for values in itertools.product(*ranges):
         x = np.zeros(len(whole))
@@ -74,7 +76,7 @@ def enumerated(m: Any) -> Iterator[tuple[float, tuple[int, ...]]]:
                 continue
             x[~whole] = found.x
         if compiled.violation(x) < 1e-9:
-            yield compiled.evaluate(x), tuple(values)
+            yield compiled.evaluate(x), tuple(values[place] for place in order)
 
 
 def ranked(m: Any) -> list[tuple[float, tuple[int, ...]]]:
