@@ -59,7 +59,7 @@ def program(seed: int, *, mixed: bool = False, ties: bool = False) -> Any:
 
 
 def enumerated(m: Any) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Every feasible assignment of the integers, in the order of ``m.x``, with the best value of the continuous part."""
+    """Every feasible assignment of the integers, ordered as ``m.x``, with the best value of the continuous part."""
     compiled = compile_model(m)
     whole, sense = compiled.integer, compiled.sense
     names = [var.name for var, is_whole in zip(compiled.columns, whole, strict=True) if is_whole]
