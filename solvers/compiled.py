@@ -61,13 +61,14 @@ class CompiledModel:
     """
 
     __slots__ = (
-        "A", "Q", "_idle", "c", "c0", "columns", "cones", "contradiction", "data", "index", "integer", "lb",
+        "A", "Q", "_idle", "_model", "c", "c0", "columns", "cones", "contradiction", "data", "index", "integer", "lb",
         "quadratics", "row_lb", "row_ub", "rows", "sense", "ub",
     )  # fmt: skip
 
     def __init__(self, model: Any, data: Sequence[Any]) -> None:
         refuse_foreign_components(model)
         check_held(model, "compile_model")
+        self._model = model.model()  # Pyomo's components know theirs weakly alone, and without it have no names
         active = list(model.component_data_objects(pyo.Objective, active=True))
         if len(active) > 1:
             raise UnsupportedProblemError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import pickle
 from typing import Any
@@ -54,6 +55,14 @@ def test_arrays_are_the_model() -> None:
     expected = [[2, 0, 0, 0, 0], [0, 2, 0, 0, 0], [-2, 0, 2, 0, 0], [0, -2, 1, 2, 0], [0] * 5]
     assert_array_equal(c.Q.toarray(), expected)
     assert [row.name for row in c.rows] == ["range", "up", "eq"]
+
+
+def test_a_program_keeps_the_model_that_it_is_of() -> None:
+    """Pyomo's components know theirs weakly: without it they have neither names nor an index."""
+    c = compile_model(small())
+    gc.collect()
+
+    assert [v.name for v in c.columns] == ["x[0]", "x[1]", "z"]
 
 
 def test_evaluate_load_and_violation_agree_with_pyomo() -> None:
