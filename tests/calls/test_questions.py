@@ -26,16 +26,24 @@ JUDGED_WRONGLY = {
     "votes-748": "a number that the cost alone reads",
     # The rule asks whether d changed, which nothing else reads: from d = -1 to 0 at 0.4 a unit costs 2.5 more.
     "tree-1507": "a number that a rule wants to see changed",
+    # It asks nothing of a where d may not change, and nothing else reads a: to move it is another answer in name only.
+    "tree-424 of seed 1": "a number that a rule may only forbid to move",
+    # From 2.6875 to the end of its own cell, 2.6912, is less than a thousandth of the range 5.
+    "tree-374 of seed 1": "a move inside a cell that is too short to count",
+    # And from 2.5625 into the next cell, 2.5582, counts however short it is.
+    "tree-1518": "a move into another cell that is shorter than that",
+    # 3 * 2006760853 misses 6020282560.5 by 1.5, which is 2.5e-10 of it.
+    "forest-149 of seed 1": "a row of sums of 1e9 is kept to 1e-9 of them",
     "votes-743": "a vote of linear models has no form of trees",
     "votes-1222": "a vote of linear models has no form of trees",
 }
 
 
-def asked(kind: str, number: int) -> tuple[Any, Verdict]:
+def asked(kind: str, number: int, seed: int = 0) -> tuple[Any, Verdict]:
     """Draw a question and put it to the package."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a small network that has not converged is a model like any other
-        question = draw(kind, number, seed=0, solvers=("highs", "highs", "scip"))
+        question = draw(kind, number, seed=seed, solvers=("highs", "highs", "scip"))
         return question, judge(question)
 
 
@@ -52,7 +60,7 @@ def test_what_is_claimed_is_what_enumeration_finds(kind: str) -> None:
 
 @pytest.mark.parametrize("key", JUDGED_WRONGLY)
 def test_what_the_judge_overlooked_it_sees(key: str) -> None:
-    kind, number = key.split("-")
-    question, verdict = asked(kind, int(number))
-    assert verdict.status == "optimal"
+    name, _, seed = key.partition(" of seed ")
+    kind, number = name.split("-")
+    question, verdict = asked(kind, int(number), int(seed or 0))
     assert not verdict.wrong, f"{described(question)}: {verdict.wrong}"

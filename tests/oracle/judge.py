@@ -249,12 +249,14 @@ def differs(question: Question, earlier: Floats, *, surely: bool = False) -> NDA
 
 
 def _has_moved(question: Question) -> NDArray[np.bool_]:
-    """Return which columns of which points have changed: a number without a step by the least move at least."""
+    """Return which columns of which points have changed: a number without a step by the least move, or into a cell."""
     found = np.asarray(question.points != question.home)
     for j, feature in enumerate(question.space):
         if not feature.is_finite and step_of(feature) is None:
-            low, _ = least_moves(feature, 0.0)
-            found[:, j] = np.abs(question.points[:, j] - question.home[j]) >= -low * (1 - 1e-6)
+            (low, _), values, x0 = least_moves(feature, 0.0), question.points[:, j], question.home[j]
+            cuts = question.cells[j]
+            leaves = np.searchsorted(cuts, values, "right") != np.searchsorted(cuts, x0, "right")
+            found[:, j] = leaves | (np.abs(values - x0) >= -low * (1 - 1e-6))
     return found
 
 

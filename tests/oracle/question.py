@@ -300,9 +300,7 @@ def _counted(model: Fitted, kind: str, rules: Sequence[Any], weighed: set[int]) 
     only_trees = kind in TREES and not (kind == "votes" and _has_linear(_last(model)))
     summed = {name for rule in rules if type(rule).__name__ == "Linear" for name in rule.coefficients}
     # What a rule wants to see changed has to move, inside its cell too: the rule reads the number itself.
-    both = [(rule.condition, rule.conclusion) for rule in rules if type(rule).__name__ == "IfThen"]
-    summed |= {condition[0] for condition, _ in both if condition[1:] == ("changed", False)}
-    summed |= {conclusion[0] for _, conclusion in both if conclusion[1:] == ("changed", True)}
+    summed |= {name for rule in rules if type(rule).__name__ == "IfThen" for name in _demanded(rule)}
     return tuple(
         j for j, f in enumerate(model.space) if f.is_finite or not only_trees or f.name in summed or j in weighed
     )
@@ -323,8 +321,14 @@ def _named(rule: Any) -> list[str]:
         case "Linear":
             return list(rule.coefficients)
         case "IfThen":
-            return [rule.condition[0], rule.conclusion[0]]
+            return [side[0] for side in (rule.condition, rule.conclusion) if side[1] != "changed"] + _demanded(rule)
     return []
+
+
+def _demanded(rule: Any) -> list[str]:
+    """Return the columns that a rule wants to see changed; one that it may only forbid to move, it does not read."""
+    parts = ((rule.condition, False), (rule.conclusion, True))
+    return [side[0] for side, wanted in parts if side[1:] == ("changed", wanted)]
 
 
 def _cells(model: Fitted, rules: Sequence[Any]) -> dict[int, Floats]:

@@ -229,7 +229,11 @@ def _rule(rng: Rng, space: FeatureSpace, home: Floats, fixed: Sequence[int]) -> 
 
 
 def _least(feature: Any) -> float:
-    return float(feature.step) if not feature.is_finite and feature.step is not None else 1.0
+    if feature.is_finite or feature.step is not None:
+        return 1.0 if feature.is_finite else float(feature.step)
+    # Of a wide column that stays: a row of sums of 1e9 is kept to a billionth of them, not to a whole number.
+    width = feature.upper - feature.lower
+    return max(1.0, width / 20) if np.isfinite(width) else 1.0
 
 
 def _all(space: FeatureSpace, home: Floats, name: str) -> list[Any]:
