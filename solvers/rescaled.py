@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ceopt.solvers.compiled import CompiledModel
 from ceopt.solvers.problem import Vector
 
-__all__ = ["Rescaled", "is_extreme", "rescaled", "span_of", "wide_columns"]
+__all__ = ["Rescaled", "is_extreme", "is_far_from_zero", "rescaled", "span_of", "wide_columns"]
 
 #: An integer column with more steps than this is one whose single step hardly matters.
 _WIDE: Final = 2.0**23
@@ -43,6 +43,8 @@ _COEFFICIENTS: Final = (1e-8, 1e9)
 _WIDTHS: Final = (2.0**-24, 2.0**24)
 #: A column without bounds keeps its unit where rows suggest one that is larger or smaller by no more.
 _NEAR: Final = 2.0**7
+#: Share of a column's values below which the width of its bounds is a trace of them.
+_TRACE: Final = 2.0**-8
 #: Columns whose values are larger are counted from a value of their own.
 _FAR: Final = 1e5
 #: What the greatest coefficient of a row in other units is brought to: a tolerance of 1e-6 is then 1e-9 of the widths.
@@ -118,6 +120,15 @@ def is_extreme(compiled: CompiledModel) -> bool:
         return True
     # The greatest of some lengths of 1e-7 each, and whatever else takes its size from rows alone.
     return bool((_units(compiled, compiled.lb, compiled.ub, compiled.integer) < _SMALL).any())
+
+
+def is_far_from_zero(compiled: CompiledModel) -> bool:
+    """Whether a column takes large values alone, of which what it can move by is a trace; not in programs with data."""
+    if compiled.data.size:
+        return False
+    width, size = compiled.ub - compiled.lb, np.maximum(np.abs(compiled.lb), np.abs(compiled.ub))
+    moves = (width > 0.0) & np.isfinite(size)
+    return bool((moves & (size > _WIDTHS[1]) & (width < _TRACE * size)).any())
 
 
 def _has_faint_rows(compiled: CompiledModel) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from faulty import faulty
 
 import ceopt
 from ceopt.formulations.predictors import Affine
-from ceopt.solvers import Outcome, compile_model, solve
+from ceopt.solvers import Outcome, compile_model, registry, solve
 from ceopt.solvers.gurobi_precision import settled_bound
 from ceopt.solvers.rescaled import wide_columns
 from ceopt.solvers.scip_proof import Proof
@@ -111,3 +112,60 @@ def test_a_bound_that_is_right_stays_so() -> None:
     compiled, x = knapsack()
     assert Proof(compiled, x, 14.0 + 1e-13, 1e-6, 1.0, cost=compiled.c).bound == 14.0
     assert settled_bound(compiled, x, 14.0 + 1e-14, 1e-6, barrier=False) == 14.0
+
+
+def squares() -> Any:
+    """Squares of four lengths, of columns of 5e10 that can move by 1e6; the numbers are those of a question."""
+    m = pyo.ConcreteModel()
+    m.a = pyo.Var(bounds=(51388774242.0, 51390048362.0))
+    m.b = pyo.Var(domain=pyo.Integers, bounds=(6543969500, 6544004160))
+    m.c = pyo.Var(domain=pyo.Integers, bounds=(882512948, 882551684))
+    m.d = pyo.Var(bounds=(43007.4922, 43008.5078))
+    m.length = pyo.Var(range(4))
+    m.of_a = pyo.Constraint(expr=m.length[0] == 1.9129232566221195e-06 * m.a - 98304.0)
+    m.of_b = pyo.Constraint(expr=m.length[1] == 7.030727626742928e-05 * m.b - 460089.89001754)
+    m.of_c = pyo.Constraint(expr=m.length[2] == 3.146283023706485e-05 * m.c - 27766.35506494)
+    m.of_d = pyo.Constraint(expr=m.length[3] == 2.4 * m.d - 103219.2)
+    score = -3.13115945e-06 * m.a + 5.88437148e-05 * m.b - 1.62772754e-05 * m.c + 4.17199280 * m.d
+    m.score = pyo.Constraint(expr=score >= 389230.19282482)
+    m.cost = pyo.Objective(expr=sum(m.length[k] ** 2 for k in range(4)))
+    return m
+
+
+#: By Gurobi and HiGHS.
+LEAST = 0.611693
+
+
+@pytest.mark.parametrize("solver", [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed])
+def test_columns_far_from_zero_hide_no_point(solver: str) -> None:
+    result = solve(squares(), solver, time_limit_s=5.0)
+    assert result.status in {"optimal", "feasible"}
+    assert result.objective == pytest.approx(LEAST, rel=1e-3)
+    assert result.bound is not None
+    assert result.bound <= LEAST * (1 + 1e-5)
+
+
+def test_squares_in_extreme_columns_are_not_proved_by_scip_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SCIP's own point and bound agree, and are 1e-4 too dear."""
+    scip = registry.SOLVERS["scip"]
+    if not scip.is_licensed:
+        pytest.skip("SCIP is not installed")
+
+    class Session:
+        version = "0"
+
+        def __init__(self, compiled: Any, **how: Any) -> None:
+            harder = copy.copy(compiled)
+            score = np.isinf(compiled.row_ub)
+            harder.row_lb = compiled.row_lb + np.where(score, 0.01 * abs(compiled.A).max(axis=1).toarray().ravel(), 0.0)
+            highs = registry.SOLVERS["highs"]
+            self.inner = highs.session(harder.problem_class)(harder, **how | {"options": {}})
+
+        def solve(self, **asked: Any) -> Any:
+            return self.inner.solve(**asked | {"start": None})
+
+    monkeypatch.setitem(registry.SOLVERS, "scip", replace(scip, session=lambda _needed: Session))
+    result = solve(squares(), "scip")
+    assert result.status == "feasible"
+    assert "contradicts a point in hand" in result.message
+    assert result.objective == pytest.approx(LEAST, rel=1e-5)
