@@ -28,8 +28,9 @@ __all__ = ["Rescaled", "is_extreme", "is_far_from_zero", "rescaled", "span_of", 
 
 #: An integer column with more steps than this is one whose single step hardly matters.
 _WIDE: Final = 2.0**23
-#: One with more steps is counted in other units whatever the rows: whole numbers of this size tire a solver.
-_VERY_WIDE: Final = 2.0**34
+#: One with more steps, or with values beyond, is counted in other units whatever the rows: HiGHS 1.15.1 fixes columns
+#: by their reduced costs in numbers of 32 bits, and goes on for ever, its time limit unseen, where they overflow.
+_VERY_WIDE: Final = 2.0**30
 #: Share of a row's greatest coefficient below which a tolerance hides the step.
 _HIDDEN: Final = 1e-6
 #: Share of a row's greatest coefficient below which one, in units of its column's width, is the rounding of sums.
@@ -103,7 +104,7 @@ def is_extreme(compiled: CompiledModel) -> bool:
     """Whether numbers of a program are of a size that tolerances do not suit; programs with data are left alone."""
     if compiled.data.size or not compiled.columns:
         return False
-    if wide_columns(compiled).any():
+    if wide_columns(compiled).any() or _is_far_off(compiled):
         return True
     size = np.abs(compiled.A.data[compiled.A.data != 0.0])
     moves = ~compiled.integer & (compiled.lb < compiled.ub)
@@ -129,6 +130,13 @@ def is_far_from_zero(compiled: CompiledModel) -> bool:
     width, size = compiled.ub - compiled.lb, np.maximum(np.abs(compiled.lb), np.abs(compiled.ub))
     moves = (width > 0.0) & np.isfinite(size)
     return bool((moves & (size > _WIDTHS[1]) & (width < _TRACE * size)).any())
+
+
+def _is_far_off(compiled: CompiledModel) -> bool:
+    """Whether an integer column that moves has a bound beyond what HiGHS counts in."""
+    moves = compiled.integer & (compiled.lb < compiled.ub)
+    ends = np.abs(np.concatenate([compiled.lb[moves], compiled.ub[moves]]))
+    return bool((ends[np.isfinite(ends)] > _VERY_WIDE).any())
 
 
 def _has_faint_rows(compiled: CompiledModel) -> bool:
