@@ -13,6 +13,7 @@ from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.factual import Factual
 from ceopt.formulations.linear import LinearForm, Rows
+from ceopt.formulations.predictors.combination import Combination
 from ceopt.formulations.predictors.decided import has_fixed_order, link_rounding
 from ceopt.formulations.predictors.disagreement import agreeing, agreeing_trees, forest_of
 from ceopt.formulations.predictors.embedded import AbstractEmbedded
@@ -228,6 +229,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     ) -> Place:
         """Return what a weighted sum of the scores has to reach: the level and the margin, or what the library does."""
         if not self._is_own:
+            core = block.predictor.core
+            if isinstance(core, Combination) and core.votes:  # counts tie or differ by a whole vote, never by rounding
+                return Place(level + max(self.margin, default_margin(block.predictor)), 0.0)
             return Place(level + self.margin - self._below, 0.0)
         return place_of(block.predictor, weights, level, accepts, more=more, clear=self._is_clear)
 

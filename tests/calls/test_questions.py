@@ -64,3 +64,9 @@ def test_what_the_judge_overlooked_it_sees(key: str) -> None:
     kind, number = name.split("-")
     question, verdict = asked(kind, int(number), int(seed or 0))
     assert not verdict.wrong, f"{described(question)}: {verdict.wrong}"
+
+
+def test_a_tie_of_votes_that_goes_to_another_label_is_no_answer_without_a_margin_either() -> None:
+    # Of two members one says 1 and the other 2, which is wanted: the tie goes to the first label.
+    question, verdict = asked("votes", 42, 1)
+    assert (verdict.status, verdict.wrong) == ("infeasible", ()), described(question)
