@@ -167,6 +167,8 @@ class _Search:
         self.barred: list[dict[str, float]] = []
         self.refused: list[dict[str, float]] = []
         self.exact = False
+        #: What was refused of a solver that was not asked to be exact, until it is; None afterwards.
+        self.coarse: dict[str, float] | None = None
         #: Whether the solver has said what a point in hand contradicts: it proves nothing from then on.
         self.doubted = False
         #: In what the next answer differs, as far as the rows ask.
@@ -473,6 +475,11 @@ class _Search:
                 proved = (tries.bound, self._bound_of(attempt.outcome))
                 tries.bound = max((bound for bound in proved if bound is not None), default=None)
             is_first = False
+            if attempt.outcome.status is Stop.INFEASIBLE and self.exact and self.coarse is not None:
+                # Exact, a solver may call a large network infeasible: it goes on as usual, without the point.
+                self._leave_out(self.coarse)
+                self.exact, self.coarse = False, None
+                continue
             if attempt.point is None:
                 return self._fall_back(self._without_point(attempt.outcome, tries), tries)
             check = self._check(attempt.point)
@@ -498,16 +505,19 @@ class _Search:
         Through the big-Ms of a network that tolerance is much: there the solver is first asked to be exact.
         """
         predictor = self.prepared.predictor
-        if not (predictor.is_trees or predictor.is_linear or self.exact):
-            self.exact = True
+        if not (predictor.is_trees or predictor.is_linear or self.exact or self.refused):
+            self.exact, self.coarse = True, point
             return
-        if not self.refused:  # a start that the model refuses as well is no bound of an answer's cost
-            self.starts = [start for start in self.starts if self._check(start[1]).valid]
-        self.refused.append(point)
+        self._leave_out(point)
         if self.margin is not None and not self.prepared.is_own:
             tries.failures.append(_why(check))
             if self.margin == 0.0:  # ties are the library's to decide
                 self.margin = None
+
+    def _leave_out(self, point: dict[str, float]) -> None:
+        if not self.refused:  # a start that the model refuses as well is no bound of an answer's cost
+            self.starts = [start for start in self.starts if self._check(start[1]).valid]
+        self.refused.append(point)
 
     def _had(self) -> list[tuple[Mapping[str, float], AbstractDiversity]]:
         """Return the answers in hand, and in what the next is to differ from each."""
@@ -522,6 +532,8 @@ class _Search:
         settings = self.settings
         barred = self._had() + [(point, OtherDecisions()) for point in self.barred]
         met = settings.n - 1 if settings.diversity is None else 0
+        if self.prepared.is_own and not self.prepared.predictor.is_trees and self.margin == 0.0:
+            below = rounding_of(self.prepared.predictor, self.factual, self.reach)  # what is refused is left out
         ask = Ask(margin=self.margin, below=below, barred=barred, refused=self.refused, exact=self.exact, met=met)
         if closed is not None:
             ask = replace(ask, budget=closed, closed=True)

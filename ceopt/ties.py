@@ -20,8 +20,6 @@ __all__ = ["SMALLER", "may_cost_a_step", "rounding_of", "snapped"]
 
 #: Shares of the margin that are tried where a cheaper point is refused by a trace: the smaller may be lost in noise.
 SMALLER: Final = (1 / 256, 1 / 16)
-#: A solver misses a row by so many times what its sum is told apart by, through its own substitutions.
-_SOLVERS: Final = 100.0
 #: Steps from which on a solver leaves whole numbers a trace beside where they belong, too.
 _MANY_STEPS: Final = 2.0**23
 #: A number this close to an end of its reach, or to the factual's, relatively to its reach, stands there.
@@ -43,7 +41,7 @@ def rounding_of(predictor: Predictor, factual: Mapping[str, float], reach: Reach
             for row, end in zip(rows, (part.lower, part.upper), strict=False):
                 row[name] = end if math.isfinite(end) else factual[name]
     names = predictor.space.names
-    return _SOLVERS * max(rounding_at(predictor, np.array([[row[name] for name in names]])) for row in rows)
+    return max(rounding_at(predictor, np.array([[row[name] for name in names]]), in_row=True) for row in rows)
 
 
 def snapped(point: Mapping[str, float], factual: Mapping[str, float], reach: Reach) -> dict[str, float]:

@@ -28,6 +28,8 @@ _LEAST = 1e-5
 _OF_THE_WAY = 5e-6
 #: Share of the numbers that a score adds up which their sum is told apart by: a solver's, and that of float32.
 _OF_TERMS = {"float64": 1e-11, "float32": 1e-6}
+#: And which a solver misses their sum by, through its own substitutions.
+_OF_A_ROW = {"float64": 1e-9, "float32": 1e-6}
 #: A margin below a solver's tolerance is stated in larger units, in which it is ten times the tolerance.
 _TOLERANCE = 1e-6
 #: Sizes of scores for which that tolerance is neither coarse nor lost in rounding: rows keep the score's own unit.
@@ -127,12 +129,16 @@ def margin_near(predictor: Predictor, away: float, coordinates: Floats) -> float
     return max(wanted, rounding_at(predictor, coordinates))
 
 
-def rounding_at(predictor: Predictor, coordinates: Floats) -> float:
-    """Return how far apart scores at a point (1, d) are told: 1e-11 t, 1e-6 t in float32; 0 of trees and votes."""
+def rounding_at(predictor: Predictor, coordinates: Floats, *, in_row: bool = False) -> float:
+    """Return how far apart scores at a point (1, d) are told: 1e-11 t, 1e-6 t in float32; 0 of trees and votes.
+
+    A row over the score may be missed by 1e-9 t by a solver.
+    """
+    shares = _OF_A_ROW if in_row else _OF_TERMS
     counts = isinstance(predictor.core, Combination) and predictor.core.votes
     if predictor.forests or counts:
         return 0.0
-    return sum(_OF_TERMS[_width_of(part)] * _terms(part, coordinates) for part in predictor.parts)
+    return sum(shares[_width_of(part)] * _terms(part, coordinates) for part in predictor.parts)
 
 
 def _width_of(part: Predictor) -> str:

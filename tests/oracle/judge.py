@@ -111,6 +111,10 @@ def compare(question: Question, result: Any) -> list[str]:
         return []
     if status == "feasible" and wish == "optimal":
         return _answers(question, result, proved=False)
+    if status == "optimal" and wish == "infeasible" and question.open_end:
+        # What is enumerated along a line steps over ties: at kinks, and where the model says otherwise in a batch.
+        points = [coordinates_of(question.space, answer.values) for answer in result]
+        return [complaint for k, point in enumerate(points) for complaint in _invalid(question, result[k], point, k)]
     if status != wish:
         return [f"status {status}, by enumeration {wish} (best {question.best}); {result.reason}"]
     return _answers(question, result, proved=True) if status == "optimal" else []
@@ -139,7 +143,7 @@ def _compared(question: Question, cost: float, rank: int, *, best: float, most: 
     if cost < best - ROUNDING * max(1.0, abs(best)) - 1e-9 * abs(best):
         # A point of the enumeration that the model accepts alone and not in a batch is a tie like any other.
         same = np.isclose(question.costs, cost, rtol=1e-12, atol=0.0) & ~question.good
-        if question.kind not in TREES[:3] and same.any():
+        if question.kind not in TREES[:3] and (same.any() or question.open_end):  # it has been checked by itself
             return []
         return [f"rank {rank}: cost {cost!r} below the best {best!r} of enumeration"]
     if most is not None and cost > most * (1 + share) + ROUNDING * max(1.0, abs(most)):
