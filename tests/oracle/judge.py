@@ -82,7 +82,8 @@ def known_refusal(error: Exception) -> bool:
     """Tell whether an error names an option that the documentation says is not read or not stated."""
     text = str(error)
     licence = "licence" in text and "2,000" in text  # Gurobi's, which comes with its package
-    return licence or "probabilities that are linear in a member's score" in text
+    without_bounds = "A target of several labels needs finite bounds" in text  # where no point of one label is found
+    return licence or without_bounds or "probabilities that are linear in a member's score" in text
 
 
 def expected(question: Question | Halfspace) -> str:
