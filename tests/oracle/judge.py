@@ -225,7 +225,8 @@ def _ranks(question: Question, result: Any, points: list[Floats]) -> list[str]:
         if best is None:
             found.append(f"rank {k + 1}: cost {costs[k]!r}, by enumeration there is none")
             break
-        found += _compared(question, costs[k], k + 1, best=best, most=most)
+        gap = result[k].gap  # each answer says how far it is proved
+        found += _compared(question, costs[k], k + 1, best=best, most=most if gap is not None and gap <= GAP else None)
         if found:
             break
     return found
