@@ -124,6 +124,10 @@ class Learned:
     rule: Callable[[AbstractRule], AbstractRule]
 
 
+def _shown(data: Any) -> str:
+    return repr(data) if isinstance(data, str | int | float) else type(data).__name__
+
+
 def prepare(
     model: Any,
     space: FeatureSpace,
@@ -147,7 +151,7 @@ def prepare(
     began = time.perf_counter()
     require_space("explain", space)
     if data is not None and not isinstance(data, pd.DataFrame):
-        raise InvalidTypeError("explain", "a DataFrame as data", f"data is {data!r}", "Name its columns.")
+        raise InvalidTypeError("explain", "a DataFrame as data", f"data is {_shown(data)}", "Name its columns.")
     if learned is None:
         opened = open_model(model)
         referee = Referee(opened, space)

@@ -149,12 +149,13 @@ class Head:
                 return label > rival
 
     def of_position(self, score: Floats, position: int) -> Floats:
-        """Return the probability of the label at ``position`` for each row's scores."""
+        """Return the probability of the label at ``position`` for each row's scores; of two, the first has the rest."""
         probability = self.probability
         if probability == "share":
             return np.asarray(score[:, position])
         if probability == "logistic":
-            return np.asarray(expit(score if position == 1 else -score))
+            second = np.asarray(expit(score))
+            return second if position == 1 else 1.0 - second
         assert probability is not None  # noqa: S101 - the caller has checked
         if callable(probability):
             return _share_of(probability, position, score)

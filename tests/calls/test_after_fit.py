@@ -166,7 +166,7 @@ MAKE: dict[str, Any] = {
     "search": lambda y=Y: GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 3]}, cv=2).fit(X, y),
     "forest": lambda y=Y: RandomForestClassifier(8, max_depth=3).fit(X, y),
     "boosting": lambda y=Y: GradientBoostingClassifier(n_estimators=5).fit(X, y),
-    "network": lambda y=Y: MLPClassifier((4,), max_iter=2000).fit(X, y),
+    "network": lambda y=Y: MLPClassifier((4,), max_iter=2000, random_state=0).fit(X, y),
     "xgboost": lambda y=Y: xgboost.XGBClassifier(n_estimators=5, max_depth=2).fit(X, y),
     "lightgbm": lambda y=Y: lightgbm.LGBMClassifier(n_estimators=5, max_depth=2, verbose=-1).fit(X, y),
 }

@@ -111,7 +111,7 @@ def test_memory_that_runs_out_is_a_status(monkeypatch, place):
 
 @pytest.mark.parametrize("data", [5, "people.csv", [PEOPLE], np.zeros((3, 2))])
 def test_data_that_are_no_frame_are_named(data):
-    with pytest.raises(CeoptError, match=r"a DataFrame, but"):
+    with pytest.raises(CeoptError, match=r"a DataFrame as data, but data is "):
         explain(MODEL, PEOPLE.iloc[0], SPACE, target="good", data=data)
 
 

@@ -326,3 +326,21 @@ def test_jobs_are_counted_as_joblib_counts_them_however_deep_the_forest_is():
         assert not adds_in_order(whole(two).fit(frame, labels))
     # Members are asked in order, however many jobs ask them.
     assert adds_in_order(VotingClassifier([("a", one)], n_jobs=2).fit(frame, labels))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_attained_probability_of_the_first_label_is_met_to_the_last_bit(seed):
+    """The library gives the first label 1 - p, which is not expit(-s) in floats."""
+    frame = pd.DataFrame({"a": np.arange(8)})
+    labels = np.random.default_rng(seed).integers(0, 2, 8)
+    model = GradientBoostingClassifier(init="zero", learning_rate=1.0, max_depth=2, n_estimators=1).fit(frame, labels)
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=7, mad=1.0)])
+    first = model.predict_proba(frame)[:, 0]
+
+    for level in np.unique(first).tolist():
+        found = ceopt.explain(model, {"a": 3}, space, target=ceopt.Probability(0, level))
+        least = int(np.abs(np.flatnonzero(first >= level) - 3).min())
+        if least:
+            assert (found.status, found[0].cost) == ("optimal", least)
+        else:
+            assert found.status == "already_favourable"
