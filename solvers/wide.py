@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ceopt.solvers.arguments import Start, sparse_start
 from ceopt.solvers.compiled import CompiledModel
-from ceopt.solvers.contradictions import contradicts, credible, readable
+from ceopt.solvers.contradictions import contradicts, credible, missed, readable
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Outcome, Status, Vector, relative_gap_of
@@ -37,6 +37,8 @@ _SPAN = 1e12
 #: Where they span more, a solver that is asked to be exact may call a relaxation infeasible that is not (HiGHS 1.15.1,
 #: big-Ms of 1e9 beside coefficients of 1): it has to say so twice, the second time with its usual tolerances.
 _FAR_APART = 1e8
+#: What a point may miss a program by, as a share of what its rows add up, to be held against a solver's word.
+_KEPT = 1e-9
 #: A bound beyond the point in hand by no more, relatively, is off by what rows may be missed by.
 _NOISE = 1e-8
 
@@ -115,22 +117,9 @@ class WideSession:
                 session = self._session(units, self._plain if is_again else self._words)
             except OutOfTimeError as error:
                 return Outcome(status=Status.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
-            there = units.there(begin)
-            outcome = session.solve(
-                time_limit_s=seconds_left(),
-                relative_gap=relative_gap,
-                start=there,
-                pool=pool if is_last else 1,
-                on_incumbent=told,
-                should_stop=should_stop,
-            )
-            who = f"Solver {self._solver.name!r}"  # what it says is held against the program that it was given
-            outcome = credible(
-                who, readable(who, outcome, units.program), units.program, start=there, relative_gap=relative_gap
-            )
-            if outcome.status is Status.OPTIMAL and self._solver.name == "scip" and units.program.Q is not None:
-                known = _second_point(units.program, outcome, limit_s=seconds_left(), gap=relative_gap)
-                outcome = credible(who, outcome, units.program, start=known, relative_gap=relative_gap)
+            words: dict[str, Any] = {"relative_gap": relative_gap, "pool": pool if is_last else 1}
+            words |= {"on_incumbent": told, "should_stop": should_stop}
+            outcome = self._settled(session, units.program, units.there(begin), seconds_left, **words)
             is_doubtful = outcome.status is Status.INFEASIBLE and not (is_last or is_again)
             if is_doubtful and span_of(units.program) > _FAR_APART:
                 return run(units, is_last=False, is_again=True)
@@ -158,6 +147,56 @@ class WideSession:
         if best.x is None and last.status is Status.INFEASIBLE:
             best = self._far(outcome, best, run, relative_gap)
         return replace(best, run_time=time.perf_counter() - began)
+
+    def _settled(
+        self,
+        session: Any,
+        program: CompiledModel,
+        start: Mapping[int, float],
+        seconds_left: Callable[[], float | None],
+        **words: Any,
+    ) -> Outcome:
+        """Solve, and once more from a better point if a second run has one."""
+        outcome = self._believed(session, program, start, time_limit_s=seconds_left(), **words)
+        if outcome.status is not Status.OPTIMAL:
+            return outcome
+        known = self._second_point(program, outcome, start, limit_s=seconds_left(), gap=words["relative_gap"])
+        return self._believed(session, program, known, time_limit_s=seconds_left(), **words) if known else outcome
+
+    def _believed(self, session: Any, program: CompiledModel, start: Mapping[int, float], **words: Any) -> Outcome:
+        """Solve, and hold what the solver says against the program that it was given."""
+        who = f"Solver {self._solver.name!r}"
+        outcome = readable(who, session.solve(start=start, **words), program)
+        return credible(who, outcome, program, start=start, relative_gap=words["relative_gap"])
+
+    def _second_point(
+        self, program: CompiledModel, found: Outcome, start: Mapping[int, float], *, limit_s: float | None, gap: float
+    ) -> dict[int, float]:
+        """Return a better point that a second run finds and that keeps the program exactly; empty if there is none.
+
+        Asked to be exact on numbers of such sizes, HiGHS 1.15.1 and Gurobi 13 were seen to prove an optimum that is
+        none, and are asked again with their usual tolerances. So was SCIP 10 with squares (1e-4 too dear): HiGHS is
+        asked.
+        """
+        assert found.x is not None  # noqa: S101 - an optimum has one
+        assert found.objective is not None  # noqa: S101
+        solver, words = self._solver, self._plain
+        if program.Q is not None:
+            if solver.name != "scip":
+                return {}
+            solver, start = SOLVERS["highs"], dict(enumerate(found.x.tolist()))
+            words = {"threads": 1, "random_state": 0, "options": dict(solver.exact)}
+        elif not program.integer.any():
+            return {}
+        try:
+            session = solver.session(program.problem_class)(program, **words)
+        except (CeoptError, OutOfTimeError):  # another kind of program than it takes, or no time
+            return {}
+        second = session.solve(time_limit_s=limit_s, relative_gap=gap, start=start)
+        if second.x is None or missed(program, second.x) > _KEPT:
+            return {}
+        is_better = contradicts(found.objective, program.evaluate(second.x), program, second.x)
+        return dict(enumerate(second.x.tolist())) if is_better else {}
 
     def _far(self, relaxation: Outcome, nothing: Outcome, run: Callable[..., Outcome], gap: float) -> Outcome:
         """Return what there is beyond the widest window, in which there is nothing: proved, if nothing is beyond it."""
@@ -218,20 +257,6 @@ def _beyond(compiled: CompiledModel, wide: NDArray[np.intp], at: Vector) -> Iter
                 part.lb, part.ub = compiled.lb.copy(), compiled.ub.copy()
                 part.lb[j], part.ub[j] = low, high
                 yield part
-
-
-def _second_point(program: CompiledModel, found: Outcome, *, limit_s: float | None, gap: float) -> dict[int, float]:
-    """Return HiGHS's point of a program with squares: SCIP was seen to end 1e-4 too dear where numbers are extreme."""
-    assert found.x is not None  # noqa: S101 - an optimum has one
-    highs = SOLVERS["highs"]
-    words: dict[str, Any] = {"threads": 1, "random_state": 0, "options": dict(highs.exact)}
-    try:
-        session = highs.session(program.problem_class)(program, **words)
-    except (CeoptError, OutOfTimeError):  # another kind of program than it takes, or no time
-        return {}
-    start = dict(enumerate(found.x.tolist()))
-    second = session.solve(time_limit_s=limit_s, relative_gap=gap, start=start)
-    return {} if second.x is None else dict(enumerate(second.x.tolist()))
 
 
 def _present(compiled: CompiledModel) -> Vector:
