@@ -120,9 +120,11 @@ class WideSession:
             words: dict[str, Any] = {"relative_gap": relative_gap, "pool": pool if is_last else 1}
             words |= {"on_incumbent": told, "should_stop": should_stop}
             outcome = self._settled(session, units.program, units.there(begin), seconds_left, **words)
-            is_doubtful = outcome.status is Status.INFEASIBLE and not (is_last or is_again)
+            if is_again and is_last and outcome.x is not None and missed(units.program, outcome.x) > _KEPT:
+                return Outcome(status=Status.INFEASIBLE, message="No point keeps the program exactly.")
+            is_doubtful = outcome.status is Status.INFEASIBLE and not is_again
             if is_doubtful and span_of(units.program) > _FAR_APART:
-                return run(units, is_last=False, is_again=True)
+                return run(units, is_last=is_last, is_again=True)
             return _returned(outcome, units)
 
         wide, at = wide_columns(compiled), _present(compiled)
