@@ -257,12 +257,10 @@ def _point(space: FeatureSpace, row: Any) -> tuple[dict[str, float], tuple[str, 
     match row:
         case Counterfactual():
             values: dict[Any, Any] = dict(row.values.items())
-        case pd.Series() if not row.index.is_unique:
+        case pd.Series() | pd.DataFrame() if not row.axes[-1].is_unique:
             return {}, ("not a row: a name stands in it twice",)
         case pd.Series():
             values = dict(zip(row.index.tolist(), row.tolist(), strict=True))
-        case pd.DataFrame() if not row.columns.is_unique:
-            return {}, ("not a row: a name stands in it twice",)
         case pd.DataFrame() if len(row) == 1:
             values = {name: row.iloc[0, place] for place, name in enumerate(row.columns)}
         case Mapping():

@@ -103,7 +103,9 @@ def _part(section: re.Pattern[str], text: str) -> str:
 
 # ---- MPS -------------------------------------------------------------------------------------------------------------
 def _refuse_repeated_entries(text: str, path: str) -> None:
-    section, free, column, seen = "", [""], "", set[str]()
+    section, column = "", ""
+    seen: set[str] = set()
+    free: list[str] = []  # the objective first
     for line in text.splitlines():
         words = line.split()
         if not words or line.startswith("*"):
@@ -121,7 +123,7 @@ def _refuse_repeated_entries(text: str, path: str) -> None:
                 seen.add(row)
         elif section == "RHS":
             for row in words[len(words) % 2 :: 2]:
-                if row in free[2:]:
+                if row in free and row != free[0]:
                     needs = "right sides of rows and of the objective alone"
                     raise _refused(path, needs, line, "Leave it out: that row is free.")
 

@@ -91,7 +91,7 @@ class WideSession:
         self._words = {**words, "options": {**solver.exact, **(words["options"] or {})}}
         self._plain = dict(words)
         # What the solver refuses, it refuses now.
-        units = self._in_units(wide_columns(compiled), _present(compiled))
+        units = rescaled(compiled, wide_columns(compiled), _present(compiled))
         self.version = str(self._session(units, self._words).version)
 
     def solve(
@@ -130,11 +130,11 @@ class WideSession:
         wide, at = wide_columns(compiled), _present(compiled)
         for column, value in begin.items():
             at[column] = value
-        units = self._in_units(wide, at)
+        units = rescaled(compiled, wide, at)
         outcome = run(units, is_last=not wide.any())
         spent = time.perf_counter() - began
         if outcome.status is Status.UNBOUNDED and wide.any():
-            units = self._in_units(np.zeros_like(wide), at)
+            units = rescaled(compiled, np.zeros_like(wide), at)
             return _honest(run(units, is_last=True), units)
         if outcome.x is None or not wide.any():
             return replace(_honest(outcome, units), run_time=spent)
@@ -241,9 +241,6 @@ class WideSession:
             message = f"The whole numbers near the optimum of the relaxation leave a gap. {found.message}".strip()
             return replace(found, status=Status.FEASIBLE, message=message)
         return found
-
-    def _in_units(self, relaxed: NDArray[np.bool_], at: Vector, around: float = math.inf) -> Rescaled:
-        return rescaled(self._compiled, relaxed, at, around=around)
 
     def _session(self, units: Rescaled, words: Mapping[str, Any]) -> Any:
         return self._solver.session(units.program.problem_class)(units.program, **words)

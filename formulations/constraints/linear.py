@@ -33,8 +33,8 @@ class Linear(AbstractElastic):
     A number counts in its own unit, an ordinal column by its rank, a binary one as 0 or 1. One row, and a coordinate
     for each numeric column in it. Exact up to the solver's tolerance: a point is taken to keep the rule if it does so
     once a column moves by a trace, 1e-6 of a step, or of a number without one (at least 1, at most the column's width).
-    Relaxed, a variable w >= 0, ``wider``, joins the
-    side that is too tight, or either side of an equation, which then takes two rows.
+    Relaxed, a variable w >= 0, ``wider``, joins the side that is too tight, or either side of an equation, which then
+    takes two rows.
 
     Parameters
     ----------

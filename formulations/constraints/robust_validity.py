@@ -141,9 +141,8 @@ class RobustValidity(AbstractRule):
     def __post_init__(self) -> None:
         require_name("RobustValidity", self.name)
         for word, value in (("radius", self.radius), ("level", self.level)):
-            is_whole = isinstance(value, int) and not isinstance(
-                value, bool
-            )  # of any size: beyond doubles it is infinite
+            # A whole number may be of any size: beyond doubles it is infinite.
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
             if not (is_whole or is_number(value)):
                 raise InvalidTypeError(
                     "RobustValidity", f"a number as {word}", f"{word} is {value!r}", "Give a number."

@@ -153,13 +153,10 @@ class Head:
         probability = self.probability
         if probability == "share":
             return np.asarray(score[:, position])
-        if probability == "logistic":
-            second = np.asarray(expit(score))
-            return second if position == 1 else 1.0 - second
         assert probability is not None  # noqa: S101 - the caller has checked
         if callable(probability):
             return _share_of(probability, position, score)
-        return score if position == 1 else 1.0 - score
+        return _share_of(expit if probability == "logistic" else np.asarray, position, score)
 
 
 class AbstractRepresentation(ABC):

@@ -122,8 +122,7 @@ def margin_near(predictor: Predictor, away: float, coordinates: Floats) -> float
     coordinates
         The person, (1, d).
     """
-    counts = isinstance(predictor.core, Combination) and predictor.core.votes
-    if predictor.forests or counts or not math.isfinite(away):
+    if _is_counted(predictor) or not math.isfinite(away):
         return default_margin(predictor)
     wanted = min(_LEAST, _OF_THE_WAY * abs(away)) or default_margin(predictor)
     return max(wanted, rounding_at(predictor, coordinates))
@@ -135,10 +134,14 @@ def rounding_at(predictor: Predictor, coordinates: Floats, *, in_row: bool = Fal
     A row over the score may be missed by 1e-9 t by a solver.
     """
     shares = _OF_A_ROW if in_row else _OF_TERMS
-    counts = isinstance(predictor.core, Combination) and predictor.core.votes
-    if predictor.forests or counts:
+    if _is_counted(predictor):
         return 0.0
     return sum(shares[_width_of(part)] * _terms(part, coordinates) for part in predictor.parts)
+
+
+def _is_counted(predictor: Predictor) -> bool:
+    """Whether trees or votes make the score: it does not move with the numbers near a person."""
+    return bool(predictor.forests) or (isinstance(predictor.core, Combination) and predictor.core.votes)
 
 
 def _width_of(part: Predictor) -> str:
