@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ceopt.formulations.constraints import AbstractRule
+    from ceopt.formulations.space.reach import Reach
     from ceopt.settings import CheckedSettings, Settings
 
 __all__ = ["Learned", "Prepared", "prepare"]
@@ -96,15 +97,21 @@ class Prepared:
         coordinates = np.array([[point[name] for name in names] for point in points])
         return slack(self.predictor, coordinates, target) > tie_width(self.predictor, target)
 
-    def about(self, factual: Mapping[str, float]) -> Prepared:
-        """Return the same for one person, in coordinates, with the margins that the numbers near that one ask for."""
-        target, unknown = self.settings.target, any(factual[name] in bad for name, bad in self.predictor.unseen.items())
-        if unknown or self.predictor.is_trees or isinstance(target, DisagreementOf):
+    def about(self, factual: Mapping[str, float], reach: Reach) -> Prepared:
+        """Return the same for one person, in coordinates, with the margins that the numbers near that one ask for.
+
+        What the person can become decides whether the model is one of a lattice.
+        """
+        predictor, settings = self.predictor, self.settings
+        if predictor.is_trees or isinstance(settings.target, DisagreementOf):
             return self
-        near = target_margin(None, self.predictor, target, factual)
-        if self.settings.margin is not None or self.is_own:
+        near = target_margin(None, predictor, settings.target, factual)
+        if settings.margin is not None:
             return replace(self, least_margin=near)
-        return replace(self, margin=near, least_margin=near)
+        if not is_on_lattice(predictor, reach):
+            return replace(self, margin=near, least_margin=near, is_own=False, is_ordered=True)
+        is_ordered = has_fixed_order(predictor)
+        return replace(self, margin=0.0, least_margin=near, is_own=True, is_ordered=is_ordered)
 
 
 @final
@@ -185,16 +192,13 @@ def prepare(
         for name, ranks in predictor.unseen.items():
             coordinates = coordinates[~np.isin(coordinates[:, space.names.index(name)], list(ranks))]
         favoured = coordinates[accepted(predictor, coordinates, checked.target)]
-    own = checked.margin is None and (predictor.is_trees or is_on_lattice(predictor))
-    margin: float | None = 0.0 if own else target_margin(checked.margin, predictor, checked.target)
-    if own and predictor.is_trees:
-        margin = None
+    own = checked.margin is None and predictor.is_trees
     return Prepared(
         predictor=predictor,
         referee=referee,
         space=space,
         settings=checked,
-        margin=margin,
+        margin=None if own else target_margin(checked.margin, predictor, checked.target),
         least_margin=0.0 if counted else default_margin(predictor),
         is_own=own,
         is_ordered=not own or counted or has_fixed_order(predictor),

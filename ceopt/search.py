@@ -23,6 +23,7 @@ from ceopt.conflict import Entry, conflict_of
 from ceopt.disproof import CHEAPER, is_disproved, ranked_anew
 from ceopt.formulations.constraints.diversity import AbstractDiversity, OtherDecisions
 from ceopt.formulations.constraints.other_cluster import nearest_cluster
+from ceopt.formulations.predictors.lattice import is_on_lattice
 from ceopt.formulations.predictors.outcome import slack
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.space.reach import Interval, Levels, reach_of, removed_by
@@ -151,9 +152,9 @@ class _Search:
         self.deadline = min(self.began + self.settings.time_limit_s, deadline_now())
         self.factual = self.space.row(row)
         self.space.require_moderate(self.factual)
-        self.prepared = prepared = prepared.about(self.factual)
         self.row = self.space.frame([self.factual])
         self.reach = without_unseen(prepared.predictor, reach_of(self.space, self.factual), self.factual)
+        self.prepared = prepared = prepared.about(self.factual, self.reach)
         self.attempts = Attempts(prepared, self.factual, self.row, self.reach)
         self.margin = prepared.margin
         self.timings = _Timings(read=0.0 if began is None else prepared.read_s)
@@ -395,16 +396,16 @@ class _Search:
         """Return an answer without a margin that the model accepts and that costs less; else what was found."""
         most = None if found.answer is None else found.answer.cost * (1.0 - _OF_MARGIN)
         answers, met, first, margin = list(self.answers), self.met, self.first, self.margin
+        refused = list(self.refused)
         if found.answer is not None:
             self.answers.pop()
         better, is_none = None, False
         try:
             for share, below in self._less(found):
-                self.margin = share * (margin or 0.0)
-                attempt = self._attempt(self.deadline - time.perf_counter(), most, below=below)
+                self.margin, self.refused = share * (margin or 0.0), list(refused)
+                attempt, better = self._tie(most, below)
                 is_empty = attempt.outcome.status is Stop.INFEASIBLE
                 is_none = is_none or is_empty
-                better = self._accepted_tie(attempt, most)
                 is_last = is_empty if below else share == 0.0 and not self._is_cheaper(attempt, most)
                 if better is not None or is_last:
                     break
@@ -412,7 +413,7 @@ class _Search:
             better = None
         finally:
             before, self.answers = self.answers, answers
-            self.margin, self.met = margin, met
+            self.margin, self.met, self.refused = margin, met, refused
         if better is None:
             return found if found.answer is not None or is_none else self._unsettled(found)
         self.answers = before
@@ -440,6 +441,18 @@ class _Search:
     def _is_cheaper(self, attempt: Attempt, most: float | None) -> bool:
         """Tell whether an attempt has a point, and it costs less than what was found."""
         return attempt.point is not None and (most is None or self._cost(attempt.point) <= most)
+
+    def _tie(self, most: float | None, below: float) -> tuple[Attempt, tuple[Any, dict[str, float]] | None]:
+        """Solve with less margin, and again without the whole numbers that are within ``below`` of a tie but none."""
+        predictor = self.prepared.predictor
+        repairs = _REPAIRS if below and is_on_lattice(predictor, self.reach, steps=math.inf) else 0
+        while True:
+            attempt = self._attempt(self.deadline - time.perf_counter(), most, below=below)
+            better = self._accepted_tie(attempt, most)
+            if better is not None or not repairs or attempt.point is None or not self._is_cheaper(attempt, most):
+                return attempt, better
+            self.refused.append(attempt.point)
+            repairs -= 1
 
     def _accepted_tie(self, attempt: Attempt, most: float | None) -> tuple[Any, dict[str, float]] | None:
         """Return prediction and point of an attempt with less margin, if it is cheaper and passes the check.

@@ -166,6 +166,7 @@ class Widener:
             Ctrl-C stopped the solver.
         """
         deadline, failed = min(self.deadline, time.perf_counter() + most_s), ""
+        prepared = self.prepared.about(person.factual, person.reach)
         refused: list[Point] = []
         exact = False
         while True:
@@ -173,7 +174,7 @@ class Widener:
             if left <= 0:
                 return Widening(reason=LATE)
             try:
-                outcome, point, amounts, room = self._solved(person, keep, yielding, refused, left, exact=exact)
+                outcome, point, amounts, room = self._solved(prepared, person, keep, yielding, refused, left, exact=exact)
             except OutOfTimeError:
                 return Widening(reason=failed or LATE)
             except CeoptError as error:
@@ -187,13 +188,13 @@ class Widener:
                 why = failed or stopped or f"the solver stopped: {outcome.status}"
                 return Widening(is_empty=empty, reason="" if empty else why)
             with without_deadline():  # a point in hand is checked to the end
-                predicted, met = self.prepared.judge([point])
-                if not met[0] and self.prepared.is_own:  # what the model refuses, it refuses for good
+                predicted, met = prepared.judge([point])
+                if not met[0] and prepared.is_own:  # what the model refuses, it refuses for good
                     refused.append(point)
                     continue
                 failed = _fault(predicted[0], broken_rules(keep, person.space, person.factual, point), met=bool(met[0]))
                 if not failed and not broken_rules(
-                    self.prepared.settings.rules, self.prepared.space, person.factual, point
+                    prepared.settings.rules, prepared.space, person.factual, point
                 ):
                     self.overlooked = point
                 off = [rule.violation(person.space, person.factual, point) for rule in yielding]
@@ -206,6 +207,7 @@ class Widener:
 
     def _solved(
         self,
+        prepared: Prepared,
         person: Person,
         keep: Sequence[AbstractRule],
         yielding: Sequence[AbstractElastic],
@@ -215,7 +217,7 @@ class Widener:
         exact: bool,
     ) -> tuple[Outcome, dict[str, float] | None, list[float], float]:
         """Return what the solver said, its point, by how much the rules give way there, and what room that needs."""
-        prepared, settings, began = self.prepared, self.prepared.settings, time.perf_counter()
+        settings, began = prepared.settings, time.perf_counter()
         program = recourse_program(
             prepared.predictor,
             person.row,

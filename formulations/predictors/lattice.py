@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from ceopt.formulations.predictors.network import ReluNetwork
 from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.space.reach import Interval, Levels
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.predictor import Predictor
-    from ceopt.formulations.space.feature import Feature
+    from ceopt.formulations.space.reach import Reach
 
 __all__ = ["columns_read", "is_on_lattice"]
 
@@ -28,18 +28,14 @@ def columns_read(predictor: Predictor) -> frozenset[str]:
     return frozenset(column.feature for column, used in columns if used and column.feature is not None)
 
 
-def is_on_lattice(predictor: Predictor) -> bool:
-    """Tell whether a linear model or a network reads only levels and numbers of few steps.
-
-    What may not move counts as well: to say which rules are in conflict, it is let go.
-    """
+def is_on_lattice(predictor: Predictor, reach: Reach, *, steps: float = _STEPS) -> bool:
+    """Tell whether all that a linear model or a network reads and that can move are levels and numbers of few steps."""
     if not isinstance(predictor.core, Affine | ReluNetwork):
         return False
-    return all(_has_few_values(predictor.space[name]) for name in columns_read(predictor))
+    return all(_has_few_values(reach[name], steps) for name in columns_read(predictor))
 
 
-def _has_few_values(feature: Feature) -> bool:
-    if feature.is_finite:
+def _has_few_values(part: Interval | Levels, steps: float) -> bool:
+    if isinstance(part, Levels) or part.is_point:
         return True
-    step = feature.step or (1.0 if feature.kind == "integer" else math.inf)
-    return feature.upper - feature.lower <= _STEPS * step < math.inf
+    return part.step is not None and part.upper - part.lower <= steps * part.step

@@ -69,13 +69,20 @@ def judge(question: Question | Halfspace) -> Verdict:
     wrong = compare(question, result) if isinstance(question, Question) else compare_halfspace(question, result)
     cost = result[0].cost if len(result) else None
     is_open = 0 < len(result) < question.options["n"] and not result.complete
-    status = "unproved" if is_unproved(result) else str(result.status)
+    status = "unproved" if is_unproved(question, result) else str(result.status)
     return Verdict(status, wish, tuple(wrong), seconds, cost, question.best, len(result), result.reason, is_open)
 
 
-def is_unproved(result: Any) -> bool:
-    """Tell whether nothing is claimed, as coefficients of one row span more than 1e12: counted apart."""
-    return str(result.status) == "error" and "Coefficients of one row span" in result.reason
+def is_unproved(question: Question | Halfspace, result: Any) -> bool:
+    """Tell whether nothing is claimed and the reason says why: counted apart.
+
+    Coefficients of one row span more than 1e12; or there is nothing, and the relaxation of wide whole numbers has points
+    by the solver's tolerance, of which none in whole numbers keeps the program.
+    """
+    if str(result.status) != "error":
+        return False
+    is_empty = expected(question) == "infeasible" and "No point in whole numbers was found near" in result.reason
+    return is_empty or "Coefficients of one row span" in result.reason
 
 
 def known_refusal(error: Exception) -> bool:
@@ -108,7 +115,7 @@ def _home_is_good(question: Question) -> bool:
 def compare(question: Question, result: Any) -> list[str]:
     """Return what is wrong, in words."""
     wish, status = expected(question), str(result.status)
-    if status == "time_limit" or is_unproved(result):
+    if status == "time_limit" or is_unproved(question, result):
         return []
     if status == "feasible" and wish == "optimal":
         return _answers(question, result, proved=False)
@@ -177,7 +184,7 @@ def _invalid(question: Question, answer: Any, point: Floats, k: int) -> list[str
 def compare_halfspace(question: Halfspace, result: Any) -> list[str]:
     """Compare with the closed form; whole moves may cost more than real ones."""
     wish, status = expected(question), str(result.status)
-    if status == "time_limit" or is_unproved(result):
+    if status == "time_limit" or is_unproved(question, result):
         return []
     if status != wish and not (status == "feasible" and wish == "optimal"):
         return [f"status {status}, by closed form {wish} (best {question.best}); {result.reason}"]
