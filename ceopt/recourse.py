@@ -18,7 +18,7 @@ from ceopt.fitted import fit_of
 from ceopt.jobs import Lost, whole_jobs
 from ceopt.settings import Settings, whole
 from ceopt.solution import SolutionSet
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity import AbstractDiversity
@@ -120,6 +120,7 @@ random_state, solver_options, why
         self.solver_options = solver_options
         self.why = why
 
+    @within_memory("Recourse.fit")
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Check every setting, read the model once, and keep the data.
 

@@ -18,7 +18,7 @@ from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, pa
 from ceopt.moves import broken_moves, needing_factual
 from ceopt.referee import Referee
 from ceopt.solution import Counterfactual, SolutionSet
-from ceopt.solvers.errors import CeoptError, InvalidTypeError
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, within_memory
 
 __all__ = ["Check", "Report", "broken_rules", "check_points", "verify"]
 
@@ -85,6 +85,7 @@ class Report:
         return "\n".join(lines)
 
 
+@within_memory("verify")
 def verify(
     answers: Any,
     model: Any,

@@ -174,7 +174,7 @@ class Widener:
             if left <= 0:
                 return Widening(reason=LATE)
             try:
-                outcome, point, amounts, room = self._solved(prepared, person, keep, yielding, refused, left, exact=exact)
+                outcome, point, amounts, room = self._solved(person, keep, yielding, refused, left, exact=exact)
             except OutOfTimeError:
                 return Widening(reason=failed or LATE)
             except CeoptError as error:
@@ -193,9 +193,7 @@ class Widener:
                     refused.append(point)
                     continue
                 failed = _fault(predicted[0], broken_rules(keep, person.space, person.factual, point), met=bool(met[0]))
-                if not failed and not broken_rules(
-                    prepared.settings.rules, prepared.space, person.factual, point
-                ):
+                if not failed and not broken_rules(prepared.settings.rules, prepared.space, person.factual, point):
                     self.overlooked = point
                 off = [rule.violation(person.space, person.factual, point) for rule in yielding]
             if not failed:
@@ -207,7 +205,6 @@ class Widener:
 
     def _solved(
         self,
-        prepared: Prepared,
         person: Person,
         keep: Sequence[AbstractRule],
         yielding: Sequence[AbstractElastic],
@@ -217,7 +214,8 @@ class Widener:
         exact: bool,
     ) -> tuple[Outcome, dict[str, float] | None, list[float], float]:
         """Return what the solver said, its point, by how much the rules give way there, and what room that needs."""
-        settings, began = prepared.settings, time.perf_counter()
+        began, prepared = time.perf_counter(), self.prepared.about(person.factual, person.reach)
+        settings = prepared.settings
         program = recourse_program(
             prepared.predictor,
             person.row,

@@ -6,8 +6,9 @@ the only argument kept, which makes every error picklable and so able to cross a
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Self
 
 __all__ = [
@@ -16,12 +17,14 @@ __all__ = [
     "InvalidValueError",
     "MissingLibraryError",
     "MissingLicenceError",
+    "OutOfMemoryError",
     "UnboundedFeatureError",
     "UnknownNameError",
     "UnreadableFileError",
     "UnsupportedModelError",
     "UnsupportedProblemError",
     "UnwritableFileError",
+    "within_memory",
 ]
 
 
@@ -107,3 +110,19 @@ class UnreadableFileError(CeoptError, ValueError):
 
 class UnwritableFileError(InvalidValueError, OSError):
     """A path that cannot be written, or a disk that takes no more."""
+
+
+class OutOfMemoryError(CeoptError, MemoryError):
+    """Memory ran out where there is no result that could say so."""
+
+
+@contextlib.contextmanager
+def within_memory(who: str) -> Iterator[None]:
+    """Name who ran out of memory; as a decorator or around a block."""
+    try:
+        yield
+    except OutOfMemoryError:
+        raise
+    except MemoryError as error:
+        then = "Give fewer rows, a smaller model or shorter lists of levels, or a machine with more memory."
+        raise OutOfMemoryError(who, "more memory", "there is no more", then) from error

@@ -19,7 +19,7 @@ from ceopt.diverse.settings import DiverseSettings, whole_or_none
 from ceopt.diverse.training_rows import check_labels, row_of, rows_of
 from ceopt.formulations.constraints import AbstractRule, parse_rules
 from ceopt.formulations.predictors.read import open_model, read
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, within_memory
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -168,6 +168,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.space = space
         self.variant = variant
 
+    @within_memory("DiverseRobustExplainer.fit")
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check every parameter and keep the rows.
 
@@ -201,6 +202,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
             del self.feature_names_in_
         return self
 
+    @within_memory("DiverseRobustExplainer.explain")
     def explain(
         self, model_or_predict: Any, row: Any, *, target: Any, n: int | None = 5, constraints: Any = ()
     ) -> SolutionSet:

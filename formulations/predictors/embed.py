@@ -25,7 +25,7 @@ from ceopt.formulations.predictors.tree_leaf import LeafTrees
 from ceopt.formulations.predictors.tree_misic import MisicTrees
 from ceopt.formulations.predictors.tree_ordered import OrderedTrees
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.errors import CeoptError, InvalidTypeError, UnknownNameError
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, UnknownNameError, within_memory
 
 __all__ = ["FORMULATIONS", "check_formulation", "embed", "kind_of"]
 
@@ -59,6 +59,7 @@ def check_formulation(predictor: Predictor, name: str) -> None:
         raise UnknownNameError.among("embed", "formulation", name, choices)
 
 
+@within_memory("embed")
 def embed(
     model: Any,
     x: AbstractColumns | Mapping[str, Any],

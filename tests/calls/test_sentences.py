@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyomo.environ as pyo
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -14,6 +15,8 @@ import ceopt
 import ceopt.batch
 from ceopt import CeoptError, Feature, FeatureSpace, Recourse, explain
 from ceopt.cli_input import read_data, read_inputs, read_model
+from ceopt.diverse import DiverseRobustExplainer
+from ceopt.formulations import Factual, embed
 from ceopt.formulations.predictors import Affine
 
 PEOPLE = pd.DataFrame({"paid": [1.0, 2.0, 5.0], "debt": [0, 1, 2]})
@@ -107,6 +110,37 @@ def test_memory_that_runs_out_is_a_status(monkeypatch, place):
     cohort = Recourse(MODEL, SPACE, target="good").fit(PEOPLE).explain(PEOPLE)
     assert cohort.counts() == {"error": 3}
     assert "Memory ran out" in cohort[0].reason
+
+
+def columns():
+    """Coordinates of a person on a model of their own."""
+    m = pyo.ConcreteModel()
+    m.x = Factual(SPACE, PEOPLE.iloc[0])
+    return m.x
+
+
+ASKED = {
+    "Recourse.fit": ("ceopt.recourse", "fit_of", lambda: Recourse(MODEL, SPACE, target="good").fit(PEOPLE)),
+    "verify": ("ceopt.verify", "Referee", lambda: ceopt.verify(PEOPLE, MODEL, SPACE, target="good")),
+    "embed": ("ceopt.formulations.predictors.embed", "_embedded", lambda: embed(MODEL, columns())),
+    "DiverseRobustExplainer.fit": (
+        "ceopt.diverse.explainer",
+        "Searched",
+        lambda: DiverseRobustExplainer(space=SPACE).fit(PEOPLE),
+    ),
+}
+
+
+@pytest.mark.parametrize("who", ASKED)
+def test_memory_that_runs_out_where_there_is_no_result_is_named(monkeypatch, who):
+    def failing(*_, **__):
+        raise MemoryError
+
+    module, name, call = ASKED[who]
+    monkeypatch.setattr(sys.modules[module], name, failing)
+    with pytest.raises(MemoryError, match=f"{who} needs more memory, but there is no more. Give fewer") as caught:
+        call()
+    assert isinstance(caught.value, CeoptError)
 
 
 @pytest.mark.parametrize("data", [5, "people.csv", [PEOPLE], np.zeros((3, 2))])

@@ -76,8 +76,8 @@ def judge(question: Question | Halfspace) -> Verdict:
 def is_unproved(question: Question | Halfspace, result: Any) -> bool:
     """Tell whether nothing is claimed and the reason says why: counted apart.
 
-    Coefficients of one row span more than 1e12; or there is nothing, and the relaxation of wide whole numbers has points
-    by the solver's tolerance, of which none in whole numbers keeps the program.
+    Coefficients of one row span more than 1e12; or there is nothing, and the relaxation of wide whole numbers has
+    points by the solver's tolerance, of which none in whole numbers keeps the program.
     """
     if str(result.status) != "error":
         return False
