@@ -935,10 +935,11 @@ def test_a_session_outlives_the_thread_that_opened_it(make_knapsack: Callable[..
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_starts_its_own_environment(python):
     code = (
-        "import os, sys\nimport pyomo.environ as pyo\nfrom ceopt.solvers import compile_model\n"
+        "import os, sys, warnings\nimport pyomo.environ as pyo\nfrom ceopt.solvers import compile_model\n"
         "from ceopt.solvers.gurobi import GurobiSession\nfrom ceopt.solvers.gurobi_licence import environment\n"
         "m = pyo.ConcreteModel()\nm.x = pyo.Var(bounds=(3, 9))\nm.o = pyo.Objective(expr=m.x)\n"
         "assert GurobiSession(compile_model(m)).solve().objective == 3\nmine = environment()\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)  # of Python 3.12: threads and fork\n"
         "child = os.fork()\n"
         "value = GurobiSession(compile_model(m)).solve().objective\n"
         "assert value == 3 and (environment() is mine) == bool(child)\n"
