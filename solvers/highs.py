@@ -244,10 +244,11 @@ class HighsSession(AbstractSession):
         return status.name, x, bound
 
     def _confirmed(self, status: Any, deadline: float) -> Any:
-        """Run again without presolve where that alone says that there is no solution, or no better one.
+        """Run again without presolve where that alone says that there is no solution, or no better one, or it fails.
 
         HiGHS 1.15.1 was seen to presolve feasible programs away; given a start, it then calls it optimal without any
-        bound. A few seconds are spent on a second opinion; if they end without a point, the first one stands.
+        bound. A few seconds are spent on a second opinion; if they end without a point, the first one stands. After
+        presolve it also ends in a "solve error" where it settles the program as it is.
         """
         highs, known = self._highs, self._library.HighsModelStatus
         if not self._compiled.integer.any() or "presolve" in self._options:
@@ -255,15 +256,16 @@ class HighsSession(AbstractSession):
         info = highs.getInfo()
         empty = status == known.kInfeasible and info.mip_node_count <= 0
         unproved = status == known.kOptimal and not math.isfinite(info.mip_dual_bound)
+        failed = status == known.kSolveError
         left = deadline - time.perf_counter()
-        if not (empty or unproved) or left <= 0:
+        if not (empty or unproved or failed) or left <= 0:
             return status
         highs.setOptionValue("presolve", "off")
         highs.setOptionValue("time_limit", min(left, _SECOND_OPINION_S) if empty else left)
         highs.run()
         highs.setOptionValue("presolve", "choose")
         found = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
-        return highs.getModelStatus() if found or unproved else status
+        return status if empty and not found else highs.getModelStatus()
 
     def _honest(self, found: Found, gap: float) -> Found:
         """Take "optimal" back where HiGHS may have passed over a better solution."""

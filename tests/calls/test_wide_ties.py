@@ -87,6 +87,7 @@ WAS_WRONG = {
     "network-785": "optimal: of a cheaper answer within the margin no proof was to be had, so it was passed over",
     "network-900": "complete: exact, HiGHS calls a program infeasible whose scores are 1e9 beside weights of 1",
     "network-1060": "error: the end of a wide column is the only answer",
+    "network-417": "error: after presolve HiGHS fails on a program that it calls infeasible without",
     "network-773": "rejected: the person stands on a tie that is refused, beside a wide column that may not move",
     "linear-1078": "error: nothing in whole numbers, which was not proved",
     "linear-1725": "optimal with two steps: one ties, but it was looked for only up to a nearer tie that is refused",
