@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 import ceopt
-from ceopt.prepare import Prepared
-from ceopt.search import search
+from ceopt.query.prepare import Prepared
+from ceopt.search.search import search
 
 #: Columns of the table, after data set and model.
 HEAD = (

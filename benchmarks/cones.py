@@ -15,9 +15,9 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.solvers import compile_model
-from ceopt.solvers.clarabel import ClarabelSession
 from ceopt.solvers.cones import psd
-from ceopt.solvers.conic import conic_form
+from ceopt.solvers.conic.clarabel import ClarabelSession
+from ceopt.solvers.conic.form import conic_form
 
 SIZES, PLANS, RADIUS = (10, 20, 30), 5, 0.1
 #: Up to this size both programs are also solved, by the same Clarabel.

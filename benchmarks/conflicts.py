@@ -18,10 +18,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 import ceopt
-import ceopt.search
+import ceopt.search.search
 from ceopt import AllowedRows, AllowedTransitions, AllowedValues, Hull, IfThen, Linear, MaxChanges
-from ceopt.conflict import Conflict
-from ceopt.widening import Widener
+from ceopt.infeasibility.conflict import Conflict
+from ceopt.infeasibility.relaxation import Widener
 
 CASES, LIMIT_S = 50, 600
 DATA_SETS = ("german", "compas")
@@ -319,12 +319,12 @@ def check(case: Case, result: ceopt.SolutionSet) -> Iterator[str]:
 @contextlib.contextmanager
 def without_reasons() -> Iterator[None]:
     """Ask only whether there is an answer, not why there is none."""
-    real = ceopt.search.conflict_of
-    ceopt.search.conflict_of = lambda *_, **__: Conflict((), "")  # type: ignore[assignment]
+    real = ceopt.search.search.conflict_of
+    ceopt.search.search.conflict_of = lambda *_, **__: Conflict((), "")  # type: ignore[assignment]
     try:
         yield
     finally:
-        ceopt.search.conflict_of = real
+        ceopt.search.search.conflict_of = real
 
 
 def check_settings(case: Case, result: ceopt.SolutionSet, names: list[str]) -> Iterator[str]:
@@ -358,7 +358,7 @@ def run(number: int) -> dict[str, Any]:
 
     Widener.least = noted  # type: ignore[method-assign]
     try:
-        with common.clocked(ceopt.search, "conflict_of") as spent:
+        with common.clocked(ceopt.search.search, "conflict_of") as spent:
             began = time.perf_counter()
             result = case.ask()
             seconds = time.perf_counter() - began

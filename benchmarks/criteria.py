@@ -21,8 +21,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from ceopt import L1, AllowedRows, AllowedTransitions, AllowedValues, Causal, Changes, Hull, IfThen, Linear, MaxChanges
-from ceopt.prepare import Prepared, prepare
-from ceopt.search import search
+from ceopt.query.prepare import Prepared, prepare
+from ceopt.search.search import search
 from ceopt.settings import Settings
 
 DATA_SETS = ("german", "heloc")

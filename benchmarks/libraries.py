@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 import ceopt
-from ceopt.prepare import prepare
+from ceopt.query.prepare import prepare
 from ceopt.settings import Settings
 
 LIMIT_S = 60.0

@@ -16,8 +16,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
-from ceopt.prepare import Prepared, prepare
-from ceopt.search import search
+from ceopt.query.prepare import Prepared, prepare
+from ceopt.search.search import search
 from ceopt.settings import Settings
 
 DATA_SETS = ("heloc", "adult")

@@ -8,12 +8,12 @@ from typing import Any
 import common
 import numpy as np
 
-from ceopt.prepare import Prepared, prepare
-from ceopt.referee import Referee
-from ceopt.search import search
+from ceopt.checking.model_oracle import Referee
+from ceopt.query.prepare import Prepared, prepare
+from ceopt.search.search import search
 from ceopt.settings import Settings
-from ceopt.solvers.highs import HighsSession
-from ceopt.start import StartSearch
+from ceopt.solvers.highs.session import HighsSession
+from ceopt.warm_start.heuristic import StartSearch
 
 MODELS = ("logistic", "tree")
 #: Each row is asked this often; its own time is the least of them.

@@ -11,11 +11,11 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.solvers import compile_model, count, solve
-from ceopt.solvers.barring import integers
-from ceopt.solvers.pool import pool_of
-from ceopt.solvers.ranking import InTurn
+from ceopt.solvers.pool.exclusion_cuts import integers
+from ceopt.solvers.pool.pool import pool_of
+from ceopt.solvers.pool.ranking import InTurn
+from ceopt.solvers.pool.runner import Runner
 from ceopt.solvers.registry import SOLVERS
-from ceopt.solvers.runner import Runner
 
 BEST = 10
 SMALL, LARGE = 16, 60

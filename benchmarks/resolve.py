@@ -23,7 +23,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from ceopt.solvers import compile_model
-from ceopt.solvers.highs import HighsSession
+from ceopt.solvers.highs.session import HighsSession
 
 TREES, DEPTH, COLUMNS, ACTIONABLE, TARGET, GAP = 100, 6, 20, 3, 0.5, 1e-6
 BEYOND = 1e-4  # right of a threshold means at least so far

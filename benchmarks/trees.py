@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.recourse import recourse_program
-from ceopt.prepare import Prepared, prepare
-from ceopt.search import search
+from ceopt.query.prepare import Prepared, prepare
+from ceopt.search.search import search
 from ceopt.settings import Settings
 from ceopt.solvers import compile_model
-from ceopt.solvers.highs import HighsSession
+from ceopt.solvers.highs.session import HighsSession
 
 #: Ways to ask the same question: (formulation, whether ceopt's start and the cutoff by its cost are used).
 WAYS = {

@@ -12,7 +12,7 @@ import cvxpy as cp
 import numpy as np
 from cones import in_cvxpy
 
-import ceopt.plans.bounds
+import ceopt.plans.validity.bounds
 from ceopt.formulations import programs
 from ceopt.plans import extremal_distribution, validity_bounds
 
@@ -103,7 +103,7 @@ def against_cvxpy(repeats: int, *, quick: bool) -> dict[str, Any]:
 
 def by_size(repeats: int) -> dict[str, Any]:
     """Measure what a bound takes after the checks of its input, by the number of features, in turn."""
-    checked = ceopt.plans.bounds.require_case
+    checked = ceopt.plans.validity.bounds.require_case
     spent = {"checks": 0.0}
 
     def clocked(*arguments: Any) -> Any:
@@ -114,7 +114,7 @@ def by_size(repeats: int) -> dict[str, Any]:
             spent["checks"] = time.perf_counter() - began
 
     records = []
-    ceopt.plans.bounds.require_case = clocked
+    ceopt.plans.validity.bounds.require_case = clocked
     try:
         for place in common.bar(range(repeats), repeats):
             for d in common.rotated(list(SIZES), place):
@@ -134,7 +134,7 @@ def by_size(repeats: int) -> dict[str, Any]:
                     }
                 )
     finally:
-        ceopt.plans.bounds.require_case = checked
+        ceopt.plans.validity.bounds.require_case = checked
     return {"records": records}
 
 

@@ -12,7 +12,6 @@ from importlib.metadata import version
 from ceopt import datasets, formulations, metrics, solvers
 from ceopt.cohort import Cohort
 from ceopt.explain import explain
-from ceopt.formulations.causality import LinearEquation
 from ceopt.formulations.constraints import (
     AllowedRows,
     AllowedTransitions,
@@ -24,12 +23,13 @@ from ceopt.formulations.constraints import (
     MaxChanges,
     RobustValidity,
 )
-from ceopt.formulations.constraints.apart import Apart
+from ceopt.formulations.constraints.causal import LinearEquation
+from ceopt.formulations.constraints.diversity.apart import Apart
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
 from ceopt.recourse import Recourse
-from ceopt.solution import Counterfactual, SolutionSet
+from ceopt.solution.solution_set import Counterfactual, SolutionSet
 from ceopt.solvers import model_summary, write
 from ceopt.solvers.errors import CeoptError
 from ceopt.status import Status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ceopt.cli import app
+from ceopt.cli.commands import app
 
 if __name__ == "__main__":
     app(prog_name="ceopt")

@@ -9,9 +9,9 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
-from ceopt.copies import hands_out_copies
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solution import SolutionSet
+from ceopt.solution.copies import hands_out_copies
+from ceopt.solution.solution_set import SolutionSet
 from ceopt.status import Status
 
 __all__ = ["Cohort"]

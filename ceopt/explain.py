@@ -6,18 +6,18 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ceopt.batch import OUT_OF_MEMORY, no_answer
-from ceopt.prepare import prepare
-from ceopt.search import search, unread
+from ceopt.population.batch import OUT_OF_MEMORY, no_answer
+from ceopt.query.prepare import prepare
+from ceopt.search.search import search, unread
 from ceopt.settings import Settings
 from ceopt.solvers.deadline import OutOfTimeError, until
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ceopt.formulations.constraints.diversity import AbstractDiversity
+    from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
     from ceopt.formulations.space.space import FeatureSpace
-    from ceopt.solution import SolutionSet
+    from ceopt.solution.solution_set import SolutionSet
 
 __all__ = ["explain"]
 

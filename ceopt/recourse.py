@@ -12,16 +12,16 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from tqdm import tqdm
 
-from ceopt.batch import answers, no_answer, resumed, until_interrupted
 from ceopt.cohort import Cohort
-from ceopt.fitted import fit_of
-from ceopt.jobs import Lost, whole_jobs
+from ceopt.population.batch import answers, no_answer, resumed, until_interrupted
+from ceopt.population.fitted import fit_of
+from ceopt.population.jobs import Lost, whole_jobs
 from ceopt.settings import Settings, whole
-from ceopt.solution import SolutionSet
+from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
 
 if TYPE_CHECKING:
-    from ceopt.formulations.constraints.diversity import AbstractDiversity
+    from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["Recourse"]

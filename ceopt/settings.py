@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
-from ceopt.formulations.constraints.diversities import parse_diversity
-from ceopt.formulations.constraints.diversity import AbstractDiversity
+from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
+from ceopt.formulations.constraints.diversity.registry import parse_diversity
 from ceopt.formulations.costs import AbstractCost, parse_cost
-from ceopt.formulations.predictors.embed import FORMULATIONS
+from ceopt.formulations.predictors.embed.embed import FORMULATIONS
 from ceopt.formulations.targets import Target, parse_target
-from ceopt.solvers.arguments import is_number, require_choice, require_divisor
+from ceopt.solvers.checks import is_number, require_choice, require_divisor
 from ceopt.solvers.errors import (
     InvalidTypeError,
     InvalidValueError,

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
-from ceopt.favourable import FavourableRows
+from ceopt.checking.model_oracle import Referee
+from ceopt.checking.space_checks import broken_moves, needing_factual
+from ceopt.checking.target_rows import FavourableRows
 from ceopt.formulations.constraints import AbstractRule, Hull, parse_rules, rule_name
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, parse_target
-from ceopt.moves import broken_moves, needing_factual
-from ceopt.referee import Referee
-from ceopt.solution import Counterfactual, SolutionSet
+from ceopt.solution.solution_set import Counterfactual, SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, within_memory
 
 __all__ = ["Check", "Report", "broken_rules", "check_points", "verify"]

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, final
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
+from ceopt.formulations.columns.factual import Factual
 from ceopt.formulations.constraints import AbstractRule, impose, rule_name
-from ceopt.formulations.factual import Factual
-from ceopt.formulations.predictors.embed import embed
-from ceopt.formulations.predictors.outcome import Reaches
-from ceopt.formulations.space.reach import Reach
+from ceopt.formulations.predictors.decision.reaches import Reaches
+from ceopt.formulations.predictors.embed.embed import embed
+from ceopt.formulations.space.reachable import Reach
 
 if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
-    from ceopt.formulations.costs.cutoff import Cutoff
-    from ceopt.formulations.predictors.embedded import AbstractEmbedded
-    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.costs.cost_cutoff import Cutoff
+    from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
+    from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.targets import Target
 
 __all__ = ["RecourseProgram", "recourse_program"]
@@ -71,7 +71,7 @@ def recourse_program(
     target, cost, rules, margin, formulation
         As for :func:`ceopt.explain`.
     below
-        As for :class:`ceopt.formulations.predictors.outcome.Reaches`.
+        As for :class:`ceopt.formulations.predictors.decision.reaches.Reaches`.
     reach
         Values that each column may take, where narrower than the space says.
     cutoff

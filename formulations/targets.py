@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
-from ceopt.solvers.arguments import is_number, require_moderate
+from ceopt.solvers.checks import is_number, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = [

@@ -1,13 +1,13 @@
 """How a stated model is solved, exported and read back; knows nothing of counterfactuals."""
 
-from ceopt.solvers.compiled import CompiledModel, compile_model
+from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.counting import Count, count
-from ceopt.solvers.distinct import Apart, Support
-from ceopt.solvers.export import write
-from ceopt.solvers.loading import load
+from ceopt.solvers.files.load import load
+from ceopt.solvers.files.read import read
+from ceopt.solvers.files.write import write
 from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
+from ceopt.solvers.pool.distinct import Apart, Support
 from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution, Status
-from ceopt.solvers.reading import read
 from ceopt.solvers.registry import available
 from ceopt.solvers.run import solve
 

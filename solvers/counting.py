@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ceopt.solvers.compiled import compile_model
+from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.errors import MissingLibraryError
 from ceopt.solvers.registry import SOLVERS
 
@@ -58,6 +58,6 @@ def count(model: Any, *, limit: int | None = None, time_limit_s: float | None = 
     compiled, scip = compile_model(model), SOLVERS["scip"]
     if not scip.is_installed:
         raise MissingLibraryError("count", "SCIP", scip.why_not.rstrip("."), "Install it.")
-    from ceopt.solvers.scip import count_solutions
+    from ceopt.solvers.scip.session import count_solutions
 
     return Count(*count_solutions(compiled, limit=limit, time_limit_s=time_limit_s))

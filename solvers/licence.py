@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from ceopt.solvers.compiled import CompiledModel
+    from ceopt.solvers.compile.compiled_model import CompiledModel
 
 __all__ = ["Licence"]
 

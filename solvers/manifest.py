@@ -9,9 +9,9 @@ from typing import Any, final
 import pandas as pd
 import pyomo.environ as pyo
 
+from ceopt.solvers.compile.held import Held
 from ceopt.solvers.cones import ConeMargin
 from ceopt.solvers.errors import InvalidTypeError
-from ceopt.solvers.held import Held
 
 __all__ = [
     "Manifest",

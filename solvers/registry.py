@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import pandas as pd
 
-from ceopt.solvers.arguments import require_choice
+from ceopt.solvers.checks import require_choice
 from ceopt.solvers.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -23,7 +23,7 @@ from ceopt.solvers.licence import Licence
 from ceopt.solvers.problem import ProblemClass as Class
 
 if TYPE_CHECKING:
-    from ceopt.solvers.compiled import CompiledModel
+    from ceopt.solvers.compile.compiled_model import CompiledModel
 
 __all__ = ["SOLVERS", "Solver", "available", "choose", "register", "unregister"]
 
@@ -124,52 +124,52 @@ _QUADRATIC = _LINEAR | {Class.QP, Class.MIQP, Class.SOCP, Class.MISOCP}
 
 def _highs(needed: Class) -> Any:
     if needed in {Class.LP, Class.MILP, Class.QP}:
-        from ceopt.solvers.highs import HighsSession
+        from ceopt.solvers.highs.session import HighsSession
 
         return HighsSession
-    from ceopt.solvers.tangents import TangentSession
+    from ceopt.solvers.outer_approximation.session import TangentSession
 
     return TangentSession
 
 
 def _clarabel(_needed: Class) -> Any:
-    from ceopt.solvers.clarabel import ClarabelSession
+    from ceopt.solvers.conic.clarabel import ClarabelSession
 
     return ClarabelSession
 
 
 def _scip(_needed: Class) -> Any:
-    from ceopt.solvers.scip import ScipSession
+    from ceopt.solvers.scip.session import ScipSession
 
     return ScipSession
 
 
 def _gurobi(_needed: Class) -> Any:
-    from ceopt.solvers.gurobi import GurobiSession
+    from ceopt.solvers.gurobi.session import GurobiSession
 
     return GurobiSession
 
 
 def _gurobi_licence() -> Licence:
-    from ceopt.solvers.gurobi import licence
+    from ceopt.solvers.gurobi.session import licence
 
     return licence()
 
 
 def _scs(_needed: Class) -> Any:
-    from ceopt.solvers.scs import ScsSession
+    from ceopt.solvers.conic.scs import ScsSession
 
     return ScsSession
 
 
 def _mosek(_needed: Class) -> Any:
-    from ceopt.solvers.mosek import MosekSession
+    from ceopt.solvers.mosek.session import MosekSession
 
     return MosekSession
 
 
 def _mosek_licence() -> Licence:
-    from ceopt.solvers.mosek import licence
+    from ceopt.solvers.mosek.session import licence
 
     return licence()
 

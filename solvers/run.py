@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.solvers.arguments import require_count, require_number
-from ceopt.solvers.barring import AbstractRule, Distances, NoGoods
-from ceopt.solvers.compiled import CompiledModel, compile_model
+from ceopt.solvers.checks import require_count, require_number
+from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
-from ceopt.solvers.distinct import Distinct, rule_of
 from ceopt.solvers.errors import InvalidTypeError
-from ceopt.solvers.pool import Pool, pool_of, ranking_of
+from ceopt.solvers.pool.distinct import Distinct, rule_of
+from ceopt.solvers.pool.exclusion_cuts import AbstractRule, Distances, NoGoods
+from ceopt.solvers.pool.pool import Pool, pool_of, ranking_of
+from ceopt.solvers.pool.runner import Runner
 from ceopt.solvers.problem import Result, Solution, Status
 from ceopt.solvers.registry import choose
-from ceopt.solvers.runner import Runner
 
 __all__ = ["solve"]
 

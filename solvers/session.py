@@ -11,11 +11,11 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from ceopt.solvers.arguments import Start, require_count, require_data, require_number, sparse_start
-from ceopt.solvers.compiled import CompiledModel
-from ceopt.solvers.contradictions import contradicts
+from ceopt.solvers.checks import Start, require_count, require_data, require_number, sparse_start
+from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import InvalidTypeError
+from ceopt.solvers.guard.contradictions import contradicts
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
 

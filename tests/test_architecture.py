@@ -27,7 +27,7 @@ MODEL_LIBRARIES = {"lightgbm", "onnx", "onnxruntime", "sklearn", "torch", "xgboo
 READERS = "ceopt.formulations.predictors.read."
 
 #: Beside them, those that fit something of their own: only scikit-learn, and only on use.
-FITTERS = {"ceopt.formulations.causality.learning", "ceopt.formulations.constraints.hull_clusters"}
+FITTERS = {"ceopt.formulations.constraints.causal.learning", "ceopt.formulations.constraints.hull.clusters"}
 
 #: Installed by default, but slow to load or not needed by everyone: imported on use like the optional ones.
 ON_USE = {"clarabel", "highspy", "onnx", "torch"}

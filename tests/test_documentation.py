@@ -32,7 +32,7 @@ _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\S*)[^\n]*\n(?P<body>.*?)^(?P=indent)```\s*$", re.MULTILINE | re.DOTALL
 )
 _SECONDS = re.compile(r"\d+(\.\d+)?(e-?\d+)? ?(ms|s|seconds)\b")
-_CEOPT = (sys.executable, "-c", "from ceopt.cli import app; app(prog_name='ceopt')")
+_CEOPT = (sys.executable, "-c", "from ceopt.cli.commands import app; app(prog_name='ceopt')")
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -93,7 +93,7 @@ def test_wheel_tells_licence_version_and_command(wheel):
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Version"] == project["version"]
     assert wheel.read(f"{folder}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
-    assert "ceopt = ceopt.cli:app" in wheel.read(f"{folder}/entry_points.txt").decode()
+    assert "ceopt = ceopt.cli.commands:app" in wheel.read(f"{folder}/entry_points.txt").decode()
     assert set(metadata.get_all("Provides-Extra")) == set(project["optional-dependencies"])
 
 

@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.checking.model_oracle import Referee, as_wanted
 from ceopt.diverse.distance import Floats
 from ceopt.diverse.memory import content_of
 from ceopt.diverse.training_rows import raw_frame
-from ceopt.formulations.predictors.asking import takes_numbers
-from ceopt.formulations.predictors.head import AbstractRepresentation
-from ceopt.formulations.predictors.outcome import slack
-from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.read import open_model, read
+from ceopt.formulations.predictors.read.model_input import takes_numbers
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
+from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
@@ -33,7 +34,6 @@ from ceopt.formulations.targets import (
     Values,
     parse_target,
 )
-from ceopt.referee import Referee, as_wanted
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
 __all__ = ["Decisions", "decisions_of"]

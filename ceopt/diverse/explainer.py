@@ -23,7 +23,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, within_mem
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
-    from ceopt.solution import SolutionSet
+    from ceopt.solution.solution_set import SolutionSet
 
 __all__ = ["DiverseRobustExplainer"]
 
@@ -111,7 +111,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
     Where a row may not go (immutable and one-way columns, bounds, steps, rules), a candidate is put back as far as the
     rule says where to, asked about again, and dropped if it still breaks a rule: see
     :class:`ceopt.diverse.projection.Projection`. What categories do along the segment: see
-    :func:`ceopt.diverse.nearer.nearer`. Ties are broken by the data's order. Repeated rows
+    :func:`ceopt.diverse.line_search.nearer`. Ties are broken by the data's order. Repeated rows
     count as often as they stand there, but rows that rules have made equal once; no answer is given twice.
 
     Rows are asked about from the nearest on, and only as many as are needed. Where these are more than a thousand, all

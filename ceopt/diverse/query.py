@@ -15,15 +15,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.attempt import changed_names
 from ceopt.diverse.candidates import Candidates, Keeper, Searched, nearest_candidates, origin_in_data
-from ceopt.diverse.nearer import nearer
+from ceopt.diverse.line_search import nearer
 from ceopt.diverse.projection import Projection
 from ceopt.diverse.training_rows import raw_frame
 from ceopt.formulations.constraints import AbstractRule, rule_name
-from ceopt.formulations.space.reach import reach_of, removed_by
+from ceopt.formulations.space.reachable import reach_of, removed_by
 from ceopt.formulations.targets import OtherThan
-from ceopt.solution import Counterfactual, SolutionSet
+from ceopt.query.solve_program import changed_names
+from ceopt.solution.solution_set import Counterfactual, SolutionSet
 from ceopt.solvers.errors import UnknownNameError
 from ceopt.status import Status
 

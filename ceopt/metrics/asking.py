@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.head import AbstractRepresentation
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 from ceopt.formulations.space.dtypes import is_number_dtype, plain
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability, parse_target
@@ -98,7 +98,7 @@ def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = Non
 
 
 def _referee(model: Any, space: FeatureSpace) -> Any:
-    from ceopt.referee import Referee  # loads the readers, which nobody needs who asks a function
+    from ceopt.checking.model_oracle import Referee  # loads the readers, which nobody needs who asks a function
 
     return Referee(model, space)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.formulations.constraints.hull_distance import hull_distance as nearest
+from ceopt.formulations.constraints.hull.distance import hull_distance as nearest
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.distance import Norm, embedded, require_norm
 from ceopt.metrics.rows import Floats

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.checking.space_checks import broken_moves
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.metrics.rows import read
-from ceopt.moves import broken_moves
 
 __all__ = ["broken_rules", "immutable_changes"]
 

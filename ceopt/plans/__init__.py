@@ -5,17 +5,17 @@ Gelbrich distance of ``radius``. A plan is valid if all its counterfactuals are 
 column of plan and factual is 1 and ``fixed=[-1]`` holds it.
 """
 
-from ceopt.plans.bootstrap import bootstrap_moments
-from ceopt.plans.bounds import ValidityBounds, validity_bounds
-from ceopt.plans.extremal import ExtremalDistribution, extremal_distribution
-from ceopt.plans.gelbrich_distance import gelbrich_distance
-from ceopt.plans.improvement import RobustImprovement, robust_improvement
-from ceopt.plans.local import local_moments
-from ceopt.plans.mahalanobis import MahalanobisCorrection, mahalanobis_correction
-from ceopt.plans.objective import PlanObjective, copa_objective
-from ceopt.plans.plan import CopaPlan, copa_plan
-from ceopt.plans.requirement import RequirementCorrection, requirement_correction
-from ceopt.plans.validity_value import validity_value
+from ceopt.plans.copa.objective import PlanObjective, copa_objective
+from ceopt.plans.copa.plan import CopaPlan, copa_plan
+from ceopt.plans.copa.validity_value import validity_value
+from ceopt.plans.corrections.improvement import RobustImprovement, robust_improvement
+from ceopt.plans.corrections.mahalanobis import MahalanobisCorrection, mahalanobis_correction
+from ceopt.plans.corrections.requirement import RequirementCorrection, requirement_correction
+from ceopt.plans.moments.bootstrap import bootstrap_moments
+from ceopt.plans.moments.gelbrich_distance import gelbrich_distance
+from ceopt.plans.moments.local import local_moments
+from ceopt.plans.validity.bounds import ValidityBounds, validity_bounds
+from ceopt.plans.validity.extremal import ExtremalDistribution, extremal_distribution
 
 __all__ = [
     "CopaPlan",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ceopt.formulations.programs.pairs import Floats
+from ceopt.formulations.programs.subset.pairs import Floats
 
 __all__ = ["project"]
 

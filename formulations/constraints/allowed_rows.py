@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 
+from ceopt.formulations.columns import Numeric, close, equals, members
 from ceopt.formulations.constraints.condition import listed
 from ceopt.formulations.constraints.rule import AbstractRule, Floats, require_name
-from ceopt.formulations.coordinates import Numeric, close, equals, members
-from ceopt.formulations.linear import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.columns import column_coordinates
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AllowedRows"]

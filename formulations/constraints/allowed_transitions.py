@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from ceopt.formulations.constraints.condition import listed
 from ceopt.formulations.constraints.rule import AbstractRule, require_name
-from ceopt.formulations.linear import Rows
+from ceopt.formulations.linear_form import Rows
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AllowedTransitions"]

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
+from ceopt.formulations.columns import AbstractCoordinate, Numeric, at_least, at_most, close, members
 from ceopt.formulations.constraints.condition import listed
 from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point, require_name
-from ceopt.formulations.coordinates import AbstractCoordinate, Numeric, at_least, at_most, close, members
-from ceopt.formulations.linear import LinearForm, Rows
-from ceopt.formulations.space.reach import Interval, reach_of
-from ceopt.solvers.arguments import require_moderate
+from ceopt.formulations.linear_form import LinearForm, Rows
+from ceopt.formulations.space.reachable import Interval, reach_of
+from ceopt.solvers.checks import require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 

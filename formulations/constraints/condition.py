@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.coordinates import AbstractCoordinate, Numeric, at_least, at_most, one_of
-from ceopt.formulations.linear import LinearForm
-from ceopt.solvers.arguments import is_number, require_moderate
+from ceopt.formulations.columns import AbstractCoordinate, Numeric, at_least, at_most, one_of
+from ceopt.formulations.linear_form import LinearForm
+from ceopt.solvers.checks import is_number, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 

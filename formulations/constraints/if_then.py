@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from ceopt.formulations.constraints.condition import Condition
 from ceopt.formulations.constraints.rule import AbstractRule, require_name
-from ceopt.formulations.linear import LinearForm, Rows
+from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["IfThen"]

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.rule import AbstractElastic, require_name
-from ceopt.formulations.linear import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.trace import ROUNDING, trace_of
-from ceopt.solvers.arguments import is_number, require_choice, require_moderate
+from ceopt.solvers.checks import is_number, require_choice, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["Linear"]

@@ -13,18 +13,18 @@ from numpy.typing import ArrayLike
 from ceopt.formulations.constraints.robust_validity_rows import RobustRows
 from ceopt.formulations.constraints.rule import AbstractRule, Point, require_name
 from ceopt.formulations.content import content_of
-from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.predictors.representation import Affine
-from ceopt.formulations.predictors.seen import column_names, row_seen
+from ceopt.formulations.predictors.read.estimator_row import column_names, row_seen
+from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.representation import Affine
 from ceopt.formulations.programs.moments import Moments, require_moments
-from ceopt.formulations.programs.score_bound import least_of_score
-from ceopt.solvers.arguments import in_double, is_number
+from ceopt.formulations.programs.validity.score_bound import least_of_score
+from ceopt.solvers.checks import in_double, is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["RobustValidity"]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.linear import LinearForm, Rows
-from ceopt.formulations.predictors.inputs import Inputs
-from ceopt.formulations.predictors.margin import margin_near, row_scale
-from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.linear_form import LinearForm, Rows
+from ceopt.formulations.predictors.decision.margin import margin_near, row_scale
+from ceopt.formulations.predictors.embed.inputs import Inputs
+from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.representation import Affine
 from ceopt.solvers.cones import soc
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
-    from ceopt.formulations.predictors.tree import Floats
+    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.predictors.representation.tree import Floats
     from ceopt.formulations.programs.moments import Moments
 
 __all__ = ["RobustRows"]

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
-from ceopt.formulations.factual import Factual, require_factual
-from ceopt.solvers.arguments import listed
+from ceopt.formulations.columns.factual import Factual, require_factual
+from ceopt.solvers.checks import listed
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
-    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AbstractElastic", "AbstractRule", "DataRows", "Floats", "Point", "impose", "parse_rules", "rule_name"]

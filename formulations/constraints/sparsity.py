@@ -11,12 +11,12 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.rule import AbstractElastic, require_name
-from ceopt.solvers.arguments import is_number, require_choice
+from ceopt.solvers.checks import is_number, require_choice
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["MaxChanges"]

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.coordinates import Price
-from ceopt.solvers.arguments import is_number, require_choice, require_divisor
+from ceopt.formulations.columns import Price
+from ceopt.solvers.checks import is_number, require_choice, require_divisor
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyomo.environ as pyo
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
 
 __all__ = ["greatest_of"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ceopt.formulations.coordinates import Price
+from ceopt.formulations.columns import Price
 from ceopt.formulations.costs.cost import Floats
 from ceopt.formulations.costs.mahalanobis import AbstractMahalanobis
 from ceopt.formulations.costs.metric import root_of
@@ -16,7 +16,7 @@ from ceopt.formulations.costs.products import paid, rows_of
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["L1Mahalanobis"]

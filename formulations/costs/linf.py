@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ceopt.formulations.coordinates import Price
+from ceopt.formulations.columns import Price
 from ceopt.formulations.costs.cost import AbstractCost, Floats, check_scale, price_table
 from ceopt.formulations.costs.greatest import greatest_of
 from ceopt.formulations.costs.separable import slopes_of
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["Linf"]

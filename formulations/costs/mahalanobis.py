@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.coordinates import Price
+from ceopt.formulations.columns import Price
 from ceopt.formulations.costs.cost import AbstractCost, Floats, check_squared, price_table
 from ceopt.formulations.costs.metric import Metric, check_matrix, covariance_of, metric_of, numeric_names, root_of
 from ceopt.formulations.costs.norm import AbstractNorm, Kind
@@ -18,7 +18,7 @@ from ceopt.formulations.costs.products import paid, rows_of
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AbstractMahalanobis", "Mahalanobis"]

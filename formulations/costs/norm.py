@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.coordinates import Price
+from ceopt.formulations.columns import Price
 from ceopt.formulations.costs.cost import AbstractCost, Floats, check_scale, check_squared
 from ceopt.formulations.costs.separable import Count, check_count, slopes_of
 from ceopt.solvers.cones import soc
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["L2", "AbstractNorm", "Distance", "Kind"]

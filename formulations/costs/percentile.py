@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.coordinates import Price, Steps
+from ceopt.formulations.columns import Price, Steps
 from ceopt.formulations.costs.cost import AbstractCost, Floats
 from ceopt.formulations.costs.greatest import greatest_of
 from ceopt.formulations.space.columns import column_coordinates, row_mapping
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.arguments import require_choice
+from ceopt.solvers.checks import require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
 
 __all__ = ["Percentile"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.coordinates import Price
+from ceopt.formulations.columns import Price
 from ceopt.formulations.costs.cost import Floats
 from ceopt.formulations.costs.norm import Kind
-from ceopt.formulations.linear import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, total
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
 
 __all__ = ["paid", "rows_of"]
 

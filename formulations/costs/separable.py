@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from ceopt.formulations.coordinates import Price
+from ceopt.formulations.columns import Price
 from ceopt.formulations.costs.cost import AbstractCost, check_scale, scale_of
-from ceopt.solvers.arguments import require_choice
+from ceopt.solvers.checks import require_choice
 
 if TYPE_CHECKING:
-    from ceopt.formulations.factual import Factual
+    from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["L0", "L1", "AbstractSeparable", "Changes", "Count", "check_count", "slopes_of"]

@@ -4,24 +4,24 @@ One program, one function, in a file named for what it decides; a name joins ``_
 ``tests/formulations/test_programs.py`` asks for an example of it.
 """
 
-from ceopt.formulations.programs.apart_subset import cheapest_subset, largest_subset
-from ceopt.formulations.programs.compact_subset import max_sum_compact
-from ceopt.formulations.programs.copa_plan import copa_plan
-from ceopt.formulations.programs.copa_plan_alike import copa_plan_alike
-from ceopt.formulations.programs.diverse_subset import max_min_subset, max_sum_subset
+from ceopt.formulations.programs.copa.plan import copa_plan
+from ceopt.formulations.programs.copa.plan_alike import copa_plan_alike
+from ceopt.formulations.programs.corrections.improvement import robust_improvement
+from ceopt.formulations.programs.corrections.mahalanobis import mahalanobis_correction
+from ceopt.formulations.programs.corrections.requirement import requirement_correction
 from ceopt.formulations.programs.gelbrich import gelbrich_distance
-from ceopt.formulations.programs.mahalanobis_correction import mahalanobis_correction
-from ceopt.formulations.programs.requirement_correction import requirement_correction
-from ceopt.formulations.programs.robust_improvement import robust_improvement
-from ceopt.formulations.programs.validity_lower import validity_lower
-from ceopt.formulations.programs.validity_lower_arrow import validity_lower_arrow
-from ceopt.formulations.programs.validity_lower_coupled import validity_lower_coupled
-from ceopt.formulations.programs.validity_lower_dual import validity_lower_dual
-from ceopt.formulations.programs.validity_lower_nonlinear import validity_lower_nonlinear
-from ceopt.formulations.programs.validity_upper import validity_upper
-from ceopt.formulations.programs.validity_upper_coupled import validity_upper_coupled
-from ceopt.formulations.programs.validity_upper_moment import validity_upper_moment
-from ceopt.formulations.programs.validity_upper_scalar import validity_upper_scalar
+from ceopt.formulations.programs.subset.apart import cheapest_subset, largest_subset
+from ceopt.formulations.programs.subset.compact import max_sum_compact
+from ceopt.formulations.programs.subset.diverse import max_min_subset, max_sum_subset
+from ceopt.formulations.programs.validity.lower import validity_lower
+from ceopt.formulations.programs.validity.lower_arrow import validity_lower_arrow
+from ceopt.formulations.programs.validity.lower_coupled import validity_lower_coupled
+from ceopt.formulations.programs.validity.lower_dual import validity_lower_dual
+from ceopt.formulations.programs.validity.lower_nonlinear import validity_lower_nonlinear
+from ceopt.formulations.programs.validity.upper import validity_upper
+from ceopt.formulations.programs.validity.upper_coupled import validity_upper_coupled
+from ceopt.formulations.programs.validity.upper_moment import validity_upper_moment
+from ceopt.formulations.programs.validity.upper_scalar import validity_upper_scalar
 
 __all__ = [
     "cheapest_subset",

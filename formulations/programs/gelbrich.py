@@ -10,8 +10,8 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.moments import Moments, require_moments
-from ceopt.formulations.programs.pairs import sum_of
-from ceopt.formulations.programs.validity_case import bordered, symmetric
+from ceopt.formulations.programs.subset.pairs import sum_of
+from ceopt.formulations.programs.validity.case import bordered, symmetric
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["add_ball", "add_coupling", "add_price", "gelbrich_distance"]

@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.pairs import Floats, numbers
+from ceopt.formulations.programs.subset.pairs import Floats, numbers
 from ceopt.solvers.errors import InvalidValueError
 
 __all__ = ["Moments", "require_mean", "require_moments", "require_plan", "require_point"]

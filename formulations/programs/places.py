@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.formulations.programs.pairs import Floats
+from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["require_bounds", "require_list", "require_places"]

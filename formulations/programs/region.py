@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.pairs import Floats, numbers
 from ceopt.formulations.programs.places import require_bounds, require_list, require_places
+from ceopt.formulations.programs.subset.pairs import Floats, numbers
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["Cost", "Distance", "Region", "require_distance", "require_region"]

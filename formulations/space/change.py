@@ -10,7 +10,7 @@ from typing import Any, get_args
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.feature import Feature, Kind
 from ceopt.formulations.space.rules import require_level
-from ceopt.solvers.arguments import listed, require_choice
+from ceopt.solvers.checks import listed, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = ["changed"]

@@ -13,7 +13,7 @@ import pandas as pd
 from ceopt.formulations.space.dtypes import Level, is_object_dtype, plain
 from ceopt.formulations.space.dtypes import pool as array_of
 from ceopt.formulations.space.rules import FINITE, Direction, Kind, Scale, settled
-from ceopt.solvers.arguments import LARGEST, is_number, require_choice
+from ceopt.solvers.checks import LARGEST, is_number, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Direction", "Feature", "Kind", "Scale"]

@@ -12,7 +12,7 @@ import pandas as pd
 from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype, plain
 from ceopt.formulations.space.feature import Feature, Kind
 from ceopt.formulations.space.rules import require_level
-from ceopt.solvers.arguments import listed, require_choice
+from ceopt.solvers.checks import listed, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["infer_features"]

@@ -18,7 +18,7 @@ from ceopt.formulations.space.dtypes import (
     plain,
     pool,
 )
-from ceopt.solvers.arguments import listed, require_choice, require_divisor
+from ceopt.solvers.checks import listed, require_choice, require_divisor
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["FINITE", "Direction", "Kind", "Scale", "require_level", "settled"]

@@ -15,9 +15,9 @@ from ceopt.formulations.space.feature import Direction, Feature, Kind
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.table import to_frame, to_text
-from ceopt.solvers.arguments import listed, require_divisor, require_moderate
+from ceopt.solvers.checks import listed, require_divisor, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-from ceopt.solvers.files import write_text
+from ceopt.solvers.files.whole_files import write_text
 
 __all__ = ["FeatureSpace", "require_space"]
 

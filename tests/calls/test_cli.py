@@ -19,10 +19,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from typer.testing import CliRunner
 
-import ceopt.batch
+import ceopt.population.batch
 from ceopt import AtLeast, AtMost, Between, SolutionSet, __version__
-from ceopt.cli import app
-from ceopt.cli_input import read_target
+from ceopt.cli.commands import app
+from ceopt.cli.inputs import read_target
 from ceopt.solvers import read
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
@@ -349,7 +349,7 @@ def test_an_interrupt_is_not_a_traceback(files, monkeypatch):
     def stopping(prepared, row, *, query_id=None, **_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ceopt.batch, "search", stopping)
+    monkeypatch.setattr(ceopt.population.batch, "search", stopping)
     result = asked("--row", 0)
 
     assert result.exit_code == 1

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import ceopt
-from ceopt.attempt import Attempts
 from ceopt.formulations.constraints import AbstractRule, MaxChanges
-from ceopt.formulations.constraints.hull import Hull
-from ceopt.formulations.constraints.other_cluster import OtherCluster
+from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
+from ceopt.formulations.constraints.hull.hull import Hull
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
+from ceopt.query.solve_program import Attempts
 from ceopt.solvers.manifest import Manifest
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop

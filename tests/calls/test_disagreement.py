@@ -23,8 +23,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ceopt
+from ceopt.checking.model_oracle import Referee
 from ceopt.formulations.predictors import TreeEnsemble
-from ceopt.referee import Referee
 
 
 def people(n: int = 240) -> pd.DataFrame:

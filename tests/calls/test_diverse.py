@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import ceopt
 from ceopt import Apart
-from ceopt.attempt import Attempts
+from ceopt.checking.model_oracle import Referee
 from ceopt.formulations.constraints import AbstractRule, Linear, MaxChanges
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.referee import Referee
+from ceopt.query.solve_program import Attempts
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 

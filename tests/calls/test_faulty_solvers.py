@@ -14,11 +14,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import ceopt
-from ceopt.attempt import Attempts
-from ceopt.search import _Search
+from ceopt.query.solve_program import Attempts
+from ceopt.search.search import _Search
 from ceopt.solvers import Outcome
-from ceopt.solvers.barring import integers
-from ceopt.solvers.highs import HighsSession
+from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.pool.exclusion_cuts import integers
 
 #: The faults after which HiGHS's own point is still there to be checked.
 KEEPS_A_POINT = {"point in error", "point of the infeasible", "bound above", "bound NaN", "bound infinite",

@@ -9,12 +9,12 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import ceopt
-from ceopt.attempt import Attempts
+from ceopt.checking.model_oracle import Referee
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.incumbents import are_same, room
-from ceopt.referee import Referee
+from ceopt.query.solve_program import Attempts
+from ceopt.search.incumbents import are_same, room
 from ceopt.solvers import registry
-from ceopt.start import StartSearch
+from ceopt.warm_start.heuristic import StartSearch
 
 SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed]
 

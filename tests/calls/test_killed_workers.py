@@ -13,10 +13,10 @@ from joblib.parallel import ThreadingBackend, register_parallel_backend
 from killing import Deadly, deadly_task
 from sklearn.linear_model import LogisticRegression
 
-import ceopt.jobs
+import ceopt.population.jobs
 from ceopt import FeatureSpace, Recourse
-from ceopt.jobs import Lost, completed
 from ceopt.plans import bootstrap_moments
+from ceopt.population.jobs import Lost, completed
 from ceopt.solvers.errors import CeoptError, InvalidTypeError
 
 ROWS = pd.DataFrame({"income": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "debt": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]})
@@ -94,7 +94,7 @@ def test_a_model_that_cannot_be_sent_is_refused(data):
 
 
 def test_after_some_deaths_in_a_row_the_rest_is_not_tried(monkeypatch):
-    monkeypatch.setattr(ceopt.jobs, "_MOST_IN_A_ROW", 1)
+    monkeypatch.setattr(ceopt.population.jobs, "_MOST_IN_A_ROW", 1)
 
     found = dict(completed("test", deadly_task, lambda k: (k, os.getpid()), count=5, n_jobs=2))
 
@@ -109,7 +109,7 @@ def test_an_error_of_the_work_itself_is_raised_and_not_tried_again():
 
 
 def test_a_bootstrap_says_so(monkeypatch, data):
-    monkeypatch.setattr(ceopt.jobs, "_MOST_IN_A_ROW", 1)
+    monkeypatch.setattr(ceopt.population.jobs, "_MOST_IN_A_ROW", 1)
 
     class Mortal(LogisticRegression):
         home = os.getpid()

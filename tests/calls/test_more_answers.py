@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import ceopt
-from ceopt.attempt import Attempts
 from ceopt.formulations.predictors import TreeEnsemble
+from ceopt.query.solve_program import Attempts
 
 COLUMNS = {"a": (0, 4), "b": (0, 3), "c": (0, 1)}
 SPACE = ceopt.FeatureSpace(

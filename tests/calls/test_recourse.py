@@ -12,11 +12,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-import ceopt.batch
+import ceopt.population.batch
 from ceopt import MaxChanges, Recourse, explain
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import FeatureSpace
-from ceopt.search import search
+from ceopt.search.search import search
 from ceopt.solvers.errors import (
     CeoptError,
     InvalidTypeError,
@@ -101,7 +101,7 @@ def test_an_unforeseen_failure_is_that_rows_reason(recourse, people, monkeypatch
             raise ZeroDivisionError("in the middle")
         return search(prepared, row, query_id=query_id)
 
-    monkeypatch.setattr(ceopt.batch, "search", failing)
+    monkeypatch.setattr(ceopt.population.batch, "search", failing)
     cohort = recourse.explain(people)
 
     assert [result.status.value for result in cohort][:2] == ["optimal", "error"]
@@ -118,7 +118,7 @@ def interrupted(monkeypatch, at):
         asked.append(query_id)
         return search(prepared, row, query_id=query_id)
 
-    monkeypatch.setattr(ceopt.batch, "search", stopping)
+    monkeypatch.setattr(ceopt.population.batch, "search", stopping)
     return asked
 
 

@@ -13,10 +13,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
+from ceopt.checking.model_oracle import Referee
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import Between, Probability, parse_target
-from ceopt.referee import Referee
 from ceopt.solvers.errors import UnknownNameError, UnsupportedModelError
 
 NUMBERS = ["income", "loans", "owner"]

@@ -12,9 +12,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import ceopt
-import ceopt.batch
+import ceopt.population.batch
 from ceopt import CeoptError, Feature, FeatureSpace, Recourse, explain
-from ceopt.cli_input import read_data, read_inputs, read_model
+from ceopt.cli.inputs import read_data, read_inputs, read_model
 from ceopt.diverse import DiverseRobustExplainer
 from ceopt.formulations import Factual, embed
 from ceopt.formulations.predictors import Affine
@@ -106,7 +106,7 @@ def test_memory_that_runs_out_is_a_status(monkeypatch, place):
     assert "Memory ran out" in result.reason
     assert ceopt.SolutionSet.from_json(result.to_json()).reason == result.reason
 
-    monkeypatch.setattr("ceopt.batch.search", failing)
+    monkeypatch.setattr("ceopt.population.batch.search", failing)
     cohort = Recourse(MODEL, SPACE, target="good").fit(PEOPLE).explain(PEOPLE)
     assert cohort.counts() == {"error": 3}
     assert "Memory ran out" in cohort[0].reason
@@ -122,7 +122,7 @@ def columns():
 ASKED = {
     "Recourse.fit": ("ceopt.recourse", "fit_of", lambda: Recourse(MODEL, SPACE, target="good").fit(PEOPLE)),
     "verify": ("ceopt.verify", "Referee", lambda: ceopt.verify(PEOPLE, MODEL, SPACE, target="good")),
-    "embed": ("ceopt.formulations.predictors.embed", "_embedded", lambda: embed(MODEL, columns())),
+    "embed": ("ceopt.formulations.predictors.embed.embed", "_embedded", lambda: embed(MODEL, columns())),
     "DiverseRobustExplainer.fit": (
         "ceopt.diverse.explainer",
         "Searched",

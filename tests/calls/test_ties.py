@@ -30,12 +30,12 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from xgboost import XGBClassifier, XGBRegressor
 
 import ceopt
-from ceopt.attempt import Attempts
 from ceopt.diverse import exhaustive
 from ceopt.formulations.predictors import TreeEnsemble
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.read.order import adds_in_order
+from ceopt.formulations.predictors.read.sklearn.order import adds_in_order
 from ceopt.formulations.recourse import recourse_program
+from ceopt.query.solve_program import Attempts
 from ceopt.solvers import solve
 
 PLAIN = ceopt.L1(scale="none")

@@ -116,10 +116,10 @@ def ask(model: Any, frame: pd.DataFrame, **options: Any) -> ceopt.SolutionSet:
 
 # ---- a stage that takes too long is the last one ---------------------------------------------------------------------
 READING = {
-    "ceopt.prepare.open_model": "opening the model",
-    "ceopt.prepare.read": "reading the model",
-    "ceopt.formulations.predictors.read.pipeline.probe": "reading the steps of the pipeline",
-    "ceopt.prepare.check_formulation": "checking the settings",
+    "ceopt.query.prepare.open_model": "opening the model",
+    "ceopt.query.prepare.read": "reading the model",
+    "ceopt.formulations.predictors.read.pipeline.pipeline.probe": "reading the steps of the pipeline",
+    "ceopt.query.prepare.check_formulation": "checking the settings",
 }
 
 
@@ -143,7 +143,7 @@ def test_a_limit_used_up_in_reading_is_a_status_that_names_the_stage(
 #: Stages after reading, and what is told of them.
 LATER = {
     "ceopt.formulations.recourse.Factual": "stating what the model reads",
-    "ceopt.attempt.recourse_program": "lowering the program to arrays",
+    "ceopt.query.solve_program.recourse_program": "lowering the program to arrays",
 }
 
 
@@ -178,8 +178,8 @@ def test_a_limit_used_up_in_building_a_linear_model_leaves_nothing(
 def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
-    built = slowed(monkeypatch, clock, "ceopt.attempt.recourse_program", 0.0)
-    slowed(monkeypatch, clock, "ceopt.formulations.predictors.routing._split_table", 1e3)
+    built = slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 0.0)
+    slowed(monkeypatch, clock, "ceopt.formulations.predictors.embed.trees.split_values._split_table", 1e3)
     result = ask(forest, numbers, data=numbers)
 
     assert result.status == "time_limit"
@@ -190,17 +190,21 @@ def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
 # ---- each stage looks at the clock within ----------------------------------------------------------------------------
 #: What is called once in each round of a stage, the model, and the rules.
 WITHIN = {
-    "the trees read": ("ceopt.formulations.predictors.tree.refuse_infinite", "forest", ()),
-    "the trees routed": ("ceopt.formulations.predictors.routing._routed", "forest", ()),
-    "the trees pruned": ("ceopt.formulations.predictors.pruning.Leaf", "forest", ()),
-    "the rows written": ("ceopt.formulations.linear.LinearForm.expression", "forest", ()),
-    "the rows lowered": ("ceopt.solvers.walk.Walker.row", "forest", ()),
-    "the columns lowered": ("ceopt.solvers.compiled.CompiledModel._bounds", "forest", ()),
-    "the layers bounded": ("ceopt.formulations.predictors.bounds.NetworkBounds._substituted", "network", ()),
-    "the columns read": ("ceopt.formulations.predictors.read.pipeline.Column", "encoded", ()),
+    "the trees read": ("ceopt.formulations.predictors.representation.tree.refuse_infinite", "forest", ()),
+    "the trees routed": ("ceopt.formulations.predictors.embed.trees.split_values._routed", "forest", ()),
+    "the trees pruned": ("ceopt.formulations.predictors.embed.trees.reachable_leaves.Leaf", "forest", ()),
+    "the rows written": ("ceopt.formulations.linear_form.LinearForm.expression", "forest", ()),
+    "the rows lowered": ("ceopt.solvers.compile.pyomo_walker.Walker.row", "forest", ()),
+    "the columns lowered": ("ceopt.solvers.compile.compiled_model.CompiledModel._bounds", "forest", ()),
+    "the layers bounded": (
+        "ceopt.formulations.predictors.embed.networks.bounds.NetworkBounds._substituted",
+        "network",
+        (),
+    ),
+    "the columns read": ("ceopt.formulations.predictors.read.pipeline.pipeline.Column", "encoded", ()),
     "the clusters found": ("sklearn.cluster.KMeans.fit", "linear", (ceopt.Hull(clusters=2),)),
     "the points of clusters": (
-        "ceopt.formulations.constraints.hull_points.vertices",
+        "ceopt.formulations.constraints.hull.points.vertices",
         "linear",
         (ceopt.Hull(clusters=[k % 20 for k in range(300)]),),
     ),
@@ -236,9 +240,9 @@ def test_the_solver_is_given_what_is_left(
         return inner(self, **options)
 
     monkeypatch.setattr(AbstractSession, "solve", solve)
-    slowed(monkeypatch, clock, "ceopt.prepare.read", 20.0)
-    slowed(monkeypatch, clock, "ceopt.attempt.recourse_program", 15.0)
-    slowed(monkeypatch, clock, "ceopt.attempt.compile_model", 10.0)
+    slowed(monkeypatch, clock, "ceopt.query.prepare.read", 20.0)
+    slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 15.0)
+    slowed(monkeypatch, clock, "ceopt.query.solve_program.compile_model", 10.0)
     result = ask(linear, numbers, time_limit_s=60.0, margin=1e-5)
 
     assert result.status == "optimal"
@@ -250,7 +254,7 @@ def test_the_solver_is_given_what_is_left(
 def test_answers_in_hand_are_kept(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
-    slowed(monkeypatch, clock, "ceopt.attempt.recourse_program", 25.0)
+    slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 25.0)
     result = ask(forest, numbers, n=5, time_limit_s=60.0)
 
     assert result.status == "optimal"
@@ -263,7 +267,7 @@ def test_a_first_attempt_that_failed_the_check_is_no_loss_of_its_bound(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
     """The solver's first point is refused; building the repaired program takes too long: the start stays, proved."""
-    search = importlib.import_module("ceopt.search")
+    search = importlib.import_module("ceopt.search.search")
     inner, asked = search._Search._check, [0]
 
     def check(self: Any, point: dict[str, float]) -> Any:
@@ -272,7 +276,7 @@ def test_a_first_attempt_that_failed_the_check_is_no_loss_of_its_bound(
         return found._replace(valid=False) if asked[0] == 2 else found
 
     monkeypatch.setattr(search._Search, "_check", check)
-    slowed(monkeypatch, clock, "ceopt.attempt.recourse_program", 40.0)
+    slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 40.0)
     result = ask(forest, numbers, data=numbers, time_limit_s=60.0)
 
     assert result.status.has_answers
@@ -282,7 +286,7 @@ def test_a_first_attempt_that_failed_the_check_is_no_loss_of_its_bound(
 def test_under_a_recourse_reading_belongs_to_fit(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
 ) -> None:
-    slowed(monkeypatch, clock, "ceopt.prepare.read", 1e3)
+    slowed(monkeypatch, clock, "ceopt.query.prepare.read", 1e3)
     recourse = ceopt.Recourse(linear, ceopt.FeatureSpace.infer(numbers), target="good", time_limit_s=60.0).fit(numbers)
     (result,) = recourse.explain(numbers[linear.predict(numbers) == "bad"].head(1))
 
@@ -294,7 +298,7 @@ def test_under_a_recourse_reading_belongs_to_fit(
 def test_a_limit_that_is_none_is_refused_before_anything_is_read(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
 ) -> None:
-    opened = slowed(monkeypatch, clock, "ceopt.prepare.open_model", 0.0)
+    opened = slowed(monkeypatch, clock, "ceopt.query.prepare.open_model", 0.0)
     for limit in (0.0, -1, "long", None, True, float("inf")):
         with pytest.raises(ceopt.CeoptError, match="time_limit_s"):
             ask(linear, numbers, time_limit_s=limit)
@@ -304,7 +308,7 @@ def test_a_limit_that_is_none_is_refused_before_anything_is_read(
 def test_a_bad_row_is_refused_whatever_the_time(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
 ) -> None:
-    slowed(monkeypatch, clock, "ceopt.prepare.read", 1e3)
+    slowed(monkeypatch, clock, "ceopt.query.prepare.read", 1e3)
     with pytest.raises(ceopt.CeoptError, match="'d'"):
         ceopt.explain(linear, {"a": 1.0, "b": 1.0, "c": 1.0}, ceopt.FeatureSpace.infer(numbers), target="good")
 
@@ -328,8 +332,8 @@ def test_the_earlier_of_two_deadlines_counts(clock: Clock) -> None:
 
 def test_a_solver_whose_model_takes_too_long_stops(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage within a session that looks at the clock ends the session with a status."""
-    highs = importlib.import_module("ceopt.solvers.highs")
-    compiled = importlib.import_module("ceopt.solvers.compiled")
+    highs = importlib.import_module("ceopt.solvers.highs.session")
+    compiled = importlib.import_module("ceopt.solvers.compile.compiled_model")
     model = pyo.ConcreteModel()
     model.x = pyo.Var(domain=pyo.Binary)
     model.cost = pyo.Objective(expr=model.x)
@@ -347,7 +351,7 @@ def test_a_solver_whose_model_takes_too_long_stops(clock: Clock, monkeypatch: py
 
 
 def test_a_session_within_a_call_ends_with_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    highs = importlib.import_module("ceopt.solvers.highs")
+    highs = importlib.import_module("ceopt.solvers.highs.session")
     model = pyo.ConcreteModel()
     model.x = pyo.Var(domain=pyo.Binary)
     model.cost = pyo.Objective(expr=model.x)
@@ -372,7 +376,7 @@ def knapsack() -> pyo.ConcreteModel:
 
 
 def test_solve_ends_in_lowering(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = slowed(monkeypatch, clock, "ceopt.solvers.walk.Walker.row", 1.0)
+    calls = slowed(monkeypatch, clock, "ceopt.solvers.compile.pyomo_walker.Walker.row", 1.0)
     result = ceopt.solvers.solve(knapsack(), time_limit_s=5.0)
 
     assert result.status is Stop.TIME_LIMIT
@@ -385,7 +389,7 @@ def test_solve_ends_in_lowering(clock: Clock, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.skipif(not SOLVERS["scip"].is_licensed, reason="SCIP is not installed")
 def test_solve_ends_in_handing_the_program_to_scip(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = slowed(monkeypatch, clock, "ceopt.solvers.scip_model._finite", 1.0)
+    calls = slowed(monkeypatch, clock, "ceopt.solvers.scip.model._finite", 1.0)
     result = ceopt.solvers.solve(knapsack(), "scip", time_limit_s=20.0)
 
     assert result.status is Stop.TIME_LIMIT
@@ -395,7 +399,7 @@ def test_solve_ends_in_handing_the_program_to_scip(clock: Clock, monkeypatch: py
 
 def test_a_pool_keeps_the_solutions_in_hand(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Opening the third session takes too long."""
-    runner = importlib.import_module("ceopt.solvers.runner")
+    runner = importlib.import_module("ceopt.solvers.pool.runner")
     inner, opened = runner.Runner.session, [0]
 
     def session(self: Any, compiled: Any) -> Any:
@@ -424,7 +428,7 @@ def every_cell(model: Any, frame: pd.DataFrame, **options: Any) -> ceopt.Solutio
 def test_all_cells_within_a_limit_used_up_in_reading(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
-    slowed(monkeypatch, clock, "ceopt.prepare.read", 1e3)
+    slowed(monkeypatch, clock, "ceopt.query.prepare.read", 1e3)
     result = every_cell(forest, numbers)
 
     assert (str(result.status), len(result), result.complete) == ("time_limit", 0, False)
@@ -432,7 +436,7 @@ def test_all_cells_within_a_limit_used_up_in_reading(
 
 
 @pytest.mark.parametrize(
-    "where", ["ceopt.diverse.exhaustive.cell_columns", "ceopt.diverse.exhaustive_enumeration.demands_of"]
+    "where", ["ceopt.diverse.exhaustive.exhaustive.cell_columns", "ceopt.diverse.exhaustive.enumeration.demands_of"]
 )
 def test_all_cells_keep_the_cheapest(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame

@@ -11,8 +11,8 @@ import pytest
 import ceopt
 from ceopt import Feature, FeatureSpace, Linear, MaxChanges
 from ceopt.formulations.predictors import Affine
+from ceopt.infeasibility.relaxation import Widener
 from ceopt.settings import Settings
-from ceopt.widening import Widener
 
 SPACE = FeatureSpace(
     [

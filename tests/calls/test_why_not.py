@@ -23,17 +23,17 @@ from rules.hull import distances
 from rules.small import PEOPLE, lattice
 
 import ceopt
-import ceopt.widening
+import ceopt.infeasibility.relaxation
 from ceopt import L1, Feature, FeatureSpace, Linear, MaxChanges
-from ceopt.attempt import Attempts
-from ceopt.conflict import _Filter
+from ceopt.checking.model_oracle import Referee
 from ceopt.formulations.constraints import RULES, AbstractRule, Hull, parse_rules, rule_name
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.referee import Referee
+from ceopt.infeasibility.conflict import _Filter
+from ceopt.infeasibility.relaxation import Widening
+from ceopt.query.solve_program import Attempts
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.solvers.registry import SOLVERS
-from ceopt.widening import Widening
 
 LABELS = ("bad", "good")
 SOLVED_BY = [name for name in ("highs", "scip") if SOLVERS[name].is_licensed]
@@ -216,12 +216,12 @@ def test_a_target_out_of_any_reach_is_no_rules_fault() -> None:
 # ---- how it ends ----------------------------------------------------------------------------------------------------
 def after(solves: int, what: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Do something else in the place of every solve but the first few of those that look for the conflict."""
-    real, asked = ceopt.widening.Widener._solved, itertools.count()
+    real, asked = ceopt.infeasibility.relaxation.Widener._solved, itertools.count()
 
     def solved(self: Any, *args: Any, **words: Any) -> Any:
         return real(self, *args, **words) if next(asked) < solves else what()
 
-    monkeypatch.setattr(ceopt.widening.Widener, "_solved", solved)
+    monkeypatch.setattr(ceopt.infeasibility.relaxation.Widener, "_solved", solved)
 
 
 def interrupted() -> tuple[Outcome, None, list[float], float]:
@@ -598,8 +598,8 @@ def test_a_penalty_counts_the_slack_of_the_hull_that_grew(norm: Any) -> None:
     [(3.0, 3.0), (1234567.0, 1234567.0), (0.30000000000000004, 0.3), (2.00000001, 2.00001), (15.00001, 15.0001)],
 )
 def test_widths_are_rounded_up_to_six_digits(width: float, shown: float) -> None:
-    assert ceopt.widening._rounded_up(width, 0.0) == shown
-    assert ceopt.widening._rounded_up(width, 1e-6) >= width * (1 + 1e-6)
+    assert ceopt.infeasibility.relaxation._rounded_up(width, 0.0) == shown
+    assert ceopt.infeasibility.relaxation._rounded_up(width, 1e-6) >= width * (1 + 1e-6)
 
 
 def test_what_grew_holds_for_further_answers_and_is_written_down() -> None:
@@ -627,13 +627,13 @@ def test_nothing_is_proved_where_there_is_no_time_to_grow(what: str, monkeypatch
 
 
 def test_without_the_least_width_one_that_some_point_needs_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ceopt.widening.Widener.least
+    real = ceopt.infeasibility.relaxation.Widener.least
 
     def least(self: Any, person: Any, keep: Any, yielding: Any = (), **how: Any) -> Any:
-        return ceopt.widening.Widening(reason="late") if yielding else real(self, person, keep)
+        return ceopt.infeasibility.relaxation.Widening(reason="late") if yielding else real(self, person, keep)
 
     least_of_all = ask(Hull(PEOPLE_AROUND, enlarge=True, name="likely"), Linear({"income": 1.0}, "<=", 15.0))
-    monkeypatch.setattr(ceopt.widening.Widener, "least", least)
+    monkeypatch.setattr(ceopt.infeasibility.relaxation.Widener, "least", least)
     result = ask(Hull(PEOPLE_AROUND, enlarge=True, name="likely"), Linear({"income": 1.0}, "<=", 15.0))
     assert result.status in {"optimal", "feasible"}
     assert result.relaxed["likely"] >= least_of_all.relaxed["likely"]

@@ -17,13 +17,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import ceopt
-from ceopt.diverse import (
-    exhaustive,
-    exhaustive_enumeration,
-    exhaustive_leaves,
-    exhaustive_lines,
-    exhaustive_walk,
-)
+from ceopt.diverse import exhaustive
+from ceopt.diverse.exhaustive import branch_and_bound as exhaustive_walk
+from ceopt.diverse.exhaustive import enumeration as exhaustive_enumeration
+from ceopt.diverse.exhaustive import leaves as exhaustive_leaves
+from ceopt.diverse.exhaustive import linear_part as exhaustive_lines
 from ceopt.formulations.predictors import Affine
 
 EPSILONS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])

@@ -13,23 +13,23 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import ceopt
-from ceopt.diverse.exhaustive_ceilings import Ceilings
-from ceopt.diverse.exhaustive_cells import Allowance, CellColumn, allowances_of, cell_columns, cell_of
-from ceopt.diverse.exhaustive_demands import demands_of
-from ceopt.diverse.exhaustive_leaves import Leaves
-from ceopt.diverse.exhaustive_lines import Line
-from ceopt.diverse.exhaustive_walk import Walk
+from ceopt.diverse.exhaustive.branch_and_bound import Walk
+from ceopt.diverse.exhaustive.cells import Allowance, CellColumn, allowances_of, cell_columns, cell_of
+from ceopt.diverse.exhaustive.leaves import Leaves
+from ceopt.diverse.exhaustive.linear_part import Line
+from ceopt.diverse.exhaustive.score_bounds import Ceilings
+from ceopt.diverse.exhaustive.score_requirements import demands_of
 from ceopt.formulations import Factual
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.predictors.outcome import slack
-from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.pruning import prune
+from ceopt.formulations.predictors.decision.reaches import slack
+from ceopt.formulations.predictors.embed.trees.reachable_leaves import prune
+from ceopt.formulations.predictors.embed.trees.split_values import route
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.routing import route
+from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.encoding import Column, Encoding
-from ceopt.formulations.space.reach import reach_of
+from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.targets import Disagreement
-from ceopt.prepare import prepare
+from ceopt.query.prepare import prepare
 from ceopt.settings import Settings
 
 WHOLE = ("stepped", "integer", "even", "ordinal", "ranked", "categorical", "binary", "flag")

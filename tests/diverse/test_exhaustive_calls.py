@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 
 import ceopt
-import ceopt.diverse.exhaustive_enumeration as enumeration_module
-from ceopt.answer import answers_of
+import ceopt.diverse.exhaustive.enumeration as enumeration_module
 from ceopt.diverse import exhaustive
-from ceopt.diverse.exhaustive_settling import Settling
-from ceopt.diverse.exhaustive_walk import Walk
+from ceopt.diverse.exhaustive.branch_and_bound import Walk
+from ceopt.diverse.exhaustive.settling import Settling
 from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.query.build_answer import answers_of
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ceopt
-from ceopt.diverse import DiverseRobustExplainer, bisection, nearest
-from ceopt.diverse.bisection import Segments, shortened
+from ceopt.diverse import DiverseRobustExplainer, nearest
+from ceopt.diverse import segment_search as bisection
 from ceopt.diverse.distance import cosines, distance_of
 from ceopt.diverse.nearest import Neighbours, in_order
+from ceopt.diverse.segment_search import Segments, shortened
 from ceopt.formulations.predictors import Affine
 
 whole = st.integers(-3, 3).map(float)

@@ -17,8 +17,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ceopt.diverse import select
-from ceopt.diverse.local_search import greedy_subset, improved, in_parts, least_distance, sum_of_distances
-from ceopt.diverse.subset_search import Search
+from ceopt.diverse.subset.exact_search import Search
+from ceopt.diverse.subset.local_search import greedy_subset, improved, in_parts, least_distance, sum_of_distances
 from ceopt.solvers import solve
 from ceopt.solvers.problem import ProblemClass
 from ceopt.solvers.problem import Status as Stop
@@ -175,7 +175,7 @@ def test_the_bound_of_a_determinant_is_one(seed: int, n: int, data: st.DataObjec
     d = np.linalg.norm(points[:, None] - points[None], axis=2)
     best = max(worth(points, chosen, "determinant", "l2") for chosen in itertools.combinations(range(n), k))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ceopt.diverse.subset_search._FEW_SETS", 0)
+        patch.setattr("ceopt.diverse.subset.exact_search._FEW_SETS", 0)
         found = Search(d, "auto", math.inf).determinant(k)
         without_search(patch)
         first = Search(d, "auto", math.inf).determinant(k)
@@ -187,8 +187,8 @@ def test_the_bound_of_a_determinant_is_one(seed: int, n: int, data: st.DataObjec
 
 def without_search(patch: pytest.MonkeyPatch) -> None:
     """Let local search end at the first k points, so that the programs have to find all that is better."""
-    patch.setattr("ceopt.diverse.subset_search.greedy_subset", lambda _n, k, _value: list(range(k)))
-    patch.setattr("ceopt.diverse.subset_search.improved", lambda chosen, *_: chosen)
+    patch.setattr("ceopt.diverse.subset.exact_search.greedy_subset", lambda _n, k, _value: list(range(k)))
+    patch.setattr("ceopt.diverse.subset.exact_search.improved", lambda chosen, *_: chosen)
 
 
 @settings(max_examples=40)
@@ -221,7 +221,7 @@ def test_a_solver_that_stops_short_proves_only_its_bound(
         result = solve(*arguments, **options)
         return replace(result, status=Stop.FEASIBLE, bound=factor * result.bound, message="It stopped.")
 
-    monkeypatch.setattr("ceopt.diverse.subset_search.solve", stopped)
+    monkeypatch.setattr("ceopt.diverse.subset.exact_search.solve", stopped)
     found = select(POINTS, objective=objective, **further)
     bound = factor * exact.value if objective != "largest" else math.floor(factor * exact.value)
     assert (found.status, found.reason) == (Status.FEASIBLE, "It stopped.")
@@ -232,7 +232,7 @@ def test_a_solver_that_stops_short_proves_only_its_bound(
 
 def test_a_count_is_proved_by_the_next_whole_number(monkeypatch: Any) -> None:
     monkeypatch.setattr(
-        "ceopt.diverse.subset_search.solve",
+        "ceopt.diverse.subset.exact_search.solve",
         lambda *a, **o: replace(r := solve(*a, **o), status=Stop.FEASIBLE, bound=r.bound + 0.9),
     )
     found = select(POINTS, objective="largest", beta=1.0)

@@ -17,7 +17,7 @@ from problems import Problem, optimum, program, same
 from scipy.optimize import linprog
 
 from ceopt import Apart
-from ceopt.formulations.constraints.apart import _TOLERANCE
+from ceopt.formulations.constraints.diversity.apart import _TOLERANCE
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis
 from ceopt.formulations.recourse import RecourseProgram
 from ceopt.formulations.space import Feature, FeatureSpace

@@ -23,10 +23,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from ceopt.formulations.causality import LinearEquation
 from ceopt.formulations.constraints import Causal
+from ceopt.formulations.constraints.causal import LinearEquation
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Linf
-from ceopt.formulations.costs.charged import charged_by
+from ceopt.formulations.costs.rule_charges import charged_by
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.recourse import recourse_program

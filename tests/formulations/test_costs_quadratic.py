@@ -21,17 +21,17 @@ import ceopt
 from ceopt import L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis
 from ceopt.formulations import Factual, Reaches, embed, l2, l2_squared, mahalanobis
 from ceopt.formulations.costs import AbstractCost, parse_cost
-from ceopt.formulations.costs.cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import Cutoff
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space import Feature, FeatureSpace
-from ceopt.formulations.space.reach import Levels, reach_of
+from ceopt.formulations.space.reachable import Levels, reach_of
 from ceopt.solvers import Status, solve
-from ceopt.solvers.compiled import compile_model
+from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import ProblemClass
 from ceopt.solvers.registry import SOLVERS
-from ceopt.start import StartSearch
+from ceopt.warm_start.heuristic import StartSearch
 
 READY = [name for name, solver in SOLVERS.items() if solver.is_installed and solver.is_licensed]
 #: A size-limited licence is one: what these tests ask is small.

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from ceopt.formulations.costs import L0, L1, Changes, Linf, parse_cost
-from ceopt.formulations.costs.cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import Cutoff
 from ceopt.formulations.space import Feature, FeatureSpace
-from ceopt.formulations.space.reach import Interval, Levels, reach_of
+from ceopt.formulations.space.reachable import Interval, Levels, reach_of
 
 SPACE = FeatureSpace(
     [

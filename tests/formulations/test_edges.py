@@ -17,14 +17,14 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from ceopt.formulations import Factual, Reaches, embed, impose, l1
+from ceopt.formulations.columns import Price
 from ceopt.formulations.constraints import Linear, MaxChanges
-from ceopt.formulations.coordinates import Price
 from ceopt.formulations.costs import L0, L1, L2, Changes, Linf, parse_cost
-from ceopt.formulations.linear import LinearForm, Rows, total
+from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors import Affine, Predictor, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.encoding import Column, Encoding, Step
-from ceopt.formulations.space.reach import Interval, Levels
+from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.targets import AtLeast
 from ceopt.solvers import Status, solve
 from ceopt.solvers.errors import (

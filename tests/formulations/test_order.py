@@ -19,7 +19,7 @@ from ceopt.formulations.constraints import Linear, MaxChanges
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.solvers import Status, solve
-from ceopt.solvers.compiled import compile_model
+from ceopt.solvers.compile.compiled_model import compile_model
 
 ORDERS = [order for order in itertools.permutations(("embed", "rules", "cost", "raw")) if order[:1] != ("embed",)]
 

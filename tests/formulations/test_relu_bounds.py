@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ceopt.formulations import Factual
 from ceopt.formulations.costs import L1
-from ceopt.formulations.costs.cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import Cutoff
 from ceopt.formulations.predictors import Predictor, ReluNetwork
-from ceopt.formulations.predictors.bounds import NetworkBounds
-from ceopt.formulations.predictors.inputs import Inputs, InputsWithin
+from ceopt.formulations.predictors.embed.inputs import Inputs, InputsWithin
+from ceopt.formulations.predictors.embed.networks.bounds import NetworkBounds
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.step import Step

@@ -11,11 +11,11 @@ from rowtext import rows, text, variables
 
 from ceopt.formulations import Factual, Reaches, embed, impose
 from ceopt.formulations.constraints import Linear, MaxChanges
-from ceopt.formulations.constraints.apart import Apart
-from ceopt.formulations.constraints.diversity import AbstractDiversity, OtherDecisions, OtherSupport
-from ceopt.formulations.constraints.other_cluster import OtherCluster
+from ceopt.formulations.constraints.diversity.apart import Apart
+from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, OtherSupport
+from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
 from ceopt.formulations.costs import L0, L1, L2, Changes, Linf
-from ceopt.formulations.linear import LinearForm
+from ceopt.formulations.linear_form import LinearForm
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.recourse import RecourseProgram
 from ceopt.formulations.space import Feature, FeatureSpace

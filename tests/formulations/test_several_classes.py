@@ -15,7 +15,7 @@ from sklearn.neural_network import MLPClassifier
 import ceopt
 from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.formulations.predictors.margin import default_margin
+from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.predictors.read import read
 
 SPACE = ceopt.FeatureSpace(

@@ -15,11 +15,12 @@ from scipy.optimize import nnls
 
 from ceopt import CeoptError
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.score_bound import least_of_score
-from ceopt.plans import bounds, forms, gelbrich_distance, validity_bounds, validity_value
-from ceopt.plans.one_counterfactual import lower_bound_of_one, upper_bound_of_one
-from ceopt.plans.reduction import directions, reduced
-from ceopt.plans.sides import lower_side
+from ceopt.formulations.programs.validity.score_bound import least_of_score
+from ceopt.plans import gelbrich_distance, validity_bounds, validity_value
+from ceopt.plans.validity import bounds, forms
+from ceopt.plans.validity.closed_form_cases import lower_side
+from ceopt.plans.validity.one_counterfactual import lower_bound_of_one, upper_bound_of_one
+from ceopt.plans.validity.reduction import directions, reduced
 from ceopt.solvers import Status
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.registry import SOLVERS

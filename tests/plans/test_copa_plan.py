@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from published import instances
 
 from ceopt import CeoptError
-from ceopt.plans import categories, copa_objective, copa_plan, nonlinear, validity_value
+from ceopt.plans import copa_objective, copa_plan, validity_value
+from ceopt.plans.copa import categories, nonlinear
 from ceopt.plans.projection import project
 from ceopt.solvers.registry import SOLVERS
 

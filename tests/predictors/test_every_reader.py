@@ -12,11 +12,11 @@ from library_rows import frame_of, trial_rows
 from model_examples import fitted
 
 import ceopt
+from ceopt.checking.model_oracle import Referee
 from ceopt.formulations import Factual, embed, embedding_error, l1
-from ceopt.formulations.predictors.margin import score_size
+from ceopt.formulations.predictors.decision.margin import score_size
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.supported import supported
-from ceopt.referee import Referee
 from ceopt.solvers import Status, solve
 
 NAMES = [(row.library, name) for row in supported().itertuples() for name in row.names]

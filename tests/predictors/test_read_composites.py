@@ -40,10 +40,10 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from ceopt.formulations.predictors.combination import Combination
-from ceopt.formulations.predictors.head import NEVER
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
+from ceopt.formulations.predictors.representation.combination import Combination
+from ceopt.formulations.predictors.representation.decision_rule import NEVER
+from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError

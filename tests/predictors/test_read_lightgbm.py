@@ -19,12 +19,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
-from ceopt.formulations.predictors.asking import given
-from ceopt.formulations.predictors.read import lightgbm_trees as trees
+from ceopt.checking.model_oracle import Referee
 from ceopt.formulations.predictors.read import open_model, read
+from ceopt.formulations.predictors.read.lightgbm import trees
+from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.referee import Referee
 from ceopt.solvers.errors import MissingLibraryError, UnreadableFileError, UnsupportedModelError
 
 FEW = {"n_estimators": 8, "num_leaves": 7, "min_child_samples": 3, "verbose": -1, "random_state": 0, "n_jobs": 1}

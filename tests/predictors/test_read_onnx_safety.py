@@ -10,7 +10,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx_models import dense, model, node, run, torch_net, value
 
-from ceopt.formulations.predictors.read import onnx_safety, open_model
+from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.predictors.read.onnx import validate as onnx_safety
 from ceopt.solvers.errors import CeoptError, UnreadableFileError, UnsupportedModelError
 
 

@@ -35,9 +35,10 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from ceopt.formulations.predictors.read import read, scalers
+from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.read.pipeline import scalers
 from ceopt.formulations.predictors.read.sklearn import ESTIMATORS
-from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
+from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import CeoptError, UnsupportedModelError

@@ -23,8 +23,8 @@ from ceopt.solvers.errors import UnsupportedModelError
 #: Where the number of columns from which zeros are left out is read.
 PLACES = (
     "ceopt.formulations.space.encoding",
-    "ceopt.formulations.predictors.inputs",
-    "ceopt.formulations.predictors.read.pipeline",
+    "ceopt.formulations.predictors.embed.inputs",
+    "ceopt.formulations.predictors.read.pipeline.pipeline",
 )
 
 
@@ -82,7 +82,7 @@ def test_reading_one_hot_columns_is_linear_in_the_levels(encoder: dict[str, Any]
 
 
 def test_stating_one_hot_columns_is_linear_in_the_levels() -> None:
-    inputs = importlib.import_module("ceopt.formulations.predictors.inputs")
+    inputs = importlib.import_module("ceopt.formulations.predictors.embed.inputs")
     recourse = importlib.import_module("ceopt.formulations.recourse")
     model, frame = city_model(WIDE + 88)
     space = ceopt.FeatureSpace.infer(frame)

@@ -23,7 +23,7 @@ from rules.small import FACTUAL, MODELS, PEOPLE, POINTS, ROW, SPACE
 import ceopt
 from ceopt.formulations import Factual, impose, l1
 from ceopt.formulations.costs import parse_cost
-from ceopt.formulations.costs.charged import charged_by
+from ceopt.formulations.costs.rule_charges import charged_by
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.recourse import recourse_program
 from ceopt.formulations.targets import parse_target

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rules.found import column
 from sklearn.tree import DecisionTreeRegressor
 
-from ceopt.formulations.causality import LinearEquation
 from ceopt.formulations.constraints import Causal
+from ceopt.formulations.constraints.causal import LinearEquation
 
 #: Wages by age and job: the tree that is fitted on them is exact, and its values are steps.
 WAGES = pd.DataFrame(

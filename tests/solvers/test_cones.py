@@ -17,6 +17,8 @@ from numpy.testing import assert_allclose
 from pyomo.util.infeasible import find_infeasible_constraints
 
 from ceopt.solvers import compile_model
+from ceopt.solvers.compile.quadratic_to_cone import cone_of, cones_of_rows, factor
+from ceopt.solvers.compile.rows_and_cones import distance
 from ceopt.solvers.cones import (
     Cone,
     exponential,
@@ -30,8 +32,6 @@ from ceopt.solvers.cones import (
 )
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.problem import ProblemClass
-from ceopt.solvers.rows import distance
-from ceopt.solvers.second_order import cone_of, cones_of_rows, factor
 
 RNG = np.random.default_rng(0)
 

@@ -18,16 +18,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 
 from ceopt.solvers import Status, compile_model
-from ceopt.solvers.certificate import is_dual_ray, is_primal_ray, outside, prove
-from ceopt.solvers.clarabel import STOP as CLARABEL_STOP
-from ceopt.solvers.clarabel import ClarabelSession
 from ceopt.solvers.cones import Cone, exponential, psd, psd_affine, rotated_soc, soc
-from ceopt.solvers.conic import Lowering, conic_form
-from ceopt.solvers.conic_scaling import scalings
-from ceopt.solvers.conic_session import AbstractConicSession, Answer
+from ceopt.solvers.conic.certificate import is_dual_ray, is_primal_ray, outside, prove
+from ceopt.solvers.conic.clarabel import STOP as CLARABEL_STOP
+from ceopt.solvers.conic.clarabel import ClarabelSession
+from ceopt.solvers.conic.form import Lowering, conic_form
+from ceopt.solvers.conic.scaling import scalings
+from ceopt.solvers.conic.scs import STOP as SCS_STOP
+from ceopt.solvers.conic.scs import ScsSession
+from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.scs import STOP as SCS_STOP
-from ceopt.solvers.scs import ScsSession
 
 SESSIONS = pytest.mark.parametrize("Session", [ClarabelSession, ScsSession], ids=lambda session: session.who)
 FREE = (None, None)
@@ -843,7 +843,7 @@ def test_ctrl_c_inside_the_solver(monkeypatch):
 def test_an_interrupted_slice_ends_the_search(Session, monkeypatch):
     """The switch is looked at during the run, and not only before it."""
     monkeypatch.setattr("ceopt.solvers.interrupt._POLL_S", -1.0)
-    monkeypatch.setattr("ceopt.solvers.scs._SLICE", 5)
+    monkeypatch.setattr("ceopt.solvers.conic.scs._SLICE", 5)
     calls = []
     outcome = Session(compile_model(max_cut(10))).solve(should_stop=lambda: bool(calls.append(None) or len(calls) > 2))
     assert outcome.status is Status.INTERRUPTED
@@ -854,7 +854,7 @@ def test_an_interrupted_slice_ends_the_search(Session, monkeypatch):
 def test_slices_and_threads_do_not_change_the_optimum(Session, monkeypatch):
     compiled = compile_model(max_cut(10))
     whole = Session(compiled).solve().objective
-    monkeypatch.setattr("ceopt.solvers.scs._SLICE", 40)
+    monkeypatch.setattr("ceopt.solvers.conic.scs._SLICE", 40)
     assert Session(compiled, threads=2, random_state=5).solve().objective == pytest.approx(whole, rel=1e-6)
 
 

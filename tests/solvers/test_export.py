@@ -16,10 +16,10 @@ from battery import MODELS
 from comparing import arrays_of, assert_same
 
 from ceopt.solvers import Manifest, compile_model, describe, read, solve, write
+from ceopt.solvers.compile.component_names import label_components
+from ceopt.solvers.compile.quadratic_to_cone import without_quadratics
 from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnreadableFileError, UnsupportedProblemError
-from ceopt.solvers.labels import label_components
-from ceopt.solvers.second_order import without_quadratics
 
 
 def model(kind: str = "milp", *, maximise: bool = False) -> Any:

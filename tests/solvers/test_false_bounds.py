@@ -14,9 +14,9 @@ from faulty import faulty
 import ceopt
 from ceopt.formulations.predictors import Affine
 from ceopt.solvers import Outcome, compile_model, registry, solve
-from ceopt.solvers.gurobi_precision import settled_bound
-from ceopt.solvers.rescaled import wide_columns
-from ceopt.solvers.scip_proof import Proof
+from ceopt.solvers.extreme_numbers.units import wide_columns
+from ceopt.solvers.gurobi.precision import settled_bound
+from ceopt.solvers.scip.proof import Proof
 
 
 def wide() -> Any:

@@ -11,7 +11,7 @@ import pytest
 from faulty import FAULTS, faulty
 
 from ceopt.solvers import Apart, Outcome, Status, compile_model, solve
-from ceopt.solvers.contradictions import credible, missed
+from ceopt.solvers.guard.contradictions import credible, missed
 
 #: What a fault leaves of a best point that is read: the point, without its bound.
 KEEPS_A_POINT = {"point in error", "point of the infeasible", "bound above", "bound NaN", "bound infinite",

@@ -31,11 +31,11 @@ from ceopt.solvers.errors import (
     UnsupportedProblemError,
 )
 from ceopt.solvers.licence import Licence
-from ceopt.solvers.mosek_status import PROBLEM, SOLUTION, TERMINATION, name_of, status_of
-from ceopt.solvers.mosek_task import scaled_rows
+from ceopt.solvers.mosek.status import PROBLEM, SOLUTION, TERMINATION, name_of, status_of
+from ceopt.solvers.mosek.task import scaled_rows
 
 mosek = pytest.importorskip("mosek")
-adapter = pytest.importorskip("ceopt.solvers.mosek")
+adapter = pytest.importorskip("ceopt.solvers.mosek.session")
 MosekSession = adapter.MosekSession
 _Task = mosek.Task
 

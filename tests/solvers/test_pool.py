@@ -22,9 +22,8 @@ from ceopt.formulations.predictors import TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast
 from ceopt.solvers import Apart, Status, Support, count, registry, solve
-from ceopt.solvers.compiled import compile_model
+from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.cones import soc
-from ceopt.solvers.distinct import rule_of
 from ceopt.solvers.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -33,7 +32,8 @@ from ceopt.solvers.errors import (
     UnboundedFeatureError,
     UnknownNameError,
 )
-from ceopt.solvers.highs import HighsSession
+from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.pool.distinct import rule_of
 
 SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed]
 BOUNDS = [(0, 1), (0, 1), (0, 1), (-1, 2), (3, 6)]

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from ceopt.solvers import Status, compile_model
 from ceopt.solvers.cones import psd, rotated_soc, soc
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.tangent_blocks import Blocks
-from ceopt.solvers.tangent_cuts import Cuts, Master
-from ceopt.solvers.tangent_growth import CONE_TOLERANCE
-from ceopt.solvers.tangent_root import squared
-from ceopt.solvers.tangents import TangentSession
+from ceopt.solvers.outer_approximation.blocks import Blocks
+from ceopt.solvers.outer_approximation.cuts import Cuts, Master
+from ceopt.solvers.outer_approximation.norm_objective import squared
+from ceopt.solvers.outer_approximation.relaxation import CONE_TOLERANCE
+from ceopt.solvers.outer_approximation.session import TangentSession
 
 
 def rows(matrix: Any, x: Any, shift: Any) -> list[Any]:

@@ -34,10 +34,10 @@ from typing import Any, Final, final
 
 import pandas as pd
 
-from ceopt.formulations.predictors.head import AbstractRepresentation
-from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read.agreement import require_agreement
-from ceopt.formulations.predictors.read.pipeline import encode, split
+from ceopt.formulations.predictors.read.pipeline.pipeline import encode, split
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
+from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
@@ -147,7 +147,8 @@ def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace)
 def _root(model: Any) -> str:
     """Return the name of the library that a model comes from; what a reader opened is of the reader's library."""
     module = type(model).__module__
-    return module.removeprefix(f"{__name__}.") if module.startswith(f"{__name__}.") else module.partition(".")[0]
+    own = module.removeprefix(f"{__name__}.")
+    return own.partition(".")[0]
 
 
 @functools.cache

@@ -28,16 +28,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.asking import given
-from ceopt.formulations.predictors.combination import Combination
-from ceopt.formulations.predictors.head import AbstractRepresentation
-from ceopt.formulations.predictors.network import ReluNetwork
-from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read.pipeline import split
-from ceopt.formulations.predictors.read.trace import refuse
+from ceopt.formulations.predictors.read.model_input import given
+from ceopt.formulations.predictors.read.pipeline.pipeline import split
+from ceopt.formulations.predictors.read.pipeline.trace import refuse
 from ceopt.formulations.predictors.read.trials import trials
-from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
-from ceopt.formulations.predictors.tree import Floats
+from ceopt.formulations.predictors.representation.combination import Combination
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
+from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
+from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
+from ceopt.formulations.predictors.representation.tree import Floats
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import CeoptError

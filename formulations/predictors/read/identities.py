@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from ceopt.formulations.predictors.read.trace import Rule, Trace, refuse
+from ceopt.formulations.predictors.read.pipeline.trace import Rule, Trace, refuse
 from ceopt.formulations.space.encoding import Column
 
 __all__ = ["IDENTITIES"]

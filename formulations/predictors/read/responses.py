@@ -15,14 +15,14 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.combination import Combination
-from ceopt.formulations.predictors.head import NEVER, Decision, Head, Probability, with_head
-from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read.members import Composite, composite
-from ceopt.formulations.predictors.read.pipeline import split
-from ceopt.formulations.predictors.read.trace import refuse
-from ceopt.formulations.predictors.representation import Affine, TreeEnsemble
-from ceopt.formulations.predictors.tree import Floats
+from ceopt.formulations.predictors.read.pipeline.pipeline import split
+from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.read.sklearn.members import Composite, composite
+from ceopt.formulations.predictors.representation.combination import Combination
+from ceopt.formulations.predictors.representation.decision_rule import NEVER, Decision, Head, Probability, with_head
+from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
+from ceopt.formulations.predictors.representation.tree import Floats
 from ceopt.formulations.space.bisection import last_true
 
 __all__ = ["Response", "decision_unit", "response"]

@@ -12,10 +12,10 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read.trace import probe
-from ceopt.formulations.predictors.representation import Tree, TreeEnsemble
-from ceopt.formulations.predictors.tree import Floats
+from ceopt.formulations.predictors.read.pipeline.trace import probe
+from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.representation import Tree, TreeEnsemble
+from ceopt.formulations.predictors.representation.tree import Floats
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.feature import Feature
 

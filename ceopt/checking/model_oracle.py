@@ -1,0 +1,169 @@
+"""The user's own model on raw frames: the only thing that verification trusts."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.checking.tree_oracle import Jury
+from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.predictors.read.model_input import given, names_of
+from ceopt.formulations.predictors.read.pipeline.trace import is_fitted
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
+from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.space.dtypes import plain
+from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
+from ceopt.solvers.errors import UnknownNameError, UnsupportedModelError
+
+__all__ = ["Referee", "as_wanted"]
+
+
+@final
+class Referee:
+    """Ask a fitted model what it says of raw rows, exactly as its user would.
+
+    A model that was fitted on a frame gets a frame with its columns in its order. One that was fitted on an array gets
+    ``frame.to_numpy()`` in the order of the space: float64 if every column is a number or bool, else objects. A
+    representation from plain arrays gets the space's coordinates as :meth:`Encoding.identity` lays them out.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator, pipeline or search object with ``predict``, or a representation.
+    space
+        The raw columns.
+
+    Attributes
+    ----------
+    labels
+        The classes in the model's own order as Python scalars; None for a regressor.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Not a model: a path, a class, an object without ``predict``; a model that is not fitted or has several outputs.
+
+    Examples
+    --------
+    >>> from ceopt.formulations.predictors import Affine
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("income", kind="continuous")])
+    >>> referee = Referee(Affine([1.0], -3.0, labels=("bad", "good")), space)
+    >>> referee.predict(space.frame([{"income": 2.0}, {"income": 4.0}])).tolist()
+    ['bad', 'good']
+    """
+
+    __slots__ = ("_encoding", "labels", "model", "space")
+
+    def __init__(self, model: Any, space: FeatureSpace) -> None:
+        model = open_model(model.model if isinstance(model, Predictor) else model)
+        self.model, self.space = model, space
+        self._encoding: Encoding | None = None
+        if isinstance(model, AbstractRepresentation):
+            self._encoding = Encoding.identity(space)
+            self.labels = model.labels
+            return
+        _require_fitted(model)
+        for name in names_of(model, space) or ():
+            if name not in space:
+                raise UnsupportedModelError(
+                    "The model", "every column that it was fitted on", f"column {name!r} is not in the space",
+                    "Add it to the space.",
+                )  # fmt: skip
+        self.labels = _labels_of(model)
+
+    def predict(self, frame: pd.DataFrame) -> NDArray[Any]:
+        """Return the model's labels or values for raw rows (n, d), shape (n,)."""
+        if self._encoding is not None:
+            return np.asarray(self.model.predict(self._matrix(frame)))
+        return np.asarray(self.model.predict(given(self.model, self.space, frame))).reshape(len(frame))
+
+    def probability(self, frame: pd.DataFrame, label: Any) -> NDArray[np.float64]:
+        """Return the model's probability of a label for raw rows, shape (n,).
+
+        Raises
+        ------
+        UnsupportedModelError
+            The model gives no probabilities.
+        UnknownNameError
+            The label is not one of its classes.
+        """
+        kind = self.model.probability if self._encoding is not None else hasattr(self.model, "predict_proba")
+        if not kind:
+            raise UnsupportedModelError(
+                "A probability", "a model with predict_proba", f"{type(self.model).__name__} has none",
+                "Ask for the label instead.",
+            )  # fmt: skip
+        if self.labels is None or label not in self.labels:
+            raise UnknownNameError.among("target", "class of the model", label, self.labels or ())
+        position = self.labels.index(label)
+        if self._encoding is None:
+            return np.asarray(self.model.predict_proba(given(self.model, self.space, frame)), dtype=np.float64)[
+                :, position
+            ]
+        scores = self.model.score(self._matrix(frame))
+        return np.asarray(self.model.head.of_position(scores, position), dtype=np.float64)
+
+    def meets(self, frame: pd.DataFrame, target: Target) -> NDArray[np.bool_]:
+        """Return whether the model's own decision for each raw row meets a target in checked form, shape (n,)."""
+        return self.judge(frame, target)[1]
+
+    def judge(self, frame: pd.DataFrame, target: Target) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return predictions and whether they meet the target, with one call of ``predict`` for all rows."""
+        predicted = self.predict(frame)
+        match target:
+            case ProbabilityOf():
+                return predicted, self.probability(frame, target.labels[target.position]) >= target.at_least
+            case DisagreementOf():
+                said = self.jury().predict(frame)
+                agree = np.sum([as_wanted(one, target.wanted) for one in said], axis=0)
+                return predicted, agree >= target.needed(len(said))
+            case _:
+                return predicted, as_wanted(predicted, target)
+
+    def jury(self) -> Jury:
+        """Return the model's own trees, to be asked each alone, or refuse a model that is not made of such."""
+        return Jury(self.model, self.space)
+
+    def _matrix(self, frame: pd.DataFrame) -> NDArray[Any]:
+        assert self._encoding is not None  # noqa: S101 - only representations come here
+        return self._encoding.matrix(self.space.coordinates(frame))
+
+
+def as_wanted(predicted: NDArray[Any], wanted: Labels | Values) -> NDArray[np.bool_]:
+    """Return which labels or values are wanted."""
+    if isinstance(wanted, Values):
+        return np.asarray((predicted >= wanted.low) & (predicted <= wanted.high))
+    met = np.zeros(len(predicted), dtype=bool)
+    for k in wanted.wanted:
+        met |= np.asarray(predicted == wanted.labels[k], dtype=bool)
+    return met
+
+
+def _require_fitted(model: Any) -> None:
+    but = ""
+    if isinstance(model, type):
+        but, then = f"{model.__name__} is a class", "Give an object that was fitted."
+    elif not hasattr(model, "predict"):
+        but = f"{type(model).__name__} has no predict"
+        then = "Give a fitted classifier, regressor or pipeline (a search object needs refit=True)."
+    elif hasattr(model, "__sklearn_tags__") and not is_fitted(model):
+        but, then = f"{type(model).__name__} is not fitted", "Call fit first."
+    if but:
+        raise UnsupportedModelError("The model", "a fitted model", but, then)
+
+
+def _labels_of(model: Any) -> tuple[Any, ...] | None:
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return None
+    if isinstance(classes, list):
+        raise UnsupportedModelError(
+            "The model", "one output", f"{type(model).__name__} has {len(classes)}", "Fit one model per output."
+        )
+    return tuple(plain(label) for label in np.asarray(classes).tolist())

@@ -1,0 +1,5 @@
+"""The command ``ceopt``."""
+
+from ceopt.cli.commands import app
+
+__all__ = ["app"]

@@ -1,0 +1,223 @@
+"""The command ``ceopt``: results on standard output, notes on standard error, and an exit code that scripts can trust.
+
+0: every row is answered or favourable already. 1: some row is without an answer, the table is printed all the same.
+2: wrong use or unreadable input, said in one sentence.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from ceopt.cli.inputs import Inputs, read_inputs
+from ceopt.cli.output import note, print_answers, print_frame, print_solvers
+from ceopt.solvers.errors import CeoptError
+
+__all__ = ["app"]
+
+
+class _Group(TyperGroup):
+    """A command whose every misuse is one sentence on standard error and exit code 2."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: ARG002 - the parser's own way to fail is what is replaced here
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command, and end the process with its exit code."""
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except CeoptError as error:
+            _fail(str(error))
+        except typer.Abort:
+            _fail("Aborted.")
+        except Exception as error:  # the parser's own errors have no public base class
+            if not hasattr(error, "format_message"):
+                raise
+            context = getattr(error, "ctx", None)
+            path = context.command_path if context is not None else "ceopt"
+            _fail(f"{error.format_message().rstrip('.')}. See {path} --help.")
+        sys.exit(code or 0)
+
+
+def _fail(sentence: str) -> NoReturn:
+    note(" ".join(sentence.split()))
+    sys.exit(2)
+
+
+app = typer.Typer(
+    name="ceopt",
+    cls=_Group,
+    help="What would have to be different for a model's decision to change? Every answer is checked against the model.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="A saved model: .onnx, .json or .ubj of XGBoost, .txt of LightGBM, or as joblib.dump writes it.",
+    ),
+]
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="People in raw units: a .csv or .parquet file.")]
+Target = Annotated[
+    str,
+    typer.Option(
+        metavar="LABEL", help="The class wanted, or 'a|b', '!a', 'a>=0.6'; of a regressor '>=5', '<=5' or '5..8'."
+    ),
+]
+Space = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The space as FeatureSpace.to_json wrote it. Default: inferred from DATA."),
+]
+Cost = Annotated[str, typer.Option(help="l0, l1, l2, l2_squared, linf or mahalanobis.")]
+MaxChanged = Annotated[int | None, typer.Option("--max-changes", help="At most so many columns may change.")]
+Fixed = Annotated[list[str] | None, typer.Option(metavar="COL", help="A column that may not change; may be repeated.")]
+LabelColumn = Annotated[
+    list[str] | None, typer.Option(metavar="COL", help="A column of DATA that is no feature; may be repeated.")
+]
+AllowPickle = Annotated[
+    bool,
+    typer.Option(
+        "--allow-pickle", help="Load MODEL although loading a pickle runs code that is in it. Only for files you trust."
+    ),
+]
+
+
+@app.command()
+def demo() -> None:
+    """Reject loans with a random forest and say what a few of the people could do."""
+    from ceopt.cli.demo import run_demo
+
+    cohort = run_demo()
+    raise typer.Exit(int(not all(result.status.is_settled for result in cohort)))
+
+
+@app.command()
+def explain(
+    model: Model,
+    data: Data,
+    *,
+    row: Annotated[list[int], typer.Option(metavar="N", help="Position of a row of DATA, from 0; may be repeated.")],
+    target: Target,
+    space: Space = None,
+    n: Annotated[int, typer.Option("--n", help="Answers per row.")] = 1,
+    cost: Cost = "l1",
+    max_changes: MaxChanged = None,
+    solver: Annotated[str, typer.Option(help="A solver that 'ceopt solvers' lists, or auto.")] = "auto",
+    time_limit: Annotated[float, typer.Option(help="Seconds per row.")] = 60.0,
+    why: Annotated[bool, typer.Option(help="Look for the rules in conflict where there is no answer.")] = True,
+    fixed: Fixed = None,
+    label_column: LabelColumn = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per row instead of a table.")] = False,
+    allow_pickle: AllowPickle = False,
+) -> None:
+    """Say what would have to be different in rows of DATA for MODEL to decide otherwise."""
+    from ceopt.recourse import Recourse
+
+    given = _noted(
+        read_inputs(
+            model, data, rows=row, target=target, space_path=space, fixed=fixed or (), label_columns=label_column or (),
+            allow_pickle=allow_pickle,
+        )
+    )  # fmt: skip
+    recourse = Recourse(
+        given.model, given.space, target=given.target, n=n, cost=cost, constraints=_rules(max_changes), solver=solver,
+        time_limit_s=time_limit, why=why,
+    )  # fmt: skip
+    cohort = recourse.fit(given.data).explain(given.rows, progress=sys.stderr.isatty())
+    if as_json:
+        sys.stdout.writelines(f"{result.to_json()}\n" for result in cohort)
+    else:
+        print_answers(tuple(cohort), given.space)
+    raise typer.Exit(int(not all(result.status.is_settled for result in cohort)))
+
+
+@app.command()
+def export(
+    model: Model,
+    data: Data,
+    *,
+    row: Annotated[int, typer.Option(metavar="N", help="Position of the row of DATA, from 0.")],
+    target: Target,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write: a .lp, .mps, .cbf or .ptf file.")],
+    space: Space = None,
+    cost: Cost = "l1",
+    max_changes: MaxChanged = None,
+    formulation: Annotated[str, typer.Option(help="Of a model of trees: auto, ordered, misic or leaf.")] = "auto",
+    fixed: Fixed = None,
+    label_column: LabelColumn = None,
+    allow_pickle: AllowPickle = False,
+) -> None:
+    """Write the program of one row for any solver, and beside it what each name in it stands for."""
+    from ceopt.formulations.recourse import recourse_program
+    from ceopt.query.prepare import prepare
+    from ceopt.settings import Settings
+    from ceopt.solvers import write
+    from ceopt.solvers.files.whole_files import require_place
+
+    require_place("--out", out)
+    given = _noted(
+        read_inputs(
+            model, data, rows=[row], target=target, space_path=space, fixed=fixed or (),
+            label_columns=label_column or (), allow_pickle=allow_pickle,
+        )
+    )  # fmt: skip
+    asked = Settings(target=given.target, cost=cost, constraints=_rules(max_changes), formulation=formulation)
+    prepared = prepare(given.model, given.space, asked, data=given.data)
+    checked = prepared.settings
+    program = recourse_program(
+        prepared.predictor, given.rows, target=checked.target, cost=checked.cost, rules=checked.rules,
+        formulation=checked.formulation,
+    )  # fmt: skip
+    write(program.model, out)
+    sys.stdout.write(f"{out}\n{out}.names.json\n")
+
+
+@app.command()
+def solvers() -> None:
+    """List the solvers: what each solves, and why it cannot be used here."""
+    from ceopt.solvers import available
+
+    print_solvers(available())
+
+
+@app.command()
+def models(*, markdown: Annotated[bool, typer.Option(help="As README's table.")] = False) -> None:
+    """List the models that are read, library by library, and how each is embedded."""
+    from ceopt.formulations.predictors.read import supported
+
+    if markdown:
+        sys.stdout.write(supported.markdown() + "\n")
+    else:
+        print_frame(supported.supported().drop(columns="names"))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import version as version_of
+
+    sys.stdout.write(f"ceopt {version_of('ceopt')}\n")
+
+
+def _noted(given: Inputs) -> Inputs:
+    for sentence in given.notes:
+        note(sentence)
+    return given
+
+
+def _rules(max_changes: int | None) -> tuple[Any, ...]:
+    from ceopt.formulations.constraints import MaxChanges
+
+    return () if max_changes is None else (MaxChanges(max_changes),)

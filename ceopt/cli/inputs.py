@@ -1,0 +1,300 @@
+"""What a command reads: a saved model, a table of people, a space, a target given as text."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import pandas as pd
+
+from ceopt.checking.model_oracle import Referee
+from ceopt.formulations.predictors.read import SUFFIXES, open_model
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
+from ceopt.solvers.errors import (
+    CeoptError,
+    InvalidValueError,
+    MissingLibraryError,
+    UnknownNameError,
+    UnreadableFileError,
+)
+
+__all__ = ["Inputs", "read_inputs", "read_model", "read_target"]
+
+#: Cells of a number that mean "missing". A level of text is what it says, "NA" included; there only an empty cell is.
+_MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What ``ceopt explain`` and ``ceopt export`` work on.
+
+    Parameters
+    ----------
+    model, space
+        The fitted model, and its columns.
+    data
+        Rows of the file that the space can hold, columns of the space.
+    rows
+        The rows asked about, labelled by their position in the file.
+    target
+        As :func:`ceopt.explain` takes it.
+    notes
+        What was assumed, one sentence each.
+    """
+
+    model: Any
+    space: FeatureSpace
+    data: pd.DataFrame
+    rows: pd.DataFrame
+    target: Any
+    notes: tuple[str, ...]
+
+
+def read_inputs(
+    model_path: Path,
+    data_path: Path,
+    *,
+    rows: Sequence[int],
+    target: str,
+    space_path: Path | None,
+    fixed: Sequence[str],
+    label_columns: Sequence[str],
+    allow_pickle: bool,
+) -> Inputs:
+    """Read everything, or say in one sentence which file, column or option is at fault.
+
+    Raises
+    ------
+    UnreadableFileError, MissingLibraryError
+        A file that is missing, truncated or not what its name says; parquet without pyarrow.
+    InvalidValueError, UnknownNameError
+        A pickle that was not allowed; an unknown column, label or row.
+    """
+    model = read_model(model_path, allow_pickle=allow_pickle)
+    space = None if space_path is None else FeatureSpace.from_json(space_path)
+    frame, notes = read_data(data_path, space), []
+    for name in label_columns:
+        if name not in frame.columns:
+            raise UnknownNameError.among("--label-column", "column", name, frame.columns)
+    features = frame.drop(columns=list(label_columns))
+    known = getattr(model, "feature_names_in_", None) if space is None else space.names
+    extra = [name for name in features.columns if known is not None and name not in list(known)]
+    if extra:
+        who = "the model" if space is None else "the space"
+        notes.append(f"Left out, as {who} does not know them: {', '.join(map(str, extra))}.")
+        features = features.drop(columns=extra)
+    if not len(features.columns):
+        who = "the model" if space is None else "the space"
+        wanted = "" if known is None else f" ({', '.join(map(str, known))})"
+        but = f"{str(data_path)!r} has only {', '.join(map(str, frame.columns[:10]))}"
+        raise UnreadableFileError("DATA", f"columns that {who} knows{wanted}", but, "Check the file and its header.")
+    if space is None:
+        space = FeatureSpace.infer(features)
+        notes.append(f"The space is inferred from {data_path} (no --space was given):\n{space}")
+    for name in fixed:
+        space = space.update(name, mutable=False)
+    for name in space.names:
+        if name not in features.columns:
+            raise UnreadableFileError("DATA", f"column {name!r}", f"{str(data_path)!r} has none", "Add it.")
+    asked = _asked(features[list(space.names)], rows, data_path)
+    data, note = _usable(features[list(space.names)], space)
+    return Inputs(model, space, data, asked, read_target(target, Referee(model, space).labels), (*notes, *note))
+
+
+def read_model(path: Path, *, allow_pickle: bool) -> Any:
+    """Open a model that its library saved (ONNX, XGBoost, LightGBM), or load what ``joblib.dump`` wrote."""
+    who = "MODEL"
+    if not path.is_file():
+        raise UnreadableFileError(who, "a file", f"{str(path)!r} is none", "Check the path.")
+    if path.suffix.lower() in SUFFIXES:
+        return open_model(path)
+    _refuse_tables(who, path)
+    if not allow_pickle:
+        raise InvalidValueError(
+            who, "--allow-pickle to be opened", f"{str(path)!r} is a pickle, which runs code when it is loaded",
+            "Add --allow-pickle if you trust where the file comes from.",
+        )  # fmt: skip
+    import joblib
+
+    try:
+        model = joblib.load(path)
+    except Exception as error:
+        but = f"{str(path)!r} cannot be loaded ({type(error).__name__}: {_line(error)})"
+        raise UnreadableFileError(
+            who, "a model saved by joblib.dump", but,
+            "Save it anew, and load it where the libraries that it was made with are installed.",
+        ) from error  # fmt: skip
+    if not hasattr(model, "predict"):
+        raise UnreadableFileError(
+            who,
+            "a model with predict",
+            f"{str(path)!r} holds a {type(model).__name__}",
+            "Save the fitted model itself.",
+        )
+    return model
+
+
+def _refuse_tables(who: str, path: Path) -> None:
+    """Refuse what is text, and so no pickle, before anybody is asked to trust it."""
+    with path.open("rb") as file:
+        start = file.read(512)
+    with contextlib.suppress(UnicodeDecodeError):
+        line = start.decode().splitlines()[0] if start.strip() else ""
+        held = f"it is text that begins {line[:60]!r}" if line else "it is empty"
+        if start[:1] not in {b"(", b"c"} and b"\0" not in start:  # with which pickles of the oldest kinds begin
+            raise UnreadableFileError(
+                who, "a saved model", f"{str(path)!r} cannot be loaded: {held}",
+                f"Give the model first, then DATA; models are {', '.join(SUFFIXES)} or what joblib.dump writes.",
+            )  # fmt: skip
+
+
+def read_data(path: Path, space: FeatureSpace | None) -> pd.DataFrame:
+    """Read a table by suffix, .csv or .parquet; a space says which columns are text whatever they look like."""
+    who = "DATA"
+    if not path.is_file():
+        raise UnreadableFileError(who, "a file", f"{str(path)!r} is none", "Check the path.")
+    suffix = path.suffix.lower()
+    if suffix not in {".csv", ".parquet"}:
+        raise UnreadableFileError(who, "a .csv or .parquet file", f"it is {str(path)!r}", "Convert it.")
+    try:
+        frame = pd.read_parquet(path) if suffix == ".parquet" else _read_csv(path, space)
+    except ImportError as error:
+        raise MissingLibraryError(
+            who, "pyarrow to read parquet", f"it is not installed and DATA is {str(path)!r}",
+            'Install it by pip install "ceopt[parquet]", or give a CSV file.',
+        ) from error  # fmt: skip
+    except UnicodeError as error:
+        but = f"{str(path)!r} is in another encoding ({_line(error)})"
+        raise UnreadableFileError(who, "a file of UTF-8 text", but, "Save it as UTF-8.") from error
+    except (OSError, ValueError) as error:  # what pandas and pyarrow raise for files that are not what they say
+        raise UnreadableFileError(
+            who, f"a readable {suffix} file", f"{str(path)!r} is none ({_line(error)})", "Write it anew."
+        ) from error
+    if suffix == ".csv" and len(frame.columns) == 1:
+        _refuse_other_separators(who, path, str(frame.columns[0]))
+    if not len(frame) or not len(frame.columns):
+        raise UnreadableFileError(who, "rows", f"{str(path)!r} has none", "Give a table with a header and rows.")
+    return frame
+
+
+def _refuse_other_separators(who: str, path: Path, header: str) -> None:
+    for mark in (";", "\t", "|"):
+        if mark in header:
+            raise UnreadableFileError(
+                who, "columns separated by commas", f"{str(path)!r} separates them by {mark!r}",
+                f"Convert it: pandas.read_csv({str(path)!r}, sep={mark!r}).to_csv('commas.csv', index=False).",
+            )  # fmt: skip
+
+
+def _read_csv(path: Path, space: FeatureSpace | None) -> pd.DataFrame:
+    if space is None:
+        return pd.read_csv(path)
+    names = pd.read_csv(path, nrows=0).columns
+    texts = {f.name for f in space if f.name in names and any(isinstance(level, str) for level in f.levels)}
+    missing = {name: [""] if name in texts else _MISSING for name in names}
+    return pd.read_csv(path, dtype=dict.fromkeys(texts, str), keep_default_na=False, na_values=missing)
+
+
+def _asked(frame: pd.DataFrame, rows: Sequence[int], path: Path) -> pd.DataFrame:
+    for row in rows:
+        if not 0 <= row < len(frame):
+            but = f"it is {row} and {str(path)!r} has {len(frame)} rows"
+            raise InvalidValueError(
+                "--row", f"a position from 0 to {len(frame) - 1}", but, "Count from 0, the header left out."
+            )
+    return frame.reset_index(drop=True).iloc[list(rows)]
+
+
+def _usable(frame: pd.DataFrame, space: FeatureSpace) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the rows that the space can hold, and a note on the others."""
+    with contextlib.suppress(CeoptError):
+        space.coordinates(frame)
+        return frame, ()
+    reasons: dict[int, str] = {}
+    for place in range(len(frame)):
+        try:
+            space.coordinates(frame.iloc[[place]])
+        except CeoptError as error:
+            reasons[place] = str(error)
+    first, reason = next(iter(reasons.items()))
+    if len(reasons) == len(frame):
+        raise UnreadableFileError("DATA", "a row that the space can hold", "there is none", f"Row {first}: {reason}")
+    note = f"{len(reasons)} rows are not used as examples; the first is row {first}: {reason}"
+    return frame.drop(index=frame.index[list(reasons)]), (note,)
+
+
+def read_target(text: str, labels: tuple[Any, ...] | None) -> Any:
+    """Turn a target given as text into one of the model's own labels, or a regressor's range of values.
+
+    A range is ``">=5"``, ``"<=5"`` or ``"5..8"``. Several classes are ``"good|fair"``, any but one ``"!bad"``, and a
+    probability is ``"good>=0.6"``.
+
+    Examples
+    --------
+    >>> read_target("1", (0, 1)), read_target("true", (False, True)), read_target(">=5", None)
+    (1, True, AtLeast(value=5.0))
+    >>> read_target("good|fair", ("bad", "fair", "good")), read_target("!bad", ("bad", "fair", "good"))
+    (['good', 'fair'], OtherThan(label='bad'))
+    >>> read_target("good>=0.6", ("bad", "good"))
+    Probability(label='good', at_least=0.6)
+    """
+    if labels is None:
+        return _range(text)
+    known = _label(text, labels)
+    if known is not None:
+        return known
+    if "|" in text:
+        return [_required(part, labels) for part in text.split("|")]
+    if text.startswith("!"):
+        return OtherThan(_required(text[1:], labels))
+    label, _, share = text.rpartition(">=")
+    try:
+        return Probability(_required(label, labels), float(share))
+    except ValueError as error:
+        raise UnknownNameError.among("--target", "class of the model", text, labels) from error
+
+
+def _required(text: str, labels: tuple[Any, ...]) -> Any:
+    label = _label(text.strip(), labels)
+    if label is None:
+        raise UnknownNameError.among("--target", "class of the model", text.strip(), labels)
+    return label
+
+
+def _label(text: str, labels: tuple[Any, ...]) -> Any:
+    return next((label for label in labels if _means(text, label)), None)
+
+
+def _means(text: str, label: Any) -> bool:
+    if isinstance(label, bool):
+        return text.lower() == str(label).lower()
+    if isinstance(label, int | float):
+        with contextlib.suppress(ValueError):
+            return float(text) == label
+    return text == str(label)
+
+
+def _range(text: str) -> Any:
+    try:
+        if text.startswith(">="):
+            return AtLeast(float(text[2:]))
+        if text.startswith("<="):
+            return AtMost(float(text[2:]))
+        low, _, high = text.partition("..")
+        return Between(float(low), float(high or math.nan))
+    except ValueError as error:
+        if isinstance(error, CeoptError) and ".." in text:
+            raise
+        raise InvalidValueError(
+            "--target", "a range, as the model is a regressor", f"it is {text!r}", "Write '>=5', '<=5' or '5..8'."
+        ) from error
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]

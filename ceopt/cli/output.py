@@ -1,0 +1,97 @@
+"""What a command prints: results as tables on standard output, notes on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ceopt.solution.tables import rows
+from ceopt.status import Status
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.solution.solution_set import SolutionSet
+
+__all__ = ["note", "print_answers", "print_frame", "print_solvers"]
+
+
+def note(text: str) -> None:
+    """Write a line to standard error."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
+    """Print one line per change that a person would make, then one per person without an answer."""
+    table = _table()
+    for title in ("row", "answer", "column", "from", "to", "cost"):
+        table.add_column(title, overflow="fold", justify="right" if title in {"from", "to", "cost"} else "left")
+    without = []
+    for result in results:
+        who = str(result.query_id)
+        for rank, name, old, new, _, cost, _ in rows(result):
+            unit = space[name].unit
+            cells = (who, rank, f"{name} ({unit})" if unit else name, old, new, cost)
+            table.add_row(*map(Text, cells))
+            who = ""
+        if len(result):
+            table.add_section()
+        else:
+            without.append(result)
+    console = Console()
+    if table.row_count:
+        console.print(table)
+    for result in without:
+        status = str(result.status).replace("_", " ")
+        console.print(Text(f"row {result.query_id}: {status}. {result.reason}".strip()), soft_wrap=True)
+    verified = sum(answer.verified for result in results for answer in result)
+    if verified:
+        count = f"{verified} answer{'s' if verified > 1 else ''}"
+        console.print(
+            Text(f"{count}, each predicted again by the model itself and held against every rule."), soft_wrap=True
+        )
+    feasible = [str(result.query_id) for result in results if result.status is Status.FEASIBLE]
+    if feasible:
+        console.print(Text(f"Not proved to be the least change: row {', '.join(feasible)}."), soft_wrap=True)
+
+
+def print_solvers(frame: pd.DataFrame) -> None:
+    """Print one line per solver, and below why one cannot be used, or up to which size."""
+    table, notes = _table(), []
+    for title in ("solver", "version", "solves", "by cuts"):
+        table.add_column(title, overflow="fold")
+    for row in frame.to_dict("records"):
+        cuts = row["by_cuts"].split(", ")
+        itself = [name for name in row["supports"].split(", ") if name not in cuts]
+        itself += ["nonconvex"] * row["nonconvex"]
+        version = row["version"] if row["installed"] else "-"
+        table.add_row(*map(Text, (row["solver"], version, " ".join(itself), " ".join(cuts))))
+        if note := row["why_not"] or (f"licence for {row['limits']}." if row["limits"] else ""):
+            notes.append(f"{row['solver']}: {note}")
+    usable = ", ".join(frame.loc[frame["licensed"], "solver"])
+    notes.append(f"Can be used here: {usable or 'none'}. Without a name, the first that solves the program does.")
+    console = Console()
+    console.print(table)
+    for note in notes:
+        console.print(Text(note), soft_wrap=True)
+
+
+def print_frame(frame: pd.DataFrame) -> None:
+    """Print a frame as a table."""
+    table = _table()
+    for name in frame.columns:
+        table.add_column(str(name), overflow="fold")
+    for row in frame.itertuples(index=False):
+        table.add_row(*(Text("yes" if cell is True else "no" if cell is False else str(cell)) for cell in row))
+    Console().print(table)
+
+
+def _table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False)

@@ -1,0 +1,1 @@
+"""Every near-optimal answer: one of each cell of a model, by branch and bound."""

@@ -1,0 +1,256 @@
+"""From a walk over cells to answers in hand: the user's own model and every rule are asked about each cell's point."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.diverse.exhaustive.branch_and_bound import Cells, Walk
+from ceopt.diverse.exhaustive.cells import CellColumn, allowances_of
+from ceopt.diverse.exhaustive.score_bounds import Ceilings
+from ceopt.diverse.exhaustive.score_requirements import demands_of
+from ceopt.diverse.exhaustive.settling import Settling
+from ceopt.formulations.predictors.decision.reaches import slack
+from ceopt.formulations.predictors.embed.trees.split_values import route
+from ceopt.solvers.deadline import OutOfTimeError, without_deadline
+from ceopt.verify import broken_rules
+
+if TYPE_CHECKING:
+    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.space.reachable import Reach
+    from ceopt.query.prepare import Prepared
+
+__all__ = ["ROUNDING", "Enumeration", "Kept"]
+
+Floats: TypeAlias = NDArray[np.float64]
+#: A cost that exceeds another by this share of it is equal to it: sums are added in different orders.
+ROUNDING: Final = 1e-9
+#: Cells whose points are shown to the user's model at once.
+_AT_ONCE: Final = 1000
+#: Points of programs that are shown to the user's model at once.
+_FOUND: Final = 50
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The cheapest point of a cell, which passed every check: its cost, its coordinates, what the model says."""
+
+    cost: float
+    point: dict[str, float]
+    prediction: Any
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Cells whose points have still to be shown to the model, and those for which a rule asks for another point."""
+
+    cells: list[Cells] = field(default_factory=list)
+    count: int = 0
+    others: list[Cells] = field(default_factory=list)
+
+
+@final
+class Enumeration:
+    """All cells of one person with an answer that costs at most ``most``, each with its cheapest point.
+
+    Where that point breaks a rule, programs find the cheapest that does not (:class:`Settling`).
+
+    Parameters
+    ----------
+    prepared
+        Model and settings.
+    factual, row, reach
+        The person, in coordinates and as a one-row frame, and what each column may become.
+    columns
+        The cells of each column.
+    least_slack
+        By how much the decision must meet the target.
+    most
+        Cost that no answer exceeds.
+    wanted
+        How many answers are wanted, the cheapest; None for all.
+    deadline
+        When all must be over, by ``time.perf_counter``.
+    answer_s
+        Seconds that it takes to make an answer of what is kept, for which time is put by.
+
+    Attributes
+    ----------
+    kept
+        What was found, in no order.
+    is_complete
+        Whether it is proved that nothing else is within ``most`` (or, once there are as many as wanted, cheaper).
+    why
+        What stopped it, if something did.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        factual: Mapping[str, float],
+        row: Any,
+        reach: Reach,
+        columns: Sequence[CellColumn],
+        *,
+        least_slack: float,
+        most: float,
+        wanted: int | None,
+        deadline: float,
+        answer_s: float = 0.0,
+    ) -> None:
+        self.prepared, self.space, self.cost = prepared, prepared.space, prepared.settings.cost
+        self.factual, self.row, self.reach = factual, row, reach
+        self.columns = _ordered(columns, prepared.predictor)
+        self.least_slack, self.most, self.wanted = least_slack, most, wanted
+        self.deadline, self.answer_s = deadline, answer_s
+        self.kept: list[Kept] = []
+        self.is_complete, self.why = False, ""
+        self._place = {column.name: k for k, column in enumerate(self.columns)}
+        self._waiting = _Waiting()
+
+    def run(self) -> None:
+        """Walk, check, and settle what is left, until the end or the deadline; Ctrl-C keeps what is in hand."""
+        try:
+            self.is_complete = self._walk() and self._settle()
+        except OutOfTimeError:
+            self.why = self.out_of_time
+        except KeyboardInterrupt:
+            self.why = "The search was interrupted."
+
+    def _walk(self) -> bool:
+        settings, budget = self.prepared.settings, self.cost.to_objective(self.most)
+        alternatives = demands_of(self.prepared.predictor, settings.target, self.least_slack)
+        allowances = allowances_of(self.prepared, self.factual, self.columns, budget)
+        walk = Walk(self.columns, Ceilings(alternatives, self.columns, self.reach, allowances), allowances)
+        for cells in walk.run():
+            if len(cells):
+                self._waiting.cells.append(cells)
+                self._waiting.count += len(cells)
+            if self._waiting.count >= _AT_ONCE:
+                self._show()
+                walk.budget = min(walk.budget, self.cost.to_objective(self.most))
+            if self._is_late:
+                self._show()
+                return False
+        self._show()
+        return True
+
+    @property
+    def _is_late(self) -> bool:
+        if time.perf_counter() + self.answer_s * len(self.kept) < self.deadline:
+            return False
+        self.why = self.out_of_time
+        return True
+
+    @property
+    def out_of_time(self) -> str:
+        """The sentence that says so."""
+        return f"The time limit of {self.prepared.settings.time_limit_s:g} s is used up."
+
+    # ---- the cheapest point of a cell --------------------------------------------------------------------------------
+    def _show(self) -> None:
+        """Ask the user's model about all points that wait, and keep those that pass."""
+        if not self._waiting.count:
+            return
+        cells = np.concatenate(self._waiting.cells)
+        self._waiting.cells, self._waiting.count = [], 0
+        points = self._points(cells)
+        costs = self._costs(points)
+        good = slack(self.prepared.predictor, points, self.prepared.settings.target) >= self.least_slack
+        good &= costs <= self.most
+        cells, points, costs = cells[good], points[good], costs[good]
+        for kept, cell in zip(self._judged(points, costs), cells, strict=True):
+            if kept is None:
+                continue
+            if self._broken(kept.point):
+                self._waiting.others.append(cell)
+            else:
+                self.kept.append(kept)
+        self._spare()
+
+    def _points(self, cells: Cells) -> Floats:
+        held = [self.columns[self._place[name]].values[cells[:, self._place[name]]] for name in self.space.names]
+        return np.stack(held, axis=1)
+
+    def _costs(self, points: Floats) -> Floats:
+        objectives = self.cost.objectives(self.space, self.factual, points).tolist()
+        return np.array([self.cost.from_objective(objective) for objective in objectives])
+
+    def _judged(self, points: Floats, costs: Floats) -> Iterator[Kept | None]:
+        """Yield what the user's own model accepts, None for what it does not."""
+        if not len(points):
+            return
+        named = [dict(zip(self.space.names, point, strict=True)) for point in points.tolist()]
+        said, met = self.prepared.judge(named)
+        for k, point in enumerate(named):
+            yield Kept(float(costs[k]), point, said[k]) if met[k] else None
+
+    def _broken(self, point: Mapping[str, float]) -> bool:
+        return bool(broken_rules(self.prepared.settings.rules, self.space, self.factual, point))
+
+    def _spare(self) -> None:
+        """Once there are as many as wanted, look no further than the dearest of them."""
+        if self.wanted is None or len(self.kept) < self.wanted:
+            return
+        self.kept.sort(key=_order)
+        del self.kept[self.wanted :]
+        self.most = min(self.most, self.kept[-1].cost * (1.0 + ROUNDING))
+
+    # ---- another point of a cell -------------------------------------------------------------------------------------
+    def _settle(self) -> bool:
+        """Find the cheapest point of each cell whose nearest one broke a rule; return whether all are settled."""
+        if not self._waiting.others:
+            return True
+        settling = Settling(self.prepared, self.factual, self.row, self.reach, self.columns)
+        unsettled, found = 0, []
+        try:
+            for cells, point in settling.run(np.array(self._waiting.others), lambda: self.most, self._seconds):
+                if point is None:
+                    unsettled += len(cells)
+                else:
+                    found.append([point[name] for name in self.space.names])
+                if len(found) >= _FOUND:
+                    unsettled += self._take(found)
+                    found = []
+                if self._is_late:
+                    return False
+        finally:
+            unsettled += self._take(found)
+        if unsettled:
+            self.why = f"In {unsettled} cells the solver could not settle whether they hold an answer."
+        return not unsettled
+
+    def _take(self, found: list[list[float]]) -> int:
+        """Keep points that programs found, if they pass the check; return how many do not."""
+        if not found:
+            return 0
+        points = np.array(found)
+        with without_deadline():  # what is in hand is checked to the end
+            good = [
+                kept
+                for kept in self._judged(points, self._costs(points))
+                if kept is not None and not self._broken(kept.point)
+            ]
+        self.kept += good
+        self._spare()
+        return len(found) - len(good)
+
+    def _seconds(self) -> float:
+        return self.deadline - time.perf_counter()
+
+
+def _order(kept: Kept) -> tuple[float, tuple[float, ...]]:
+    return kept.cost, tuple(kept.point.values())
+
+
+def _ordered(columns: Sequence[CellColumn], predictor: Predictor) -> list[CellColumn]:
+    """Return the columns in the order in which they take their cells: what most trees split comes first."""
+    trees = [{s.name for s in t.splits if s is not None} for part in predictor.forests for t in route(part)]
+    share = {column.name: sum(column.name in names for names in trees) for column in columns}
+    return sorted(columns, key=lambda column: (len(column) > 1, -share[column.name], len(column)))

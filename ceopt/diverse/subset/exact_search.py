@@ -1,0 +1,207 @@
+"""The best subset of a pool, by the explicit programs; what each objective asks of a solver."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.diverse.subset.local_search import (
+    Value,
+    greedy_subset,
+    improved,
+    in_parts,
+    least_distance,
+    sum_of_distances,
+)
+from ceopt.formulations.programs.subset.apart import cheapest_subset, largest_subset
+from ceopt.formulations.programs.subset.compact import max_sum_compact
+from ceopt.formulations.programs.subset.diverse import least_distance_bound
+from ceopt.solvers.problem import Result
+from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.run import solve
+from ceopt.status import Status
+
+__all__ = ["Found", "Search"]
+
+Floats = NDArray[np.float64]
+
+#: Relative gap that solvers are asked for, and up to which a value counts as proved.
+_ASKED: Final = 1e-9
+_PROVED: Final = 1e-6
+#: Share of the greatest number of a program that is rounding.
+_ROUNDING: Final = 1e-12
+#: Determinants of so many sets or fewer are all looked at.
+_FEW_SETS: Final = 20_000
+_STOPS: Final = {
+    Stop.TIME_LIMIT: Status.TIME_LIMIT,
+    Stop.INTERRUPTED: Status.TIME_LIMIT,
+    Stop.FEASIBLE: Status.FEASIBLE,
+}
+_OUT_OF_TIME: Final = "The time ended before the best set was proved."
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A subset as places in the pool, what it is worth and what is proved; without one ``chosen`` is None."""
+
+    status: Status
+    chosen: list[int] | None = None
+    value: float | None = None
+    bound: float | None = None
+    reason: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One pool, one solver and one deadline.
+
+    Parameters
+    ----------
+    distances
+        Of all pairs, shape (n, n).
+    solver
+        As for :func:`ceopt.solvers.solve`.
+    deadline
+        On the clock ``time.perf_counter``.
+    """
+
+    distances: Floats
+    solver: str
+    deadline: float
+
+    def max_sum(self, k: int) -> Found:
+        """Return the k points with the greatest sum of distances: Glover's program, from a local optimum on."""
+        value = sum_of_distances(self.distances)
+        start = self._local(k, value)
+        unit = float(self.distances.max()) or 1.0  # a solver's tolerances are absolute
+        model = max_sum_compact(self.distances / unit, k)
+        result, chosen = self._solve(model, start)
+        return self._best(result, [start, chosen], value, unit)
+
+    def max_min(self, k: int) -> Found:
+        """Return the k points with the greatest least distance.
+
+        It is the distance of some pair. Between what a local search has and what no k points can have, those distances
+        are halved: a set with at least the middle one either is there, or is proved not to be.
+        """
+        value = least_distance(self.distances)
+        chosen = self._local(k, value)
+        best = float(value(np.array([chosen]))[0])
+        sizes = np.unique(self.distances[np.triu_indices(len(self.distances), 1)])
+        sizes = sizes[(sizes > best) & (sizes <= least_distance_bound(self.distances, k))]
+        while len(sizes):
+            middle = len(sizes) // 2
+            found = self.cheapest(np.zeros(len(self.distances)), k, float(sizes[middle]))
+            if found.status is Status.INFEASIBLE:
+                sizes = sizes[:middle]
+            elif found.chosen is None:
+                status = Status.FEASIBLE if found.status is Status.TIME_LIMIT else found.status
+                return Found(status, chosen, best, float(sizes[-1]), found.reason or _OUT_OF_TIME)
+            else:
+                chosen = found.chosen
+                best = float(value(np.array([chosen]))[0])
+                sizes = sizes[sizes > best]
+        return Found(Status.OPTIMAL, chosen, best, best)
+
+    def largest(self, beta: float) -> Found:
+        """Return the most points that are pairwise at least beta apart."""
+        start = self._apart(beta)
+        result, chosen = self._solve(largest_subset(self.distances, beta, cliques=True), start)
+        found = self._best(result, [start, chosen], lambda sets: np.full(len(sets), float(sets.shape[1])), 1.0)
+        if found.bound is None or found.value is None:
+            return found
+        bound = max(found.value, math.floor(found.bound + _PROVED))
+        status = Status.OPTIMAL if bound == found.value else found.status
+        return Found(status, found.chosen, found.value, bound, "" if status is Status.OPTIMAL else found.reason)
+
+    def cheapest(self, costs: Floats, k: int, beta: float) -> Found:
+        """Return the k points that are pairwise at least beta apart and cost least together."""
+        unit = float(np.abs(costs).max()) or 1.0
+        model = cheapest_subset(self.distances, costs / unit, k, beta, cliques=True)
+        result, chosen = self._solve(model, None)
+        return self._best(result, [chosen], lambda sets: -costs[sets].sum(axis=1), -unit)
+
+    def determinant(self, k: int) -> Found:
+        r"""Return k points with a large determinant of :math:`1 / (1 + D_{pq})`: all sets of a few, else local search.
+
+        The bound is the product of the k greatest eigenvalues of the whole matrix where none is negative (interlacing).
+        """
+        n = len(self.distances)
+        kernel = 1.0 / (1.0 + self.distances)
+
+        def value(sets: Any) -> Floats:
+            return np.asarray(np.linalg.det(kernel[sets[:, :, None], sets[:, None, :]]))
+
+        if math.comb(n, k) <= _FEW_SETS:
+            sets = np.array(list(itertools.combinations(range(n), k)))
+            values = in_parts(value, sets)
+            best = int(values.argmax())
+            return Found(Status.OPTIMAL, [int(p) for p in sets[best]], float(values[best]), float(values[best]))
+        chosen = self._local(k, value)
+        eigenvalues = np.linalg.eigvalsh(kernel)
+        worth = float(value(np.array([chosen]))[0])
+        bound = float(np.prod(eigenvalues[n - k :])) if eigenvalues[0] >= -1e-12 * n else None
+        reason = "Found by greedy choice and swaps: no single swap is better, and more is not proved."
+        if time.perf_counter() >= self.deadline:
+            reason = "Found by greedy choice; the time ended before all swaps were tried."
+        return Found(Status.FEASIBLE, chosen, worth, None if bound is None else max(worth, min(bound, 1.0)), reason)
+
+    def _local(self, k: int, value: Value) -> list[int]:
+        n = len(self.distances)
+        return improved(greedy_subset(n, k, value), n, value, self.deadline)
+
+    def _apart(self, beta: float) -> list[int]:
+        """Return points that are pairwise at least beta apart: each is the one that bars fewest of those left."""
+        close = self.distances < beta
+        np.fill_diagonal(close, val=True)
+        left, chosen = np.ones(len(close), dtype=bool), []
+        while left.any():
+            crowd = np.where(left, close[:, left].sum(axis=1), len(close) + 1)
+            one = int(crowd.argmin())
+            chosen.append(one)
+            left &= ~close[one]
+        return sorted(chosen)
+
+    def _solve(self, model: Any, start: list[int] | None) -> tuple[Result | None, list[int] | None]:
+        """Return how the solver ended and the points it chose; None where there is no time left."""
+        if start is not None:
+            _begin(model, start)
+        left = self.deadline - time.perf_counter()
+        if left <= 0.0:
+            return None, None
+        result = solve(model, self.solver, start=start is not None, relative_gap=_ASKED, time_limit_s=left)
+        chosen = [p for p in model.y if model.y[p].value > 0.5] if result.solutions else None
+        return result, chosen
+
+    def _best(self, result: Result | None, sets: list[list[int] | None], value: Value, unit: float) -> Found:
+        """Return the best set in hand, its value counted anew, and "optimal" only where the bound says so.
+
+        More of ``value`` is better; the program's objective is ``value / unit``.
+        """
+        if result is not None and result.status is Stop.INFEASIBLE:
+            return Found(Status.INFEASIBLE)
+        worths = [(float(value(np.array([chosen]))[0]), chosen) for chosen in sets if chosen]
+        stop = Stop.TIME_LIMIT if result is None else result.status
+        reason = (result.message if result is not None else "") or _OUT_OF_TIME
+        if not worths:
+            return Found(_STOPS.get(stop, Status.ERROR), reason=reason)
+        worth, chosen = max(worths, key=lambda pair: pair[0])
+        sign, bound = math.copysign(1.0, unit), None
+        if result is not None and result.bound is not None and math.isfinite(result.bound):
+            bound = max(worth, unit * result.bound)
+            if bound - worth <= _PROVED * abs(worth) + _ROUNDING * abs(unit):
+                return Found(Status.OPTIMAL, chosen, sign * worth + 0.0, sign * bound + 0.0)
+        return Found(Status.FEASIBLE, chosen, sign * worth + 0.0, None if bound is None else sign * bound + 0.0, reason)
+
+
+def _begin(model: Any, chosen: list[int]) -> None:
+    for p in model.y:
+        model.y[p].value = float(p in chosen)

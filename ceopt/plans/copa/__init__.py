@@ -1,0 +1,1 @@
+"""COPA plans: several counterfactuals that are near, robust and diverse."""

@@ -1,0 +1,141 @@
+"""Categories of a plan in place of parts of them: settled one after the other, then changed where that is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations_with_replacement, product
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.plans.copa.search_space import Search, reach_of
+
+__all__ = ["Settled", "exchanged", "settled"]
+
+_ALL: Final = 256  # combinations of all categories of all counterfactuals: so many are tried each
+_ROUNDS: Final = 20  # of exchanges
+_BETTER: Final = 1e-7  # of 1 + the objective: an exchange gains at least so much
+_STEPS: Final = ((100, 6), (400, 1))  # of the descents after an exchange, and how many of the best go on
+_DESCENDED: Final = 96  # plans that are descended from, those that are best before; of combinations all are
+_MAPPED: Final = 8  # the same with a feature map, which is called row by row
+
+
+class Settled(NamedTuple):
+    """A plan, shape (J, d), and bounds of that shape that hold each group of each counterfactual at a category."""
+
+    plan: Floats
+    lower: Floats
+    upper: Floats
+
+
+#: From plans (S, J, d), within bounds of that shape, to better ones and their objectives, in some steps.
+Descend: TypeAlias = Callable[[Floats, Floats, Floats, int], tuple[Floats, Floats]]
+
+
+def settled(search: Search, plan: Floats) -> Settled:
+    """Return a plan with categories near one with parts of them.
+
+    Groups are settled one after the other, each at the category that makes the plan best while what is not settled
+    yet moves to meet the margin. A category that puts the margin out of reach is none; the one of the greatest mean
+    never does.
+    """
+    region, terms, plan = search.region, search.terms, plan.copy()
+    lower, upper = (np.array(np.broadcast_to(side, plan.shape)) for side in (region.lower, region.upper))
+    for j in range(len(plan)):
+        for g, (columns, categories) in enumerate(_choices(search)):
+            left = region.groups[g + 1 :]
+            low, high = (np.repeat(side[j][None], len(categories), axis=0) for side in (lower, upper))
+            low[:, columns] = high[:, columns] = categories
+            may = np.arange(len(categories))
+            if terms.feature_map is None:
+                reach = reach_of(low, high, left, np.broadcast_to(terms.moments.mean, low.shape))
+                may = np.flatnonzero(reach >= min(search.margin, float(reach.max())))
+            rows = np.repeat(plan[j][None], len(may), axis=0)
+            plans = np.repeat(plan[None], len(may), axis=0)
+            plans[:, j] = search.rows_onto(rows, low[may], high[may], left)
+            worth = np.where(search.met(plans), terms.value(plans), np.inf)
+            k = int(worth.argmin())
+            plan, lower[j], upper[j] = plans[k], low[may[k]], high[may[k]]
+    return Settled(plan, lower, upper)
+
+
+def exchanged(search: Search, first: Settled, worth: float, descend: Descend) -> Settled:
+    """Return the best plan over all combinations of categories, or over exchanges of one for another while they help.
+
+    All are tried where they are few. ``worth`` is the objective of the first plan.
+    """
+    choices = _choices(search)
+    rows = _rows(search, choices)
+    if rows is not None:
+        combinations = np.array(list(combinations_with_replacement(range(len(rows)), search.n)))
+        return _best(search, first, worth, descend, rows[combinations], most=_ALL)[0]
+    best = first
+    for _ in range(_ROUNDS):
+        values = np.array(list(_one_exchange(best, choices)))
+        best, now = _best(search, best, worth, descend, values, most=_DESCENDED)
+        if now >= worth - _BETTER * (1.0 + abs(worth)):
+            break
+        worth = now
+    return best
+
+
+def _choices(search: Search) -> list[tuple[list[int], Floats]]:
+    """Return of each group its columns and their values, one category a row."""
+    flags = [([k], np.array([[0.0], [1.0]])) for k in search.region.flags]
+    return [*((list(group), np.eye(len(group))) for group in search.region.groups), *flags]
+
+
+def _rows(search: Search, choices: list[tuple[list[int], Floats]]) -> Floats | None:
+    """Return all combinations of categories of a counterfactual, NaN where columns are free; None if too many."""
+    count = int(np.prod([float(len(categories)) for _, categories in choices]))
+    total = 1.0
+    for k in range(search.n):  # of combinations with repetition
+        total *= (count + k) / (k + 1)
+    if total > _ALL:
+        return None
+    rows = np.full((count, len(search.region.lower)), np.nan)
+    for row, chosen in zip(rows, product(*(categories for _, categories in choices)), strict=True):
+        for (columns, _), values in zip(choices, chosen, strict=True):
+            row[columns] = values
+    return rows
+
+
+def _one_exchange(best: Settled, choices: list[tuple[list[int], Floats]]) -> Iterator[Floats]:
+    """Yield the categories of the plans that differ from the best in one group of one counterfactual."""
+    held = np.full(best.plan.shape, np.nan)
+    for columns, _ in choices:
+        held[:, columns] = best.lower[:, columns]
+    for j in range(len(held)):
+        for columns, categories in choices:
+            for values in categories:
+                if (held[j, columns] != values).any():
+                    changed = held.copy()
+                    changed[j, columns] = values
+                    yield changed
+
+
+def _best(
+    search: Search, best: Settled, worth: float, descend: Descend, values: Any, *, most: int
+) -> tuple[Settled, float]:
+    """Return the best of a plan and of those with other categories, shape (S, J, d), and its objective."""
+    region, terms = search.region, search.terms
+    is_held = ~np.isnan(values)
+    lower, upper = (np.where(is_held, values, side) for side in (region.lower, region.upper))
+    if terms.feature_map is None:
+        flat = lower.reshape(-1, lower.shape[-1])
+        reach = reach_of(flat, upper.reshape(flat.shape), (), np.broadcast_to(terms.moments.mean, flat.shape))
+        may = (reach >= search.margin).reshape(lower.shape[:2]).all(axis=1)
+        lower, upper = lower[may], upper[may]
+    if not len(lower):
+        return best, worth
+    plans = search.onto(np.repeat(best.plan[None], len(lower), axis=0), lower, upper)
+    most = most if terms.feature_map is None else _MAPPED
+    if len(plans) > most:
+        order = np.where(search.met(plans), terms.value(plans), np.inf).argsort(kind="stable")[:most]
+        plans, lower, upper = plans[order], lower[order], upper[order]
+    for steps, kept in _STEPS:
+        plans, found = descend(plans, lower, upper, steps)
+        order = found.argsort(kind="stable")[:kept]
+        plans, lower, upper, found = plans[order], lower[order], upper[order], found[order]
+    return (Settled(plans[0], lower[0], upper[0]), float(found[0])) if found[0] < worth else (best, worth)

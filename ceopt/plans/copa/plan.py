@@ -1,0 +1,361 @@
+"""COPA: a plan of several counterfactuals that are near, survive a large ellipsoid of parameters, and differ."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ceopt.formulations.programs.moments import require_moments, require_point
+from ceopt.formulations.programs.region import Cost, require_distance, require_region
+from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.plans.copa.global_search import CLOSE, alike_plan, nearest, top_ratio
+from ceopt.plans.copa.gradient import best_plan
+from ceopt.plans.copa.nonlinear import searched
+from ceopt.plans.copa.objective import objective_of
+from ceopt.plans.copa.search_space import Search
+from ceopt.plans.copa.terms import FeatureMap, Terms
+from ceopt.plans.corrections.intercept import moved_intercept
+from ceopt.plans.results import Readable, frozen
+from ceopt.plans.threads import one_thread
+from ceopt.solvers.checks import require_count, require_number
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.problem import Status as Stop
+from ceopt.status import Status
+
+__all__ = ["CopaPlan", "copa_plan"]
+
+Method = Literal["gradient", "nonlinear", "global"]
+_METHODS: Final = ("gradient", "nonlinear", "global")
+_ROUNDING: Final = 1e-12  # of 1 + the margin: by what the greatest score may miss it and count as equal
+_ALIKE: Final = 1e-9  # of 1 + the proximity: counterfactuals closer than this coincide
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CopaPlan(Readable):
+    """What :func:`copa_plan` returns.
+
+    Parameters
+    ----------
+    status
+        "optimal": the plan is the best one (see ``certificate``); "feasible": it meets all conditions, and better ones
+        may exist; "infeasible": proved, no counterfactual meets them; "rejected": none was found, nothing is proved.
+    plan
+        Shape (J, d), one counterfactual a row; None without one.
+    objective, proximity, diversity, validity
+        As in :func:`copa_objective`, recomputed from the plan; None without one.
+    certificate
+        "global": proved up to 1e-3 of 1 + abs(objective); "best_known": a better plan may have been missed; None
+        without a plan.
+    bound
+        What is proved: no plan has a lower objective. None where nothing is.
+    reason
+        One sentence, or empty.
+    method
+        The one that was asked for.
+    timings
+        Seconds: "search".
+    """
+
+    status: Status
+    plan: Floats | None = None
+    objective: float | None = None
+    proximity: float | None = None
+    diversity: float | None = None
+    validity: float | None = None
+    certificate: Literal["global", "best_known"] | None = None
+    bound: float | None = None
+    reason: str = ""
+    method: Method = "gradient"
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        frozen(self, "plan")
+
+
+@one_thread
+def copa_plan(
+    factual: ArrayLike,
+    mean: ArrayLike,
+    covariance: ArrayLike,
+    *,
+    n: int,
+    validity_weight: float,
+    diversity_weight: float,
+    margin: float = 0.0,
+    cost: Cost | ArrayLike = "l2",
+    fixed: Sequence[int] | None = None,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    groups: Sequence[Sequence[int]] | None = None,
+    feature_map: FeatureMap | None = None,
+    method: Method = "gradient",
+    time_limit_s: float = 60.0,
+    random_state: int = 0,
+) -> CopaPlan:
+    r"""Return a plan of J counterfactuals that is near, likely to survive retraining, and diverse.
+
+    .. math::
+        \min_{x_1, \dots, x_J}\ \frac{1}{J} \sum_j c(x_j, x^0)
+        - \lambda_1 \min_j \frac{\hat\mu^\top x_j}{\sqrt{x_j^\top \hat\Sigma x_j}}
+        - \lambda_2 \det \Big[ \frac{1}{1 + c(x_i, x_j)} \Big]
+        \quad\text{s.t.}\quad \hat\mu^\top x_j \ge \varepsilon
+
+    =========== ================================================================ ============ =========================
+    method      how                                                              certificate  for
+    =========== ================================================================ ============ =========================
+    gradient    projected gradients with Adam from many starts, then SLSQP       best_known   all
+    nonlinear   ``programs.copa_plan`` on SCIP, from the plan of the gradients   global if    n to 3, d to 5 or so;
+                                                                                 SCIP proves  no feature map
+    global      cone programs ``programs.copa_plan_alike`` along one number      global if    no diversity, or n = 1;
+                                                                                 they prove   no feature map
+    =========== ================================================================ ============ =========================
+
+    **Gradients.** The problem is not convex, and coincident counterfactuals are a stationary point of the diversity:
+    all starts are apart, by noise of several sizes around the factual and around the best single counterfactual, which
+    is a candidate too, J times. Each step ends with the exact projection onto the half-space, the box and the simplices
+    at once, where the published code clips last and may leave the half-space. Look at ``.diversity``: near 0
+    counterfactuals coincide, as they should if its weight is small; ``.reason`` says so.
+
+    **One-hot groups.** The gradient method lets a group be any point of its simplex (a yes or no, any share), then
+    settles one group after the other at the category that makes the plan best, among those that leave the margin within
+    reach, and improves the other columns again. Then it tries all combinations of categories where they are few, and
+    elsewhere the exchange of one category of one counterfactual for another, as long as that helps. "nonlinear" and
+    "global" have the columns as binaries. Whole numbers are not kept.
+
+    **Models that are not linear.** With a feature map, validity and margin are those of :math:`\phi(x_j)`, and moments
+    are of its parameters. Without one, a local linear model stands for the true one: see the second example, which
+    reports the true validity beside it.
+
+    **Degenerate moments.** Where a covariance of rank below d leaves the validity value unbounded, a plan without
+    variance has the objective minus infinity, and so have all of its kind; the nearest is returned, J times. With a
+    covariance of 0 all plans have it, and the returned one is the best by the two other terms. In search,
+    the validity value counts at most :math:`\sqrt{\hat\mu^\top \hat\Sigma^{-1} \hat\mu}`, which only
+    counterfactuals without variance exceed: zeros, and without a margin such as have a score of 0.
+
+    Parameters
+    ----------
+    factual
+        Shape (d,); with an intercept its last entry is 1 and ``fixed`` holds it.
+    mean, covariance
+        Of the parameters, shapes (d,) and (d, d).
+    n
+        J, at least 1.
+    validity_weight, diversity_weight
+        :math:`\lambda_1` and :math:`\lambda_2`, at least 0.
+    margin
+        :math:`\varepsilon`, least score of each counterfactual under the mean, at least 0.
+    cost
+        "l1", "l2", or a positive definite M for :math:`\sqrt{(x - y)^\top M (x - y)}`; without diversity also "linf",
+        whose kernel may be indefinite.
+    fixed
+        Columns that are held at the factual.
+    bounds
+        ``(lower, upper)``, each one number or one a column; infinite for none.
+    groups
+        Columns of each one-hot group: one of them is 1 and the others 0. A group of one column is a yes or no, 1 or 0.
+        The factual has a category in each, or none; leave such columns as they are where others are scaled.
+    feature_map
+        ``(function, jacobian)`` of one counterfactual, of shapes (D,) and (D, d); mean and covariance are then of D
+        parameters.
+    method
+        See the table.
+    time_limit_s
+        Of SCIP, for "nonlinear", and of the search, for "global"; whichever plan is best by then is returned.
+    random_state
+        Of the starts. The plan is the same for the same one.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError, UnknownNameError
+        Shapes that disagree, no covariance, negative weights or margin, columns that are none, an unknown cost or
+        method, or a method that cannot solve what it is asked.
+    MissingLibraryError
+        "nonlinear" without SCIP.
+
+    References
+    ----------
+    Specification 4.2; Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, section 4,
+    appendix C.1 and C.2.
+
+    Examples
+    --------
+    >>> from ceopt.plans import copa_plan
+    >>> found = copa_plan([-4.5, 0.0], [1.0, 0.3], [[0.4, 0.1], [0.1, 0.3]], n=2, margin=0.1,
+    ...                   validity_weight=0.5, diversity_weight=2.0)
+    >>> str(found.status), found.certificate, found.plan.shape, round(found.diversity, 1)
+    ('feasible', 'best_known', (2, 2), 0.9)
+
+    Any model, by a local linear one around the factual, and how much of the plan the model itself accepts:
+
+    >>> import numpy as np
+    >>> from ceopt.plans import local_moments
+    >>> def predict(X):
+    ...     return 1 / (1 + np.exp(2 - X[:, 0] ** 2 - X[:, 1]))
+    >>> factual = np.array([0.5, 0.5])
+    >>> moments = local_moments(predict, factual)
+    >>> found = copa_plan([*factual, 1.0], *moments, n=3, margin=0.1, fixed=[2], validity_weight=0.1,
+    ...                   diversity_weight=1.0)
+    >>> true_validity = np.mean(predict(found.plan[:, :2]) >= 0.5)
+    """
+    who = "copa_plan"
+    require_count(who, "n", n, 1)
+    for name, value in (
+        ("validity_weight", validity_weight),
+        ("diversity_weight", diversity_weight),
+        ("margin", margin),
+    ):
+        require_number(who, name, value, least=0.0, finite=True)
+    require_number(who, "time_limit_s", time_limit_s, above=0.0)
+    require_count(who, "random_state", random_state, 0)
+    if method not in _METHODS:
+        raise UnknownNameError.among(who, "method", method, _METHODS)
+    moments = require_moments(who, mean, covariance)
+    x0 = require_point(who, "factual", factual, moments if feature_map is None else None)
+    distance = require_distance(who, cost, len(x0))
+    region = require_region(who, x0, fixed=fixed, bounds=bounds, groups=groups)
+    terms = Terms(x0, moments, distance, float(validity_weight), float(diversity_weight), feature_map)
+    search = Search(terms, region, float(margin), int(n))
+    _refuse(who, search, method)
+    began = time.perf_counter()
+    arguments = {"cost": cost, "fixed": fixed, "bounds": bounds, "groups": groups}
+    found = _found(search, method, arguments, float(time_limit_s), int(random_state))
+    seconds = {"search": time.perf_counter() - began}
+    if found.plan is None:
+        return CopaPlan(status=found.status, reason=found.reason, method=method, timings=seconds)
+    worth = objective_of(terms, found.plan)
+    return CopaPlan(
+        status=found.status,
+        plan=found.plan,
+        objective=worth.objective,
+        proximity=worth.proximity,
+        diversity=worth.diversity,
+        validity=worth.validity,
+        certificate="global" if found.status is Status.OPTIMAL else "best_known",
+        bound=None if found.bound is None else min(found.bound, worth.objective),
+        reason=" ".join(filter(None, _remarks(search, found))),
+        method=method,
+        timings=seconds,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Found:
+    status: Status
+    plan: Floats | None = None
+    bound: float | None = None
+    reason: str = ""
+
+
+def _found(search: Search, method: Method, arguments: dict[str, Any], limit: float, random_state: int) -> _Found:
+    """Return the plan of a method; degenerate moments and regions first."""
+    terms, region = search.terms, search.region
+    if region.empty:
+        return _Found(status=Status.INFEASIBLE, reason=f"There is no such counterfactual: {region.empty}")
+    if terms.feature_map is None:
+        reach = region.reach(terms.moments.mean)
+        if reach < search.margin - _ROUNDING * (1.0 + search.margin):
+            reason = f"The margin is {search.margin:g}, and the greatest score under the mean is {reach:.6g}."
+            return _Found(status=Status.INFEASIBLE, reason=reason)
+        search = Search(terms, region, min(search.margin, reach), search.n)
+        if terms.validity_weight and not np.isfinite(terms.cap):
+            return _unbounded(search, method, arguments, limit, random_state)
+    return _solved(search, method, arguments, limit, random_state)
+
+
+def _solved(search: Search, method: Method, arguments: dict[str, Any], limit: float, random_state: int) -> _Found:
+    """Return the plan of a method where there may be one; without diversity it repeats a single counterfactual."""
+    terms, n = search.terms, search.n
+    if n > 1 and not terms.diversity_weight:
+        found = _solved(Search(terms, search.region, search.margin, 1), method, arguments, limit, random_state)
+        plan = None if found.plan is None else np.repeat(found.plan, n, axis=0)
+        return _Found(status=found.status, plan=plan, bound=found.bound, reason=found.reason)
+    top = 0.0
+    if method != "gradient" and terms.validity_weight:
+        # Without a margin zeros, or counterfactuals without variance, may have any value: the cap alone bounds it.
+        is_open = not search.margin and nearest(search, arguments, np.inf)[1] is not None
+        top = terms.cap if is_open else min(terms.cap, top_ratio(search))
+        if not np.isfinite(top):
+            return _Found(status=Status.ERROR, reason="No number bounds the validity value: bound the columns.")
+    if method == "global":
+        alike = alike_plan(search, arguments, top, limit)
+        if alike.point is not None:
+            status = Status.OPTIMAL if alike.status is Stop.OPTIMAL else Status.FEASIBLE
+            return _Found(status=status, plan=alike.point[None], bound=alike.bound, reason=alike.reason)
+        status = Status.INFEASIBLE if alike.status is Stop.INFEASIBLE else Status.ERROR
+        return _Found(status=status, reason=alike.reason or "No counterfactual meets the margin.")
+    best = best_plan(search, random_state)
+    if best is None:
+        return _Found(status=Status.REJECTED, reason="No start reached the margin; that none can is not proved.")
+    if method == "gradient":
+        return _Found(status=Status.FEASIBLE, plan=best)
+    result, best = searched(search, best, arguments, top=top, time_limit_s=limit, random_state=random_state)
+    worth = float(terms.value(best))
+    bound = None if result.bound is None else min(result.bound, worth)
+    is_close = bound is not None and worth - bound <= CLOSE * (1.0 + abs(worth))
+    status = Status.OPTIMAL if result.status is Stop.OPTIMAL and is_close else Status.FEASIBLE
+    return _Found(status=status, plan=best, bound=bound, reason=result.message)
+
+
+def _unbounded(search: Search, method: Method, arguments: dict[str, Any], limit: float, random_state: int) -> _Found:
+    """Return a plan without variance, if one may be; else the plan of a validity value that the region bounds."""
+    terms = search.terms
+    if not terms.factor.shape[1]:
+        rest = Terms(terms.factual, terms.moments, terms.distance, 0.0, terms.diversity_weight, terms.feature_map)
+        found = _found(Search(rest, search.region, search.margin, search.n), method, arguments, limit, random_state)
+        reason = "The covariance is 0, so that all plans have an infinite validity value; this one is best by the rest."
+        return found if found.plan is None else _Found(status=found.status, plan=found.plan, reason=reason)
+    _, point = nearest(search, arguments, np.inf)
+    if point is not None:
+        plan = np.repeat(point[None], search.n, axis=0)
+        reason = "The validity value is unbounded: this is the nearest counterfactual whose score does not vary."
+        return _Found(status=Status.OPTIMAL, plan=plan, reason=reason, bound=-np.inf)
+    return _solved(search, method, arguments, limit, random_state)
+
+
+def _remarks(search: Search, found: _Found) -> tuple[str, str]:
+    assert found.plan is not None  # noqa: S101 - the caller asked
+    return found.reason or _coincident(search, found.plan), moved_intercept(search.terms.factual, found.plan)
+
+
+def _coincident(search: Search, plan: Floats) -> str:
+    """Return a sentence where counterfactuals coincide although diversity has a weight."""
+    if search.n == 1 or not search.terms.diversity_weight:
+        return ""
+    apart = search.terms.distance.of(plan[:, None] - plan[None])[np.triu_indices(search.n, 1)]
+    if apart.min() > _ALIKE * (1.0 + float(search.terms.proximity(plan))):
+        return ""
+    return "Some counterfactuals coincide, so that the diversity is 0: give it more weight."
+
+
+def _refuse(who: str, search: Search, method: Method) -> None:
+    """Refuse what a method cannot solve, and what no method can."""
+    terms, n = search.terms, search.n
+    is_diverse = bool(terms.diversity_weight) and n > 1
+    if is_diverse and terms.distance.kind == "linf":
+        then = "Use 'l1', 'l2' or a matrix, or no diversity."
+        raise InvalidValueError(who, "a cost whose kernel is positive semidefinite", "cost is 'linf'", then)
+    if method == "global" and is_diverse:
+        but = f"diversity_weight is {terms.diversity_weight:g} with n = {n}"
+        then = "Use method 'nonlinear', which can prove, or 'gradient'."
+        raise InvalidValueError(who, "diversity_weight 0 or n 1 for method 'global'", but, then)
+    if terms.feature_map is None:
+        return
+    if method != "gradient":
+        but = f"method is {method!r} with a feature_map"
+        raise InvalidValueError(who, "method 'gradient' for a feature_map", but, "Use it.")
+    is_pair = isinstance(terms.feature_map, tuple | list) and len(terms.feature_map) == 2
+    if not is_pair or not all(callable(part) for part in terms.feature_map):
+        then = "Give both as functions of one counterfactual."
+        raise InvalidTypeError(who, "a pair (function, jacobian) as feature_map", f"it is {terms.feature_map!r}", then)
+    want = (len(terms.moments.mean), len(terms.factual))
+    for name, part, shape in zip(("function", "jacobian"), terms.feature_map, (want[:1], want), strict=True):
+        found = np.shape(part(terms.factual))
+        if found != shape:
+            then = "Give one feature for each parameter."
+            raise InvalidValueError(who, f"a {name} with values of shape {shape}", f"its shape is {found}", then)

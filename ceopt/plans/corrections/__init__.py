@@ -1,0 +1,1 @@
+"""Corrections of a plan: the nearest one that meets a requirement."""

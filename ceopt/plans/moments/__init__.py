@@ -1,0 +1,1 @@
+"""Mean and covariance of uncertain parameters."""

@@ -1,0 +1,1 @@
+"""Bounds on the probability that a plan is valid."""

@@ -1,0 +1,84 @@
+"""A distribution at which a bound is attained, as parts of mass, and where its moments lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+
+from ceopt.formulations.programs.moments import Moments
+from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.plans.validity.reduction import Reduction
+
+__all__ = ["FAINT", "Attained", "numbers_of", "of_coupling", "of_parts"]
+
+FAINT: Final = 1e-9
+"""A part of less mass is no more than the solver's tolerance, and moves nothing."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Attained:
+    """A distribution at which a bound is attained, in the coordinates of a reduced case.
+
+    Parameters
+    ----------
+    masses
+        Shape (k,): probabilities of the parts, that of the rest first.
+    means
+        Shape (k, r): mean on each part, times its probability.
+    moments
+        Of the whole.
+    """
+
+    case: Reduction
+    masses: Floats
+    means: Floats
+    moments: Moments
+
+
+def of_parts(case: Reduction, masses: Floats, means: Floats, second: Any) -> Attained:
+    """Return the distribution of a program's parts; ``second`` is its Var M, None where the moments are fixed.
+
+    The means are then those of the whitened parameters.
+    """
+    if second is None:
+        if case.radius == 0.0:
+            means = means @ case.moments.factor.T + np.outer(masses, case.moments.mean)
+        return Attained(case, masses, means, case.moments)
+    mean = means.sum(axis=0)
+    return Attained(case, masses, means, Moments(mean, square_of(second, len(mean)) - np.outer(mean, mean)))
+
+
+def of_coupling(case: Reduction, masses: Floats, u: Floats, v: Floats) -> Attained:
+    r"""Return the distribution of a coupled program, :math:`\theta = \hat\mu + F \zeta + \rho \eta`.
+
+    Parameters
+    ----------
+    masses, u, v
+        Shapes (k,), (k, r) and (k, d); :math:`\eta` is the same for all of a part.
+    """
+    centre, factor, radius = case.moments, case.moments.factor, case.radius
+    there = masses > FAINT
+    shift = radius * v[there] / masses[there, None]
+    moved = np.zeros(v.shape)
+    moved[there] = masses[there, None] * shift
+    total = moved.sum(axis=0)
+    cross = factor @ u[there].T @ shift
+    covariance = centre.covariance + cross + cross.T + moved[there].T @ shift - np.outer(total, total)
+    means = np.outer(masses, centre.mean) + u @ factor.T + moved
+    return Attained(case, masses, means, Moments(centre.mean + total, covariance))
+
+
+def square_of(var: Any, d: int) -> Floats:
+    """Return the symmetric matrix of a Var over its upper triangle."""
+    matrix = np.empty((d, d))
+    for (a, b), member in var.items():
+        matrix[a, b] = matrix[b, a] = member.value
+    return matrix
+
+
+def numbers_of(var: Any) -> Floats:
+    """Return the values of a Var in its own order."""
+    return np.array([member.value for member in var.values()], dtype=np.float64)

@@ -1,0 +1,188 @@
+"""Which program answers for which form of the validity bounds, and how its answer is read.
+
+``how`` is what :func:`ceopt.solvers.solve` is asked beside the program.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import pyomo.environ as pyo
+
+from ceopt.formulations.programs.moments import Moments
+from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.formulations.programs.validity.lower import validity_lower
+from ceopt.formulations.programs.validity.lower_arrow import validity_lower_arrow
+from ceopt.formulations.programs.validity.lower_coupled import validity_lower_coupled
+from ceopt.formulations.programs.validity.lower_dual import validity_lower_dual
+from ceopt.formulations.programs.validity.lower_nonlinear import validity_lower_nonlinear
+from ceopt.formulations.programs.validity.score_bound import least_of_score
+from ceopt.formulations.programs.validity.upper import validity_upper
+from ceopt.formulations.programs.validity.upper_coupled import validity_upper_coupled
+from ceopt.formulations.programs.validity.upper_moment import validity_upper_moment
+from ceopt.formulations.programs.validity.upper_scalar import validity_upper_scalar
+from ceopt.plans.validity.attained import Attained, numbers_of, of_coupling, of_parts
+from ceopt.plans.validity.closed_form_cases import Solved
+from ceopt.plans.validity.known_moments import greatest_at
+from ceopt.plans.validity.reduction import Reduction, reduced, scaled
+from ceopt.solvers import Result, Status, solve
+
+__all__ = ["LOWER", "UPPER"]
+
+_GAP: Final = 1e-7  # of the scalar form's search: kappa rises to its optimum faster than linearly
+_STEPS: Final = 50
+
+
+def lower_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+    """Solve the coupled form in the dimensions of the plan."""
+    case = reduced(rows, given, radius)
+    model, result = _solved(validity_lower_coupled, case, how)
+    answer = _proved(result, is_lower=True)
+    if not result.solutions:
+        return *answer, None
+    masses, (n, d) = numbers_of(model.weight), case.rows.shape
+    moved = np.zeros((n + 1, d))
+    if case.radius:
+        moved[1:] = numbers_of(model.v).reshape(n, d)
+    return *answer, of_coupling(case, masses, numbers_of(model.u).reshape(n + 1, -1), moved)
+
+
+def lower_arrow(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+    """Solve the arrow form in all dimensions."""
+    return _by_parts(validity_lower_arrow, _whole(rows, given, radius), how)
+
+
+def lower_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+    """Solve the theorem's form, whose rest is what its parts leave."""
+    case = _whole(rows, given, radius)
+    model, result = _solved(validity_lower, case, how)
+    answer = _proved(result, is_lower=True)
+    if not result.solutions:
+        return *answer, None
+    masses = numbers_of(model.weight)
+    means = numbers_of(model.z).reshape(len(masses), -1)
+    whole = np.zeros(means.shape[1]) if case.radius == 0.0 else numbers_of(model.mean)
+    masses, means = np.append(1.0 - masses.sum(), masses), np.vstack([whole - means.sum(axis=0), means])
+    return *answer, of_parts(case, masses, means, None if case.radius == 0.0 else model.M)
+
+
+def lower_dual(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+    """Solve the dual; what attains the bound is that of the default form, as the dual holds no distribution."""
+    _, result = _solved(validity_lower_dual, _whole(rows, given, radius), how)
+    return *_proved(result, is_lower=True), lower_auto(rows, given, radius)[3]
+
+
+def lower_nonlinear(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+    """Solve the form without cones."""
+    case = _whole(rows, given, radius)
+    model, result = _solved(validity_lower_nonlinear, case, how)
+    answer = _proved(result, is_lower=True, branches=True)
+    if not result.solutions:
+        return *answer, None
+    roots = numbers_of(model.s)
+    atoms = numbers_of(model.w).reshape(len(roots), -1)
+    found = of_parts(case, roots**2, roots[:, None] * atoms, None)
+    if case.radius:
+        factor = numbers_of(model.G).reshape(len(rows[0]), -1)
+        found = Attained(case, found.masses, found.means, Moments(numbers_of(model.mean), factor @ factor.T))
+    return *answer, found
+
+
+def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+    """Solve the coupled form in the dimensions of the plan; where the moments are known, a closed form does it."""
+    case = reduced(rows, given, radius)
+    if radius == 0.0:
+        value, point = greatest_at(rows, given)
+        atom, mean = value * (case.basis @ point) / case.unit, case.moments.mean
+        found = Attained(case, np.array([1.0 - value, value]), np.array([mean - atom, atom]), case.moments)
+        return value, Status.OPTIMAL, "", found
+    model, result = _solved(validity_upper_coupled, case, how)
+    answer = _proved(result, is_lower=False)
+    if not result.solutions:
+        return *answer, None
+    u, none = numbers_of(model.u), np.zeros(len(case.basis))
+    moved = np.vstack([none, numbers_of(model.v) if case.radius else none])
+    return *answer, of_coupling(case, numbers_of(model.weight), np.vstack([-u, u]), moved)
+
+
+def upper_moment(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+    """Solve the moment form in all dimensions."""
+    return _by_parts(validity_upper_moment, _whole(rows, given, radius), how)
+
+
+def upper_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+    """Solve the theorem's form."""
+    _, result = _solved(validity_upper, _whole(rows, given, radius), how)
+    return *_proved(result, is_lower=False), None
+
+
+def upper_scalar(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+    """Search for the greatest kappa of the scalar form.
+
+    Each w found has a bound of its own, that of one counterfactual, which is never below the bound sought; the kappa of
+    that bound is tried next. It rises, as bisection's does not, and ends where w keeps it.
+    """
+    case = _whole(rows, given, radius)
+    # At radius 0 every kappa has the same w. Otherwise 0 has one that says something; that of 1 may have the bound 1.
+    kappa, value = (0.0 if case.radius else 1.0), 1.0
+    for _ in range(_STEPS):
+        model, result = _solved(validity_upper_scalar, case, how, kappa=kappa)
+        if not result.solutions or result.status not in {Status.OPTIMAL, Status.FEASIBLE}:
+            return value, result.status, f"{result.message} The bound is that of the last half-space.".strip(), None
+        w = np.maximum(numbers_of(model.a), 0.0) @ case.rows
+        m, s = float(w @ case.moments.mean), math.sqrt(max(float(w @ case.moments.covariance @ w), 0.0))
+        below, found = least_of_score(-m, s, case.radius * float(np.linalg.norm(w)))
+        better, value = value - found, min(value, found)
+        kappa = math.sqrt(below / found) if found else math.inf
+        if better <= _GAP * value or not found:
+            return value, Status.OPTIMAL, "", None
+    return value, Status.FEASIBLE, f"The scalar form's search ended after {_STEPS} steps.", None
+
+
+LOWER: Final = {
+    "auto": lower_auto,
+    "theorem": lower_theorem,
+    "arrow": lower_arrow,
+    "dual": lower_dual,
+    "nonlinear": lower_nonlinear,
+}
+UPPER: Final = {"auto": upper_auto, "theorem": upper_theorem, "moment": upper_moment, "scalar": upper_scalar}
+
+
+# ---- inside ----------------------------------------------------------------------------------------------------------
+def _whole(rows: Floats, given: Moments, radius: float) -> Reduction:
+    """Return the case in all dimensions, in units in which its moments are of size 1."""
+    return scaled(rows, given, radius, np.eye(rows.shape[1]))
+
+
+def _solved(program: Any, case: Reduction, how: dict[str, Any], **options: Any) -> tuple[Any, Result]:
+    model = program(case.rows, case.moments.mean, case.moments.covariance, case.radius, **options)
+    return model, solve(model, **how)
+
+
+def _by_parts(program: Any, case: Reduction, how: dict[str, Any]) -> Solved:
+    """Solve a program whose Vars are the parts of a distribution."""
+    model, result = _solved(program, case, how)
+    answer = _proved(result, is_lower=model.bound.sense == pyo.minimize)
+    if not result.solutions:
+        return *answer, None
+    masses = numbers_of(model.weight)
+    means = numbers_of(model.z).reshape(len(masses), -1)
+    return *answer, of_parts(case, masses, means, None if case.radius == 0.0 else model.M)
+
+
+def _proved(result: Result, *, is_lower: bool, branches: bool = False) -> tuple[float, Status, str]:
+    """Return a bound that holds: the optimum, or else what branch and bound proved, or else 0 or 1.
+
+    Short of its optimum an interior point's dual value holds up to residuals alone, which is not to hold.
+    """
+    value, reason = result.objective, ""
+    if result.status is not Status.OPTIMAL:
+        value = result.bound if branches else None
+        said = "what it proved" if value is not None else "the trivial one"
+        reason = f"{result.message} The bound is {said}.".strip()
+    if value is None:
+        value = 0.0 if is_lower else 1.0
+    return min(max(float(value), 0.0), 1.0), result.status, reason

@@ -1,0 +1,1 @@
+"""Many people: tasks side by side, and what a fit was made from."""

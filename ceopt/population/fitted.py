@@ -1,0 +1,196 @@
+"""What a fit was made from, and which of it still holds when people are asked about."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+
+from ceopt.formulations.content import content_of
+from ceopt.formulations.costs import AbstractCost, parse_cost
+from ceopt.formulations.costs.rule_charges import Charged
+from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.predictors.read.model_input import given
+from ceopt.formulations.targets import parse_target
+from ceopt.query.prepare import Learned, Prepared, prepare
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ceopt.formulations.constraints import AbstractRule
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.settings import Settings
+
+__all__ = ["Fit", "fit_of"]
+
+_WHO: Final = "Recourse.explain"
+#: Rows of the data whose scores stand for a model that cannot be pickled.
+_ROWS: Final = 200
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An object as it was given to fit, its content then, and what became of it."""
+
+    given: Any
+    content: str | None
+    fitted: Any
+
+    def is_still(self, now: Any) -> bool:
+        """Whether an object has the content of then; of what has none, whether it is the same."""
+        return self.given is now if self.content is None else self.content == content_of(now)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """What ``Recourse.fit`` was given, and what it made of it.
+
+    Parameters
+    ----------
+    prepared
+        The model as read, and the settings as they were.
+    model
+        Content of the model, or of its scores where it cannot be pickled.
+    rows
+        Some rows of the data, in raw units.
+    data
+        The parameter of that name.
+    cost, rules
+        As given and as fitted.
+    learned
+        Content of what rules and cost have learned from; None where they learned nothing.
+    """
+
+    prepared: Prepared
+    model: str | None
+    rows: pd.DataFrame
+    data: pd.DataFrame | None
+    cost: _Asked
+    rules: tuple[_Asked, ...]
+    learned: str | None
+
+    def marks(self) -> dict[str, Any]:
+        """Return by what a cohort knows the model and the data that its answers are about."""
+        return {"model": self.model, "data": self.learned}
+
+    def renewed(self, model: Any, space: FeatureSpace, data: pd.DataFrame | None, settings: Settings) -> Prepared:
+        """Return what is ready for people under the settings of now, or refuse what would need another fit.
+
+        Raises
+        ------
+        InvalidValueError
+            The model was fitted again or changed; another space, data or target; a rule or a cost that learns from
+            data and is not the one that has learned.
+        CeoptError
+            A setting that makes no sense.
+        """
+        known = self.prepared
+        if space is not known.space and space != known.space:
+            raise _changed("space")
+        if data is not self.data and (data is None or self.data is None or not data.equals(self.data)):
+            raise _changed("data")
+        now = _state_of(model, space, self.rows)
+        if now != self.model and not (now is None and isinstance(model, str | Path)):  # a file that is gone is no other
+            raise InvalidValueError(
+                _WHO, "the model as fit has read it", f"this {_name(model)} was changed or fitted again since",
+                "Call fit again.",
+            )  # fmt: skip
+        if parse_target(settings.target, known.predictor.labels) != known.settings.target:
+            raise _changed("target")
+        asked = parse_cost(settings.cost)
+        cost = self.cost.fitted if self.cost.is_still(settings.cost) else self._own_cost(asked)
+        name = settings.cost if isinstance(settings.cost, str) else repr(asked)
+        prepared = prepare(model, space, replace(settings, cost=cost), learned=Learned(known, self._rule))
+        return replace(prepared, settings=replace(prepared.settings, cost_name=name))
+
+    def _own_cost(self, cost: AbstractCost) -> AbstractCost:
+        """Return a cost that fit does not know, or refuse it if it learns from data."""
+        try:
+            content = content_of(cost.fitted(self.prepared.space, self.rows))
+        except CeoptError:
+            content = None
+        if content is None or content != content_of(cost):
+            raise _changed("cost", " and is learned from the data")
+        return cost
+
+    def _rule(self, rule: AbstractRule) -> AbstractRule:
+        """Return a rule as fitted, or one that fit does not know if it learns from no data."""
+        for known in self.rules:
+            if known.is_still(rule):
+                fitted: AbstractRule = known.fitted
+                return fitted
+        about = rule.about(lambda: self.prepared.predictor)
+        if about.lacks_rows:
+            raise _changed("constraints", f", and {type(rule).__name__} learns from the data")
+        return about
+
+
+def fit_of(
+    model: Any,
+    space: FeatureSpace,
+    settings: Settings,
+    *,
+    data: pd.DataFrame | None,
+    labelled: tuple[pd.DataFrame, Any] | None,
+    X: pd.DataFrame,
+) -> Fit:
+    """Read the model, check every setting, learn what rules and cost learn from rows, and note what all this was."""
+    if isinstance(settings.constraints, Iterator):
+        but = f"constraints is a {type(settings.constraints).__name__}, which gives them once"
+        raise InvalidTypeError("Recourse", "rules that explain can read again", but, "Pass a list.")
+    used = X if data is None else data.copy()
+    prepared = prepare(model, space, settings, data=used, labelled=labelled)
+    rows = X[list(space.names)].iloc[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(int))].copy()
+    cost = prepared.settings.cost.cost if isinstance(prepared.settings.cost, Charged) else prepared.settings.cost
+    given = (settings.constraints,) if hasattr(settings.constraints, "violation") else tuple(settings.constraints)
+    pairs = list(zip(given, prepared.settings.rules, strict=True))
+    learns = any(rule.lacks_rows for rule in given)
+    own = content_of(cost)
+    return Fit(
+        prepared=prepared,
+        model=_state_of(model, space, rows),
+        rows=rows,
+        data=data,
+        cost=_Asked(settings.cost, content_of(settings.cost), cost),
+        rules=tuple(_Asked(rule, content_of(rule), fitted) for rule, fitted in pairs),
+        learned=content_of((own, labelled if labelled is not None else used)) if learns else own,
+    )
+
+
+def _state_of(model: Any, space: FeatureSpace, rows: pd.DataFrame) -> str | None:
+    """Return the content of a model; of a file, that of its bytes (None without one); else that of its scores."""
+    if isinstance(model, str | Path):
+        return content_of(Path(model).read_bytes()) if Path(model).is_file() else None
+    return content_of(model) or content_of(_scores(model, space, rows))
+
+
+def _scores(model: Any, space: FeatureSpace, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return what a model says of some rows, by every method that it has; of one that fails, how."""
+    said: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            opened = open_model(model)
+            for method in ("predict", "predict_proba", "decision_function"):
+                if hasattr(opened, method):
+                    said[method] = np.asarray(getattr(opened, method)(given(opened, space, rows)))
+        except Exception as error:  # noqa: BLE001 - a user's model may fail in any way, and then is not what it was
+            said["fails"] = repr(error)
+    return said
+
+
+def _name(model: Any) -> str:
+    return f"file {str(model)!r}" if isinstance(model, str | Path) else type(model).__name__
+
+
+def _changed(word: str, why: str = "") -> InvalidValueError:
+    return InvalidValueError(
+        _WHO, f"the {word} that it was fitted with", f"{word} was changed since{why}", "Call fit again."
+    )

@@ -1,0 +1,118 @@
+"""From a point that passed the check to an answer: its cost, score and slack, and what is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ceopt.formulations.predictors.decision.reaches import slack
+from ceopt.query.solve_program import ROUNDING, changed_names
+from ceopt.solution.solution_set import Counterfactual
+
+if TYPE_CHECKING:
+    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.query.prepare import Prepared
+
+__all__ = ["answer_of", "answers_of"]
+
+
+def answer_of(
+    prepared: Prepared,
+    factual: Mapping[str, float],
+    point: Mapping[str, float],
+    *,
+    prediction: Any,
+    bound: float | None,
+    rank: int,
+    cluster: Any = None,
+) -> Counterfactual:
+    """Return the answer that a verified point is, with everything about it computed anew from its values."""
+    settings, space, predictor = prepared.settings, prepared.space, prepared.predictor
+    coordinates = np.array([[point[name] for name in space.names]])
+    return _answer(
+        prepared,
+        factual,
+        point,
+        frame=space.frame([point]),
+        prediction=prediction,
+        score=_score(predictor, predictor.score(coordinates)[0]),
+        slack=float(slack(predictor, coordinates, settings.target)[0]),
+        bound=bound,
+        rank=rank,
+        cluster=cluster,
+    )
+
+
+def answers_of(
+    prepared: Prepared,
+    factual: Mapping[str, float],
+    points: Sequence[Mapping[str, float]],
+    *,
+    predictions: Sequence[Any],
+    bounds: Sequence[float | None],
+) -> Iterator[Counterfactual]:
+    """Yield the answers that verified points are, ranked as they come; models and frames are asked for all at once."""
+    if not points:
+        return
+    space, predictor = prepared.space, prepared.predictor
+    coordinates = np.array([[point[name] for name in space.names] for point in points])
+    frame, scores = space.frame(points), predictor.score(coordinates)
+    slacks = slack(predictor, coordinates, prepared.settings.target).tolist()
+    for k, point in enumerate(points):
+        yield _answer(
+            prepared,
+            factual,
+            point,
+            frame=frame.iloc[[k]],
+            prediction=predictions[k],
+            score=_score(predictor, scores[k]),
+            slack=slacks[k],
+            bound=bounds[k],
+            rank=k + 1,
+        )
+
+
+def _answer(
+    prepared: Prepared,
+    factual: Mapping[str, float],
+    point: Mapping[str, float],
+    *,
+    frame: pd.DataFrame,
+    prediction: Any,
+    score: Any,
+    slack: float,
+    bound: float | None,
+    rank: int,
+    cluster: Any = None,
+) -> Counterfactual:
+    settings, space = prepared.settings, prepared.space
+    cost = settings.cost.value(space, factual, point)
+    bound = 0.0 if bound is None else min(bound, cost)
+    if cost - bound <= ROUNDING * cost:
+        bound = cost
+    told = (rule.actions(space, factual, point) for rule in settings.rules)
+    actions = next((listed for listed in told if listed is not None), None)
+    return Counterfactual(
+        values=frame,  # type: ignore[arg-type]  # a frame keeps each column's dtype
+        cost=cost,
+        prediction=prediction,
+        score=score,
+        slack=slack,
+        changed=changed_names(factual, point),
+        verified=True,
+        rank=rank,
+        bound=bound,
+        gap=(cost - bound) / max(abs(cost), 1e-12),
+        actions=None if actions is None else pd.Series(actions, dtype=object),
+        cluster=cluster,
+    )
+
+
+def _score(predictor: Predictor, scores: Any) -> Any:
+    if np.ndim(scores) == 0:
+        return float(scores)
+    assert predictor.labels is not None  # noqa: S101 - several scores belong to labels
+    return dict(zip(predictor.labels, scores.tolist(), strict=True))

@@ -1,0 +1,207 @@
+"""What does not depend on the person: the model as read, the user's own model, checked settings, favoured data."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.checking.model_oracle import Referee
+from ceopt.checking.target_rows import FavourableRows, are_wanted
+from ceopt.formulations.costs.rule_charges import charged_by
+from ceopt.formulations.predictors.decision.accepted import accepted, has_fixed_order, tie_width
+from ceopt.formulations.predictors.decision.disagreement import forest_of
+from ceopt.formulations.predictors.decision.lattice import is_on_lattice
+from ceopt.formulations.predictors.decision.margin import default_margin
+from ceopt.formulations.predictors.decision.reaches import require_probability, slack, target_margin
+from ceopt.formulations.predictors.embed.embed import check_formulation
+from ceopt.formulations.predictors.read import open_model, read
+from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.formulations.targets import DisagreementOf, ProbabilityOf
+from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.errors import InvalidTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ceopt.formulations.constraints import AbstractRule
+    from ceopt.formulations.space.reachable import Reach
+    from ceopt.settings import CheckedSettings, Settings
+
+__all__ = ["Learned", "Prepared", "prepare"]
+
+#: Slack of a point that the model refuses by a hair.
+_REFUSED = 1e-300
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A model and settings that fit each other, ready for any number of people.
+
+    Parameters
+    ----------
+    predictor
+        The model as it was read.
+    referee
+        The user's own model, which has the last word.
+    space, settings
+        The columns, and every checked keyword.
+    margin, least_margin
+        Margin of the first program, and the one that a solver can be trusted with; :meth:`about` a person, both follow
+        the numbers near that one. None where trees are asked for what they decide themselves.
+    is_own
+        Whether the decision is the model's own, without a margin: it is asked about what the program finds, and what it
+        refuses is left out point by point. So for trees, and for other models on a lattice.
+    is_ordered
+        Whether the model's floats are the same whenever it is asked; if not, ties within their rounding are undecided.
+    favoured
+        Rows of the data, as coordinates (n, d), that the model puts in the target; None without data.
+    read_s
+        Seconds that all this took.
+    """
+
+    predictor: Predictor
+    referee: Referee
+    space: FeatureSpace
+    settings: CheckedSettings
+    margin: float | None
+    least_margin: float
+    is_own: bool
+    is_ordered: bool
+    favoured: np.ndarray | None
+    read_s: float
+
+    def judge(self, points: Sequence[Mapping[str, float]]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return what the user's own model says of points, and whether that meets the target whenever it is asked."""
+        predicted, met = self.referee.judge(self.space.frame(points), self.settings.target)
+        return predicted, met if self.is_ordered else met & self._are_clear(points)
+
+    def slacks(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the slack of rows (n, d), at least 0 exactly where the model as read decides for the target, (n,)."""
+        predictor, target = self.predictor, self.settings.target
+        scores = predictor.score(coordinates)
+        found = slack(predictor, coordinates, target, scores=scores)
+        kept = accepted(predictor, coordinates, target, scores=scores)
+        if not self.is_ordered:
+            kept &= found > tie_width(predictor, target)
+        return np.where(kept, np.maximum(found, 0.0), np.minimum(found, -_REFUSED))
+
+    def _are_clear(self, points: Sequence[Mapping[str, float]]) -> NDArray[np.bool_]:
+        names, target = self.space.names, self.settings.target
+        coordinates = np.array([[point[name] for name in names] for point in points])
+        return slack(self.predictor, coordinates, target) > tie_width(self.predictor, target)
+
+    def about(self, factual: Mapping[str, float], reach: Reach) -> Prepared:
+        """Return the same for one person, in coordinates, with the margins that the numbers near that one ask for.
+
+        What the person can become decides whether the model is one of a lattice.
+        """
+        predictor, settings = self.predictor, self.settings
+        if predictor.is_trees or isinstance(settings.target, DisagreementOf):
+            return self
+        near = target_margin(None, predictor, settings.target, factual)
+        if settings.margin is not None:
+            return replace(self, least_margin=near)
+        if not is_on_lattice(predictor, reach):
+            return replace(self, margin=near, least_margin=near, is_own=False, is_ordered=True)
+        is_ordered = has_fixed_order(predictor)
+        return replace(self, margin=0.0, least_margin=near, is_own=True, is_ordered=is_ordered)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What an earlier reading of the same model, space, target and data has found.
+
+    Parameters
+    ----------
+    prepared
+        What was ready then.
+    rule
+        Gives a rule as it was fitted then, or as it stands if it learns nothing.
+    """
+
+    prepared: Prepared
+    rule: Callable[[AbstractRule], AbstractRule]
+
+
+def _shown(data: Any) -> str:
+    return repr(data) if isinstance(data, str | int | float) else type(data).__name__
+
+
+def prepare(
+    model: Any,
+    space: FeatureSpace,
+    settings: Settings,
+    *,
+    data: pd.DataFrame | None = None,
+    labelled: tuple[pd.DataFrame, Any] | None = None,
+    learned: Learned | None = None,
+) -> Prepared:
+    """Read the model and check every setting against it and the space, before any work on a person.
+
+    Rules about the model are given it. Rules that learn from rows of the target are given those of the data that the
+    model puts there, or, if there are ``labelled`` rows (X, y), those whose own label is in the target. With what was
+    ``learned`` before, nothing is read or learned again.
+
+    Raises
+    ------
+    CeoptError
+        A setting, target, rule, cost or solver that does not exist or does not fit; a model that cannot be represented.
+    """
+    began = time.perf_counter()
+    require_space("explain", space)
+    if data is not None and not isinstance(data, pd.DataFrame):
+        raise InvalidTypeError("explain", "a DataFrame as data", f"data is {_shown(data)}", "Name its columns.")
+    if learned is None:
+        opened = open_model(model)
+        referee = Referee(opened, space)
+        checkpoint("opening the model")
+        predictor = read(opened, space, data=data)
+        checkpoint("reading the model")
+    else:
+        referee, predictor = learned.prepared.referee, learned.prepared.predictor
+    checked = settings.check(space, predictor.labels, data=data)
+    check_formulation(predictor, checked.formulation)
+    if isinstance(checked.target, ProbabilityOf):
+        require_probability(predictor.core)
+    counted = isinstance(checked.target, DisagreementOf)
+    if counted:
+        forest_of(predictor.core)
+        referee.jury()
+
+    if labelled is not None:
+        are_wanted(labelled[1], len(labelled[0]), checked.target)
+    checkpoint("checking the settings")
+    rows = FavourableRows(space, referee, checked.target, data, labelled)
+    if learned is None:
+        rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
+    else:
+        rules = tuple(learned.rule(rule) for rule in checked.rules)
+    checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))
+    checkpoint("fitting the rules to the data")
+    favoured = None if learned is None else learned.prepared.favoured
+    if data is not None:
+        coordinates = space.coordinates(data)
+        for name, ranks in predictor.unseen.items():
+            coordinates = coordinates[~np.isin(coordinates[:, space.names.index(name)], list(ranks))]
+        favoured = coordinates[accepted(predictor, coordinates, checked.target)]
+    own = checked.margin is None and predictor.is_trees
+    return Prepared(
+        predictor=predictor,
+        referee=referee,
+        space=space,
+        settings=checked,
+        margin=None if own else target_margin(checked.margin, predictor, checked.target),
+        least_margin=0.0 if counted else default_margin(predictor),
+        is_own=own,
+        is_ordered=not own or counted or has_fixed_order(predictor),
+        favoured=favoured,
+        read_s=time.perf_counter() - began,
+    )

@@ -1,0 +1,1 @@
+"""Results: verified answers, as JSON and as tables."""

@@ -1,0 +1,105 @@
+"""What each field of a solution set in JSON may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ceopt.solvers.checks import is_number
+from ceopt.solvers.errors import InvalidTypeError
+
+__all__ = ["ANSWER", "RESULT", "is_list", "require_fields"]
+
+Check = Callable[[Any], bool]
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or is_number(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is a list as JSON has it."""
+    return isinstance(value, list)
+
+
+def _list_of(check: Check) -> Check:
+    return lambda value: isinstance(value, list | tuple) and all(check(entry) for entry in value)
+
+
+def _mapping_of(check: Check) -> Check:
+    return lambda value: isinstance(value, Mapping) and all(check(entry) for entry in value.values())
+
+
+def _is_conflict(value: Any) -> bool:
+    three = isinstance(value, list | tuple) and len(value) == 3
+    return three and isinstance(value[0], str) and isinstance(value[1], str) and _is_number_or_none(value[2])
+
+
+def _is_score(value: Any) -> bool:
+    return _is_number_or_none(value) or _mapping_of(_is_number_or_none)(value)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | bool) or is_number(value)
+
+
+def _is_actions(value: Any) -> bool:
+    return value is None or _mapping_of(_is_plain)(value)
+
+
+RESULT: dict[str, tuple[str, Check]] = {
+    "bound": ("a number or null", _is_number_or_none),
+    "gap": ("a number or null", _is_number_or_none),
+    "margin": ("a number or null", _is_number_or_none),
+    "complete": ("true or false", _is_truth),
+    "reason": ("text", _is_text),
+    "conflict": ("a list of [name, sentence, number or null]", _list_of(_is_conflict)),
+    "relaxed": ("numbers by name", _mapping_of(is_number)),
+    "timings": ("numbers by name", _mapping_of(is_number)),
+    "solver": ("text", _is_text),
+    "versions": ("texts by name", _mapping_of(_is_text)),
+    "options": ("values by name", _is_mapping),
+    "target": ("text", _is_text),
+    "removed": ("texts by name", _mapping_of(_is_text)),
+    "min_distance": ("a number or null", _is_number_or_none),
+    "after_distance_filter": ("a list of whole numbers", _list_of(_is_whole)),
+    "after_diversity_filter": ("a list of whole numbers", _list_of(_is_whole)),
+    "safety": ("a list of numbers", _list_of(is_number)),
+}
+ANSWER: dict[str, tuple[str, Check]] = {
+    "cost": ("a number", is_number),
+    "score": ("a number, or numbers by label", _is_score),
+    "slack": ("a number or null", _is_number_or_none),
+    "changed": ("a list of texts", _list_of(_is_text)),
+    "verified": ("true or false", _is_truth),
+    "rank": ("a whole number", _is_whole),
+    "bound": ("a number or null", _is_number_or_none),
+    "gap": ("a number or null", _is_number_or_none),
+    "actions": ("values by name, or null", _is_actions),
+    "cluster": ("a number, text or null", _is_plain),
+}
+
+
+def require_fields(who: str, where: str, given: Mapping[str, Any], known: Mapping[str, tuple[str, Check]]) -> None:
+    """Refuse a field that holds something else than it may."""
+    for name, (needs, check) in known.items():
+        if name in given and not check(given[name]):
+            said = repr(given[name])
+            said = said if len(said) <= 80 else f"{said[:80]}..."
+            raise InvalidTypeError(who, f"{needs} as {name!r}{where}", f"it is {said}", "Write it anew with to_json.")

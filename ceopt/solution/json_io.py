@@ -1,0 +1,167 @@
+"""A solution set as JSON of a fixed version, and back without loss: values bit for bit, dtypes included."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ceopt.formulations.space.dtypes import dtype_from_text, dtype_text, plain, pool
+from ceopt.solution.json_fields import ANSWER, RESULT, is_list, require_fields
+from ceopt.solution.solution_set import Counterfactual, SolutionSet
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
+from ceopt.solvers.files.whole_files import json_document
+
+__all__ = ["FORMAT", "VERSION", "from_json", "to_json"]
+
+FORMAT = "ceopt solution set"
+VERSION = 1
+_WHO = "SolutionSet.from_json"
+
+#: Fields that are plain as they are.
+_RESULT = (
+    "bound gap margin complete reason conflict relaxed timings solver versions options target removed query_id".split()
+)
+#: Fields of sets of explanations, which text of an earlier day lacks.
+_SET = "min_distance after_distance_filter after_diversity_filter safety".split()
+_ANSWER = "cost prediction score slack changed verified rank bound gap cluster".split()
+
+
+def to_json(result: SolutionSet) -> str:
+    """Write a solution set as one line of JSON; a number that JSON lacks is ``{"float": "inf"}``."""
+    document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": str(result.status)}
+    document |= {name: _write(getattr(result, name)) for name in (*_RESULT, *_SET)}
+    document |= {
+        "factual": _write_frame(result.factual),
+        "counterfactuals": [_write_answer(answer) for answer in result],
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False)
+
+
+def from_json(text_or_path: Any) -> SolutionSet:
+    """Read what :func:`to_json` wrote, from text or from a file."""
+    source, document = json_document(_WHO, text_or_path)
+    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
+        raise InvalidValueError(
+            _WHO, f'"format": "{FORMAT}" and "version": {VERSION}', f"{source} has others", "Use SolutionSet.to_json."
+        )
+    try:
+        fields = {name: _read(document[name]) for name in _RESULT}
+        fields |= {name: _read(document[name]) for name in _SET if name in document}
+        require_fields(_WHO, "", fields, RESULT)
+        fields["conflict"] = tuple(tuple(entry) for entry in fields["conflict"])
+        require_fields(_WHO, "", document, {"counterfactuals": ("a list of answers", is_list)})
+        factual = _read_frame(document["factual"])
+        return SolutionSet(
+            status=document["status"],
+            counterfactuals=tuple(_read_answer(entry, factual) for entry in document["counterfactuals"]),
+            factual=factual,
+            **fields,
+        )
+    except CeoptError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise InvalidValueError(
+            _WHO, "every field of a solution set", f"{source} is damaged ({error!r})", "Write it anew with to_json."
+        ) from error
+
+
+def _write_answer(answer: Counterfactual) -> dict[str, Any]:
+    actions = None if answer.actions is None else {str(k): _write(v) for k, v in answer.actions.items()}
+    fields = {name: _write(getattr(answer, name)) for name in _ANSWER}
+    return fields | {"actions": actions, "values": _write_frame(answer.frame)}
+
+
+def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual:
+    fields = {name: _read(entry[name]) for name in _ANSWER}
+    given = _read(entry["actions"])
+    values = _read_frame(entry["values"])
+    require_fields(_WHO, " of an answer", fields | {"actions": given}, ANSWER)
+    if list(values.columns) != list(factual.columns) or not set(fields["changed"]) <= set(map(str, factual.columns)):
+        raise InvalidValueError(
+            _WHO, "answers of the factual's columns", "one has others", "Write it anew with to_json."
+        )
+    actions = None if given is None else pd.Series(given, dtype=object)
+    return Counterfactual(values=values, actions=actions, **fields)  # type: ignore[arg-type]
+
+
+def _write(value: Any) -> Any:
+    """Turn a value into what JSON has, marking what JSON would lose."""
+    value = plain(value)
+    if value is None or isinstance(value, str | bool | int):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value) and not (len(value) == 1 and next(iter(value)) in _MARKS):
+            return {key: _write(part) for key, part in value.items()}
+        return {"pairs": [[_write(key), _write(part)] for key, part in value.items()]}
+    if isinstance(value, tuple):
+        return {"tuple": [_write(part) for part in value]}
+    if isinstance(value, list):
+        return [_write(part) for part in value]
+    if isinstance(value, pd.Timestamp):
+        return {"time": value.isoformat()}
+    return {"missing": None} if value is pd.NA else repr(value)
+
+
+_MARKS = {"float", "pairs", "tuple", "time", "missing"}
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((mark, held),) = value.items()
+        match mark:
+            case "float":
+                return float(held)
+            case "pairs":
+                return {_read(key): _read(part) for key, part in held}
+            case "tuple":
+                return tuple(_read(part) for part in held)
+            case "time":
+                return pd.Timestamp(held)
+            case "missing":
+                return pd.NA
+    return {key: _read(part) for key, part in value.items()}
+
+
+def _write_frame(frame: pd.DataFrame) -> dict[str, Any]:
+    """Write a one-row frame: its label, and per column the name, dtype, categories and value."""
+    columns = []
+    for name in frame.columns:
+        dtype = frame[name].dtype
+        entry = {"name": _write(name), "dtype": _dtype_text(dtype), "value": _write(frame[name].iloc[0])}
+        if isinstance(dtype, pd.CategoricalDtype):
+            entry["categories"] = [_write(level) for level in dtype.categories.tolist()]
+        columns.append(entry)
+    return {"index": _write(frame.index[0]), "columns": columns}
+
+
+def _dtype_text(dtype: Any) -> str:
+    """Name a dtype; a row that was refused may hold others, which come back as objects."""
+    try:
+        return dtype_text(_WHO, dtype)
+    except InvalidTypeError:
+        return "object"
+
+
+def _read_frame(entry: dict[str, Any]) -> pd.DataFrame:
+    label = _read(entry["index"])
+    index = pd.Index([label], tupleize_cols=False)
+    data: dict[Any, Any] = {}
+    require_fields(_WHO, " of a row", entry, {"columns": ("a list", is_list)})
+    for column in entry["columns"]:
+        dtype = dtype_from_text(_WHO, column["dtype"], _read(column.get("categories")))
+        value = _read(column["value"])
+        held = pool([value], dtype)
+        is_object = isinstance(dtype, np.dtype) and dtype.kind == "O"
+        data[_read(column["name"])] = pd.Series(held, index=index, dtype=object if is_object else None)
+    return pd.DataFrame(data, index=index)

@@ -1,0 +1,294 @@
+"""What comes back for one person: verified answers in the person's own columns and units, and what is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final, overload
+
+import numpy as np
+import pandas as pd
+
+from ceopt.formulations.space.dtypes import plain
+from ceopt.solution.copies import hands_out_copies
+from ceopt.solvers.files.whole_files import write_text
+from ceopt.status import Status
+
+__all__ = ["Counterfactual", "SolutionSet"]
+
+
+@final
+@hands_out_copies("values", "actions", "frame")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Counterfactual:
+    """One verified answer. What it hands out is a copy: to write into it changes no answer.
+
+    Parameters
+    ----------
+    values
+        The answer in raw units: a one-row frame, or a Series. Read back as a Series of the columns' own scalars;
+        ``frame`` is the row in the columns' own dtypes.
+    cost
+        Recomputed in plain arithmetic from the values.
+    prediction
+        What the user's own model says of the values.
+    score, slack
+        The model's score (by label where it has several), and by how much the decision meets the target.
+    changed
+        Names of the columns that leave the factual.
+    verified
+        Whether the user's own model and every rule agree.
+    rank
+        1 for the best.
+    bound, gap
+        Proved least cost among answers of this rank, and ``(cost - bound) / max(|cost|, 1e-12)``.
+    actions
+        Interventions by column, under a causal model.
+    cluster
+        Which hull of a clustered data manifold holds it.
+    """
+
+    values: pd.Series[Any]
+    cost: float
+    prediction: Any
+    score: Any
+    slack: float | None
+    changed: tuple[str, ...]
+    verified: bool
+    rank: int
+    bound: float | None
+    gap: float | None
+    actions: pd.Series[Any] | None = None
+    cluster: int | None = None
+    frame: pd.DataFrame = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        frame: Any = self.values
+        if isinstance(frame, pd.Series):
+            frame = pd.DataFrame({name: [value] for name, value in frame.items()})
+        object.__setattr__(self, "frame", frame.reset_index(drop=True))
+        object.__setattr__(self, "values", scalars(frame))
+        object.__setattr__(self, "changed", tuple(self.changed))
+        object.__setattr__(self, "prediction", plain(self.prediction))
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The columns that change, and those that an intervention holds where they are, in the row's order."""
+        done = () if self.actions is None else self.actions.index
+        return tuple(name for name in self.values.index if name in self.changed or name in done)
+
+    def why(self, name: str) -> str:
+        """Return whether a column that is listed is an "action" or, under a causal model, a "consequence"."""
+        return "action" if self.actions is None or name in self.actions.index else "consequence"
+
+    def __repr__(self) -> str:
+        return f"<Counterfactual {self.rank}: {', '.join(self.changed)}; cost {self.cost:.6g}, {self.prediction!r}>"
+
+
+@final
+@hands_out_copies("factual", "relaxed", "timings", "versions", "options", "removed")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SolutionSet:
+    """The answers for one person, best first, and what is known beyond them; frames and mappings come as copies.
+
+    Empty (``len() == 0``) unless ``status`` is "optimal" or "feasible".
+
+    Parameters
+    ----------
+    status
+        Why the search ended; a :class:`Status`, which equals its text.
+    counterfactuals
+        The verified answers.
+    factual
+        The person's row, one row in raw units.
+    bound, gap
+        Proved least cost, and the relative gap of rank 1.
+    margin
+        Least slack of the decision in the program, in the model's own score; 0 where trees decide themselves.
+    complete
+        False: fewer than asked for, for another reason than proof that there are no more.
+    reason
+        One sentence, or empty.
+    conflict
+        When infeasible, and ``why`` was asked: (rule name, sentence, how much wider it would have to be or None). A
+        smallest set that leaves no answer; where the search for it ended early, as ``reason`` then says, the fewest
+        that are known to leave none.
+    relaxed
+        Rule name -> radius, of rules that were widened.
+    timings
+        Seconds per phase.
+    solver
+        Which solver answered, with its version.
+    versions, options
+        Of the libraries; and every setting, seed and threads included.
+    target
+        The target in words.
+    removed
+        Column -> what bounds, direction, immutability or steps took from it.
+    query_id
+        The person's label in a cohort.
+    min_distance
+        Distance from the factual to the nearest candidate of a set of explanations; None where there was none.
+    after_distance_filter, after_diversity_filter
+        Positions, in the data that the explainer was fitted to, of the candidates that each filter kept, in its order.
+    safety
+        One number per answer, in their order: how far the factual may move without losing it.
+
+    Examples
+    --------
+    >>> import ceopt
+    >>> from ceopt.formulations.predictors import Affine
+    >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9)])
+    >>> result = ceopt.explain(Affine([1.0], -3.5, labels=("no", "yes")), {"income": 2}, space, target="yes")
+    >>> result.status, len(result), result[0].values["income"]
+    (<Status.OPTIMAL: 'optimal'>, 1, 4)
+    >>> print(result.changes())
+                 from to
+    rank column
+    1    income     2  4
+    """
+
+    status: Status
+    counterfactuals: tuple[Counterfactual, ...]
+    factual: pd.DataFrame
+    bound: float | None = None
+    gap: float | None = None
+    margin: float | None = None
+    complete: bool = True
+    reason: str = ""
+    conflict: tuple[tuple[str, str, float | None], ...] = ()
+    relaxed: Mapping[str, float] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict)
+    solver: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    target: str = ""
+    removed: Mapping[str, str] = field(default_factory=dict)
+    query_id: Any = None
+    min_distance: float | None = None
+    after_distance_filter: tuple[int, ...] = ()
+    after_diversity_filter: tuple[int, ...] = ()
+    safety: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("after_distance_filter", "after_diversity_filter", "safety"):
+            object.__setattr__(self, name, tuple(plain(entry) for entry in getattr(self, name)))
+        object.__setattr__(self, "min_distance", plain(self.min_distance))
+        object.__setattr__(self, "status", Status(self.status))
+        object.__setattr__(self, "counterfactuals", tuple(self.counterfactuals))
+        object.__setattr__(self, "conflict", tuple(self.conflict))
+        object.__setattr__(self, "query_id", plain(self.query_id))
+
+    def __len__(self) -> int:
+        return len(self.counterfactuals)
+
+    def __iter__(self) -> Iterator[Counterfactual]:
+        return iter(self.counterfactuals)
+
+    @overload
+    def __getitem__(self, index: int) -> Counterfactual: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Counterfactual, ...]: ...
+    def __getitem__(self, index: int | slice) -> Counterfactual | tuple[Counterfactual, ...]:
+        try:
+            return self.counterfactuals[index]
+        except IndexError:
+            why = f" {self.reason}" if self.reason else ""
+            raise IndexError(
+                f"No answer {index}: there are {len(self)}, and the status is {self.status}.{why}"
+            ) from None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the answers in raw units and the columns' own dtypes, one row each, indexed by rank."""
+        if not self.counterfactuals:
+            frame = self.factual.iloc[:0].copy()
+            frame.index = pd.Index([], dtype="int64", name="rank")
+            return frame
+        frame = pd.concat([answer.frame for answer in self.counterfactuals])
+        frame.index = pd.Index([answer.rank for answer in self.counterfactuals], name="rank")
+        return frame
+
+    def changes(self) -> pd.DataFrame:
+        """Return only what moves, in raw units: one row per rank and column, with the values ``from`` and ``to``.
+
+        Under a causal model a column ``why`` says of each whether it is an "action" or a "consequence"; a column that
+        is held where it is, so that it does not follow, is an action and is listed too.
+        """
+        before, is_causal = scalars(self.factual), any(answer.actions is not None for answer in self)
+        moves = [
+            (answer.rank, name, before[name], answer.values[name], answer.why(name))
+            for answer in self.counterfactuals
+            for name in answer.listed
+        ]
+        index = pd.MultiIndex.from_arrays(
+            [pd.Index([m[0] for m in moves], dtype="int64"), pd.Index([m[1] for m in moves], dtype=object)],
+            names=["rank", "column"],
+        )
+        columns = {"from": [m[2] for m in moves], "to": [m[3] for m in moves]}
+        if is_causal:
+            columns["why"] = [m[4] for m in moves]
+        return pd.DataFrame({word: pd.Series(cells, index=index, dtype=object) for word, cells in columns.items()})
+
+    def metrics(self, suite: str, **given: Any) -> pd.Series[Any]:
+        """Return the metrics of a published suite, such as "ce_ocl2022", by name; see :func:`ceopt.metrics.suite`.
+
+        The answers, the factual, the run time and how many were asked for are this set's own. What it cannot know
+        (``model``, ``target``, ``data``, ``space``, ...) is passed by keyword; a metric that lacks something is refused
+        by name, or nan with ``missing="nan"``.
+
+        Examples
+        --------
+        >>> import ceopt
+        >>> from ceopt.formulations.predictors import Affine
+        >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9)])
+        >>> result = ceopt.explain(Affine([1.0], -3.5, labels=("no", "yes")), {"income": 2}, space, target="yes")
+        >>> result.metrics("ce_ocl2022", missing="nan")[["continuous_proximity", "sparsity"]].to_dict()
+        {'continuous_proximity': -2.0, 'sparsity': 0.0}
+        """
+        from ceopt.metrics import suite as metrics_of
+
+        return metrics_of(suite, self, **given)  # type: ignore[no-any-return]
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Write everything as JSON that :meth:`from_json` reads back exactly; also to ``path`` if given."""
+        from ceopt.solution.json_io import to_json
+
+        text = to_json(self)
+        if path is not None:
+            write_text("SolutionSet.to_json", path, text)
+        return text
+
+    @classmethod
+    def from_json(cls, text_or_path: str | Path) -> SolutionSet:
+        """Read what :meth:`to_json` wrote: the same values bit for bit, in the same dtypes.
+
+        Raises
+        ------
+        UnreadableFileError
+            No such file, or no JSON in it.
+        InvalidValueError
+            JSON of another format or version.
+        """
+        from ceopt.solution.json_io import from_json
+
+        return from_json(text_or_path)
+
+    def __repr__(self) -> str:
+        from ceopt.solution.tables import to_text
+
+        return to_text(self)
+
+    def _repr_html_(self) -> str:
+        from ceopt.solution.tables import to_html
+
+        return to_html(self)
+
+
+def scalars(frame: pd.DataFrame) -> pd.Series[Any]:
+    """Return a one-row frame as a Series of each column's own scalar (nothing is widened to a common dtype)."""
+    if all(dtype == np.float64 for dtype in frame.dtypes):  # column by column takes milliseconds where there are many
+        names = frame.columns
+        index = names.rename(None) if isinstance(names.dtype, pd.StringDtype) else [str(name) for name in names]
+        return pd.Series(frame.to_numpy()[0].tolist(), index=index, dtype=object)
+    return pd.Series({str(name): plain(frame[name].iloc[0]) for name in frame.columns}, dtype=object)

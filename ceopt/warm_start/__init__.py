@@ -1,0 +1,1 @@
+"""Good answers before any program is solved."""

@@ -1,0 +1,275 @@
+"""A row of the caller's own variables: columns tied to Vars and expressions that stand elsewhere in the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import pyomo.environ as pyo
+from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
+
+from ceopt.formulations.columns import AbstractCoordinate, Numeric
+from ceopt.formulations.columns.columns_block import COLUMNWISE, AbstractColumns
+from ceopt.formulations.columns.numeric import unit_of
+from ceopt.formulations.space.reachable import Interval, Levels
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.checks import is_number
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.manifest import Manifest, describe
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.feature import Feature
+
+__all__ = ["Columns"]
+
+_MANIFEST = Manifest(
+    title="columns of the caller's own variables",
+    formula="x_j = the caller's expression; u_c = the caller's expression of level c",
+    features=dict.fromkeys(("own", *COLUMNWISE), 0),
+)
+
+#: Least distance of the two sides of a split, as a share of the column's range or, if that is more, of its unit in the
+#: program: rows are right to 1e-6 of a unit, two of them lie between a cut and the caller's variable, and a binary is
+#: right to 1e-6, which its row turns into as much of the range.
+_GAP = 1e-5
+
+#: What is given for a column: an expression, an expression per rank of a level, or the coordinate itself.
+_Given: TypeAlias = Any
+
+
+@final
+class Columns(AbstractColumns):
+    r"""One row whose columns are Vars and expressions of the caller's own model, as :func:`embed` reads them.
+
+    .. math:: x_j = e_j \ \text{(numbers, ranks, 0/1)}, \qquad u_{jc} = e_{jc} \ \text{(levels)}.
+
+    ======== ====================== =============================================================
+    symbol   component              meaning
+    ======== ====================== =============================================================
+    x        ``x``, ``at_least``    coordinate of the column (:mod:`ceopt.formulations.columns`)
+    u        ``level[name, c]``     1 iff the column takes level c
+    e                               the caller's Var or expression
+    ======== ====================== =============================================================
+
+    Parameters
+    ----------
+    space
+        What the columns are. Its kinds and levels count, and bounds set by the user; bounds inferred from data do not,
+        nor does what is about a change (direction, immutability, step, weight).
+    values
+        For each column of the space a plain value as in a row (a number, a level; of a Param its value now), or a Var
+        or expression of the raw number, of an ordinal column's rank, of a binary one's 0 or 1; for a categorical column
+        also a mapping from levels to binary Vars or expressions, where levels that are left out are not taken.
+    split_gap
+        Least distance in raw units between the two sides of a split on a continuous column; values strictly inside are
+        excluded, but the column's own bounds and plain values never are. None: 1e-5 of the column's range, and at
+        least 1e-5 for ranges from 0.05 to 1. With 0 a solver's value may lie on a side that the library does not take.
+
+    Attributes
+    ----------
+    given
+        What was given, by column.
+
+    Notes
+    -----
+    Adds the level binaries of every column, and per column that some model reads a coordinate and the row that ties it
+    (one row per level of a categorical column). Exact but for the gap: on either side
+    the library decides as the row says, also where the value is off by a solver's tolerance. Bounds of Vars are read
+    when the block is made, those of a fixed Var like any other's, as it may be freed; what never changes is better
+    given as a plain value. Variables behind an integer, ordinal or binary column become whole.
+
+    Raises
+    ------
+    InvalidValueError
+        A column is missing, unknown, outside its bounds, or not a value of its column.
+    InvalidTypeError
+        What is given for a column is no value, Var or expression, or not one for this kind of column.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from ceopt.formulations import Columns, embed
+    >>> from ceopt.formulations.predictors import Affine
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("income", kind="continuous"), Feature("loan", kind="continuous")])
+    >>> m = pyo.ConcreteModel()
+    >>> m.loan = pyo.Var(bounds=(0, 9))
+    >>> m.ann = Columns(space, {"income": 4.0, "loan": m.loan})
+    >>> m.risk = embed(Affine([-1.0, 2.0], 0.5), m.ann)
+    >>> print(m.risk.score.expr, "|", m.ann.own["loan"].expr)
+    -3.5 + 2.0*ann.x[loan] | ann.x[loan] - loan  ==  0
+    """
+
+    def __init__(self, space: FeatureSpace, values: Mapping[str, Any], *, split_gap: float | None = None) -> None:
+        if not isinstance(space, FeatureSpace):
+            raise InvalidTypeError(
+                "Columns", "a FeatureSpace", f"space is {type(space).__name__}", "Describe the model's columns."
+            )
+        if not isinstance(values, Mapping):
+            raise InvalidTypeError(
+                "Columns", "a mapping from columns to variables", f"it got {type(values).__name__}",
+                "Write {column: Var, expression or value}.",
+            )  # fmt: skip
+        space.check_names("Columns", values)
+        gap = _checked_gap(split_gap)
+        given = {feature.name: _read(feature, values[feature.name]) for feature in space}
+        super().__init__(space, {f.name: _reach(f, given[f.name], gap) for f in space})
+        self.given: dict[str, _Given] = given
+        self.own = pyo.Constraint(pyo.Any)
+        self._tied: set[str] = set()
+        self.declare({name: _member(part) for name, part in self.reach.items()})
+        describe(self, _MANIFEST)
+
+    def coordinate(self, name: str) -> AbstractCoordinate:
+        """Return the coordinate of a column, tied to what was given for it."""
+        coordinate = super().coordinate(name)
+        if name not in self._tied:
+            self._tied.add(name)
+            self._tie(coordinate)
+        return coordinate
+
+    def _tie(self, coordinate: AbstractCoordinate) -> None:
+        name, given = coordinate.name, self.given[coordinate.name]
+        if isinstance(given, dict):
+            for rank, expression in given.items():
+                level = coordinate.indicator({rank}).expression()
+                self.own[name, coordinate.feature.levels[rank]] = level - expression == 0
+        elif not isinstance(given, float):
+            unit = coordinate.unit if isinstance(coordinate, Numeric) else 1.0
+            self.own[name] = (coordinate.raw().expression() - given) / unit == 0
+
+    def decoded(self) -> dict[str, float]:
+        """Return the coordinates at the current values of the caller's variables; whole ones are rounded.
+
+        Raises
+        ------
+        InvalidValueError
+            A column that a model reads has no value yet.
+        """
+        return {feature.name: self._current(feature) for feature in self.space}
+
+    def _current(self, feature: Feature) -> float:
+        given = self.given[feature.name]
+        if isinstance(given, float):
+            return given
+        parts = given if isinstance(given, dict) else {0: given}
+        values = {rank: pyo.value(part, exception=False) for rank, part in parts.items()}
+        if any(value is None for value in values.values()):
+            if feature.name not in self._tied:  # no model reads it
+                return self.coordinates[feature.name].x0
+            raise InvalidValueError(
+                "Columns", "values of its variables", f"column {feature.name!r} has none", "Solve the model first."
+            )
+        if isinstance(given, dict):
+            return float(max(values, key=values.__getitem__))
+        return float(values[0] if feature.kind == "continuous" else round(values[0]))
+
+
+def _checked_gap(gap: Any) -> float | None:
+    if gap is not None and (not is_number(gap) or not 0.0 <= gap < math.inf):
+        raise InvalidValueError(
+            "Columns", "a split_gap of at least 0", f"split_gap is {gap!r}", "Give None or a number in raw units."
+        )
+    return None if gap is None else float(gap)
+
+
+def _read(feature: Feature, value: Any) -> _Given:
+    """Return what is given for a column: an expression, expressions by rank, or a coordinate as a float."""
+    if feature.kind == "categorical" and (isinstance(value, Mapping) or _is_indexed(value)):
+        parts = {feature.rank(level): _part(feature, part) for level, part in value.items()}
+        kept = {rank: part for rank, part in sorted(parts.items()) if part is not None}
+        if not kept:
+            raise InvalidValueError(feature.who, "a level to take", "it is given none", "Map levels to binary Vars.")
+        return kept
+    if not _is_expression(feature, value):
+        return _within(feature, feature.to_coordinate(pyo.value(value) if _is_pyomo(value) else value))
+    if feature.kind == "categorical":
+        raise InvalidTypeError(
+            feature.who, "a level, or a mapping from levels to binary Vars", f"it is given {value}",
+            f"Write {{{feature.levels[0]!r}: Var, ...}}.",
+        )  # fmt: skip
+    return value
+
+
+def _part(feature: Feature, part: Any) -> Any:
+    """Return the expression of one level; None where it is the number 0."""
+    if _is_expression(feature, part):
+        return part
+    if not _is_pyomo(part) and part == 0:
+        return None
+    raise InvalidTypeError(
+        feature.who,
+        "a binary Var or expression per level",
+        f"one is {part!r}",
+        "Give the level itself, without a mapping.",
+    )
+
+
+def _is_pyomo(value: Any) -> bool:
+    return hasattr(value, "is_expression_type") or _is_indexed(value)
+
+
+def _is_indexed(value: Any) -> bool:
+    return bool(getattr(value, "is_indexed", bool)())
+
+
+def _is_expression(feature: Feature, value: Any) -> bool:
+    """Return whether a value has variables in it, or refuse what has them but is no number."""
+    if not _is_pyomo(value):
+        return False
+    if _is_indexed(value) or not value.is_numeric_type():
+        raise InvalidTypeError(
+            feature.who, "one Var or numeric expression", f"it is given {value}", "Give one component, such as m.x[i]."
+        )
+    return bool(value.is_potentially_variable())
+
+
+def _within(feature: Feature, coordinate: float) -> float:
+    low, high = _hard_bounds(feature)
+    if not low <= coordinate <= high:
+        raise _outside(feature, low, high, f"{coordinate:g}")
+    return coordinate
+
+
+def _outside(feature: Feature, low: float, high: float, but: str) -> InvalidValueError:
+    return InvalidValueError(
+        feature.who, f"values from {low:g} to {high:g}", f"it is given {but}", "Correct it, or change the space."
+    )
+
+
+def _hard_bounds(feature: Feature) -> tuple[float, float]:
+    """Return the bounds that the user set; those that the data happened to have do not bind the caller."""
+    low = -math.inf if feature.lower_inferred else feature.lower
+    return low, math.inf if feature.upper_inferred else feature.upper
+
+
+def _reach(feature: Feature, given: _Given, gap: float | None) -> Interval | Levels:
+    """Return the values that a column can take, by the bounds of what is given and of the space."""
+    if isinstance(given, dict):
+        return Levels(tuple(given))
+    own = (given, given) if isinstance(given, float) else compute_bounds_on_expr(given, ignore_fixed=True)
+    low, high = (end if bound is None else float(bound) for bound, end in zip(own, (-math.inf, math.inf), strict=True))
+    if feature.is_finite:
+        ranks = tuple(rank for rank in range(len(feature.levels)) if low <= rank <= high)
+        if not ranks:
+            raise _outside(feature, 0, len(feature.levels) - 1, f"values from {low:g} to {high:g}")
+        return Levels(ranks)
+    least, greatest = _hard_bounds(feature)
+    whole = Interval(max(low, least), min(high, greatest), 1.0 if feature.kind == "integer" else None)
+    ends = whole.ceil(whole.lower), whole.floor(whole.upper)
+    if not ends[0] <= ends[1]:
+        raise _outside(feature, least, greatest, f"values from {low:g} to {high:g}")
+    found = Interval(*ends, whole.step)
+    return found if feature.kind == "integer" else replace(found, gap=_gap(found, feature) if gap is None else gap)
+
+
+def _gap(part: Interval, feature: Feature) -> float:
+    """Return a least distance of the two sides of a split that a solver's tolerances cannot bridge."""
+    width = part.upper - part.lower
+    return _GAP * max(width, unit_of(part, feature)) if math.isfinite(width) else 0.0
+
+
+def _member(part: Interval | Levels) -> float:
+    return float(part.ranks[0]) if isinstance(part, Levels) else part.clip(0.0)

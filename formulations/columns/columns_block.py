@@ -1,0 +1,180 @@
+"""One row in a program: a Pyomo block with a coordinate per column, on which models are embedded."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, final
+
+import pandas as pd
+import pyomo.environ as pyo
+from pyomo.core.base.block import ScalarBlock
+
+from ceopt.formulations.columns import AbstractCoordinate, Category, Numeric, Ranked
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.reachable import Reach
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["COLUMNWISE", "AbstractColumns", "Lookup"]
+
+#: Components of the block whose index begins with a column's name.
+COLUMNWISE: Final = tuple(
+    """
+    x steps up down length cut at_least level moved direction surely
+    ordered one_level on_grid move left_end right_end up_floor down_floor
+    claimed sided moved_floor moved_up moved_down moved_claim most least one_direction length_of greatest_of
+    """.split()
+)
+
+#: Variables of the block by domain; each is made when a formulation first asks for its index.
+_VARIABLES = {
+    "Reals": "x length",
+    "NonNegativeReals": "up down",
+    "Integers": "steps",
+    "Binary": "cut at_least level moved direction surely",
+}
+
+
+@final
+class Lookup(Mapping[Any, Any]):
+    """A mapping over the columns that makes its values when they are asked for."""
+
+    __slots__ = ("_block", "_keys", "_make")
+
+    def __init__(self, block: Any, keys: Callable[[Any], list[Any]], make: Callable[[Any, Any], Any]) -> None:
+        self._block, self._keys, self._make = block, keys, make
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._make(self._block, key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._keys(self._block))
+
+    def __len__(self) -> int:
+        return len(self._keys(self._block))
+
+
+def _numbered(block: AbstractColumns) -> list[str]:
+    return [feature.name for feature in block.space if feature.kind != "categorical"]
+
+
+def _levelled(block: AbstractColumns) -> list[tuple[str, Any]]:
+    return [(feature.name, level) for feature in block.space for level in feature.levels]
+
+
+def _raw(block: AbstractColumns, name: str) -> Any:
+    return block.coordinate(name).raw().expression()
+
+
+def _is_level(block: AbstractColumns, key: tuple[str, Any]) -> Any:
+    if not (isinstance(key, tuple) and len(key) == 2):
+        raise InvalidValueError(
+            "is_level", "a column and a level", f"the index is {key!r}", "Write is_level[name, level]."
+        )
+    name, level = key
+    coordinate = block.coordinate(name)
+    if not coordinate.feature.is_finite:
+        return coordinate.indicator(frozenset()).expression()
+    return coordinate.indicator({coordinate.feature.rank(level)}).expression()
+
+
+class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
+    """The columns of one row, each as a coordinate that formulations ask for the variables that they need.
+
+    Attributes
+    ----------
+    space
+        The columns: kinds, bounds, levels.
+    reach
+        Values that each column may take.
+    coordinates
+        One per column, by name.
+    raw
+        ``raw[name]`` in raw units; the rank of an ordinal column, 0 or 1 of a binary one; a categorical one has none.
+    is_level
+        ``is_level[name, level]``, 1 iff the column takes the level.
+    """
+
+    def __init__(self, space: FeatureSpace, reach: Reach) -> None:
+        super().__init__(concrete=True)
+        self.space = space
+        self.reach = dict(reach)
+        self._cut_texts: dict[tuple[str, tuple[float, float]], str] = {}
+        self.coordinates: dict[str, AbstractCoordinate] = {}
+        self.raw = Lookup(self, _numbered, _raw)
+        self.is_level = Lookup(self, _levelled, _is_level)
+
+    def declare(self, home: Mapping[str, float]) -> None:
+        """Make the containers of variables, and the coordinates around the row ``home``."""
+        for domain, names in _VARIABLES.items():
+            for name in names.split():
+                self.add_component(name, pyo.Var(pyo.Any, dense=False, domain=getattr(pyo, domain)))
+        self.expressions = pyo.Expression(pyo.Any)
+        for feature in self.space:
+            kind = Category if feature.kind == "categorical" else Ranked if feature.is_finite else Numeric
+            self.coordinates[feature.name] = kind(self, feature, home[feature.name])
+
+    # ---- what formulations use ---------------------------------------------------------------------------------------
+    def coordinate(self, name: str) -> AbstractCoordinate:
+        """Return the coordinate of a column, or refuse an unknown one with the choices."""
+        if name not in self.coordinates:
+            raise UnknownNameError.among(type(self).__name__, "column", name, self.coordinates)
+        return self.coordinates[name]
+
+    def numeric(self, name: str) -> Numeric:
+        """Return the coordinate of a numeric column."""
+        coordinate = self.coordinate(name)
+        assert isinstance(coordinate, Numeric)  # noqa: S101 - callers hold a split on a number
+        return coordinate
+
+    def named_expression(self, *index: Any) -> Any:
+        """Return a new named expression of this block, whose content may be replaced later."""
+        count = sum(1 for key in self.expressions if key[: len(index)] == index)
+        key = (*index, count)
+        self.expressions[key] = 0.0
+        return self.expressions[key]
+
+    def cut_text(self, name: str, key: tuple[float, float]) -> str:
+        """Return the text by which the cut between two neighbouring values is named."""
+        return self._cut_texts.get((name, key), "")
+
+    def remember_cut(self, name: str, key: tuple[float, float], text: str) -> None:
+        """Keep the text by which a cut is named."""
+        self._cut_texts[name, key] = text
+
+    # ---- values ------------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def decoded(self) -> dict[str, float]:
+        """Return the coordinates that the variables' current values stand for."""
+
+    def decode(self, solution: Any = None) -> pd.Series:
+        """Return the row as a Series in raw units and dtypes.
+
+        Parameters
+        ----------
+        solution
+            One of ``result.solutions``; without one, the values that the variables hold now.
+        """
+        if solution is not None:
+            self._require_own(solution)
+            solution.load()
+        frame = self.space.frame([self.decoded()])
+        # One dtype for a Series: without object, 3 years beside 1.5 would become 3.0.
+        return (frame if len(set(frame.dtypes)) == 1 else frame.astype(object)).iloc[0]
+
+    def _require_own(self, solution: Any) -> None:
+        """Refuse what is no solution, and one of another model, whose values would not reach these variables."""
+        who = f"decode of {self.name}"
+        if not hasattr(solution, "load") or not hasattr(solution, "compiled"):
+            raise InvalidTypeError(
+                who, "one of result.solutions", f"it got {type(solution).__name__}", "Pass result.solutions[0]."
+            )
+        columns = solution.compiled.columns
+        if columns and columns[0].model() is not self.model():
+            raise InvalidValueError(
+                who, "a solution of the model that it belongs to", f"this one is of {columns[0].model().name!r}",
+                "Solve that model, or read the values of a file's solution by name: each of its variables is named in "
+                "path + '.names.json'.",
+            )  # fmt: skip

@@ -1,0 +1,222 @@
+"""What a column follows from: a linear equation, or a fitted regressor and the names of its inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+from ceopt.formulations.predictors.read import open_model, read
+from ceopt.formulations.predictors.read.model_input import names_of
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.checks import is_number, require_moderate
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from ceopt.formulations.predictors.representation.predictor import Predictor
+
+__all__ = ["Equation", "FittedEquation", "LinearEquation", "parse_equations"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LinearEquation:
+    r"""A column that is linear in its parents, but for noise: :math:`x = c + \sum_p a_p x_p + u`.
+
+    A number counts in its own unit, an ordinal parent by its rank, a binary one as 0 or 1.
+
+    Parameters
+    ----------
+    parents
+        Parent -> coefficient :math:`a_p`.
+    intercept
+        The constant c. It takes no part in what a move brings about, as the noise u holds the rest of the factual.
+
+    Raises
+    ------
+    InvalidTypeError
+        ``parents`` is no mapping from names.
+    InvalidValueError
+        No parent, or a number that is not finite.
+    """
+
+    parents: Mapping[str, float]
+    intercept: float = 0.0
+
+    def __post_init__(self) -> None:
+        given = self.parents
+        if not isinstance(given, Mapping) or not all(isinstance(parent, str) for parent in given):
+            raise InvalidTypeError(
+                "LinearEquation", "a mapping from parents to coefficients", f"parents is {given!r}",
+                'Write LinearEquation({"age": 120.0}).',
+            )  # fmt: skip
+        if not given:
+            raise InvalidValueError(
+                "LinearEquation", "at least one parent", "parents is empty", "A column without parents has no equation."
+            )
+        for what, value in (("intercept", self.intercept), *given.items()):
+            if not is_number(value) or not math.isfinite(value):
+                raise InvalidValueError("LinearEquation", "finite numbers", f"{what} is {value!r}", "Give a number.")
+            require_moderate("LinearEquation", what, value)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedEquation:
+    """A fitted regressor and its inputs.
+
+    Parameters
+    ----------
+    model
+        The user's own object, which predicts.
+    parents
+        Its inputs, in the order in which it was fitted on them.
+    """
+
+    model: Any
+    parents: tuple[str, ...]
+
+    def within(self, space: FeatureSpace) -> FittedEquation:
+        """Return the equation with the parents as the space writes them (LightGBM writes blanks as underscores)."""
+        written = {name.replace(" ", "_"): name for name in space.names}
+        return replace(self, parents=tuple(p if p in space else written.get(p, p) for p in self.parents))
+
+    def read(self, column: str, space: FeatureSpace) -> Predictor:
+        """Return what the regressor computes of its parents, over the space of these alone.
+
+        Raises
+        ------
+        UnsupportedModelError
+            A classifier, or a model that is not fitted or has no exact representation; the column is named.
+        """
+        try:
+            predictor = read(self.model, FeatureSpace(space[parent] for parent in self.parents))
+        except CeoptError as error:
+            raise type(error)(f"{error} This is the equation of {column!r}.") from error
+        if predictor.labels is not None:
+            raise UnsupportedModelError(
+                "Causal", "regressors as equations", f"that of {column!r} is {type(self.model).__name__}, a classifier",
+                "Fit a regressor; an ordinal column counts by rank, a binary one as 0 or 1.",
+            )  # fmt: skip
+        return predictor
+
+
+Equation: TypeAlias = LinearEquation | FittedEquation
+
+
+def parse_equations(given: Any) -> dict[str, Equation]:
+    """Return the equations by column, or refuse what is none.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError, UnsupportedModelError
+        No mapping, or an empty one; something else than an equation; parents that are missing, named twice, or more or
+        fewer than the regressor's inputs.
+    """
+    if not isinstance(given, Mapping) or not all(isinstance(column, str) for column in given):
+        raise InvalidTypeError(
+            "Causal", "a mapping from columns to equations", f"equations is {given!r}",
+            'Write Causal({"income": LinearEquation({"age": 120.0})}).',
+        )  # fmt: skip
+    if not given:
+        raise InvalidValueError("Causal", "at least one equation", "equations is empty", "Leave the rule out.")
+    return {column: _parsed(column, equation) for column, equation in given.items()}
+
+
+def _parsed(column: str, given: Any) -> Equation:
+    if isinstance(given, LinearEquation):
+        return given
+    if isinstance(getattr(given, "parents", None), Mapping) and hasattr(given, "intercept"):
+        return LinearEquation(given.parents, given.intercept)
+    if isinstance(given, tuple):
+        if len(given) != 2:
+            raise InvalidTypeError(
+                "Causal", "a pair (regressor, parents) as an equation", f"that of {column!r} has {len(given)} entries",
+                'Write (regressor, ["age", "education"]).',
+            )  # fmt: skip
+        model = _opened(column, given[0])
+        return _agreed(column, model, names_in(f"The equation of {column!r}", given[1]))
+    model = _opened(column, given)
+    names = _own_names(model)
+    if names is None:
+        raise InvalidValueError(
+            "Causal", f"the parents of {column!r}", f"its {type(model).__name__} was not fitted on a frame",
+            'Name them in the order of its inputs: (regressor, ["age", "education"]).',
+        )  # fmt: skip
+    return FittedEquation(model, names)
+
+
+def names_in(who: str, given: Any) -> tuple[str, ...]:
+    """Return a list of names, or refuse it: text, other things than names, none, or one twice."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidTypeError(who, "its parents in a list", f"they are {given!r}", 'Write ["age", "education"].')
+    names = tuple(given)
+    for place, name in enumerate(names):
+        if not isinstance(name, str):
+            raise InvalidTypeError(who, "names of columns as parents", f"one is {name!r}", "Name the columns.")
+        if name in names[:place]:
+            raise InvalidValueError(who, "each parent once", f"{name!r} is there twice", "Remove one.")
+    if not names:
+        raise InvalidValueError(who, "at least one parent", "it has none", "Leave it out: it moves on its own.")
+    return names
+
+
+def _opened(column: str, given: Any) -> Any:
+    try:
+        model = open_model(given)
+    except CeoptError as error:
+        raise type(error)(f"{error} This is the equation of {column!r}.") from error
+    predicts = hasattr(model, "predict") or isinstance(model, AbstractRepresentation)
+    if isinstance(model, type) or not predicts:
+        what = model.__name__ if isinstance(model, type) else repr(model)
+        raise InvalidTypeError(
+            "Causal", "a LinearEquation or a fitted regressor per column", f"that of {column!r} is {what}",
+            'Write LinearEquation({"age": 120.0}), or give a fitted regressor.',
+        )  # fmt: skip
+    return model
+
+
+def _own_names(model: Any) -> tuple[str, ...] | None:
+    """Return the columns that a model was fitted on, as it writes them itself."""
+    names = names_of(model, _Nothing())  # type: ignore[arg-type]
+    return None if names is None else tuple(names)
+
+
+def _agreed(column: str, model: Any, parents: tuple[str, ...]) -> FittedEquation:
+    """Return the equation, or refuse parents that are not the model's inputs; it finds them by name where it can."""
+    names = _own_names(model)
+    if names is None:
+        count = getattr(model, "n_features_in_", len(parents))
+        if count != len(parents):
+            raise InvalidValueError(
+                f"The equation of {column!r}", f"a parent for each of the {count} inputs of its regressor",
+                f"{len(parents)} are named: {', '.join(parents)}", "Name them in the order of its inputs.",
+            )  # fmt: skip
+        return FittedEquation(model, parents)
+    written = {name.replace(" ", "_"): name for name in parents}
+    names = tuple(name if name in parents else written.get(name, name) for name in names)
+    for name in names:
+        if name not in parents:
+            raise InvalidValueError(
+                f"The equation of {column!r}", "every input of its regressor among the parents",
+                f"{name!r} is not named", f"Its regressor was fitted on: {', '.join(names)}.",
+            )  # fmt: skip
+    for name in parents:
+        if name not in names:
+            raise InvalidValueError(
+                f"The equation of {column!r}", "parents that its regressor was fitted on", f"{name!r} is none of them",
+                f"It was fitted on: {', '.join(names)}.",
+            )  # fmt: skip
+    return FittedEquation(model, parents)
+
+
+@final
+class _Nothing:
+    """A space without columns, to ask a model for the names that it was fitted on."""
+
+    names = ()
+
+    def __contains__(self, name: object) -> bool:
+        return False

@@ -1,0 +1,1 @@
+"""Diversity: in what a further answer differs from those before it."""

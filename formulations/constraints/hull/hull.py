@@ -1,0 +1,327 @@
+"""Plausible answers: within a radius of the hull of people who have the decision wanted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
+
+import numpy as np
+import pandas as pd
+import pyomo.environ as pyo
+
+from ceopt.formulations.constraints.hull.clusters import check_clusters
+from ceopt.formulations.constraints.hull.distance import hull_distance, least_sum
+from ceopt.formulations.constraints.hull.points import HullPoints, hull_points
+from ceopt.formulations.constraints.hull.rows import HullRows
+from ceopt.formulations.constraints.hull.text import sentence_of, short_text
+from ceopt.formulations.constraints.rule import AbstractElastic, DataRows, Floats, Point, require_name
+from ceopt.formulations.costs.cost import check_scale, scale_of
+from ceopt.solvers.checks import is_number, require_choice
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.manifest import Manifest, describe
+
+if TYPE_CHECKING:
+    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["Hull"]
+
+_NORMS = ("l1", "l2", "linf")
+
+#: By how much a solver's tolerances may leave the slack too long, as a share of its size.
+_TOLERANCE = 1e-6
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Hull(AbstractElastic):
+    r"""The answer lies within a radius of the hull of given rows, or of one of their clusters.
+
+    .. math::
+        \tfrac{x_j - a_j}{d_j} + s_j = \sum_i \lambda_i \tfrac{p_{ij} - a_j}{d_j}, \quad
+        \sum_{i \in I_k} \lambda_i = u_k, \quad \sum_k u_k = 1, \quad \lVert s \rVert_p \le \varepsilon, \quad
+        \lambda \ge 0,\ u \in \{0, 1\}
+
+    ============== ============================== ============================================================
+    symbol         component                      meaning
+    ============== ============================== ============================================================
+    x_j            ``x.raw``, ``x.is_level``      number, rank or 0/1; a category counts as one 0/1 column a level
+    p_ij           given                          the same of row i, of ``data``
+    d_j            given                          ``scale`` of the column
+    a_j            given                          the commonest p_ij: it cancels, and leaves short rows
+    λ_i            ``weight[i]``                  share of row i
+    u_k            ``in_cluster[k]``              1 iff x is near the hull of cluster k; 1 without clusters
+    s_j            ``slack[j]``                   x to the hull, for l2 and linf without a penalty; otherwise
+                   ``over[j] - under[j]``         two parts, whose sum is at least \|s_j\|
+    ε              given                          ``radius``
+    ============== ============================== ============================================================
+
+    The radius counts columns divided by their scale: by default each column's range is 1, and a changed category is 2
+    away in l1, :math:`\sqrt 2` in l2 and 1 in linf. With ``scale="none"`` it counts raw units, whatever they are.
+
+    Rows: ``point[j]``, one a column that is not the same for all; ``share[k]``, one a cluster, and ``one_cluster``;
+    ``within``, one row (l1), one second-order cone (l2), none but bounds (linf). A variable for each distinct row that
+    can matter, one or two for each column, a binary for each cluster. MILP, with l2 mixed-integer second-order cone.
+
+    Exact. Equal rows are one point. So are left out: rows that are a combination of others of their cluster, where they
+    differ in up to four columns with numbers or ranks; and with radius 0, rows that differ from x in a column that
+    stays at a 0/1 value, or at the least or greatest value of the rows. ``sample``, on request, is an approximation:
+    its hull is smaller, so that answers are plausible but may not be the cheapest.
+
+    With radius 0 levels of a category could only be mixed, without binaries, where rows mix them, and rows do not; with
+    a radius from 1 (l1), :math:`|C|^{-1/2}` (l2) or :math:`1/|C|` (linf) on, for ``|C|`` levels, the hull no longer
+    keeps them whole. Columns with levels have their own binaries, so that they always are.
+
+    Parameters
+    ----------
+    data
+        Frame whose rows are all points. By default the rows of the data given to :func:`ceopt.explain` that the model
+        puts in the target, or under ``Recourse.fit(X, y)`` those whose own label is.
+    radius
+        Greatest norm of s, at least 0; infinite where there is none.
+    norm
+        "l1", "l2" or "linf".
+    scale
+        "range", "std", "mad", "none", or column -> number; ranks count 1 / (levels - 1), 0/1 columns 1, unless a
+        mapping has them.
+    clusters
+        How many (k-means on scaled rows, seed 0), a clusterer of scikit-learn, or a label for each row of ``data``, in
+        its order. Rows with label -1, which is noise to DBSCAN and others, are left out. Labels for rows that ``data``
+        does not give belong to those of the target class, in their order.
+    enlarge
+        Where no answer is within the radius, take the least radius that has one, and report it.
+    penalty
+        Adds ``penalty`` times the l1 norm of s to the cost (``block.penalty``); with radius 0, s has then no limit.
+        A person who already has the decision is not moved for it.
+    name
+        Name in exports and reports.
+    sample
+        Use at most so many rows, drawn with seed 0 before they are grouped.
+
+    Raises
+    ------
+    InvalidValueError
+        A negative radius or penalty, no rows, more clusters than distinct rows, labels of another number than rows, a
+        column or value in ``data`` that the space does not have.
+    InvalidTypeError
+        A number that is none, ``data`` that is no frame, an unsuitable clusterer.
+    UnknownNameError
+        A norm, scale or column that does not exist.
+
+    References
+    ----------
+    Maragno, Roeber & Birbil (2022), eq. (3) and its union over clusters; specification 9.1 to 9.3.
+
+    Examples
+    --------
+    >>> import pandas as pd, pyomo.environ as pyo
+    >>> from ceopt.formulations import Factual, impose
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> wage = Feature("wage", kind="continuous", lower=0, upper=8)
+    >>> space = FeatureSpace([wage, Feature("owner", kind="binary", levels=(False, True))])
+    >>> people = pd.DataFrame({"wage": [2.0, 6.0, 8.0], "owner": [False, True, True]})
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = Factual(space, {"wage": 1.0, "owner": False})
+    >>> m.likely = impose(Hull(people, radius=0.25), m.x)
+    >>> for row in m.likely.component_data_objects(pyo.Constraint):  # doctest: +NORMALIZE_WHITESPACE
+    ...     print(row.local_name, row.expr)
+    share[all] likely.weight[0] + likely.weight[1] + likely.weight[2]  ==  1.0
+    point[wage] -0.25 + 0.125*x.x[wage] + likely.over[wage] - likely.under[wage]
+        - 0.5*likely.weight[1] - 0.75*likely.weight[2]  ==  0.0
+    point[owner] -1.0 + x.level[owner,True] + likely.over[owner] - likely.under[owner] + likely.weight[0]  ==  0.0
+    within[norm] -0.25 + likely.over[wage] + likely.under[wage] + likely.over[owner] + likely.under[owner]  <=  0.0
+    """
+
+    data: pd.DataFrame | None = None
+    radius: float = field(default=0.0, kw_only=True)
+    norm: Literal["l1", "l2", "linf"] = field(default="l1", kw_only=True)
+    scale: str | Mapping[str, float] = field(default="range", kw_only=True)
+    clusters: Any = field(default=None, kw_only=True)
+    enlarge: bool = field(default=False, kw_only=True)
+    penalty: float | None = field(default=None, kw_only=True)
+    name: str | None = field(default=None, kw_only=True)
+    sample: int | None = field(default=None, kw_only=True)
+    _known: dict[str, Any] = field(default_factory=dict, init=False)
+    manifest: ClassVar[Manifest] = Manifest(
+        title="within a radius of the hull of rows",
+        formula="x + s = sum_i weight_i p_i; sum_{i in k} weight_i = u_k; sum_k u_k = 1; |s| <= radius",
+        reference="Maragno, Roeber & Birbil 2022, (3)",
+        rule="Hull",
+        features=dict.fromkeys(("point", "slack", "over", "under", "within_each"), 0),
+    )
+    needs_factual: ClassVar[bool] = False
+    slow: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_name("Hull", self.name)
+        if self.data is not None and not isinstance(self.data, pd.DataFrame):
+            raise InvalidTypeError(
+                "Hull", "a DataFrame as data", f"data is {type(self.data).__name__}", "Name its columns as the space's."
+            )
+        _check_number("radius", self.radius)
+        require_choice("Hull", "norm", self.norm, _NORMS)
+        check_scale("Hull", self.scale)
+        check_clusters(self.clusters)
+        if self.penalty is not None:
+            _check_number("penalty", self.penalty)
+            if math.isinf(self.penalty):
+                raise InvalidValueError(
+                    "Hull", "a finite penalty", "penalty is inf", "Leave it out: radius is a limit."
+                )
+        whole = isinstance(self.sample, int | np.integer) and not isinstance(self.sample, bool) and self.sample >= 1
+        if self.sample is not None and not whole:
+            but = f"sample is {self.sample!r}"
+            raise InvalidValueError("Hull", "a whole number of at least 1 as sample", but, "Give for example 1000.")
+        if not isinstance(self.enlarge, bool | np.bool_):
+            raise InvalidTypeError("Hull", "True or False as enlarge", f"enlarge is {self.enlarge!r}", "Write one.")
+        if self.enlarge and self._limit is None:
+            but = f"radius is {self.radius:g}" + (
+                "" if self.penalty is None else " beside a penalty, which is no limit"
+            )
+            raise InvalidValueError("Hull", "a radius to enlarge", but, "Give a finite one above 0, or no enlarge.")
+
+    @property
+    def _limit(self) -> float | None:
+        """The greatest norm of the slack; None where there is no limit."""
+        free = math.isinf(self.radius) or (self.penalty is not None and self.radius == 0.0)
+        return None if free else float(self.radius)
+
+    # ---- the points --------------------------------------------------------------------------------------------------
+    def check(self, space: FeatureSpace) -> None:
+        """Refuse scales and rows that do not fit the space."""
+        scale_of("Hull", self.scale, space)
+        if self.data is not None:
+            self._points(space)
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether there are no rows to be near to yet."""
+        return self.data is None and "points" not in self._known
+
+    def fitted(self, space: FeatureSpace, rows: DataRows) -> Hull:
+        """Return the hull of the rows of the target class, unless it has rows of its own."""
+        if self.data is not None:
+            return self
+        found = rows()
+        if not len(found):
+            raise InvalidValueError(
+                "Hull", "rows of the target class", "there is none in the data",
+                "Give data that has some, or the rows themselves: Hull(frame).",
+            )  # fmt: skip
+        return self._knowing(space, self._points_of(space, found))
+
+    def _knowing(self, space: FeatureSpace, points: HullPoints, **changes: Any) -> Self:
+        new = replace(self, **changes)
+        new._known.update(space=space, points=points)  # noqa: SLF001 - of its own class
+        return new
+
+    def _points_of(self, space: FeatureSpace, rows: Floats) -> HullPoints:
+        return hull_points(space, rows, scale=self.scale, clusters=self.clusters, sample=self.sample)
+
+    def _points(self, space: FeatureSpace) -> HullPoints:
+        """Return the points in the columns of a space; they are made once."""
+        known = self._known.get("space")
+        if known is None or (known is not space and known != space):
+            if self.data is None:
+                raise InvalidValueError(
+                    "Hull", "rows", "data is None and those of the target class are not known here",
+                    "Give it rows of its own: Hull(frame).",
+                )  # fmt: skip
+            if self.data.empty:
+                raise InvalidValueError("Hull", "at least one row", "data has none", "Give rows of the target class.")
+            points = self._points_of(space, space.coordinates(self.data))
+            self._known.update(space=space, points=points)
+        found: HullPoints = self._known["points"]
+        return found
+
+    # ---- the program -------------------------------------------------------------------------------------------------
+    def build(self, block: Any, x: Factual) -> None:
+        """Add the rows of the hulls."""
+        self._write(block, x, self._limit)
+
+    def relax(self, block: Any, x: Factual) -> Any:
+        """Add the same with the radius as a variable, ``radius``; return by how much it is greater."""
+        if self._limit is None:
+            self.build(block, x)
+            return 0.0
+        block.radius = pyo.Var(bounds=(float(self.radius), None), initialize=float(self.radius))
+        self._write(block, x, block.radius)
+        return block.radius - float(self.radius)
+
+    def widened(self, by: float) -> Self:
+        """Return the hull with a radius greater by an amount."""
+        if self._limit is None:
+            return self
+        if "points" not in self._known:
+            return replace(self, radius=self.radius + by)
+        return self._knowing(self._known["space"], self._known["points"], radius=self.radius + by)
+
+    def _write(self, block: Any, x: Factual, limit: Any) -> None:
+        HullRows(block, x, self._points(x.space), self.norm, limit, self.penalty).write()
+        if self.sample is not None:
+            title = f"{self.manifest.title}, a sample of at most {self.sample}"
+            describe(block, replace(self.manifest, title=title))
+
+    def cluster_in(self, block: Any) -> Any:
+        """Return the label of the cluster that is active in the solution loaded."""
+        if self.clusters is None:
+            return None
+        return max(block.in_cluster, key=lambda label: block.in_cluster[label].value or 0.0)
+
+    # ---- the same in plain numbers -----------------------------------------------------------------------------------
+    def distances(self, space: FeatureSpace, point: Point) -> dict[Any, float]:
+        """Return how far a point is from the hull of each cluster by label; the label is None without clusters."""
+        points = self._points(space)
+        x = points.of(point)
+        listed = zip(points.labels, points.clusters(), strict=True)
+        return {label: hull_distance(own, x, self.norm)[0] for label, own in listed}
+
+    def violation(self, space: FeatureSpace, factual: Point | None, point: Point) -> float:
+        """Return by how much the distance from the nearest hull is greater than the radius, beyond the tolerance."""
+        del factual
+        limit = self._limit
+        if limit is None:
+            return 0.0
+        points = self._points(space)
+        x = points.of(point)
+        allowed = limit + points.size(limit) * _TOLERANCE
+        nearest = math.inf
+        for own in points.clusters():
+            nearest = min(nearest, hull_distance(own, x, self.norm, enough=allowed, beyond=nearest)[0])
+            if nearest <= allowed:
+                return 0.0
+        return nearest - limit
+
+    @property
+    def charges_more(self) -> bool:
+        """Whether a slack costs something."""
+        return bool(self.penalty)
+
+    def surcharge(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return the penalty on the least l1 norm of a slack that the radius admits, or of any where it admits none."""
+        del factual
+        if not self.penalty:
+            return 0.0
+        points = self._points(space)
+        x, clusters = points.of(point), points.clusters()
+        within = min(least_sum(own, x, self.norm, self._limit) for own in clusters)
+        least = within if math.isfinite(within) else min(least_sum(own, x, self.norm, None) for own in clusters)
+        return float(self.penalty) * least
+
+    # ---- in words ----------------------------------------------------------------------------------------------------
+    def sentence(self) -> str:
+        """Return the rule in words and numbers."""
+        return sentence_of(self, self._known.get("points"))
+
+    def __repr__(self) -> str:
+        return short_text(self, self._known.get("points"))
+
+
+def _check_number(word: str, value: Any) -> None:
+    """Refuse what is no number of at least 0."""
+    if not is_number(value):
+        raise InvalidTypeError("Hull", f"a number as {word}", f"{word} is {value!r}", "Give a number.")
+    if not value >= 0.0:
+        raise InvalidValueError("Hull", f"a {word} of at least 0", f"{word} is {value!r}", "Give for example 0.1.")

@@ -1,0 +1,1 @@
+"""Decisions: targets as rows over a model's scores, margins and ties."""

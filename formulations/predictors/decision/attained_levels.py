@@ -1,0 +1,294 @@
+r"""Which scores a model of trees can have near the place where its decision turns, and where a row over them may stand.
+
+A score of trees, of votes, and of sums of such takes finitely many values,
+
+.. math:: s = \bigl(b + \textstyle\sum_t v_t\bigr) / D, \qquad v_t \in V_t,
+
+and the library adds them up in floats, which are off by at most
+
+.. math:: u (T + 1) \textstyle\sum_t \max |V_t|, \qquad\text{in order } u \sum_t \min\Bigl(
+    \textstyle\sum_{i \le t} \max |V_i|,\ |s D| + \sum_{i > t} \max |V_i| \Bigr)
+
+(u = 2^-53, or 2^-24 where it adds in float32; a partial sum is bounded from either end). A row between the largest
+value that is surely refused and the next one cuts off no value that the library may accept. Where the few sums can be
+listed (votes, pure leaves, single trees: all are multiples of one number) that is half a step, which no solver's
+tolerance bridges; elsewhere the row is lower by the rounding error alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ceopt.formulations.predictors.representation.combination import Combination
+from ceopt.formulations.predictors.representation.representation import TreeEnsemble
+
+if TYPE_CHECKING:
+    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.representation.tree import Floats
+
+__all__ = ["Place", "Sums", "place_of", "sums_of"]
+
+#: Sums that are listed at most: beyond, trees have values of their own and ties are rare.
+_MOST: Final = 20_000
+#: And sums that are made at once, on the way to them.
+_MOST_PAIRS: Final = 400_000
+#: Sums that differ by less than this share of their size are one.
+_SAME: Final = 1e-13
+#: Below the decision's own rounding a row is lowered by this share of the score's size at least: what compiling and
+#: presolving a row may lose.
+_ROOM: Final = 1e-10
+#: Half the distance of two floats in [1, 2).
+_UNIT: Final = {"float32": 2.0**-24, "float64": 2.0**-53}
+#: Bits of a sum that is exact in each width.
+_BITS: Final = {"float32": 24, "float64": 53}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What a weighted sum of a model's scores adds up: one value of each part, and a constant; see the module.
+
+    Parameters
+    ----------
+    constant
+        b, times the weights.
+    parts
+        The different values V_t of each part, ascending.
+    divisor
+        D.
+    rounding
+        By how much the library's floats, before the division, may differ from the sum.
+    sizes
+        Where it adds in float32, in order: the greatest absolute value of each number added.
+    is_exact
+        Whether the library's sums are exact: all are multiples of a power of two, and short.
+    """
+
+    constant: float
+    parts: tuple[Floats, ...]
+    divisor: float
+    rounding: float
+    sizes: Floats | None
+    is_exact: bool
+
+    @property
+    def size(self) -> float:
+        """By how much the sum can differ, after the division."""
+        return float(sum(np.ptp(part) for part in self.parts)) / self.divisor
+
+    @cached_property
+    def reached(self) -> Floats | None:
+        """All sums, ascending, before the division; None where there are too many. Some may not be reached together."""
+        same = 0.0 if self.is_exact else _SAME * self._largest
+        found = np.array([self.constant])
+        for part in self.parts:
+            if len(found) * len(part) > _MOST_PAIRS:
+                return None
+            found = np.unique(np.add.outer(found, part))
+            if same > 0.0:
+                found = found[np.unique(np.floor(found / same), return_index=True)[1]]
+            if len(found) > _MOST:
+                return None
+        return found
+
+    @property
+    def _largest(self) -> float:
+        return abs(self.constant) + float(sum(np.abs(part).max(initial=0.0) for part in self.parts))
+
+    def width(self, level: float, more: float = 0.0) -> float:
+        """Return the distance from a level, after the division, within which floats decide; ``more`` is added."""
+        merged = 0.0 if self.is_exact else _SAME * self._largest * len(self.parts)
+        around = abs(level) * self.divisor
+        rounding = self.rounding
+        if self.sizes is not None:
+            before = np.cumsum(self.sizes)
+            # Once more for the numbers themselves, which the library may round to its width.
+            partial = np.minimum(before, before[-1] - before + around).sum() + before[-1]
+            rounding += 1.01 * _UNIT["float32"] * float(partial)
+        return (rounding + merged + 4.0 * _UNIT["float64"] * around) / self.divisor + more
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row over a score stands.
+
+    Parameters
+    ----------
+    least
+        The row's right side: score >= least.
+    gap
+        Distance to the values on both sides, or 0 where they are not known.
+    """
+
+    least: float
+    gap: float
+
+
+_SUMS: WeakKeyDictionary[Predictor, dict[tuple[float, ...], Sums]] = WeakKeyDictionary()
+
+
+def sums_of(predictor: Predictor, weights: Sequence[float]) -> Sums:
+    """Return what a weighted sum of the scores of a model of trees adds up; kept as long as the model lives."""
+    known, key = _SUMS.setdefault(predictor, {}), tuple(map(float, weights))
+    if key not in known:
+        core = predictor.core
+        assert isinstance(core, TreeEnsemble | Combination)  # noqa: S101 - only trees and combinations of such
+        w = np.array(key)
+        known[key] = _of_trees(core, w) if isinstance(core, TreeEnsemble) else _of_members(core, w)
+    return known[key]
+
+
+def _of_trees(core: TreeEnsemble, weights: Floats) -> Sums:
+    leaves = [tree.value[~tree.inner] for tree in core.trees]
+    parts = tuple(np.unique(values @ weights) for values in leaves)
+    sizes = np.concatenate([np.abs(core.base)[None, :], [np.abs(values).max(axis=0) for values in leaves]])
+    numbers = np.concatenate([core.base, *(values.ravel() for values in leaves)])
+    alone = len(core.trees) == 1 and not core.base.any()
+    is_exact = (alone or _are_short(numbers, sizes, core.sum_dtype)) and _are_plain(weights)
+    in_order = core.sum_dtype == "float32" and core.n_scores == 1
+    error = 0.0 if alone or in_order else _error(sizes, weights, core.sum_dtype)
+    error += _error(sizes, weights, "float64")  # of the numbers here
+    found = sizes[:, 0] * abs(weights[0]) if in_order and not alone else None
+    return Sums(float(weights @ core.base), parts, core.divisor, error, found, is_exact)
+
+
+def _of_members(core: Combination, weights: Floats) -> Sums:
+    constant, error, plain = float(weights @ core.offset), 0.0, core.votes and _are_plain(weights)
+    parts: list[Floats] = []
+    numbers, greatest = [core.offset], [np.abs(core.offset)]
+    for member, part in zip(core.members, core.weights, strict=True):
+        greatest.append(np.abs(part).max(axis=1) * (1.0 if core.votes else _greatest(member)))
+        numbers.append(part.ravel())
+        if core.votes:
+            parts.append(np.unique(weights @ part))
+            continue
+        inner = sums_of(member, (weights @ part).tolist())
+        constant += inner.constant / inner.divisor
+        parts += [values / inner.divisor for values in inner.parts]
+        error += inner.width(_greatest(member) * float(np.abs(weights @ part).sum()))
+    sizes = np.array(greatest)
+    is_exact = plain and _are_short(np.concatenate(numbers), sizes, "float64")
+    error += 2.0 * _error(sizes, weights, "float64")
+    return Sums(constant, tuple(parts), core.divisor, error, None, is_exact)
+
+
+_VECTORS: WeakKeyDictionary[Predictor, Floats | None] = WeakKeyDictionary()
+
+
+def vectors_of(predictor: Predictor) -> Floats | None:
+    """Return all vectors of scores (n, K) that a model of trees can have, in the library's own floats.
+
+    None where sums of leaves depend on the order in which they are added, or where there are too many. A soft vote over
+    forests of pure leaves has few: each member's shares are counts of its trees.
+    """
+    if predictor not in _VECTORS:
+        _VECTORS[predictor] = _vectors(predictor)
+    return _VECTORS[predictor]
+
+
+def _vectors(predictor: Predictor) -> Floats | None:
+    core = predictor.core
+    if isinstance(core, TreeEnsemble):
+        if not all(sums_of(predictor, row).is_exact for row in np.eye(core.n_scores).tolist()):
+            return None
+        found = _added(core.base[None, :], [tree.value[~tree.inner] for tree in core.trees])
+        return None if found is None else found / core.divisor
+    assert isinstance(core, Combination)  # noqa: S101 - only trees and combinations of such
+    total: Floats | None = core.offset[None, :]
+    for member, part in zip(core.members, core.weights, strict=True):
+        said = np.eye(part.shape[1]) if core.votes else vectors_of(member)
+        total = None if said is None or total is None else _added(total, [said @ part.T])
+    return None if total is None else total / core.divisor
+
+
+def _added(start: Floats, parts: Sequence[Floats]) -> Floats | None:
+    """Return every sum of a row of each, (n, K); None where there are too many."""
+    found = start
+    for part in parts:
+        rows = np.unique(part, axis=0)
+        if len(found) * len(rows) > _MOST_PAIRS:
+            return None
+        found = np.unique((found[:, None, :] + rows[None, :, :]).reshape(-1, found.shape[1]), axis=0)
+        if len(found) > _MOST:
+            return None
+    return found
+
+
+def _greatest(member: Predictor) -> float:
+    """Return a bound of the absolute value of a member's scores."""
+    k = member.core.n_scores
+    found = [sums_of(member, np.eye(k)[j].tolist()) for j in range(k)]
+    return max((abs(s.constant) + sum(float(np.abs(p).max()) for p in s.parts)) / s.divisor for s in found)
+
+
+def _error(sizes: Floats, weights: Floats, dtype: str) -> float:
+    """Return by how much weighted sums of numbers at most ``sizes`` (n, K), added in any order, may be off."""
+    return 1.01 * _UNIT[dtype] * (len(sizes) + 1) * float(np.abs(weights) @ sizes.sum(axis=0))
+
+
+def _are_plain(weights: Floats) -> bool:
+    """Whether weights only choose, subtract or halve scores."""
+    return bool(np.isin(np.abs(weights), (0.0, 0.5, 1.0)).all())
+
+
+def _are_short(numbers: Floats, sizes: Floats, dtype: str) -> bool:
+    """Whether every sum of some numbers, at most ``sizes`` (n, K) in all, is exact in a float width."""
+    used = np.abs(numbers[numbers != 0.0])
+    if not len(used):
+        return True
+    mantissa, exponent = np.frexp(used)
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    step = 2.0 ** float((exponent - 53 + np.log2(whole & -whole)).min())  # the power of two that divides all
+    return bool(sizes.sum(axis=0).max() / step <= 2.0 ** _BITS[dtype])
+
+
+def place_of(
+    predictor: Predictor,
+    weights: Sequence[float],
+    level: float,
+    accepts: Callable[[float], bool],
+    *,
+    more: float = 0.0,
+    clear: bool = False,
+) -> Place:
+    """Return where the row "the weighted sum of scores reaches the level" stands, so that it loses nothing.
+
+    Parameters
+    ----------
+    predictor, weights
+        A model of trees, and the weights of its scores.
+    level
+        Where the decision turns.
+    accepts
+        Whether the library accepts a weighted sum, where its floats are exact.
+    more
+        What the level's own rounding adds to the distance within which floats decide.
+    clear
+        Whether what lies within that distance is refused, as nobody knows what the library will say.
+    """
+    sums = sums_of(predictor, weights)
+    width, size = sums.width(level, more), max(sums.size, abs(level) * 1e-3)
+    if sums.reached is None:
+        return Place(level - max(width, _ROOM * size), 0.0)
+    scores = sums.reached / sums.divisor
+    accepted = scores > level + width
+    near = np.abs(scores - level) <= width
+    if near.any() and not clear:
+        accepted[near] = [accepts(s) for s in scores[near].tolist()] if sums.is_exact else True
+        said = None if sums.is_exact else vectors_of(predictor)
+        if said is not None:
+            # Of sums that are one number, the library's floats may be several.
+            floats = said @ np.asarray(weights, dtype=np.float64)
+            accepted[near] = any(accepts(s) for s in floats[np.abs(floats - level) <= width].tolist())
+    first = int(accepted.argmax()) if accepted.any() else len(scores)
+    room = max(size, 1.0)
+    low = scores[first - 1] if first else scores[0] - room
+    high = scores[first] if first < len(scores) else scores[-1] + room
+    return Place(float(low + (high - low) / 2.0), float(high - low) / 2.0)

@@ -1,0 +1,188 @@
+"""The margin of a decision: how large a model's scores are, and the least slack that a solver can be trusted with."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ceopt.formulations.predictors.representation.combination import Combination
+from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
+from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
+from ceopt.formulations.space.level_table import span
+from ceopt.solvers.checks import is_number, require_divisor
+from ceopt.solvers.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.representation.tree import Floats
+    from ceopt.formulations.space.feature import Feature
+
+__all__ = ["checked_margin", "default_margin", "margin_near", "rounding_at", "row_scale", "score_size"]
+
+#: Ten times the feasibility tolerance that mixed-integer solvers use: a smaller margin is inside their noise.
+_LEAST = 1e-5
+#: Share of the way to the decision that a margin may add: half of what an answer may cost beyond the infimum.
+_OF_THE_WAY = 5e-6
+#: Share of the numbers that a score adds up which their sum is told apart by: a solver's, and that of float32.
+_OF_TERMS = {"float64": 1e-11, "float32": 1e-6}
+#: And which a solver misses their sum by, through its own substitutions.
+_OF_A_ROW = {"float64": 1e-9, "float32": 1e-6}
+#: A margin below a solver's tolerance is stated in larger units, in which it is ten times the tolerance.
+_TOLERANCE = 1e-6
+#: Sizes of scores for which that tolerance is neither coarse nor lost in rounding: rows keep the score's own unit.
+_ORDINARY = (1e-2, 1e6)
+
+
+_SIZES: WeakKeyDictionary[Predictor, float] = WeakKeyDictionary()
+
+
+def score_size(predictor: Predictor) -> float:
+    """Return by how much a score can differ through one column (linear, networks) or through all leaves (trees).
+
+    A number counts with its range, or where it has none with its scale. A combination's is the sum of its members'.
+    Kept as long as the predictor lives.
+    """
+    if predictor not in _SIZES:
+        _SIZES[predictor] = _score_size(predictor)
+    return _SIZES[predictor]
+
+
+def _score_size(predictor: Predictor) -> float:
+    core = predictor.core
+    match core:
+        case TreeEnsemble():
+            spread = [np.ptp(tree.value[tree.feature < 0], axis=0).max() for tree in core.trees]
+            return float(sum(spread)) / core.divisor
+        case Combination():
+            pairs = zip(core.members, core.weights, strict=True)
+            sizes = [np.abs(w).max() * (1.0 if core.votes else score_size(member)) for member, w in pairs]
+            return float(sum(sizes)) / core.divisor
+        case ReluNetwork():
+            reach = _column_sizes(predictor, core.weights[0])
+            for w in core.weights[1:]:
+                reach = np.abs(w) @ reach
+            return float(reach.max(initial=0.0))
+        case Affine():
+            return float(_column_sizes(predictor, core.weights).max(initial=0.0))
+    raise AssertionError
+
+
+def _column_sizes(predictor: Predictor, weights: Floats) -> Floats:
+    """Return by how much each row of weights can change its sum through each matrix column, (K, m)."""
+    sizes = np.abs(weights)
+    for place, column in enumerate(predictor.encoding.columns):
+        if column.feature is None:
+            width = 0.0
+        elif column.table is not None:
+            width = span(column.table)
+        elif not weights[:, place].any():
+            width = 0.0  # a column that is not read may be one that clips
+        else:
+            width = abs(column.affine()[0]) * _width(predictor.space[column.feature])
+        sizes[:, place] *= width
+    return sizes
+
+
+def _width(feature: Feature) -> float:
+    width = feature.upper - feature.lower
+    return width if math.isfinite(width) and width > 0 else float(feature.scale("range"))
+
+
+def default_margin(predictor: Predictor) -> float:
+    """Return the least slack that a solver can be trusted with where nobody is asked about, in the model's own score.
+
+    1e-5; trees, whose leaves of size s a solver's binary turns into an error of 1e-6 s, take 1e-5 s beyond 1. Very
+    small scores are stated in larger units (:func:`row_scale`) and take 1e-3 of their size. How wide bounds are is no
+    matter: for a person, :func:`margin_near` says how large the numbers near the answer are.
+    """
+    size = score_size(predictor)
+    if 0.0 < size < _ORDINARY[0]:
+        return 1e-3 * size
+    leaves = size if predictor.is_trees else sum(map(score_size, predictor.forests))
+    return _LEAST * max(1.0, leaves)
+
+
+def margin_near(predictor: Predictor, away: float, coordinates: Floats) -> float:
+    r"""Return the least slack to ask for near a person whose score is ``away`` from the decision, in the model's score.
+
+    .. math:: m = \max\bigl(\min(10^{-5},\ 5 \cdot 10^{-6}\, a),\ 10^{-11}\, t\bigr)
+
+    with a the way to the decision, and t the size of the numbers that the score adds up at the person (1e-6 t where the
+    model computes in float32). Of a model whose score is linear, the answer then costs at most 5e-6 more than the
+    infimum, relatively, unless the person stands within 2e-6 t of the decision. Trees decide by cells and votes are
+    counted, so these keep :func:`default_margin`; so does whatever has trees among its parts, and a person at a tie.
+
+    Parameters
+    ----------
+    away
+        By how much the score misses the target, its sign no matter.
+    coordinates
+        The person, (1, d).
+    """
+    if _is_counted(predictor) or not math.isfinite(away):
+        return default_margin(predictor)
+    wanted = min(_LEAST, _OF_THE_WAY * abs(away)) or default_margin(predictor)
+    return max(wanted, rounding_at(predictor, coordinates))
+
+
+def rounding_at(predictor: Predictor, coordinates: Floats, *, in_row: bool = False) -> float:
+    """Return how far apart scores at a point (1, d) are told: 1e-11 t, 1e-6 t in float32; 0 of trees and votes.
+
+    A row over the score may be missed by 1e-9 t by a solver.
+    """
+    shares = _OF_A_ROW if in_row else _OF_TERMS
+    if _is_counted(predictor):
+        return 0.0
+    return sum(shares[_width_of(part)] * _terms(part, coordinates) for part in predictor.parts)
+
+
+def _is_counted(predictor: Predictor) -> bool:
+    """Whether trees or votes make the score: it does not move with the numbers near a person."""
+    return bool(predictor.forests) or (isinstance(predictor.core, Combination) and predictor.core.votes)
+
+
+def _width_of(part: Predictor) -> str:
+    """Return the float width in which a linear model or a network computes its score."""
+    return str(np.result_type(part.encoding.dtype, getattr(part.core, "dtype", "float64")))
+
+
+def _terms(part: Predictor, coordinates: Floats) -> float:
+    """Return the size of the numbers that the scores of a linear model or a network add up at a point."""
+    core, columns = part.core, part.encoding.columns
+    seen = np.nan_to_num(np.abs(part.encoding.matrix(coordinates)[0].astype(np.float64)))
+    place = {name: j for j, name in enumerate(part.space.names)}
+    for j, column in enumerate(columns):  # a scaler takes the difference of two numbers that may be large
+        if column.feature is not None and column.table is None and column.is_affine:
+            seen[j] = max(seen[j], abs(column.affine()[0] * coordinates[0, place[column.feature]]))
+    if isinstance(core, ReluNetwork):
+        for weights, biases in zip(core.weights, core.biases, strict=True):
+            seen = np.abs(weights) @ seen + np.abs(biases)
+        return float(seen.max(initial=0.0))
+    assert isinstance(core, Affine)  # noqa: S101 - trees have been dealt with
+    return float((np.abs(core.weights) @ seen + np.abs(core.intercept)).max(initial=0.0))
+
+
+def row_scale(predictor: Predictor, margin: float) -> float:
+    """Return what rows over the score are multiplied with: 1, or a power of two, where a tolerance hides the margin.
+
+    The size of the score counts where there is no margin and it is small, and where leaves are large.
+    """
+    size = score_size(predictor)
+    if 0.0 < margin < _TOLERANCE:
+        return 2.0 ** math.ceil(math.log2(_LEAST / margin))
+    is_small = margin == 0.0 and 0.0 < size < _ORDINARY[0]
+    is_far = is_small or (predictor.is_trees and size > _ORDINARY[1])
+    return 2.0 ** -round(math.log2(size)) if is_far else 1.0
+
+
+def checked_margin(margin: float | None, predictor: Predictor) -> float:
+    """Return the margin to use, or refuse one that is negative or not a number."""
+    if margin is None:
+        return default_margin(predictor)
+    if not is_number(margin) or not 0.0 <= margin < math.inf:
+        raise InvalidValueError("Reaches", "a margin of at least 0", f"margin is {margin!r}", "Give None or a number.")
+    require_divisor("Reaches", "margin", float(margin), "Give None, 0 or an ordinary number.")
+    return float(margin)

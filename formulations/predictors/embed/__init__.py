@@ -1,0 +1,1 @@
+"""Embedded models: a representation as a Pyomo block, one file per formulation."""

@@ -1,0 +1,242 @@
+r"""What an estimator that is linear in its columns reads of one person, over all that the person may become.
+
+.. math:: \phi(x) = o + M a, \qquad a = \bigl(x_j \text{ of numbers},\ [x_f = c] \text{ of levels}\bigr)
+
+The *atoms* a are the numbers, and one indicator per level, of the raw columns; columns that cannot move are part of o.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import scipy.sparse as sp
+
+from ceopt.formulations.linear_form import LinearForm
+from ceopt.formulations.space.level_table import WIDE, entries
+from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.solvers.deadline import checkpoint
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ceopt.formulations.columns.columns_block import AbstractColumns
+    from ceopt.formulations.costs.cost_cutoff import Cutoff
+    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.representation.tree import Floats
+    from ceopt.formulations.space.encoding import Column
+
+__all__ = ["Inputs", "InputsWithin", "box_extremes"]
+
+
+def box_extremes(weights: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the least and greatest value of ``weights @ v`` over ``low <= v <= high``, (K,) each."""
+    with np.errstate(invalid="ignore"):  # 0 * inf is not taken
+        ends = np.where(weights == 0.0, 0.0, weights * low), np.where(weights == 0.0, 0.0, weights * high)
+    return np.minimum(*ends).sum(axis=1), np.maximum(*ends).sum(axis=1)
+
+
+@final
+class Inputs:
+    r"""The encoded columns as affine functions of atoms, with exact ranges over the person's reach.
+
+    Parameters
+    ----------
+    predictor
+        The model as read; its encoding says what each column of the matrix is.
+    x
+        The person's coordinates.
+    read
+        Which columns of the matrix have a weight, (m,); no other gets a coordinate.
+
+    Attributes
+    ----------
+    matrix, offset
+        M (m, n), sparse where it is large, and o (m,).
+    pieces
+        Slices of the atoms that vary on their own: one number, or all levels of one column (of which one is 1).
+
+    Notes
+    -----
+    A level that the pipeline fails on has no atom: a row of ``embed`` keeps it off.
+    """
+
+    def __init__(self, predictor: Predictor, x: AbstractColumns, read: NDArray[np.bool_]) -> None:
+        self._x = x
+        self.offset = np.zeros(len(predictor.encoding.columns))
+        free = self._hold(predictor.encoding.columns, read)
+        self._numbers = tuple(dict.fromkeys(name for _, column, name in free if column.table is None))
+        unseen = predictor.unseen
+        self._levels = {
+            name: _known(x.reach[name], unseen.get(name, frozenset()))
+            for name in dict.fromkeys(name for _, column, name in free if column.table is not None)
+        }
+        starts = np.cumsum([len(self._numbers), *map(len, self._levels.values())]).tolist()
+        self._starts = np.array(starts[:-1], dtype=np.intp)
+        groups = [slice(low, high) for low, high in pairwise(starts)]
+        self.pieces = (*(slice(k, k + 1) for k in range(len(self._numbers))), *groups)
+        self.matrix = self._filled(free, starts[-1])
+        parts = [x.numeric(name).interval for name in self._numbers]
+        self.low, self.high = np.array([[p.lower for p in parts], [p.upper for p in parts]]).reshape(2, -1)
+        self._forms: dict[int, LinearForm] = {}
+        self._atoms = [(name, rank) for name, ranks in self._levels.items() for rank in ranks]
+
+    def _hold(self, columns: Sequence[Column], read: NDArray[np.bool_]) -> list[tuple[int, Column, str]]:
+        """Put columns that cannot move into the offset; return the others with their places and raw columns."""
+        free: list[tuple[int, Column, str]] = []
+        for i in np.flatnonzero(read).tolist():
+            column, name = columns[i], columns[i].feature
+            if name is None:
+                self.offset[i] = column.constant
+            elif self._x.coordinate(name).is_point:
+                self.offset[i] = np.nan_to_num(float(column.evaluate([_only(self._x.reach[name])])[0]))
+            else:
+                free.append((i, column, name))
+        return free
+
+    def _filled(self, free: Sequence[tuple[int, Column, str]], width: int) -> Any:
+        """Return M, and put what numbers add to the offset."""
+        first = {name: piece.start for name, piece in zip((*self._numbers, *self._levels), self.pieces, strict=True)}
+        place = {name: np.full(len(self._x.space[name].levels), -1) for name in self._levels}
+        for name, known in self._levels.items():
+            place[name][list(known)] = first[name] + np.arange(len(known))
+        rows: list[int] = []
+        columns: list[int] = []
+        values: list[float] = []
+        for i, column, name in free:
+            checkpoint("stating what the model reads")
+            if column.table is None:
+                slope, self.offset[i] = column.affine()
+                at, own = np.array([first[name]]), np.array([slope])
+            else:
+                ranks, own = entries(column.table)
+                at = place[name][ranks]
+            inside = (at >= 0) & ~np.isnan(own)
+            rows += [i] * int(inside.sum())
+            columns += at[inside].tolist()
+            values += own[inside].tolist()
+        if len(self.offset) > WIDE:
+            return sp.csr_array((values, (rows, columns)), shape=(len(self.offset), width), dtype=np.float64)
+        matrix = np.zeros((len(self.offset), width))
+        matrix[rows, columns] = values
+        return matrix
+
+    @property
+    def reach(self) -> Reach:
+        """Values that each raw column may take."""
+        return self._x.reach
+
+    # ---- ranges ------------------------------------------------------------------------------------------------------
+    def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
+        """Return the least and greatest value of ``weights @ phi(x) + offset`` over the reach, (K,) each."""
+        low, high = self.extremes_of_atoms(weights @ self.matrix)
+        constant = weights @ self.offset + offset
+        return low + constant, high + constant
+
+    def extremes_of_atoms(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the least and greatest value of ``weights @ a``, (K,) each: piece by piece, as pieces are free."""
+        numbers = len(self._numbers)
+        low, high = box_extremes(weights[:, :numbers], self.low, self.high)
+        if self._levels:
+            low = low + np.minimum.reduceat(weights, self._starts, axis=1).sum(axis=1)
+            high = high + np.maximum.reduceat(weights, self._starts, axis=1).sum(axis=1)
+        return low, high
+
+    def by_column(self, weights: Floats) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """Return weights over the atoms (K, n) as slopes (K,) of numbers and tables (K, all levels) of levels."""
+        slopes = {name: weights[:, k] for k, name in enumerate(self._numbers)}
+        tables = {}
+        for (name, ranks), piece in zip(self._levels.items(), self.pieces[len(self._numbers) :], strict=True):
+            tables[name] = np.zeros((len(weights), len(self._x.space[name].levels)))
+            tables[name][:, list(ranks)] = weights[:, piece]
+        return slopes, tables
+
+    def unbounded(self, weights: Floats) -> str | None:
+        """Return the first column that the weights (K, m) read and that has no bound; None if all have."""
+        slopes = (weights @ self.matrix != 0.0).any(axis=0)
+        infinite = ~(np.isfinite(self.low) & np.isfinite(self.high))
+        return next((name for k, name in enumerate(self._numbers) if slopes[k] and infinite[k]), None)
+
+    # ---- values and forms --------------------------------------------------------------------------------------------
+    def values(self, point: Mapping[str, float]) -> Floats:
+        """Return the atoms of a point given in coordinates."""
+        levels = [float(k == point[name]) for name, ranks in self._levels.items() for k in ranks]
+        return np.array([*(point[name] for name in self._numbers), *levels])
+
+    def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
+        """Return ``weights @ a + constants``, one form per row; makes the coordinates that occur."""
+        used = np.flatnonzero(weights.any(axis=0)).tolist()
+        variables: dict[int, Any] = {}
+        for k in used:
+            checkpoint("stating what the model reads")
+            variables.update((id(v), v) for _, v in self._form(k).terms)
+        place = {key: j for j, key in enumerate(variables)}
+        terms = [(row, place[id(v)], c) for row, k in enumerate(used) for c, v in self._form(k).terms]
+        shift = np.array([self._form(k).constant for k in used])
+        kept, held = weights[:, used], list(variables.values())
+        total = self._combined(kept, terms, len(held))
+        return [
+            LinearForm(constant, tuple((row[j], held[j]) for j in range(len(held)) if row[j] != 0.0))
+            for row, constant in zip(total.tolist(), (kept @ shift + constants).tolist(), strict=True)
+        ]
+
+    @staticmethod
+    def _combined(weights: Floats, terms: Sequence[tuple[int, int, float]], width: int) -> Floats:
+        """Return ``weights @ basis`` of a basis given by its (row, column, entry), those of one place added up."""
+        if width > WIDE:
+            rows, columns, values = (list(part) for part in zip(*terms, strict=True))
+            basis: Any = sp.csr_array((values, (rows, columns)), shape=(weights.shape[1], width), dtype=np.float64)
+        else:
+            basis = np.zeros((weights.shape[1], width))
+            for row, column, value in terms:
+                basis[row, column] += value
+        return np.asarray(weights @ basis)
+
+    def _form(self, atom: int) -> LinearForm:
+        if atom not in self._forms:
+            numbers = len(self._numbers)
+            if atom < numbers:
+                self._forms[atom] = self._x.numeric(self._numbers[atom]).raw()
+            else:
+                name, rank = self._atoms[atom - numbers]
+                self._forms[atom] = self._x.coordinate(name).indicator({rank})
+        return self._forms[atom]
+
+
+@final
+class InputsWithin:
+    """The same inputs, as far as they lie within a known cost of the factual.
+
+    Parameters
+    ----------
+    inputs
+        All that is in reach.
+    cutoff
+        The cost that is not to be exceeded.
+    """
+
+    def __init__(self, inputs: Inputs, cutoff: Cutoff) -> None:
+        self._inputs, self._cutoff = inputs, cutoff
+        self._here = inputs.matrix @ inputs.values(cutoff.factual) + inputs.offset
+
+    def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
+        """Return bounds of ``weights @ phi(x) + offset``, (K,) each: a knapsack of the columns' moves, or the box."""
+        low, high = self._inputs.extremes(weights, offset)
+        atoms, here = weights @ self._inputs.matrix, weights @ self._here + offset
+        if not atoms.any():
+            return low, high
+        slopes, tables = self._inputs.by_column(np.vstack((atoms, -atoms)))
+        gain = self._cutoff.greatest_gain(slopes, tables, self._inputs.reach)
+        return np.maximum(low, here - gain[len(here) :]), np.minimum(high, here + gain[: len(here)])
+
+
+def _only(part: Interval | Levels) -> float:
+    return part.lower if isinstance(part, Interval) else float(part.ranks[0])
+
+
+def _known(part: Interval | Levels, unseen: frozenset[int]) -> tuple[int, ...]:
+    """Return the levels in reach that the pipeline was fitted on; all of them where it was fitted on none."""
+    assert isinstance(part, Levels)  # noqa: S101 - tables exist for levels only
+    return tuple(k for k in part.ranks if k not in unseen) or part.ranks

@@ -1,0 +1,1 @@
+"""ReLU networks in a program: bounds of the neurons, and three formulations."""

@@ -1,0 +1,1 @@
+"""Trees in a program: split values, reachable leaves, and three formulations."""

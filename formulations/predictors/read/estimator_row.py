@@ -1,0 +1,74 @@
+"""What an estimator is given for raw rows, by the pipeline's own steps, and what its columns are called."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.predictors.read.model_input import given
+from ceopt.formulations.predictors.read.pipeline.pipeline import split
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.representation.tree import Floats
+    from ceopt.formulations.space.encoding import Column
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["column_names", "row_seen"]
+
+
+def row_seen(predictor: Predictor, point: Mapping[str, float]) -> Floats:
+    """Return the row (m,) that the estimator is given for a point in coordinates; NaN where the pipeline fails on it.
+
+    A pipeline of scikit-learn transforms the raw row itself. Of other models, and of those that wrap a pipeline, the
+    encoding is asked, which was compared with their own bit for bit when they were read.
+    """
+    space = predictor.space
+    if any(point[name] in ranks for name, ranks in predictor.unseen.items()):
+        return np.full(len(predictor.encoding.columns), np.nan)
+    steps, estimator = _steps(predictor.model)
+    if not _reads_numbers(estimator, len(predictor.encoding.columns)):
+        return _row(predictor.encoding.matrix([[point[name] for name in space.names]]))
+    data = given(open_model(predictor.model), space, space.frame([{name: point[name] for name in space.names}]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn"
+        for step in steps:
+            data = data if step is None or isinstance(step, str) else step.transform(data)
+    return _row(data.toarray() if hasattr(data, "toarray") else data)
+
+
+def _row(matrix: Any) -> Floats:
+    rows: Floats = np.asarray(matrix, dtype=np.float64)
+    return rows.reshape(-1)
+
+
+def _steps(model: Any) -> tuple[list[Any], Any]:
+    return ([], model) if isinstance(model, AbstractRepresentation) else split(open_model(model))
+
+
+def _reads_numbers(estimator: Any, count: int) -> bool:
+    """Whether it is a linear estimator of scikit-learn with a coefficient for each column of its matrix."""
+    if type(estimator).__module__.partition(".")[0] != "sklearn":
+        return False
+    coefficients: Any = getattr(estimator, "coef_", ())
+    return bool(np.shape(coefficients)[-1:] == (count,))
+
+
+def column_names(predictor: Predictor) -> list[str]:
+    """Return a name for each column of the estimator's matrix: "age", or "job=cook" where it tells one level."""
+    return [_name(column, predictor.space) for column in predictor.encoding.columns]
+
+
+def _name(column: Column, space: FeatureSpace) -> str:
+    if column.feature is None:
+        return f"{column.constant:g}"
+    table = np.array(column.table if column.table is not None else ())
+    odd = [k for k, value in enumerate(table) if value != 0.0]
+    alone = len(odd) == 1 and len(table) > 2
+    return f"{column.feature}={space[column.feature].levels[odd[0]]}" if alone else column.feature

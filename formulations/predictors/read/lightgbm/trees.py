@@ -1,0 +1,329 @@
+"""LightGBM's text of a model, which ``model_to_string`` and ``save_model`` write, as trees.
+
+Its numbers have 17 digits, so they are the library's own. The text is checked here from end to end before the library
+sees it: what is out of place in a file would make the library read beyond its arrays.
+
+============= ================================= ===================================================
+decision_type a row goes left iff               of a complete row, what is left of missing values
+============= ================================= ===================================================
+``<=``        ``x <= threshold``, in float64    with zero_as_missing 0 goes where missing values go
+``==``        the whole part of x is in a set   none: what is in no set goes right
+============= ================================= ===================================================
+
+The library takes ``|x| <= 1e-35`` for 0 as it reads a dense matrix, before any test. (It keeps such an x of a sparse
+matrix, where the one number that goes elsewhere is -1e-35 itself.)
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.representation.tree import Tree
+from ceopt.solvers.errors import InvalidValueError
+
+__all__ = ["LightgbmText", "UnlikelyTextError", "deciding", "parse"]
+
+#: The library's kZeroThreshold: numbers up to it are 0.
+_ZERO: Final = float(np.float32(1e-35))
+#: The greatest number that is below all that are 0.
+_BELOW: Final = math.nextafter(-_ZERO, -math.inf)
+_CATEGORICAL, _DEFAULT_LEFT, _MISSING, _MISSING_ZERO = 1, 2, 12, 4  # bits of decision_type
+_END: Final = "\nend of trees\n"
+_VERSIONS: Final = ("v3", "v4")
+_PER_SPLIT: Final = (
+    "split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child", "internal_value",
+    "internal_weight", "internal_count",
+)  # fmt: skip
+_PER_LEAF: Final = ("leaf_weight", "leaf_count")
+_NUMBER: Final = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)"
+_LIST: Final = re.compile(rf"(?:{_NUMBER}(?: {_NUMBER})*)?")
+_MOST_NODES: Final = 100_000  # of a tree with zero_as_missing, whose branches are written several times
+
+Ints: TypeAlias = NDArray[np.intp]
+
+
+class UnlikelyTextError(Exception):
+    """What is wrong with a text: ``(needs, but)``, two parts of a sentence."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LightgbmText:
+    """What the text says.
+
+    Parameters
+    ----------
+    objective
+        Its name and options as written, ``("binary", "sigmoid:1")``; empty for the user's own.
+    n_scores
+        Trees per iteration.
+    averages
+        Whether scores are means over iterations (``boosting="rf"``).
+    names
+        Columns, in order.
+    trees
+        In the order in which they are added up.
+    by_set, by_number
+        Columns that some split takes as categories, as numbers.
+    """
+
+    objective: tuple[str, ...]
+    n_scores: int
+    averages: bool
+    names: tuple[str, ...]
+    trees: tuple[Tree, ...]
+    by_set: frozenset[int]
+    by_number: frozenset[int]
+
+
+def parse(text: str) -> LightgbmText:
+    """Read the text of a model.
+
+    Raises
+    ------
+    UnlikelyTextError
+        It is not LightGBM's, is cut off, or contradicts itself.
+    UnsupportedModelError
+        Its leaves hold linear models.
+    """
+    if not text.startswith("tree\n"):
+        raise UnlikelyTextError("a model that LightGBM saved", "its first line is not 'tree'")
+    body, end, _ = text.partition(_END)
+    if not end:
+        raise UnlikelyTextError("a whole model", "the line 'end of trees' is missing")
+    top, *blocks = re.split(r"^Tree=\d+\n", body + "\n", flags=re.MULTILINE)
+    head = _fields(top)
+    if head.get("version") not in _VERSIONS:
+        raise UnlikelyTextError(f"a version among {', '.join(_VERSIONS)}", f"its version is {head.get('version')}")
+    if any("\nis_linear=1\n" in block for block in blocks):
+        raise refuse(
+            "leaves that are numbers", "the model was fitted with linear_tree=True", "Fit it with linear_tree=False."
+        )
+    try:
+        return _model(head, blocks, _sizes(f"{body}\n".encode()))
+    except (IndexError, KeyError, OverflowError, ValueError) as error:  # InvalidValueError is a ValueError
+        raise UnlikelyTextError("a model that LightGBM saved", f"it contradicts itself ({_said(error)})") from error
+
+
+def deciding(text: str) -> str:
+    """Return the trees and the categories of a text, without the training parameters, which may crash the library."""
+    last = text.rstrip("\n").rpartition("\n")[2]
+    categories = f"\n{last}\n" if last.startswith("pandas_categorical:") else ""
+    return f"{text.partition(_END)[0]}{_END}{categories}"
+
+
+def _model(head: Mapping[str, str], blocks: list[str], sizes: list[int]) -> LightgbmText:
+    n_scores, n_columns = int(head["num_tree_per_iteration"]), int(head["max_feature_idx"]) + 1
+    names = tuple(head["feature_names"].split(" "))
+    if len(names) != n_columns or len(head["feature_infos"].split(" ")) != n_columns:
+        raise ValueError(f"{n_columns} columns, {len(names)} names")
+    if n_scores < 1 or not blocks or len(blocks) % n_scores:
+        raise ValueError(f"{len(blocks)} trees for {n_scores} scores")
+    objective = tuple(head.get("objective", "").split())
+    if int(head["num_class"]) != n_scores or (objective and _classes(objective) != n_scores):
+        raise ValueError(f"another number of classes than of scores, {n_scores}")
+    if sizes != [int(size) for size in head["tree_sizes"].split()]:
+        raise ValueError("trees of other sizes than tree_sizes")
+    trees, by_set, by_number = [], set(), set()
+    for place, block in enumerate(blocks):
+        nodes = _Nodes.read(_numbers(block), n_columns)
+        trees.append(nodes.tree(place % n_scores, n_scores))
+        by_set |= set(nodes.feature[nodes.is_set].tolist())
+        by_number |= set(nodes.feature[~nodes.is_set].tolist())
+    return LightgbmText(
+        objective=objective, n_scores=n_scores, averages="average_output" in head,
+        names=names, trees=tuple(trees), by_set=frozenset(by_set), by_number=frozenset(by_number),
+    )  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """The splits of one tree and its leaves, as written; child ``~k`` is leaf k."""
+
+    feature: Ints
+    threshold: NDArray[np.float64]
+    kind: Ints
+    left: Ints
+    right: Ints
+    leaves: NDArray[np.float64]
+    sets: tuple[frozenset[float], ...]
+
+    @classmethod
+    def read(cls, fields: Mapping[str, list[str]], n_columns: int) -> _Nodes:
+        count = int(fields["num_leaves"][0])
+        sizes = {"leaf_value": count}
+        if count > 1:  # of a tree without a split the library writes and reads nothing else
+            sizes |= {**dict.fromkeys(_PER_SPLIT, count - 1), **dict.fromkeys(_PER_LEAF, count)}
+        for name, size in sizes.items():
+            if len(fields.get(name, range(size))) != size:
+                raise ValueError(f"{len(fields[name])} of {size} numbers in {name}")
+
+        def column(name: str, of: Callable[[str], Any]) -> NDArray[Any]:
+            words = fields[name] if name in sizes else []
+            return np.array([of(word) for word in words], dtype=float if of is float else np.intp)
+
+        nodes = cls(
+            feature=column("split_feature", int), threshold=column("threshold", float),
+            kind=column("decision_type", int), left=column("left_child", int), right=column("right_child", int),
+            leaves=column("leaf_value", float), sets=_sets(fields),
+        )  # fmt: skip
+        if ((nodes.feature < 0) | (nodes.feature >= n_columns)).any():
+            raise ValueError("a split on a column that does not exist")
+        sets = nodes.threshold[nodes.is_set]
+        if ((sets < 0) | (sets >= len(nodes.sets))).any():
+            raise ValueError("a split on a set of categories that does not exist")
+        return nodes
+
+    @property
+    def is_set(self) -> NDArray[np.bool_]:
+        """Which splits are on categories."""
+        return np.asarray((self.kind & _CATEGORICAL) != 0)
+
+    @property
+    def diverted(self) -> NDArray[np.bool_]:
+        """Which splits on numbers send 0, as a missing value, to another side than its threshold does."""
+        default = (self.kind & _DEFAULT_LEFT) != 0
+        zero_is_missing = ~self.is_set & ((self.kind & _MISSING) == _MISSING_ZERO)
+        return np.asarray(zero_is_missing & (default != (self.threshold >= 0.0)))
+
+    def tree(self, k: int, n_scores: int) -> Tree:
+        """Return the tree that adds to score ``k``."""
+        count = len(self.feature)
+        # Leaf k is node count + k; the root is node 0 also where it is a leaf.
+        left, right = (np.where(child < 0, count + ~child, child) for child in (self.left, self.right))
+        leaf = np.full(len(self.leaves), -1)
+        value = np.zeros((count + len(self.leaves), n_scores))
+        value[count:, k] = self.leaves
+        subset = np.where(self.is_set, self.threshold, -1).astype(np.intp)
+        # A number up to _ZERO is 0: a threshold on one side of 0 cannot cut between them.
+        theta = np.where((self.threshold >= 0.0) & (self.threshold < _ZERO), _ZERO, self.threshold)
+        theta = np.where((theta < 0.0) & (theta >= -_ZERO), _BELOW, theta)
+        # A split of missing values from all others has threshold inf; every number goes left.
+        theta = np.minimum(theta, np.finfo(np.float64).max)
+        padded = [np.concatenate([ints, leaf]) for ints in (self.feature, left, right, subset)]
+        tree = Tree(
+            padded[0], np.concatenate([theta, leaf]), padded[1], padded[2], value, padded[3], self.sets
+        )  # fmt: skip
+        return _with_diversions(tree, self) if self.diverted.any() else tree
+
+
+def _with_diversions(tree: Tree, nodes: _Nodes) -> Tree:
+    """Return the tree with a chain of splits where 0 goes to another side than its neighbours.
+
+    The chain cuts the line at the threshold and around 0. A child that is reached from several of its cells is
+    written once for each. On the way down it is kept which columns are known to be 0 or not, so that no column is
+    cut around 0 twice.
+    """
+    diverted = set(np.flatnonzero(nodes.diverted).tolist())
+    source: list[int] = []  # node that each new node copies
+    links: list[list[int]] = []
+    theta: list[float] = []
+    waiting: list[tuple[int, dict[int, bool], list[int], int]] = [(0, {}, [0], 0)]
+    while waiting:
+        node, known, link, side = waiting.pop()
+        j = int(tree.feature[node])
+        while node in diverted and known.get(j):
+            default_left = bool(nodes.kind[node] & _DEFAULT_LEFT)
+            node = int((tree.left if default_left else tree.right)[node])
+            j = int(tree.feature[node])
+        link[side] = len(source)
+        children = (int(tree.right[node]), int(tree.left[node]))
+        *cells, (_, _, beyond) = (
+            _cells(tree, nodes, node)
+            if node in diverted and j not in known
+            else [(float(tree.threshold[node]), True, None), (math.inf, False, None)]
+        )
+        for end, goes_left, zero in cells:
+            source.append(node)
+            theta.append(end)
+            links.append([-1, len(source)])
+            if j >= 0:
+                waiting.append((children[goes_left], _knowing(known, j, zero), links[-1], 0))
+        if j >= 0:
+            waiting.append((children[0], _knowing(known, j, beyond), links[-1], 1))
+        if len(source) > _MOST_NODES:
+            raise refuse(
+                f"trees of at most {_MOST_NODES} nodes", "a tree of the model has more with zero_as_missing=True",
+                "Fit it with zero_as_missing=False.",
+            )  # fmt: skip
+    copies, pairs = np.array(source), np.array(links)
+    leaf = tree.feature[copies] < 0
+    left, right = (np.where(leaf, -1, pairs[:, side]) for side in (0, 1))
+    return Tree(
+        tree.feature[copies], np.array(theta), left, right, tree.value[copies], tree.subset[copies], tree.sets
+    )  # fmt: skip
+
+
+def _cells(tree: Tree, nodes: _Nodes, node: int) -> list[tuple[float, bool, bool | None]]:
+    """Return the cells of a diverted split: end, whether it goes left, whether it is 0 (None: it has 0 and others)."""
+    threshold, default_left = float(tree.threshold[node]), bool(nodes.kind[node] & _DEFAULT_LEFT)
+    ends = sorted({_BELOW, _ZERO, threshold})
+    cells = [(end, default_left if end == _ZERO else end <= threshold, end == _ZERO) for end in ends]
+    merged: list[tuple[float, bool, bool | None]] = []
+    for goes_left, run in itertools.groupby([*cells, (math.inf, False, False)], key=lambda cell: cell[1]):
+        parts = list(run)
+        zeros = {zero for _, _, zero in parts}
+        merged.append((parts[-1][0], goes_left, zeros.pop() if len(zeros) == 1 else None))
+    return merged
+
+
+def _knowing(known: dict[int, bool], j: int, zero: bool | None) -> dict[int, bool]:
+    return known if zero is None else {**known, j: zero}
+
+
+def _fields(block: str) -> dict[str, str]:
+    """Return ``name=value`` by line; a line without value is its own name."""
+    return {name: value for name, _, value in (line.partition("=") for line in block.split("\n")) if name}
+
+
+def _classes(objective: tuple[str, ...]) -> int:
+    return next((int(word.removeprefix("num_class:")) for word in objective if word.startswith("num_class:")), 1)
+
+
+def _numbers(block: str) -> dict[str, list[str]]:
+    """Return the words of each line of a tree, all of which are numbers: the library aborts on others."""
+    found: dict[str, list[str]] = {}
+    for line in block.rstrip("\n").split("\n"):
+        name, equals, values = line.partition("=")
+        if not equals or name in found or not _LIST.fullmatch(values):
+            raise ValueError(f"the line {line[:40]!r}")
+        found[name] = values.split(" ") if values else []
+    return found
+
+
+def _sets(fields: Mapping[str, list[str]]) -> tuple[frozenset[float], ...]:
+    """Return the categories that go left: bit b of word w of a set is category 32 w + b."""
+    count = int(fields["num_cat"][0])
+    if count == 0:
+        return ()
+    ends, words = list(map(int, fields["cat_boundaries"])), list(map(int, fields["cat_threshold"]))
+    if len(ends) != count + 1 or ends[0] != 0 or ends != sorted(ends) or ends[-1] != len(words):
+        raise ValueError("sets of categories that do not fit cat_boundaries")
+    return tuple(
+        frozenset(
+            float(32 * w + b) for w, word in enumerate(words[start:stop]) for b in range(32) if word >> b & 1
+        )
+        for start, stop in itertools.pairwise(ends)
+    )  # fmt: skip
+
+
+def _sizes(body: bytes) -> list[int]:
+    """Return the bytes of each tree, from its own first line to that of the next or of the end."""
+    starts = [found.start() for found in re.finditer(rb"^Tree=\d+\n", body, flags=re.MULTILINE)]
+    return [after - before for before, after in itertools.pairwise([*starts, len(body)])]
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error.args[0]} is missing"
+    return str(error) if not isinstance(error, InvalidValueError) else str(error).partition(", but ")[2]

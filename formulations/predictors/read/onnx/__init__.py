@@ -1,0 +1,378 @@
+r"""ONNX files, bytes and models: networks, linear models and tree ensembles, as their runtime decides.
+
+A graph is read in three parts. Its first operators are functions of one column each (``onnx_columns.py``): scalers,
+encoders, the choice of columns. Then comes the model proper (``onnx_layers.py``, ``onnx_trees.py``), and behind its
+scores the label and the probabilities (``onnx_outputs.py``). The input is either
+
+* one tensor ``[N, d]`` of numbers, the columns in the order of the space: numbers as they are, levels as
+  :meth:`Encoding.identity` codes them (numeric levels as they are, other ordinal levels by rank, two as 0 and 1);
+* or one input ``[N, 1]`` per column with the column's name, text where the column is text.
+
+onnxruntime judges where it is installed, else the reference evaluator of onnx. Files are checked before either sees
+them (``onnx_safety.py``), and the model read is compared with the graph on random rows before it is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from onnx import NodeProto
+from scipy.special import expit
+from sklearn.utils.metaestimators import available_if
+
+from ceopt.formulations.predictors.read.onnx.columns import OnnxColumns, check_columnwise
+from ceopt.formulations.predictors.read.onnx.graph import DTYPES, PASSING, Graph, attributes, title
+from ceopt.formulations.predictors.read.onnx.layers import MATRICES, read_layers, read_linear
+from ceopt.formulations.predictors.read.onnx.outputs import Answers, Verdict, paired, read_answers, verdict
+from ceopt.formulations.predictors.read.onnx.trees import TREES, Ensemble, read_ensemble
+from ceopt.formulations.predictors.read.onnx.validate import MODEL_OPERATORS, open_source
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Probability
+from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
+from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
+from ceopt.formulations.predictors.representation.tree import Floats
+from ceopt.formulations.space.encoding import Encoding
+
+__all__ = ["MODELS", "OnnxModel", "open_model", "read_composite", "read_estimator"]
+
+#: What is read, by how it is embedded (see ``supported.py``).
+MODELS: Final[Mapping[str, tuple[str, ...]]] = {
+    "linear": ("LinearClassifier", "LinearRegressor", "one Gemm or MatMul and Add"),
+    "trees": TREES,
+    "networks": ("Gemm, MatMul, Add, BatchNormalization and Relu in a chain",),
+}
+_CLASSIFIERS: Final = ("LinearClassifier", "TreeEnsembleClassifier")
+
+
+def open_model(model: Any) -> OnnxModel:
+    """Open a path, bytes or a ModelProto.
+
+    Raises
+    ------
+    UnreadableFileError, UnsupportedModelError
+        A file that is broken, hostile or has no exact representation.
+    """
+    return model if isinstance(model, OnnxModel) else OnnxModel(Graph(open_source(model)))
+
+
+def read_composite(model: OnnxModel, behind: Any) -> tuple[AbstractRepresentation, Encoding]:
+    """Return what the graph computes, and of which columns."""
+    step = OnnxColumns(model.graph, model.matrix, model.feeds, behind.space, model.names)
+    return model.core, behind.encoding(model, step)
+
+
+def read_estimator(model: OnnxModel, dtype: str) -> AbstractRepresentation:  # noqa: ARG001
+    """Return what the graph computes of its own matrix."""
+    return model.core
+
+
+@final
+class OnnxModel:
+    """An ONNX model that predicts like an estimator of scikit-learn.
+
+    Parameters
+    ----------
+    graph
+        A checked model.
+
+    Attributes
+    ----------
+    core
+        The representation of the model proper.
+    classes_
+        Labels in the order of the probabilities; a regressor has none.
+    feature_names_in_
+        Columns by name, if there is one input per column.
+    n_features_in_
+        Columns of the one tensor, if the graph declares how many.
+    takes_codes
+        Whether the input is one tensor of numbers, levels coded as :meth:`Encoding.identity` does.
+    width
+        Float width of the probabilities and values that it gives, whatever it adds up in.
+    """
+
+    width: Final = "float32"
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        read = _read(graph)
+        self.matrix, self.answers = read.matrix, read.answers
+        check_columnwise(graph, self.matrix)
+        self.core, self.has_shares = _believed(graph, read)
+        self.types = [DTYPES.get(value.type.tensor_type.elem_type, "") for value in graph.inputs]
+        widths = [value.type.tensor_type.shape.dim[1].dim_value for value in graph.inputs]
+        self.takes_codes = len(self.types) == 1 and self.types[0] != "object"
+        self.names = None if self.takes_codes else [str(value.name) for value in graph.inputs]
+        for name, kind, width in zip([value.name for value in graph.inputs], self.types, widths, strict=True):
+            if not kind or (self.names is not None and width != 1):
+                raise graph.source.refuse(
+                    "one input [N, d] of numbers, or one input [N, 1] per column",
+                    f"has input {name!r} of width {width or 'unknown'} and type {kind or 'unknown'}",
+                    "Export it so: skl2onnx makes one input per column from a frame.",
+                )  # fmt: skip
+        if self.core.labels is not None:
+            self.classes_ = np.array(self.core.labels)
+        if self.names is not None:
+            self.feature_names_in_ = np.array(self.names, dtype=object)
+        elif widths[0]:
+            self.n_features_in_ = widths[0]
+        self._part = graph.part([value.name for value in graph.inputs], self.answers.wanted).load()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the graph's labels or values for rows, (n,)."""
+        return self.answers.said(self._part.run(*self.feeds(X)))
+
+    @available_if(lambda self: self.has_shares)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the graph's probabilities of its labels for rows, (n, K)."""
+        shares = self.answers.shares(self._part.run(*self.feeds(X)))
+        assert shares is not None  # noqa: S101 - what available_if asks
+        return shares
+
+    def feeds(self, rows: Any) -> list[NDArray[Any]]:
+        """Return one array per input for rows as a user gives them."""
+        if self.names is None:
+            return [self._typed(np.asarray(rows), self.types[0], "the rows")]
+        frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows, columns=self.names)
+        return [
+            self._typed(frame[name].to_numpy(), kind, f"column {name!r}").reshape(-1, 1)
+            for name, kind in zip(self.names, self.types, strict=True)
+        ]
+
+    def _typed(self, values: NDArray[Any], kind: str, what: str) -> NDArray[Any]:
+        """Return values in the type of an input, or refuse what has none there."""
+        refusal = self.graph.source.refuse(
+            f"{'text' if kind == 'object' else kind} for {what}", "takes no other values",
+            "Make kinds and levels of the space those of the data that the model was fitted on.",
+        )  # fmt: skip
+        if kind == "object":
+            if not all(isinstance(value, str) for value in values.ravel()):
+                raise refusal
+            return np.asarray(values, dtype=object)
+        try:
+            with np.errstate(over="ignore"):
+                typed = np.asarray(values).astype(kind)
+        except (TypeError, ValueError):
+            raise refusal from None
+        if kind.startswith("int") and (typed != values).any():
+            raise refusal
+        return typed
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The model proper: ``make(probability)`` returns its representation; the tensor that it reads; the outputs."""
+
+    make: Callable[[Probability | None], AbstractRepresentation]
+    matrix: str
+    answers: Answers
+
+
+def _read(graph: Graph) -> _Read:
+    models = [node for node in graph.nodes if node.op_type in MODEL_OPERATORS]
+    products = [node for node in graph.nodes if node.op_type in MATRICES]
+    if len(models) + bool(products) != 1:
+        found = ", ".join(title(node) for node in [*models, *products][:3]) or "none"
+        raise graph.source.refuse(
+            "one network, linear model or tree ensemble", f"has {found}", "Export the models one by one."
+        )
+    if not models:
+        return _network(graph)
+    return _classifier(graph, models[0]) if models[0].op_type in _CLASSIFIERS else _scores(graph, models[0])
+
+
+def _head(head: Verdict) -> dict[str, Any]:
+    return {"labels": head.labels, "decision": head.decision, "level": head.level}
+
+
+def _scores(graph: Graph, node: NodeProto) -> _Read:
+    """Read an operator that gives scores, which the rest of the graph may turn into labels."""
+    matrix, score = node.input[0], node.output[0]
+    answers, dtype = read_answers(graph, score), graph.types[matrix]
+    if node.op_type in TREES:
+        ensemble = read_ensemble(node, graph.source)
+        head = verdict(graph, answers, score, ensemble.trees[0].n_scores, graph.types[score])
+        return _Read(partial(_trees, ensemble, dtype, _head(head)), matrix, answers)
+    weights, intercepts = read_linear(graph, node)
+    link = attributes(node).get("post_transform", "NONE")
+    if link != "NONE":
+        raise graph.source.refuse("post_transform NONE", f"has {link} in {title(node)}", "Export the plain scores.")
+    head = verdict(graph, answers, score, len(weights), graph.types[score])
+    return _Read(partial(_layered, [weights], [intercepts], "float32", _head(head)), matrix, answers)
+
+
+def _network(graph: Graph) -> _Read:
+    layers = read_layers(graph)
+    answers = read_answers(graph, layers.score)
+    weights, biases = list(layers.weights), list(layers.biases)
+    head = None
+    if len(biases[-1]) == 2 and answers.kind in {"label", "argmax"}:
+        # Two scores whose shares depend on their difference alone are one score, as in a logistic regression.
+        opposed = (weights[-1][0] == -weights[-1][1]).all() and biases[-1][0] == -biases[-1][1]
+        for apart in (0.0, 1.0) if opposed else (1.0,):
+            head = head or paired(graph, answers, layers.score, layers.dtype, apart - 1.0)
+            if head is not None:
+                weights[-1] = weights[-1][1:] - apart * weights[-1][:1]
+                biases[-1] = biases[-1][1:] - apart * biases[-1][:1]
+                break
+    if head is None:
+        head = verdict(graph, answers, layers.score, len(biases[-1]), layers.dtype)
+    return _Read(partial(_layered, weights, biases, layers.dtype, _head(head)), layers.matrix, answers)
+
+
+def _classifier(graph: Graph, node: NodeProto) -> _Read:
+    """Read a classifier that chooses the label itself."""
+    answers, matrix = read_answers(graph, None), node.input[0]
+    for behind in graph.before([answers.wanted[0]], [node.output[0]]):
+        if behind.op_type not in {*PASSING, "LabelEncoder"}:
+            raise graph.source.refuse(
+                "the label of its classifier as output", f"has {title(behind)} make the label", "Export it unchanged."
+            )
+    if node.op_type in TREES:
+        ensemble = read_ensemble(node, graph.source)
+        labels = _renamed(graph, node.output[0], answers.wanted[0], list(ensemble.labels or ()))
+        head = {"labels": labels, "level": ensemble.level}
+        return _Read(partial(_trees, ensemble, graph.types[matrix], head), matrix, answers)
+    weights, intercepts, given = _linear_scores(graph, node)
+    head = {"labels": _renamed(graph, node.output[0], answers.wanted[0], given)}
+    return _Read(partial(_layered, [weights], [intercepts], "float32", head), matrix, answers)
+
+
+def _trees(ensemble: Ensemble, dtype: str, head: dict[str, Any], probability: Probability | None) -> TreeEnsemble:
+    return ensemble.core(dtype, probability=probability, **head)
+
+
+def _layered(
+    weights: list[Floats], biases: list[Floats], dtype: str, head: dict[str, Any], probability: Probability | None
+) -> AbstractRepresentation:
+    if len(weights) == 1:
+        return Affine(weights[0], biases[0], dtype=dtype, probability=probability, **head)
+    return ReluNetwork(weights, biases, dtype=dtype, probability=probability, **head)
+
+
+def _linear_scores(graph: Graph, node: NodeProto) -> tuple[Floats, Floats, list[Any]]:
+    """Return weights and intercepts of a LinearClassifier, one score for two classes where its shares have one."""
+    at = attributes(node)
+    labels = list(at.get("classlabels_strings", []) or at.get("classlabels_ints", []))
+    weights, intercepts = read_linear(graph, node)
+    count = len(intercepts)
+    if len(labels) < 2 or count not in {len(labels), 2 * (len(labels) == 2) - 1}:
+        raise graph.source.refuse(
+            "one score per label, or one for two",
+            f"has {count} for labels {labels} in {title(node)}",
+            "Export it anew.",
+        )
+    if count == 2 and (weights[0] == -weights[1]).all() and intercepts[0] == -intercepts[1]:
+        factor = 2.0 if at.get("post_transform") == "SOFTMAX" else 1.0
+        return factor * weights[1:], factor * intercepts[1:], labels
+    return weights, intercepts, labels
+
+
+def _renamed(graph: Graph, label: str, output: str, given: list[Any]) -> list[Any]:
+    """Return the labels as the output calls them."""
+    if label == output:
+        return given
+    texts = isinstance(given[0], str)
+    array = np.array(given, dtype=object if texts else np.int64)
+    renamed = graph.part([label], [output]).run(array)[0].ravel().tolist()
+    if len(set(renamed)) != len(given):
+        raise graph.source.refuse("different labels", f"calls {given} {renamed}", "Export it with its own labels.")
+    return renamed
+
+
+def _believed(graph: Graph, read: _Read) -> tuple[AbstractRepresentation, bool]:
+    """Return the representation, and whether the graph gives probabilities; both are held against random rows.
+
+    Raises
+    ------
+    UnsupportedModelError
+        The representation says something else than the graph. Trees must agree everywhere, sums of floats where their
+        rounding does not decide.
+    """
+    core: Any = read.make(None)
+    rows, kind = _random_rows(core, _declared(graph, read.matrix)), graph.types[read.matrix]
+    if kind.startswith("int"):
+        rows = np.rint(np.clip(rows, -1e6, 1e6))
+    outputs = graph.part([read.matrix], read.answers.wanted).run(rows.astype(kind))
+    with np.errstate(over="ignore", invalid="ignore"):
+        said, scores = read.answers.said(outputs), core.score(rows)
+    if not np.isfinite(scores).all():
+        raise graph.source.refuse(
+            "scores that are finite", "has weights so large that they overflow", "Its training diverged: fit it again."
+        )
+    wrong = said != core.predict(rows)
+    size = 1e-4 * (1.0 + np.abs(scores))
+    if core.labels is None:
+        wrong &= np.abs(said - scores) > size
+    elif not isinstance(core, TreeEnsemble):
+        two = (
+            np.stack([scores, np.full(len(rows), core.level)], axis=1) if scores.ndim == 1 else np.sort(scores, axis=1)
+        )
+        wrong &= np.abs(two[:, -1] - two[:, -2]) > size.reshape(len(rows), -1).max(axis=1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise graph.source.refuse(
+            "to predict what the graph does",
+            f"says {said[row]!r} where the model as read says {core.predict(rows[row : row + 1])[0]!r}",
+            "Report this model; until then give the fitted model itself.",
+        )  # fmt: skip
+    shares = read.answers.shares(outputs)
+    if shares is None or core.labels is None or shares.shape != (len(rows), len(core.labels)):
+        return core, False
+    if (shares < 0.0).any() or not np.allclose(shares.sum(axis=1), 1.0, rtol=0.0, atol=1e-4):
+        return core, False
+    return read.make(_link(shares, scores)), True
+
+
+def _link(shares: Floats, scores: Floats) -> Probability | None:
+    """Return how probabilities follow from scores; None if in no way that a head knows."""
+
+    def same(these: Floats, those: Floats) -> bool:
+        return bool(np.allclose(these, those, rtol=0.0, atol=1e-5))
+
+    if scores.ndim == 2:
+        return "share" if same(shares, scores) else None
+    if same(shares[:, 1], expit(scores)):
+        return "logistic"
+    return "identity" if same(shares[:, 1], scores) else None
+
+
+def _declared(graph: Graph, tensor: str) -> int:
+    """Return the width that the graph declares for a tensor, 0 if it does not."""
+    widths = {value.name: value.type.tensor_type.shape.dim[1].dim_value for value in graph.inputs}
+    return int(widths.get(tensor, 0))
+
+
+def _sets_of(core: TreeEnsemble, place: int) -> list[frozenset[float]]:
+    """Return the sets of values with which trees compare a column."""
+    found = []
+    for tree in core.trees:
+        chosen = tree.subset[(tree.feature == place) & (tree.subset >= 0)]
+        found += [tree.sets[k] for k in chosen.tolist()]
+    return found
+
+
+def _random_rows(core: Any, width: int) -> Floats:
+    """Return rows of the matrix of every size, and at trees' thresholds and next to them."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(256, max(core.n_inputs, width, 1))) * 10.0 ** rng.integers(-2, 3, size=(256, 1))
+    if isinstance(core, TreeEnsemble):
+        for place in range(core.n_inputs):
+            sets = _sets_of(core, place)
+            used = [tree.threshold[tree.feature == place] for tree in core.trees]
+            used += [np.array(sorted(members)) for members in sets]
+            values = np.concatenate(used).astype(np.float32)
+            if len(values):
+                near = np.concatenate([values, *(np.nextafter(values, np.float32(end)) for end in (np.inf, -np.inf))])
+                chosen = rng.random(len(rows)) < 0.8
+                rows[chosen, place] = rng.choice(near, size=chosen.sum())
+            # Categories are whole numbers; some versions of onnxruntime cut others off before they look for them.
+            if any(len(members) > 1 or not 0 <= min(members) <= 30 for members in sets):
+                rows[:, place] = np.rint(rows[:, place])
+    return np.asarray(rows.astype(np.float32), dtype=np.float64)

@@ -1,0 +1,359 @@
+"""What an ONNX graph does to the raw columns before its model proper: one rule per operator.
+
+A row of columns is an array of :class:`Column`, laid out as the tensor's numbers of one row, so that Concat, Gather and
+Reshape do to the columns what they do to the numbers. Numbers get the graph's own steps in its own float width; a level
+gets its table from the graph's own output. The graph runs on probe rows, and the result is compared bit for bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from onnx import NodeProto
+
+from ceopt.formulations.predictors.read.onnx.graph import DTYPES, Graph, attributes, title
+from ceopt.formulations.predictors.read.pipeline.trace import Trace
+from ceopt.formulations.space.encoding import Column, Encoding, Step
+from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = ["ARITHMETIC", "COLUMNWISE", "OnnxColumns", "check_columnwise", "steps_of"]
+
+Columns: TypeAlias = NDArray[Any]
+
+_NAMES: Final = {"object": "text", "bool": "bool"}
+#: Operators that a number can pass on its way to the model, as they are read.
+ARITHMETIC: Final[Mapping[str, Any]] = {"Add": "add", "Div": "divide", "Mul": "multiply", "Sub": "subtract"}
+
+
+@final
+class OnnxColumns:
+    """The first part of a graph as a step that the pipeline reader follows.
+
+    Parameters
+    ----------
+    graph
+        The whole graph.
+    matrix
+        The tensor that the model proper reads.
+    feeds
+        Rows as a user gives them -> one array per input of the graph.
+    space
+        The raw columns.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        matrix: str,
+        feeds: Callable[[Any], list[NDArray[Any]]],
+        space: FeatureSpace,
+        names: list[str] | None,
+    ) -> None:
+        self.graph, self.matrix, self.feeds, self.space = graph, matrix, feeds, space
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif width := graph.inputs[0].type.tensor_type.shape.dim[1].dim_value:
+            self.n_features_in_ = width
+
+    def transform(self, rows: Any) -> NDArray[Any]:
+        """Return the matrix that the model proper reads, (n, m)."""
+        if not hasattr(self, "feature_names_in_") and rows.dtype == object:
+            names = list(self.space.names)
+            coordinates = self.space.coordinates(pd.DataFrame(rows, columns=names))
+            rows = Encoding.identity(self.space).matrix(coordinates)
+        part = self.graph.part([value.name for value in self.graph.inputs], [self.matrix])
+        return part.run(*self.feeds(rows))[0]
+
+    def columns(self, trace: Trace) -> list[Column]:
+        """Return the columns of the matrix as functions of the raw ones."""
+        known: dict[str, Columns] = {}
+        if hasattr(self, "feature_names_in_"):
+            for value, column in zip(self.graph.inputs, trace.columns, strict=True):
+                known[value.name] = self._given(value, [column])
+        else:
+            value = self.graph.inputs[0]
+            known[value.name] = self._given(value, Encoding.identity(self.space).columns)
+        for node in self.graph.before([self.matrix]):
+            known[node.output[0]] = COLUMNWISE[node.op_type](
+                self, node, [known[name] for name in self.graph.data(node)]
+            )
+        found = known[self.matrix]
+        if found.ndim != 1:
+            raise self.graph.source.refuse(
+                "a matrix of columns", f"gives its model {found.ndim + 1} dimensions", "Export it anew."
+            )
+        return list(found)
+
+    def refuse(self, node: NodeProto, needs: str, then: str, why: str = "") -> Exception:
+        """Return the error about a node among the columns."""
+        return self.graph.source.refuse(needs, f"has {title(node)} before its model{why}", then)
+
+    def _given(self, value: Any, columns: Any) -> Columns:
+        dtype = DTYPES.get(value.type.tensor_type.elem_type, "")
+        found = []
+        for column in columns:
+            number = column.table is None
+            if number and dtype not in {"float32", "float64", "int64", "int32"}:
+                raise self.graph.source.refuse(
+                    "numbers as inputs for numeric columns",
+                    f"takes {self.space[column.feature].kind} column {column.feature!r} as {_NAMES.get(dtype, 'else')}",
+                    "Describe the column by its levels, as categorical or binary.",
+                )  # fmt: skip
+            if number and dtype.startswith("int") and self.space[column.feature].kind != "integer":
+                raise self.graph.source.refuse(
+                    "integer columns in an input of integers", f"takes column {column.feature!r}, which is continuous",
+                    "Make its kind integer, or export the model with float inputs.",
+                )  # fmt: skip
+            first = (Step("cast", dtype="float32"),) if number and dtype == "float32" else ()
+            table = None if number else ()
+            found.append(Column(column.feature, steps=first, table=table))
+        return as_row(found)
+
+
+def check_columnwise(graph: Graph, matrix: str) -> None:
+    """Refuse an operator before the model proper that is no function of one column each."""
+    for node in reversed(graph.before([matrix])):
+        if node.op_type in {"Sigmoid", "Softmax"}:
+            raise graph.source.refuse(
+                "layers that are piecewise linear",
+                f"has {title(node)} inside",
+                "Train the network with ReLU activations.",
+            )
+        if node.op_type not in COLUMNWISE:
+            raise graph.source.refuse(
+                "columns that depend on one raw column each", f"has {title(node)} before its model",
+                "Apply it to the data before the model is fitted, or leave it out.",
+            )  # fmt: skip
+
+
+def as_row(columns: Any) -> Columns:
+    """Return columns side by side as a row of objects."""
+    row = np.empty(len(columns), dtype=object)
+    row[:] = columns
+    return row
+
+
+def _each(columns: Columns, change: Callable[[Column, int], Column]) -> Columns:
+    """Change each column, given its place in its last dimension."""
+    changed = columns.copy()
+    for place, column in np.ndenumerate(columns):
+        changed[place] = change(column, place[-1])
+    return changed
+
+
+def steps_of(node: NodeProto, constant: NDArray[Any], place: int, dtype: str) -> tuple[Step, ...] | None:
+    """Return what an elementwise operator with a constant does to a number; None where it does not increase."""
+    operand = np.asarray(constant).ravel()[place if constant.size > 1 else 0]
+    operation = ARITHMETIC[node.op_type]
+    if operation in {"divide", "multiply"} and not operand > 0:
+        return None
+    return (Step(operation, np.dtype(dtype).type(operand), dtype),)
+
+
+def _same(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:  # noqa: ARG001
+    return given[0]
+
+
+def _cast(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    target = DTYPES.get(attributes(node)["to"], "")
+    source = step.graph.types.get(node.input[0], "")
+
+    def change(column: Column, place: int) -> Column:  # noqa: ARG001
+        if column.table is not None or column.feature is None or target in {source, "float64"}:
+            return column
+        if target == "float32":
+            return dataclasses.replace(column, steps=(*column.steps, Step("cast", dtype="float32")))
+        raise step.refuse(
+            node,
+            "numbers that stay numbers",
+            "Cast the column before the model.",
+            f" of column {column.feature!r} to {target or 'another type'}",
+        )
+
+    return _each(given[0], change)
+
+
+def _arithmetic(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    constants = [step.graph.constants[name] for name in node.input if name in step.graph.constants]
+    dtype = step.graph.types.get(node.output[0], "")
+    first = node.input[0] in step.graph.constants
+    columns = given[0]
+    fits = constants[0].size in {1, columns.shape[-1]}
+
+    def change(column: Column, place: int) -> Column:
+        if column.table is not None or column.feature is None:
+            return column
+        swapped = first and node.op_type in {"Sub", "Div"}
+        more = (
+            None if swapped or not fits or not dtype.startswith("float") else steps_of(node, constants[0], place, dtype)
+        )
+        if more is None:
+            raise step.refuse(
+                node,
+                "columns that rise with their raw column",
+                "Scale columns by positive factors.",
+                f" on column {column.feature!r}",
+            )
+        return dataclasses.replace(column, steps=(*column.steps, *more))
+
+    return _each(columns, change)
+
+
+def _scaler(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    at = attributes(node)
+    offset, scale = (np.asarray(at.get(name, []), dtype=np.float32) for name in ("offset", "scale"))
+    source = step.graph.types.get(node.input[0], "")
+    dtype = "float64" if source == "float64" else "float32"
+    columns = given[0]
+    if len(offset) != len(scale) or len(scale) not in {1, columns.shape[-1]}:
+        raise step.refuse(node, "an offset and a scale per column", "Export it anew.")
+
+    def change(column: Column, place: int) -> Column:
+        if column.table is not None or column.feature is None:
+            return column
+        k = place if len(scale) > 1 else 0
+        if not (np.isfinite(offset[k]) and 0 < scale[k] < np.inf):
+            raise step.refuse(node, "positive finite scales", "Fit the scaler anew.", f" with scale {scale[k]}")
+        cast = Step("cast", dtype="float32")
+        before = (cast,) if source.startswith("int") else ()
+        kind = np.dtype(dtype).type
+        steps = (Step("subtract", kind(offset[k]), dtype), Step("multiply", kind(scale[k]), dtype))
+        after = (cast,) if dtype == "float64" else ()
+        return dataclasses.replace(column, steps=(*column.steps, *before, *steps, *after))
+
+    return _each(columns, change)
+
+
+def _imputer(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    at = attributes(node)
+    replaced = at.get("replaced_value_float", at.get("replaced_value_int64", np.nan))
+    if not np.isnan(replaced) and any(column.table is None for column in given[0].flat):
+        raise step.refuse(
+            node, "imputers that replace NaN, which no row holds", "Impute with missing_values=nan.", f" of {replaced}"
+        )
+    return given[0]
+
+
+def _clip(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    at = attributes(node)
+    ends: list[tuple[Any, Any]] = []
+    for operation, key, place in (("at_least", "min", 1), ("at_most", "max", 2)):
+        name = node.input[place] if len(node.input) > place else ""
+        bound = step.graph.constants.get(name, at.get(key)) if name or key in at else None
+        if name and name not in step.graph.constants:
+            raise step.refuse(node, "constant ends of a clip", "Export it anew.")
+        if bound is not None:
+            ends.append((operation, float(np.asarray(bound).ravel()[0])))
+    dtype = step.graph.types.get(node.output[0], "float32")
+
+    def change(column: Column, place: int) -> Column:  # noqa: ARG001
+        if column.table is not None or column.feature is None:
+            return column
+        kind = np.dtype(dtype).type
+        return dataclasses.replace(
+            column, steps=(*column.steps, *(Step(operation, kind(bound), dtype) for operation, bound in ends))
+        )
+
+    return _each(given[0], change)
+
+
+def _levels_only(step: OnnxColumns, node: NodeProto, columns: Columns) -> None:
+    for column in columns.flat:
+        if column.table is None and column.feature is not None:
+            raise step.refuse(
+                node, "encoders on columns with levels", "Describe the column as categorical, ordinal or binary.",
+                f" on column {column.feature!r}, which is {step.space[column.feature].kind}",
+            )  # fmt: skip
+
+
+def _one_hot(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    at, columns = attributes(node), given[0]
+    _levels_only(step, node, columns)
+    known = list(at.get("cats_strings", []) or at.get("cats_int64s", []))
+    if not at.get("zeros", 1):
+        source = step.graph.types.get(node.input[0], "")
+        for column in columns.flat:
+            for level in step.space[column.feature].levels if source == "object" else ():
+                if level not in known:
+                    raise step.refuse(
+                        node, "levels that its encoder knows", "Remove the level from the space.",
+                        f", which does not know level {level!r} of column {column.feature!r}",
+                    )  # fmt: skip
+    return np.stack([columns] * len(known), axis=-1)
+
+
+def _label_encoder(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    _levels_only(step, node, given[0])
+    return given[0]
+
+
+def _concat(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    if len(given) != len(node.input):
+        raise step.refuse(node, "columns of the row alone", "Leave constant columns out of the model.")
+    rank = given[0].ndim + 1
+    axis = attributes(node)["axis"] % rank - 1
+    if axis < 0 or any(columns.ndim + 1 != rank for columns in given):
+        raise step.refuse(node, "columns side by side", "Export it anew.")
+    return np.concatenate(given, axis=axis)
+
+
+def _vectorizer(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    declared = list(attributes(node).get("inputdimensions", []))
+    if [columns.shape for columns in given] != [(width,) for width in declared]:
+        raise step.refuse(node, "inputdimensions that are the widths of its inputs", "Export it anew.")
+    dtype = step.graph.types.get(node.input[0], "")
+    cast = (Step("cast", dtype="float32"),) if dtype != "float32" else ()
+
+    def change(column: Column, place: int) -> Column:  # noqa: ARG001
+        return column if column.table is not None else dataclasses.replace(column, steps=(*column.steps, *cast))
+
+    return _each(np.concatenate(given), change)
+
+
+def _pick(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    places = step.graph.constants.get(node.input[1])
+    columns = given[0]
+    axis = attributes(node).get("axis", 0) if node.op_type == "Gather" else columns.ndim
+    if places is None or axis % (columns.ndim + 1) != columns.ndim:
+        raise step.refuse(node, "columns picked by constant places", "Export it anew.")
+    if node.op_type == "ArrayFeatureExtractor":
+        places = places.ravel()
+    if ((places < -columns.shape[-1]) | (places >= columns.shape[-1])).any():
+        raise step.refuse(node, f"places below {columns.shape[-1]}", "Export it anew.", f" at {places.tolist()}")
+    return np.take(columns, places, axis=-1)
+
+
+def _reshape(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
+    columns = given[0]
+    if node.op_type == "Flatten":
+        if attributes(node).get("axis", 1) != 1:
+            raise step.refuse(node, "rows kept apart", "Export it with axis=1.")
+        return columns.reshape(-1)
+    shape = np.asarray(step.graph.constants.get(node.input[1], [])).tolist()
+    if len(shape) != 2 or shape[0] not in {-1, 0} or shape[1] not in {-1, columns.size} or shape == [-1, -1]:
+        raise step.refuse(node, "rows kept apart", "Export it anew.", f" to {shape}")
+    return columns.reshape(-1)
+
+
+COLUMNWISE: Final[Mapping[str, Callable[[OnnxColumns, NodeProto, list[Columns]], Columns]]] = {
+    **dict.fromkeys(ARITHMETIC, _arithmetic),
+    "ArrayFeatureExtractor": _pick,
+    "Cast": _cast,
+    "Clip": _clip,
+    "Concat": _concat,
+    "Dropout": _same,
+    "FeatureVectorizer": _vectorizer,
+    "Flatten": _reshape,
+    "Gather": _pick,
+    "Identity": _same,
+    "Imputer": _imputer,
+    "LabelEncoder": _label_encoder,
+    "OneHotEncoder": _one_hot,
+    "Reshape": _reshape,
+    "Scaler": _scaler,
+}

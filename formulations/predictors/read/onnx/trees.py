@@ -1,0 +1,404 @@
+r"""Tree ensembles of ONNX: ai.onnx.ml 1 to 3 (one list per attribute and node) and 5 (leaves apart, sets of values).
+
+Numbers are compared and added up in the float width of the input, float32 unless it is double: trees in the order of
+the file, the base value last, so the base is read as a last tree without splits.
+
+============ ==========================================================================
+mode         a row goes to the true node iff
+============ ==========================================================================
+BRANCH_LEQ   ``x <= t``
+BRANCH_LT    ``x < t``, that is ``x <= nextafter(t, -inf)``
+BRANCH_GTE   ``x >= t``: the children of BRANCH_LT exchanged
+BRANCH_GT    ``x > t``: the children of BRANCH_LEQ exchanged
+BRANCH_EQ    ``x`` is in the set ``{t}``
+BRANCH_NEQ   the children of BRANCH_EQ exchanged
+BRANCH_MEMBER ``x`` is one of the node's values
+============ ==========================================================================
+
+Two classes whose leaves all add to the first class id have one score ``s``: onnxruntime predicts the second label iff
+``s > 0.5`` if no leaf is negative and iff ``s > 0`` else, whatever the base value is. More classes have one score each
+and the first of the largest wins. Missing-value branches are not read: they matter to NaN only. Sets of values are sets
+of whole numbers, as categories are: onnxruntime 1.31 finds 40.3 in ``{40}``, against the specification.
+
+References
+----------
+The operators' specification at onnx.ai; the label's rule is that of onnxruntime's TreeAggregatorClassifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto
+
+from ceopt.formulations.predictors.read.onnx.graph import attributes, title
+from ceopt.formulations.predictors.read.onnx.validate import MOST_COLUMNS, Source
+from ceopt.formulations.predictors.representation.representation import Tree, TreeEnsemble
+from ceopt.formulations.predictors.representation.tree import Floats
+
+__all__ = ["TREES", "Ensemble", "read_ensemble"]
+
+TREES: Final = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
+
+_MODES: Final = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
+_AGGREGATES: Final = ("AVERAGE", "SUM", "MIN", "MAX")
+_LINKS: Final = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+#: Runtimes walk trees recursively when they load them.
+_DEEPEST: Final = 1000
+_MOST_VALUES: Final = 1 << 26
+_ANEW: Final = "Export the trees anew."
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ensemble:
+    """A tree operator as it is stored.
+
+    Parameters
+    ----------
+    trees
+        In the order of the file, the base value last.
+    labels
+        As the operator declares them; None of a regressor.
+    level
+        The score above which the second of two labels wins; 0 unless they share one score.
+    divisor
+        Number of trees whose mean is taken, 1 of a sum.
+    link
+        What the operator does to its scores after it has chosen the label.
+    """
+
+    trees: tuple[Tree, ...]
+    labels: tuple[Any, ...] | None
+    level: float
+    divisor: float
+    link: str
+
+    def core(self, dtype: str, labels: Sequence[Any] | None, **head: Any) -> TreeEnsemble:
+        """Return the representation over a matrix of type ``dtype``, under a head."""
+        width = "float64" if dtype == "float64" else "float32"
+        return TreeEnsemble(self.trees, labels=labels, divisor=self.divisor, input_dtype=width, sum_dtype=width, **head)
+
+
+def read_ensemble(node: NodeProto, source: Source) -> Ensemble:
+    """Read and check the attributes of a tree operator.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Lists of different lengths, nodes that form no trees, NaN or infinity, or a rule that is not exact.
+    """
+    return _Reader(node, source).read()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """All nodes of all trees, leaves included: children are places in these arrays."""
+
+    roots: list[int]
+    feature: NDArray[np.intp]
+    threshold: Floats
+    mode: list[str]
+    true: NDArray[np.intp]
+    false: NDArray[np.intp]
+    value: Floats
+    members: Mapping[int, frozenset[float]]
+
+
+@final
+class _Reader:
+    def __init__(self, node: NodeProto, source: Source) -> None:
+        self.node, self.source, self.at = node, source, attributes(node)
+        self.title = title(node)
+
+    def fail(self, needs: str, but: str, then: str = _ANEW) -> Exception:
+        return self.source.refuse(needs, f"has {but} in {self.title}", then)
+
+    def read(self) -> Ensemble:
+        if self.node.op_type == "TreeEnsemble":
+            return self._new()
+        return self._old()
+
+    def _old(self) -> Ensemble:
+        classifier = self.node.op_type == "TreeEnsembleClassifier"
+        labels = self._labels() if classifier else None
+        ids, weights, count = self._weights(classifier, labels)
+        one = classifier and count == 2 and set(ids.tolist()) == {0}
+        if classifier and count == 2 and not one:
+            raise self.fail(
+                "two classes to share one score, weights of class id 0",
+                f"weights of class ids {sorted(set(ids.tolist()))}",
+                "onnxruntime and the specification disagree on it: export the weights of one class.",
+            )
+        nodes = self._old_nodes("class" if classifier else "target", ids, weights, 1 if one else count)
+        aggregate = self.at.get("aggregate_function", "SUM")
+        base, averaged = self._numbers("base_values", optional=True), self._averaged(aggregate)
+        trees = [self._tree(nodes, root) for root in nodes.roots]
+        if classifier and not one and not len(base):
+            self._check_all_scored([nodes.value[places] for places in _leaves(nodes)])
+        if len(base) not in {0, 1 if one else count}:
+            raise self.fail(f"{1 if one else count} base values", f"{len(base)}", "Export one base value per score.")
+        link = self.at.get("post_transform", "NONE")
+        self._check_link(link, classifier, one)
+        divisor = float(len(trees)) if averaged else 1.0
+        return Ensemble(
+            (*trees, *_constant(base * divisor)), None if labels is None else tuple(labels),
+            0.5 if one and (weights >= 0).all() else 0.0, divisor, link,
+        )  # fmt: skip
+
+    def _new(self) -> Ensemble:
+        count = int(self.at.get("n_targets", 0))
+        aggregate = self._choice("aggregate_function", 1, _AGGREGATES)
+        link = self._choice("post_transform", 0, _LINKS)
+        self._check_link(link, classifier=False, one=False)
+        averaged = self._averaged(aggregate)
+        nodes = self._new_nodes(count)
+        trees = [self._tree(nodes, root) for root in nodes.roots]
+        return Ensemble(tuple(trees), None, 0.0, float(len(trees)) if averaged else 1.0, link)
+
+    def _choice(self, name: str, default: int, names: Sequence[str]) -> str:
+        number = int(self.at.get(name, default))
+        if not 0 <= number < len(names):
+            raise self.fail(f"{name} from 0 to {len(names) - 1}", f"{name}={number}")
+        return names[number]
+
+    def _labels(self) -> list[Any]:
+        texts, numbers = self.at.get("classlabels_strings", []), self.at.get("classlabels_int64s", [])
+        labels = list(texts or numbers)
+        if (texts and numbers) or len(labels) < 2 or len(set(labels)) != len(labels):
+            raise self.fail("at least two different class labels", f"{labels}", "Export a classifier of two classes.")
+        return labels
+
+    def _weights(self, classifier: bool, labels: list[Any] | None) -> tuple[NDArray[np.intp], Floats, int]:
+        kind = "class" if classifier else "target"
+        ids = self._ints(f"{kind}_ids")
+        weights = self._numbers(f"{kind}_weights")
+        count = len(labels) if labels is not None else int(self.at.get("n_targets", 0))
+        self._check_size(len(self.at.get("nodes_modes", [])), count)
+        self._check_lengths({f"{kind}_ids": ids, f"{kind}_weights": weights})
+        self._check_ids(f"{kind}_ids", ids, count)
+        return ids, weights, count
+
+    def _check_size(self, nodes: int, count: int) -> None:
+        if nodes * max(count, 0) > _MOST_VALUES:
+            raise self.fail(
+                f"at most {_MOST_VALUES} leaf values", f"{nodes} nodes of {count} scores", "Train fewer trees."
+            )
+
+    def _check_ids(self, name: str, ids: NDArray[np.intp], count: int) -> None:
+        bad = ids[(ids < 0) | (ids >= count)]
+        if count < 1 or len(bad):
+            raise self.fail(f"{name} below the number of scores, {count}", f"{bad[0] if len(bad) else 'none'}")
+
+    def _check_lengths(self, lists: Mapping[str, Any]) -> None:
+        lengths = {name: len(values) for name, values in lists.items()}
+        if len(set(lengths.values())) > 1:
+            said = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise self.fail("lists of one length", f"lengths {said}")
+
+    def _ints(self, name: str) -> NDArray[np.intp]:
+        values = np.asarray(self.at.get(name, []), dtype=np.int64)
+        if values.ndim != 1:
+            raise self.fail(f"a list {name}", f"shape {values.shape}")
+        return values.astype(np.intp)
+
+    def _numbers(self, name: str, *, optional: bool = False) -> Floats:
+        """Return a list of numbers, held as float32 or as a tensor in its own width, in float64."""
+        given = [self.at[key] for key in (name, f"{name}_as_tensor") if key in self.at and len(self.at[key])]
+        if len(given) > 1 or (not given and not optional):
+            raise self.fail(f"{name} once", f"it {len(given)} times")
+        values = np.asarray(given[0] if given else [], dtype=np.float64)
+        if values.ndim != 1:
+            raise self.fail(f"a list {name}", f"shape {values.shape}")
+        bad = values[~np.isfinite(values)]
+        if len(bad):
+            raise self.fail(f"finite {name}", f"{bad[0]}", "Train the model without NaN and infinity.")
+        return values
+
+    def _averaged(self, aggregate: str) -> bool:
+        if aggregate not in {"SUM", "AVERAGE"}:
+            raise self.fail("trees that add up", f"aggregate_function {aggregate!r}", "Export a sum or an average.")
+        return aggregate == "AVERAGE"
+
+    def _check_link(self, link: str, classifier: bool, one: bool) -> None:
+        known = (
+            ("NONE", "LOGISTIC")
+            if one
+            else ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+            if classifier
+            else ("NONE",)
+        )
+        if link not in known:
+            raise self.fail(
+                f"a post_transform among {', '.join(known)}", f"post_transform {link!r}",
+                "Export the raw scores, and ask for a value of them.",
+            )  # fmt: skip
+
+    def _check_all_scored(self, leaves: Sequence[Floats]) -> None:
+        """Refuse a class that may get no weight at all: onnxruntime leaves it out, even if all others are negative."""
+        always = np.any([(~np.isnan(value)).all(axis=0) for value in leaves], axis=0)
+        positive = all(np.nanmin(value, initial=0.0) >= 0.0 for value in leaves) and any(
+            (np.nan_to_num(value) > 0.0).any(axis=1).all() for value in leaves
+        )
+        if not always.all() and not positive:
+            raise self.fail(
+                "each class to be scored by some tree at every leaf", f"none for class id {int(np.argmin(always))}",
+                "Export the zero weights as well.",
+            )  # fmt: skip
+
+    def _old_nodes(self, kind: str, ids: NDArray[np.intp], weights: Floats, count: int) -> _Nodes:
+        names = ("nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids")
+        tree, node, feature, true, false = (self._ints(name) for name in names)
+        modes = list(self.at.get("nodes_modes", []))
+        threshold = self._numbers("nodes_values")
+        self._check_lengths({
+            **dict(zip(names, (tree, node, feature, true, false), strict=True)), "nodes_modes": modes,
+            "nodes_values": threshold,
+        })  # fmt: skip
+        place: dict[tuple[int, int], int] = {}
+        for i, key in enumerate(zip(tree.tolist(), node.tolist(), strict=True)):
+            if key in place:
+                raise self.fail("a node once", f"node {key[1]} of tree {key[0]} twice")
+            place[key] = i
+        leaf = np.array([mode == "LEAF" for mode in modes])
+        links = []
+        for children in (true, false):
+            found = [
+                -1 if end else place.get((t, c), -1)
+                for end, t, c in zip(leaf.tolist(), tree.tolist(), children.tolist(), strict=True)
+            ]
+            lost = [i for i, c in enumerate(found) if c < 0 and not leaf[i]]
+            if lost:
+                i = lost[0]
+                raise self.fail("children that are nodes", f"node {node[i]} of tree {tree[i]} with child {children[i]}")
+            links.append(np.array(found, dtype=np.intp))
+        value = np.full((len(modes), count), np.nan)
+        of_tree, of_node = self._ints(f"{kind}_treeids"), self._ints(f"{kind}_nodeids")
+        self._check_lengths({f"{kind}_ids": ids, f"{kind}_treeids": of_tree, f"{kind}_nodeids": of_node})
+        for t, n, k, weight in zip(of_tree.tolist(), of_node.tolist(), ids.tolist(), weights.tolist(), strict=True):
+            i = place.get((t, n), -1)
+            if i < 0 or not leaf[i]:
+                raise self.fail("weights at leaves", f"one at node {n} of tree {t}")
+            if not np.isnan(value[i, k]):
+                raise self.fail("one weight per leaf and score", f"two at node {n} of tree {t}")
+            value[i, k] = weight
+        if np.isnan(value[leaf]).all(axis=1).any():
+            i = int(np.flatnonzero(leaf & np.isnan(value).all(axis=1))[0])
+            raise self.fail("a weight at each leaf", f"none at node {node[i]} of tree {tree[i]}")
+        change = np.flatnonzero(np.diff(tree, prepend=tree[:1] - 1))
+        if len(set(tree[change].tolist())) != len(change):
+            raise self.fail("the nodes of a tree together", f"tree {tree[change[-1]]} in pieces")
+        return _Nodes(change.tolist(), np.where(leaf, -1, feature), threshold, modes, links[0], links[1], value, {})
+
+    def _new_nodes(self, count: int) -> _Nodes:
+        names = (
+            "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids", "nodes_trueleafs", "nodes_falseleafs",
+        )  # fmt: skip
+        feature, true, false, true_leaf, false_leaf = (self._ints(name) for name in names)
+        codes = self._ints("nodes_modes")
+        if ((codes < 0) | (codes >= len(_MODES))).any():
+            raise self.fail(f"modes from 0 to {len(_MODES) - 1}", f"mode {codes.max()}")
+        modes = [_MODES[code] for code in codes.tolist()]
+        splits, weights = self._splits(modes), self._numbers("leaf_weights")
+        targets, roots = self._ints("leaf_targetids"), self._ints("tree_roots")
+        self._check_size(len(modes) + len(weights), count)
+        self._check_lengths({
+            **dict(zip(names, (feature, true, false, true_leaf, false_leaf), strict=True)), "nodes_modes": modes,
+            "nodes_splits": splits,
+        })  # fmt: skip
+        self._check_lengths({"leaf_weights": weights, "leaf_targetids": targets})
+        self._check_ids("leaf_targetids", targets, count)
+        inner, leaves = len(modes), len(weights)
+        links = []
+        for children, ends in ((true, true_leaf), (false, false_leaf)):
+            limit = np.where(ends != 0, leaves, inner)
+            if ((children < 0) | (children >= limit)).any():
+                i = int(np.flatnonzero((children < 0) | (children >= limit))[0])
+                raise self.fail("children that are nodes or leaves", f"node {i} with child {children[i]}")
+            links.append(np.concatenate([children + np.where(ends != 0, inner, 0), np.full(leaves, -1)]))
+        if not len(roots) or ((roots < 0) | (roots >= inner)).any():
+            raise self.fail("tree_roots that are nodes", f"{roots.tolist()[:5]}")
+        # A root whose two children are one leaf is a tree without a split.
+        start = [int(links[0][r]) if links[0][r] == links[1][r] >= inner else int(r) for r in roots]
+        value = np.full((inner + leaves, count), np.nan)
+        value[inner + np.arange(leaves), targets] = weights
+        return _Nodes(
+            start, np.concatenate([feature, np.full(leaves, -1)]), np.concatenate([splits, np.zeros(leaves)]),
+            [*modes, *["LEAF"] * leaves], links[0], links[1], value, self._sets(modes),
+        )  # fmt: skip
+
+    def _splits(self, modes: Sequence[str]) -> Floats:
+        """Return the thresholds; a node with a set of values has none, whatever stands there."""
+        given = np.array(self.at.get("nodes_splits", []), dtype=np.float64)
+        if given.shape == (len(modes),):
+            given[[mode == "BRANCH_MEMBER" for mode in modes]] = 0.0
+            self.at = {**self.at, "nodes_splits": given}
+        return self._numbers("nodes_splits")
+
+    def _sets(self, modes: Sequence[str]) -> dict[int, frozenset[float]]:
+        """Return the values of each node with mode BRANCH_MEMBER, which NaN separates in one list."""
+        owners = [i for i, mode in enumerate(modes) if mode == "BRANCH_MEMBER"]
+        values = np.asarray(self.at.get("membership_values", []), dtype=np.float64)
+        ends = np.flatnonzero(np.isnan(values))
+        parts = [part[~np.isnan(part)] for part in np.split(values, ends)] if len(values) else []
+        if parts and not len(parts[-1]):
+            parts.pop()
+        if len(parts) != len(owners) or not all(len(part) for part in parts) or np.isinf(values).any():
+            raise self.fail("a set of finite values per BRANCH_MEMBER node", f"{len(parts)} for {len(owners)} nodes")
+        return {i: frozenset(part.tolist()) for i, part in zip(owners, parts, strict=True)}
+
+    def _tree(self, nodes: _Nodes, root: int) -> Tree:
+        """Return one tree with its nodes numbered from the root."""
+        order, number, depth = [root], {root: 0}, {root: 0}
+        for node in order:
+            if depth[node] > _DEEPEST:
+                raise self.fail(f"trees of depth {_DEEPEST} at most", "a deeper one", "Train shallower trees.")
+            if nodes.mode[node] != "LEAF" and not 0 <= nodes.feature[node] < MOST_COLUMNS:
+                raise self.fail(f"features from 0 to {MOST_COLUMNS - 1}", f"feature {nodes.feature[node]}")
+            if nodes.mode[node] == "LEAF":
+                continue
+            for child in (int(nodes.true[node]), int(nodes.false[node])):
+                if child in number:
+                    raise self.fail(
+                        "trees, in which each node has one parent", f"a node with two in the tree of {root}"
+                    )
+                number[child], depth[child] = len(order), depth[node] + 1
+                order.append(child)
+        feature, threshold = nodes.feature[order], nodes.threshold[order].copy()
+        left, right = np.full(len(order), -1), np.full(len(order), -1)
+        subset = np.full(len(order), -1)
+        sets: list[frozenset[float]] = []
+        for i, node in enumerate(order):
+            mode = nodes.mode[node]
+            if mode == "LEAF":
+                continue
+            if mode not in _MODES:
+                raise self.fail(f"modes among {', '.join(_MODES)} and LEAF", f"mode {mode!r}")
+            ends = number[int(nodes.true[node])], number[int(nodes.false[node])]
+            left[i], right[i] = ends if mode not in {"BRANCH_GTE", "BRANCH_GT", "BRANCH_NEQ"} else ends[::-1]
+            if mode in {"BRANCH_LT", "BRANCH_GTE"}:
+                threshold[i] = np.nextafter(threshold[i], -np.inf)
+            elif mode in {"BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER"}:
+                subset[i] = len(sets)
+                sets.append(nodes.members.get(node, frozenset({float(threshold[i])})))
+        value = np.where(feature[:, None] >= 0, 0.0, np.nan_to_num(nodes.value[order]))
+        return Tree(feature, threshold, left, right, value, subset, tuple(sets))
+
+
+def _leaves(nodes: _Nodes) -> list[NDArray[np.intp]]:
+    """Return the places of each tree's leaves, of trees that are stored one after the other."""
+    places = np.arange(len(nodes.feature))
+    return [part[nodes.feature[part] < 0] for part in np.split(places, nodes.roots[1:])]
+
+
+def _constant(base: Floats) -> list[Tree]:
+    """Return a tree without a split that adds the base values, none if they are 0."""
+    if not base.any():
+        return []
+    end = np.array([-1])
+    return [Tree(end, np.zeros(1), end, end, base[None, :])]

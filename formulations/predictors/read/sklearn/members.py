@@ -1,0 +1,179 @@
+"""Members of models that are made of others: read by name, and asked for what their library asks of them.
+
+A library asks a member for its label, its decision value or its probabilities. Labels and values follow from any
+member. Probabilities enter a sum, and a sum of models is linear in the members' scores only where each probability is:
+shares of trees and of votes are, a logistic function of a score is not, unless a single tree has the score, whose
+leaves then hold the probabilities themselves.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.representation.combination import Combination, coordinate_encoding
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Probability
+from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.representation import Tree, TreeEnsemble
+from ceopt.formulations.predictors.representation.tree import Floats
+from ceopt.formulations.space.encoding import Column, Encoding
+from ceopt.solvers.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from ceopt.formulations.predictors.read import Behind
+
+__all__ = [
+    "Composite",
+    "average",
+    "composite",
+    "count",
+    "is_one_tree",
+    "labels_of",
+    "leaf_scores",
+    "member_of",
+    "one_ensemble",
+    "places",
+    "relabelled",
+    "shares",
+    "titled",
+]
+
+Composite: TypeAlias = tuple[AbstractRepresentation, Encoding]
+"""What a model of models is read as, and what that sees of the raw columns."""
+
+
+def member_of(behind: Behind, model: Any, title: str, *steps: Any) -> Predictor:
+    """Read a member; a refusal says whose member it is."""
+    try:
+        return behind.member(model, *steps)
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(f"{error} This is {title}.") from error
+
+
+def titled(place: str, model: Any) -> str:
+    """Return what a refusal calls a member: where it stands, and the class that predicts."""
+    while type(model).__name__ == "Pipeline":
+        model = model.steps[-1][1]
+    return f"{place} ({type(model).__name__})"
+
+
+def labels_of(model: Any) -> list[Any]:
+    """Return the labels of a classifier that knows at least two, as Python scalars."""
+    labels: list[Any] = np.asarray(model.classes_).tolist()
+    if len(labels) == 1:
+        raise refuse(
+            "at least two classes", f"{type(model).__name__} knows only {labels[0]!r}",
+            "Fit it on data with other labels.",
+        )  # fmt: skip
+    return labels
+
+
+def places(member: Predictor, labels: Sequence[Any], title: str) -> Floats:
+    """Return the (K, K_i) matrix that puts a member's label ``labels[k]`` into row k."""
+    own = member.labels
+    if own is None or not set(own) <= set(labels):
+        raise refuse(
+            f"members that know the labels {', '.join(map(repr, labels))}", f"{title} knows {own!r}",
+            "Fit all members on the same labels.",
+        )  # fmt: skip
+    return np.array([[float(label == mine) for mine in own] for label in labels])
+
+
+# ---- trees whose leaves say something else ---------------------------------------------------------------------------
+def is_one_tree(core: AbstractRepresentation) -> bool:
+    """Whether all scores are known: those of the leaves of one tree."""
+    return isinstance(core, TreeEnsemble) and len(core.trees) == 1
+
+
+def leaf_scores(core: AbstractRepresentation) -> Floats:
+    """Return the scores at the leaves of the one tree, (leaves,) or (leaves, K)."""
+    assert isinstance(core, TreeEnsemble)  # noqa: S101 - the caller has checked
+    (tree,) = core.trees
+    leaves = tree.value[~tree.inner].astype(core.sum_dtype)
+    scores = (core.base.astype(core.sum_dtype) + leaves).astype(np.float64) / core.divisor
+    return np.asarray(scores[:, 0] if core.n_scores == 1 else scores)
+
+
+def relabelled(member: Predictor, leaves: Floats, probability: Probability | None) -> Predictor:
+    """Return the one tree with other scores at its leaves, (leaves, K), one per label."""
+    core = member.core
+    assert isinstance(core, TreeEnsemble)  # noqa: S101 - the caller has checked
+    (tree,) = core.trees
+    value = np.zeros((len(tree.feature), leaves.shape[1]))
+    value[~tree.inner] = leaves
+    other = TreeEnsemble(
+        [dataclasses.replace(tree, value=value)], labels=core.labels, input_dtype=core.input_dtype,
+        probability=probability, n_inputs=core.n_inputs,
+    )  # fmt: skip
+    return dataclasses.replace(member, core=other)
+
+
+# ---- sums and counts -------------------------------------------------------------------------------------------------
+def shares(member: Predictor, title: str, instead: str) -> Predictor:
+    """Return a member whose scores are the probabilities of its labels, or refuse it."""
+    core = member.core
+    if core.probability == "share":
+        return member
+    if core.probability is not None and is_one_tree(core):
+        scores = leaf_scores(core)
+        return relabelled(member, np.stack([core.head.of_position(scores, k) for k in (0, 1)], axis=1), "share")
+    if core.probability == "identity":
+        whole = Combination([member], [[[-1.0], [1.0]]], [1.0, 0.0], labels=core.labels, probability="share")
+        return dataclasses.replace(member, core=whole, encoding=coordinate_encoding(member.space))
+    raise refuse("probabilities that are linear in a member's score", f"those of {title} are not", instead)
+
+
+def average(
+    members: Sequence[Predictor], weights: Sequence[ArrayLike], divisor: float, labels: Sequence[Any] | None
+) -> Composite:
+    """Return ``sum_i weights_i @ scores_i / divisor``, of a classifier's shares or a regressor's values."""
+    core = Combination(
+        members, weights, divisor=divisor, labels=labels, probability=None if labels is None else "share"
+    )
+    return one_ensemble(core) or composite(core)
+
+
+def composite(core: Combination) -> Composite:
+    """Return a combination over the coordinates."""
+    return core, coordinate_encoding(core.members[0].space)
+
+
+def count(members: Sequence[Predictor], weights: Sequence[ArrayLike], **options: Any) -> Combination:
+    """Return a count of what members say, with options of `Combination`; a single tree says its label at each leaf."""
+    return Combination([_says(member) for member in members], weights, votes=True, **options)
+
+
+def _says(member: Predictor) -> Predictor:
+    core = member.core
+    if not is_one_tree(core):
+        return member
+    return relabelled(member, np.eye(len(core.labels or ()))[core.head.positions(leaf_scores(core))], None)
+
+
+def one_ensemble(core: Combination) -> Composite | None:
+    """Return single trees that add up as one ensemble over all columns that one of them sees, in the same order.
+
+    None if a member is something else, or if the sum would be another one in floating point.
+    """
+    trees = [member.core for member in core.members if isinstance(member.core, TreeEnsemble)]
+    plain = all(len(t.trees) == 1 and t.divisor == 1.0 and not t.base.any() and t.sum_dtype == "float64" for t in trees)
+    if len(trees) < len(core.members) or not plain or len({tree.input_dtype for tree in trees}) > 1:
+        return None
+    columns: dict[Column, int] = {}
+    moved: list[Tree] = []
+    for member, ensemble, weights in zip(core.members, trees, core.weights, strict=True):
+        place = np.array([columns.setdefault(column, len(columns)) for column in member.encoding.columns])
+        (tree,) = ensemble.trees
+        feature = np.where(tree.inner, place[tree.feature], -1)
+        value = np.where(tree.inner[:, None], 0.0, tree.value) @ weights.T
+        moved.append(dataclasses.replace(tree, feature=feature, value=value))
+    whole = TreeEnsemble(
+        moved, core.offset, labels=core.labels, divisor=core.divisor, input_dtype=trees[0].input_dtype,
+        decision=core.decision, probability=core.probability, n_inputs=len(columns),
+    )  # fmt: skip
+    return whole, Encoding(tuple(columns), core.members[0].encoding.names)

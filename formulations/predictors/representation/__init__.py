@@ -1,0 +1,1 @@
+"""Representations: what a fitted model computes, as plain arrays."""

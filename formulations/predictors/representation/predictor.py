@@ -1,0 +1,131 @@
+"""A fitted model as ceopt holds it: raw columns, through an encoding, into a representation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ceopt.formulations.predictors.representation.combination import Combination
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
+from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
+from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
+from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.level_table import entries
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.errors import UnsupportedModelError
+
+__all__ = ["Predictor"]
+
+#: Entries of a wide matrix that are held at once.
+_ENTRIES = 2**22
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Predictor:
+    r"""``s(\phi(x))``: the score of a representation ``s`` on the matrix that an encoding ``phi`` makes of raw rows.
+
+    Parameters
+    ----------
+    core
+        What the estimator computes.
+    encoding
+        What the estimator sees of the raw columns.
+    model
+        The user's own object. Nothing here predicts with it; verification does.
+    space
+        The raw columns.
+
+    Raises
+    ------
+    UnsupportedModelError
+        The encoding makes another number of columns than the representation reads, or clips a column that an affine
+        score reads (the score would not be affine in the raw column).
+    """
+
+    core: AbstractRepresentation
+    encoding: Encoding
+    model: Any
+    space: FeatureSpace
+
+    def __post_init__(self) -> None:
+        columns, needed = self.encoding.columns, self.core.n_inputs
+        if len(columns) < needed or (len(columns) != needed and not isinstance(self.core, TreeEnsemble)):
+            raise UnsupportedModelError(
+                "The model", f"{needed} columns", f"the space gives {len(columns)}",
+                f"Describe every column that the model was fitted on; the space has: {', '.join(self.space.names)}.",
+            )  # fmt: skip
+        if isinstance(self.core, Affine | ReluNetwork):
+            weights = self.core.weights if isinstance(self.core, Affine) else self.core.weights[0]
+            read = (weights != 0.0).any(axis=0).tolist()
+            for column, used in zip(columns, read, strict=True):
+                if used and not column.is_affine:
+                    raise UnsupportedModelError(
+                        "A model that is linear in its columns", "columns that are not clipped",
+                        f"MinMaxScaler or MaxAbsScaler clips {column.feature!r}",
+                        "Fit the scaler with clip=False and bound the column in the space instead.",
+                    )  # fmt: skip
+
+    @property
+    def parts(self) -> tuple[Predictor, ...]:
+        """The models that it is made of: itself, or the parts of a combination's members."""
+        if isinstance(self.core, Combination):
+            return tuple(part for member in self.core.members for part in member.parts)
+        return (self,)
+
+    @property
+    def forests(self) -> tuple[Predictor, ...]:
+        """Those of its parts that are trees."""
+        return tuple(part for part in self.parts if isinstance(part.core, TreeEnsemble))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether its scores are affine in the columns."""
+        return isinstance(self.core, Affine)
+
+    @property
+    def is_trees(self) -> bool:
+        """Whether its scores are constant on cells of the space: trees, or combinations of nothing but trees."""
+        return len(self.forests) == len(self.parts)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether equal scores are an outcome like any other: votes are counted, or trees' shares are compared."""
+        core = self.core
+        return isinstance(core, Combination) and (core.votes or (core.n_scores > 1 and self.is_trees))
+
+    @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """Class labels in the model's own order; None for a regressor."""
+        return self.core.labels
+
+    @property
+    def unseen(self) -> dict[str, frozenset[int]]:
+        """Per column, the ranks of levels that the pipeline was not fitted on and fails on: no answer can hold them."""
+        found: dict[str, frozenset[int]] = {}
+        for column in (column for part in self.parts for column in part.encoding.columns):
+            if column.feature is not None and column.table is not None:
+                ranks, values = entries(column.table)
+                if np.isnan(values).any():
+                    more = frozenset(ranks[np.isnan(values)].tolist())
+                    found[column.feature] = found.get(column.feature, frozenset()) | more
+        return found
+
+    def score(self, coordinates: ArrayLike) -> NDArray[np.float64]:
+        """Return the scores of rows given as coordinates (n, d) in the order of the space: (n,) or (n, K)."""
+        if not self.encoding.is_wide:
+            return self.core.score(self.encoding.matrix(coordinates))
+        if isinstance(self.core, Affine | ReluNetwork):
+            return self.core.score(self.encoding.sparse_matrix(coordinates))
+        rows = np.asarray(coordinates, dtype=np.float64)
+        parts = np.array_split(rows, max(1, math.ceil(len(rows) * len(self.encoding.columns) / _ENTRIES)))
+        scores = []
+        for part in parts:
+            checkpoint("scoring the data")
+            scores.append(self.core.score(self.encoding.matrix(part)))
+        return np.concatenate(scores)

@@ -1,0 +1,1 @@
+"""The COPA problem, as programs."""

@@ -1,0 +1,1 @@
+"""Diverse subsets of a pool, as programs."""

@@ -1,0 +1,134 @@
+"""What the programs over a pool of points share: distances that are some, and the pairs that are too close."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import ArrayLike, NDArray
+from pyomo.core.expr.numeric_expr import LinearExpression
+
+from ceopt.solvers.checks import require_count, require_number
+from ceopt.solvers.errors import InvalidValueError
+
+__all__ = [
+    "Floats",
+    "Pair",
+    "add_choice",
+    "clique_cover",
+    "close_pairs",
+    "numbers",
+    "pairs_of",
+    "require_pairs",
+    "sum_of",
+]
+
+Floats = NDArray[np.float64]
+Pair = tuple[int, int]
+
+
+def numbers(
+    who: str, name: str, values: ArrayLike, shape: tuple[int | None, ...], *, then: str = "Give such an array."
+) -> Floats:
+    """Return a copy of finite numbers of a shape (None: any length), or refuse them in the name of ``who``.
+
+    ``then`` is what to do about another shape.
+    """
+    want = " by ".join("n" if length is None else str(length) for length in shape)
+    try:
+        given = np.asarray(values)
+        is_text = given.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in given.flat)
+        found = None if is_text or given.dtype.kind not in "biufO" else np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        found = None
+    if found is None:
+        raise _not_numbers(who, name, values)
+    if found.ndim != len(shape) or any(w not in {None, f} for w, f in zip(shape, found.shape, strict=True)):
+        raise InvalidValueError(who, f"{name} of shape {want}", f"its shape is {found.shape}", then)
+    bad = np.argwhere(~np.isfinite(found))
+    if len(bad):
+        at = ", ".join(map(str, bad[0]))
+        but = f"{name}[{at}] is {found[tuple(bad[0])]}"
+        raise InvalidValueError(who, f"finite {name}", but, "Leave out what has none.")
+    return found
+
+
+def _not_numbers(who: str, name: str, values: Any) -> InvalidValueError:
+    """Return what refuses other things than numbers, of a frame by the name of the column."""
+    kinds = values.dtypes.items() if hasattr(values, "dtypes") and hasattr(values, "columns") else ()
+    for column, kind in kinds:
+        if kind.kind not in "biuf":
+            then = "Give rows as the classifier sees them, of a pipeline model[:-1].transform(rows)."
+            return InvalidValueError(who, f"numbers as {name}", f"its column {column!r} has type {kind}", then)
+    shown = repr(values) if len(repr(values)) <= 60 else f"of type {type(values).__name__}"
+    return InvalidValueError(who, f"numbers as {name}", f"{name} is {shown}", "Give an array of numbers.")
+
+
+def require_pairs(who: str, distances: ArrayLike) -> Floats:
+    """Return the distances of all pairs of n points, shape (n, n), with a diagonal of 0, or refuse them."""
+    found = numbers(who, "distances", distances, (None, None)).copy()
+    n = len(found)
+    if not n:
+        raise InvalidValueError(who, "at least one point", "distances is empty", "Give the distances of a pool.")
+    if found.shape[1] != n:
+        raise InvalidValueError(
+            who, "a square matrix of distances", f"its shape is {found.shape}", "Give the distance of each pair."
+        )
+    np.fill_diagonal(found, 0.0)
+    for wrong, is_so in ((found != found.T, "differ by direction"), (found < 0.0, "are negative")):
+        if wrong.any():
+            p, q = np.argwhere(wrong)[0]
+            but = f"{found[p, q]} and {found[q, p]} of points {p} and {q} {is_so}"
+            raise InvalidValueError(who, "distances", but, "A distance is the same there and back, and at least 0.")
+    return found
+
+
+def pairs_of(n: int) -> list[Pair]:
+    """Return the pairs p < q of n points."""
+    return [(p, q) for p in range(n) for q in range(p + 1, n)]
+
+
+def close_pairs(who: str, distances: Floats, beta: float) -> list[Pair]:
+    """Return the pairs p < q that are less than ``beta`` apart."""
+    require_number(who, "beta", beta, least=0.0)
+    return [(int(p), int(q)) for p, q in zip(*np.nonzero(np.triu(distances < beta, 1)), strict=True)]
+
+
+def add_choice(model: Any, who: str, n: int, k: int | None = None) -> None:
+    r"""Add ``y``, a binary for each point, and with ``k`` the row ``count``: :math:`\sum_p y_p = k`."""
+    model.y = pyo.Var(range(n), domain=pyo.Binary)
+    if k is not None:
+        require_count(who, "k", k, 1, n)
+        model.count = pyo.Constraint(expr=sum_of(model.y.values()) == int(k))
+
+
+def sum_of(variables: Any, coefficients: Any = None, constant: float = 0.0) -> Any:
+    """Return a sum of Vars as one expression, which Pyomo walks several times faster than a chain of ``+``."""
+    variables = list(variables)
+    coefficients = [1.0] * len(variables) if coefficients is None else [float(c) for c in coefficients]
+    return LinearExpression(constant=constant, linear_coefs=coefficients, linear_vars=variables)
+
+
+def clique_cover(n: int, pairs: list[Pair]) -> Iterator[tuple[int, ...]]:
+    """Yield sets of points, any two of a set being one of the pairs, until each pair is in a set.
+
+    Greedy: each set starts at a pair that is in none yet and grows by the point that brings most
+    such pairs.
+    """
+    near = np.zeros((n, n), dtype=bool)
+    for p, q in pairs:
+        near[p, q] = near[q, p] = True
+    left = near.copy()
+    for p, q in pairs:
+        if not left[p, q]:
+            continue
+        clique, fits = [p, q], near[p] & near[q]
+        while fits.any():
+            gain = np.where(fits, left[clique].sum(axis=0), -1)
+            best = int(gain.argmax())
+            clique.append(best)
+            fits &= near[best]
+        left[np.ix_(clique, clique)] = False
+        yield tuple(sorted(clique))

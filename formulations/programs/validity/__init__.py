@@ -1,0 +1,1 @@
+"""Bounds on the probability of validity, as programs."""

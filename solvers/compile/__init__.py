@@ -1,0 +1,1 @@
+"""From a ConcreteModel to arrays: rows, cones, names, and restatements between cones and quadratics."""

@@ -1,0 +1,157 @@
+r"""Second-order cones as quadratic rows over single columns, for solvers that know a cone by that shape.
+
+.. math::
+    t \ge \lVert v \rVert \quad&\Longleftrightarrow\quad v^\top v - t^2 \le 0,\ t \ge 0 \\
+    2tu \ge \lVert v \rVert^2,\ t, u \ge 0 \quad&\Longleftrightarrow\quad v^\top v - 2tu \le 0,\ t, u \ge 0
+
+An entry that is one column times a number stays that column, and its sign becomes a bound. A number goes to the other
+side, and a rotated cone with a number for t or u is an ordinary convex row. Any other entry gets a column of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.compile.rows_and_cones import Auxiliary, ConeRows, QuadraticRow, lower_triangle, resized
+from ceopt.solvers.cones import Cone
+
+__all__ = ["cones_as_quadratics"]
+
+_ROUNDING = 1e-9  # by which a cone of constants may miss
+
+
+def cones_as_quadratics(compiled: CompiledModel) -> CompiledModel:
+    """Return the same program with every second-order and rotated cone as quadratic and linear rows.
+
+    A solution of it begins with one of the given program; without cones it is the given program itself. Data columns
+    keep their bounds.
+    """
+    return _Lowering(compiled).program() if compiled.cones else compiled
+
+
+class _Lowering:
+    """What the cones come to: columns behind those of the program, linear rows and quadratic rows."""
+
+    def __init__(self, compiled: CompiledModel) -> None:
+        self.compiled, self.n = compiled, len(compiled.columns)
+        self.data = set(compiled.data.tolist())
+        self.lb, self.ub = compiled.lb.copy(), compiled.ub.copy()
+        self.names: list[Auxiliary] = []
+        self.own_lb: list[float] = []
+        self.rows: list[tuple[sp.csr_array, int | None, float, float]] = []  # a'x - own column from lower to upper
+        self.quadratics: list[tuple[Any, dict[tuple[int, int], float], sp.csr_array | None, float]] = []
+        self.contradiction = compiled.contradiction
+        for cone in compiled.cones:
+            self._add(cone)
+
+    def program(self) -> CompiledModel:
+        width = self.n + len(self.names)
+        wide = [resized(a, (1, width)) for a, *_ in self.rows]
+        units = [
+            sp.csr_array(([-1.0], ([0], [own])), shape=(1, width)) if own is not None else None
+            for _, own, *_ in self.rows
+        ]
+        parts = [a if unit is None else a + unit for a, unit in zip(wide, units, strict=True)]
+        other = self.compiled.extended(
+            columns=self.names,
+            lb=self.own_lb,
+            ub=[math.inf] * len(self.names),
+            A=sp.csr_array(sp.vstack(parts)) if parts else None,
+            row_lb=[lower for *_, lower, _ in self.rows],
+            row_ub=[upper for *_, upper in self.rows],
+        )
+        other.lb[: self.n], other.ub[: self.n] = self.lb, self.ub
+        other.cones, other.contradiction = [], self.contradiction
+        for constraint, products, linear, upper in self.quadratics:
+            a = sp.csr_array((1, width)) if linear is None else resized(linear, (1, width))
+            other.quadratics.append(QuadraticRow(constraint, -math.inf, upper, a, lower_triangle(products, width)))
+        return other
+
+    def _add(self, cone: ConeRows) -> None:
+        matrix, constant = cone.matrix.copy(), cone.constant
+        matrix.eliminate_zeros()
+        cone = ConeRows(cone.constraint, cone.cone, constant, matrix)
+        moving = np.diff(matrix.indptr) > 0
+        heads = 1 if cone.cone is Cone.SECOND_ORDER else 2
+        body = [k for k in range(heads, constant.size) if moving[k]]
+        level = float(np.sum(constant[heads:][~moving[heads:]] ** 2))  # of the entries that are numbers
+        still = constant[:heads][~moving[:heads]].tolist()
+        if min(still, default=0.0) < 0.0 or (not moving.any() and cone.violation(np.zeros(self.n)) > _ROUNDING):
+            self.contradiction = f"constraint {getattr(cone.constraint, 'name', 'of a cone')!r}"
+        elif not moving.any():
+            return
+        elif 0.0 in still:
+            self._vanish(cone, [*body, *(k for k in range(heads) if moving[k])], heads, level)
+        elif len(still) == heads:
+            bound = still[0] ** 2 if heads == 1 else 2.0 * still[0] * still[1]
+            self._quadratic(cone, self._squares(cone, body), None, bound - level)
+        elif heads == 1 and not body:
+            self._at_least(cone, 0, math.sqrt(level))
+        elif heads == 1:
+            self._quadratic(cone, self._squares(cone, body, heads=[0]), None, -level)
+        elif still:
+            self._half(cone, body, 0 if moving[0] else 1, still[0], level)
+        else:
+            self._quadratic(cone, self._squares(cone, body, heads=[0, 1]), None, -level)
+
+    def _half(self, cone: ConeRows, body: list[int], head: int, number: float, level: float) -> None:
+        """Add v'v <= 2 (number) (head): the head may be any affine expression, and is non-negative by the row."""
+        if not body:
+            self._at_least(cone, head, level / (2.0 * number))
+            return
+        linear = sp.csr_array(-2.0 * number * cone.matrix[[head]])
+        upper = 2.0 * number * float(cone.constant[head]) - level
+        self._quadratic(cone, self._squares(cone, body), linear, upper)
+
+    def _vanish(self, cone: ConeRows, moving: list[int], heads: int, level: float) -> None:
+        """Add v = 0, and another head >= 0, where t or u is the number 0: a square of 0 would only be nearly so."""
+        if level > 0.0:
+            self.contradiction = f"constraint {getattr(cone.constraint, 'name', 'of a cone')!r}"
+        for k in moving:
+            if k < heads:
+                self._at_least(cone, k, 0.0)
+            else:
+                side = -float(cone.constant[k])
+                self.rows.append((cone.matrix[[k]], None, side, side))
+
+    def _at_least(self, cone: ConeRows, k: int, lower: float) -> None:
+        self.rows.append((cone.matrix[[k]], None, lower - float(cone.constant[k]), math.inf))
+
+    def _quadratic(
+        self, cone: ConeRows, products: dict[tuple[int, int], float], linear: sp.csr_array | None, upper: float
+    ) -> None:
+        self.quadratics.append((cone.constraint, products, linear, upper))
+
+    def _squares(self, cone: ConeRows, body: list[int], heads: list[int] | None = None) -> dict[tuple[int, int], float]:
+        """Return the products of v'v - t^2, or v'v - 2tu, by (larger column, smaller column)."""
+        products: dict[tuple[int, int], float] = {}
+        for j, a in (self._column(cone, k) for k in body):
+            products[j, j] = products.get((j, j), 0.0) + a * a
+        if heads:
+            ends = [self._column(cone, k, is_head=True) for k in heads]
+            (i, a), (j, b) = ends[0], ends[-1]
+            pair = max(i, j), min(i, j)
+            products[pair] = products.get(pair, 0.0) - len(heads) * a * b  # t^2 once, 2tu twice
+        return products
+
+    def _column(self, cone: ConeRows, k: int, *, is_head: bool = False) -> tuple[int, float]:
+        """Return the column and factor that entry k is; one of its own if it is more than that."""
+        begin, end = cone.matrix.indptr[k : k + 2].tolist()
+        j, a = int(cone.matrix.indices[begin]), float(cone.matrix.data[begin])
+        if end - begin == 1 and cone.constant[k] == 0.0 and not (is_head and j in self.data):
+            if is_head and a > 0.0:
+                self.lb[j] = max(self.lb[j], 0.0)
+            elif is_head:
+                self.ub[j] = min(self.ub[j], 0.0)
+            return j, a
+        own = self.n + len(self.names)
+        side = -float(cone.constant[k])
+        self.names.append(Auxiliary(f"{getattr(cone.constraint, 'name', 'cone')} entry {k}"))
+        self.own_lb.append(0.0 if is_head else -math.inf)
+        self.rows.append((cone.matrix[[k]], own, side, side))
+        return own, 1.0

@@ -1,0 +1,1 @@
+"""Conic solvers: the form they take, its certificate, Clarabel and SCS."""

@@ -1,0 +1,162 @@
+"""What sessions of conic solvers do alike: lower, solve, and let the numbers decide what was proved."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+import scipy.sparse as sp
+
+from ceopt.solvers.conic.certificate import Proof, is_dual_ray, is_primal_ray, prove
+from ceopt.solvers.conic.form import ConicForm, Lowering
+from ceopt.solvers.conic.scaling import scalings
+from ceopt.solvers.problem import Status, Vector
+from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, Found, Search
+
+__all__ = ["AbstractConicSession", "Answer"]
+
+
+_STOPPED = frozenset({Status.TIME_LIMIT, Status.INTERRUPTED})
+_PROVED = frozenset({Status.OPTIMAL, *PROVED_EMPTY})
+_SHOWN = 1e-2  # greatest doubt, relative, beside which a bound is shown
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a conic solver came to.
+
+    Parameters
+    ----------
+    status
+        Our word for what it says itself: OPTIMAL (accurately or not), INFEASIBLE or UNBOUNDED (then z or x is a ray),
+        TIME_LIMIT for any limit, INTERRUPTED or ERROR.
+    words
+        What it says, in its own words.
+    x, s, z
+        Primal point, slack and dual point, in the order of the form.
+    """
+
+    status: Status
+    words: str
+    x: Vector
+    s: Vector
+    z: Vector
+
+
+class AbstractConicSession(AbstractSession):
+    r"""One compiled model inside a conic solver.
+
+    The solver's word is not taken for anything. Its points are put into the program's own numbers
+    (:mod:`ceopt.solvers.conic.certificate`), and the status is
+
+    ============ ===============================================================================================
+    status       if
+    ============ ===============================================================================================
+    optimal      primal and dual residuals are at most 1e-6, relative, and the gap, with what the residuals may be
+                 worth in it, at most ``relative_gap`` (1e-7 if that is less) of the objective (of 1, or of the
+                 greatest cost, if the objective is less)
+    infeasible   the dual point is a ray that proves it
+    unbounded    the primal point is a ray along which every feasible point improves, and there is a feasible point
+    feasible     the primal residual is at most 1e-6, and nothing more is proved
+    otherwise    interrupted, time_limit or error, as the solver stopped
+    ============ ===============================================================================================
+
+    The bound is the dual objective, given where the dual residual is at most 1e-6 and less than a hundredth of it is in
+    doubt; where the status is not optimal, it is lower by the doubt.
+    """
+
+    def _open(self) -> None:
+        self._prepare()
+        self._lowering = Lowering(self._compiled, self.who)
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Import the solver, and refuse options that it does not take."""
+
+    @abstractmethod
+    def _answers(self, form: ConicForm, search: Search) -> Iterator[Answer]:
+        """Solve a form that has columns. Each further answer is asked for while the ones before prove nothing."""
+
+    def _run(self, search: Search) -> Found:
+        form = self._lowering.form(self._compiled)
+        if form.broken:
+            return Found(status=Status.INFEASIBLE, message=f"The program is infeasible: {form.broken} cannot hold.")
+        if not form.q.size:
+            return Found(status=Status.OPTIMAL, x=form.point, bound=form.sense * form.c0)
+        if search.switch.poll():
+            return Found(status=Status.INTERRUPTED, message=f"{self.who} stopped before it began.")
+        found = self._found(form, search)
+        if found.status is not Status.UNBOUNDED:
+            return found
+        there_is = self._found(replace(form, q=np.zeros(form.q.size), P=sp.csc_array(form.P.shape), c0=0.0), search)
+        if there_is.x is not None and there_is.status is not Status.INTERRUPTED:
+            return found
+        return replace(there_is, x=None, bound=None, certificate=None, message=there_is.message)
+
+    def _found(self, form: ConicForm, search: Search) -> Found:
+        """Return what the first answer that proves something proves, or else the most that is held."""
+        held, held_proof, least = None, None, math.inf
+        for answer in self._attempts(form, search):
+            proof = prove(form, answer.x, answer.s, answer.z)
+            found = self._judged(form, answer, proof, search.relative_gap)
+            if found.status in _PROVED:
+                return found
+            doubt = math.inf if proof is None or found.x is None else proof.doubt
+            if held is None or doubt <= least:
+                held, held_proof, least = answer, proof, doubt
+            stop = answer.words, answer.status
+            if search.switch.pressed:
+                stop = "interrupted", Status.INTERRUPTED
+            elif search.deadline <= time.perf_counter():
+                stop = "time limit", Status.TIME_LIMIT
+            if stop[1] in _STOPPED:
+                held = replace(held, words=stop[0], status=stop[1])
+                break
+        assert held is not None  # noqa: S101 - there is a first answer
+        return self._judged(form, held, held_proof, search.relative_gap)
+
+    def _attempts(self, form: ConicForm, search: Search) -> Iterator[Answer]:
+        for better in scalings(form):
+            for answer in self._answers(better.form, search):
+                x, s, z = better.back(answer.x, answer.s, answer.z)
+                yield replace(answer, x=x, s=s, z=z)
+
+    def _judged(self, form: ConicForm, answer: Answer, proof: Proof | None, relative_gap: float) -> Found:
+        if proof is not None and proof.is_optimal(relative_gap):
+            return _held(Status.OPTIMAL, form, answer, proof, "")
+        if answer.status not in {Status.OPTIMAL, Status.UNBOUNDED} and is_dual_ray(form, answer.z):
+            return Found(status=Status.INFEASIBLE, message=f"{self.who} proved that the program is infeasible.")
+        if answer.status not in {Status.OPTIMAL, Status.INFEASIBLE} and is_primal_ray(form, answer.x):
+            message = f"{self.who} found a direction that improves every point for ever."
+            return Found(status=Status.UNBOUNDED, message=message)
+        ended = f"{self.who} stopped: {answer.words}"
+        stop = answer.status if answer.status in _STOPPED else Status.ERROR
+        if answer.status in PROVED_EMPTY:
+            return Found(status=stop, message=f"{ended}; but its ray does not prove so.")
+        if proof is None:
+            return Found(status=stop, message=f"{ended}; without a point.")
+        numbers = proof.certificate
+        message = f"{ended}; residuals {numbers.primal:.1e} and {numbers.dual:.1e}, gap {numbers.gap:.1e}."
+        if not proof.is_primal_feasible:
+            return Found(status=stop, message=message)
+        return _held(
+            Status.INTERRUPTED if stop is Status.INTERRUPTED else Status.FEASIBLE, form, answer, proof, message
+        )
+
+
+def _held(status: Status, form: ConicForm, answer: Answer, proof: Proof, message: str) -> Found:
+    """Return the point; without a proof of optimality, the bound gives way by all that is in doubt."""
+    held_back = 0.0 if status is Status.OPTIMAL else proof.doubt * proof.unit
+    return Found(
+        status=status,
+        x=form.expanded(answer.x),
+        bound=form.sense * (proof.bound - held_back) if proof.is_dual_feasible and proof.doubt <= _SHOWN else None,
+        message=message,
+        certificate=proof.certificate,
+    )

@@ -1,0 +1,1 @@
+"""Programs of extreme numbers, solved in other units."""

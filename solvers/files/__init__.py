@@ -1,0 +1,1 @@
+"""Files: LP, MPS, CBF and PTF, written and read."""

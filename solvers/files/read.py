@@ -1,0 +1,189 @@
+"""An LP, MPS, CBF or PTF file as a ConcreteModel with the file's names."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyomo.environ as pyo
+from scipy.sparse import csc_array, csr_array
+
+from ceopt.solvers.errors import UnreadableFileError, UnsupportedProblemError
+from ceopt.solvers.files.cbf_read import model_of_cbf
+from ceopt.solvers.files.finite_coefficients import refuse_odd_numbers
+from ceopt.solvers.files.misread import refuse_misread
+from ceopt.solvers.files.model_builder import add, add_column, add_row, affine
+from ceopt.solvers.files.quadratic_rows import QuadraticRows, take_quadratic_rows
+from ceopt.solvers.files.whole_files import file_path
+
+__all__ = ["read"]
+
+_LAST_LINE = {".lp": "end", ".mps": "endata"}
+_SUFFIXES = (".cbf", ".lp", ".mps", ".ptf")
+
+
+def read(path: str | os.PathLike[str]) -> Any:
+    """Read a linear, quadratic or conic program, with integers or without.
+
+    Each column and row becomes a component of the file's own name, ``model.component("x(age)")``, whose ``.name``
+    Pyomo puts in quotes for its brackets. A name that Pyomo reserves, or that a row shares with a column, gets ``_``
+    behind it. A CBF file has names where :func:`write` wrote it, in its comments. Cones become ordinary Constraints
+    over the expressions of :mod:`ceopt.solvers.cones`.
+
+    Parameters
+    ----------
+    path
+        A file that ends in .lp, .mps, .cbf, or .ptf (MOSEK's text format, which needs the library but no licence).
+
+    Raises
+    ------
+    UnreadableFileError
+        The file is missing, truncated or not what its suffix says, has a section or a cone that is unknown, a
+        coefficient that is not finite, or something that readers take for different programs: a constant on the left
+        of an LP row, a column twice in an LP objective, an MPS entry twice, a binary with bounds beyond 0 and 1, a
+        right side of a free row. (Bounds and sides of rows may be infinite where the format has such.)
+    UnsupportedProblemError
+        It holds something that a model here cannot, such as semi-continuous columns.
+    MissingLibraryError
+        A .ptf file, and MOSEK is not installed.
+    """
+    path = file_path("read", path)
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise UnreadableFileError(
+            "read",
+            f"a file that ends in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}",
+            f"the file is {str(path)!r}",
+            "Rename or convert it.",
+        )
+    text = _text(path)
+    if suffix == ".cbf":
+        return model_of_cbf(text, str(path))
+    if suffix == ".ptf":
+        from ceopt.solvers.files.ptf_read import model_of_ptf
+
+        return model_of_ptf(text, str(path))
+    return _model_of_lp(text, suffix, path)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        reason = error.strerror or "cannot be opened"
+        raise UnreadableFileError("read", "a file", f"{str(path)!r}: {reason}", "Check the path.") from error
+
+
+def _model_of_lp(text: str, suffix: str, path: Path) -> Any:
+    last = _LAST_LINE[suffix]
+    if text.rstrip().rsplit("\n", 1)[-1].strip().lower() != last:
+        raise UnreadableFileError(
+            "read",
+            f"a last line {last.upper()!r}",
+            f"{str(path)!r} has none",
+            "It is truncated, or not what its suffix says.",
+        )
+    refuse_odd_numbers(text, suffix, str(path))
+    refuse_misread(text, suffix, str(path))
+    taken = take_quadratic_rows(text, suffix, str(path))
+    lp, hessian = _parse(taken.text, suffix, path)
+    model = pyo.ConcreteModel()
+    columns: list[Any] = []
+    names = _filled(lp.col_names_, lp.num_col_, "column")
+    lower, upper = list(lp.col_lower_), list(lp.col_upper_)  # each look at an attribute copies the whole vector
+    kinds = [str(kind).rsplit(".", 1)[-1] for kind in lp.integrality_] or ["kContinuous"] * len(names)
+    for name, low, high, whole in zip(names, lower, upper, kinds, strict=True):
+        if whole not in {"kContinuous", "kInteger"}:
+            raise UnsupportedProblemError(
+                "read", "continuous and integer columns", f"{name!r} is {whole[1:]}", "Use a binary."
+            )
+        own = name not in taken.by_column
+        bounds = float(low), float(high)
+        columns.append(add_column(model, name, bounds, integer=whole == "kInteger") if own else name)
+    _add_rows(model, lp, columns, taken, str(path))
+    cost = [(float(value), columns[k]) for k, value in enumerate(lp.col_cost_) if value]
+    expression = affine(float(lp.offset_), [value for value, _ in cost], [column for _, column in cost])
+    for i, j, value in hessian:
+        expression += (0.5 if i == j else 1.0) * value * columns[i] * columns[j]
+    sense = pyo.maximize if str(lp.sense_).endswith("kMaximize") else pyo.minimize
+    add(model, str(getattr(lp, "objective_name_", "")) or "objective", pyo.Objective(expr=expression, sense=sense))
+    return model
+
+
+def _add_rows(model: Any, lp: Any, columns: list[Any], taken: QuadraticRows, path: str) -> None:
+    """Add the rows, each with the products that were taken out of it; the column in their place is a name, no Var."""
+    matrix, left = _matrix(lp), dict(taken.by_row)
+    by_name = dict(zip(_filled(lp.col_names_, lp.num_col_, "column"), columns, strict=True))
+    lower, upper = list(lp.row_lower_), list(lp.row_upper_)
+    for r, name in enumerate(_filled(lp.row_names_, lp.num_row_, "row")):
+        if name == taken.extra_row:
+            continue
+        part = slice(matrix.indptr[r], matrix.indptr[r + 1])
+        products = list(left.pop(name, ()))
+        values, variables = [], []
+        for value, k in zip(matrix.data[part].tolist(), matrix.indices[part].tolist(), strict=True):
+            if columns[k].__class__ is str:
+                products += [(value * factor, *pair) for factor, *pair in taken.by_column[columns[k]]]
+            else:
+                values.append(value)
+                variables.append(columns[k])
+        terms: dict[tuple[int, int], tuple[float, Any, Any]] = defaultdict(lambda: (0.0, None, None))
+        for factor, *pair in products:
+            first, second = (_known(by_name, column, "column", path) for column in sorted(pair))
+            key = id(first), id(second)
+            terms[key] = (terms[key][0] + factor, first, second)
+        add_row(model, name, values, variables, (float(lower[r]), float(upper[r])), products=terms)
+    for name in left:
+        _known({}, name, "row", path)
+
+
+def _known(by_name: dict[str, Any], name: str, kind: str, path: str) -> Any:
+    if name in by_name:
+        return by_name[name]
+    raise UnreadableFileError("read", f"a {kind} for every product", f"{path!r} has no {kind} {name!r}", "Add it.")
+
+
+def _parse(text: str, suffix: str, path: Path) -> tuple[Any, list[tuple[int, int, float]]]:
+    """Return what HiGHS reads from the file, or from the text where there is one."""
+    import highspy
+
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("small_matrix_value", 1e-12)
+    for option in ("infinite_cost", "large_matrix_value"):  # what is finite in the file is so in the model
+        highs.setOptionValue(option, math.inf)
+    with tempfile.TemporaryDirectory() as folder:
+        other = Path(folder) / f"model{suffix}"
+        if text:
+            other.write_text(text, encoding="utf-8")
+        failed = highs.readModel(str(other if text else path)) == highspy.HighsStatus.kError
+    if failed or not highs.getNumCol():  # HiGHS takes lines that it does not know for an empty program
+        raise UnreadableFileError(
+            "read",
+            f"an {suffix[1:].upper()} file of a linear or quadratic program",
+            f"{str(path)!r} is not one",
+            "Check it.",
+        )
+    model = highs.getModel()
+    hessian = model.hessian_
+    if not hessian.dim_:
+        return model.lp_, []
+    start = list(hessian.start_)
+    columns = [k for k in range(hessian.dim_) for _ in range(start[k], start[k + 1])]
+    triples = zip(hessian.index_, columns, hessian.value_, strict=True)
+    return model.lp_, [(int(i), int(j), float(value)) for i, j, value in triples if value]
+
+
+def _matrix(lp: Any) -> csr_array:
+    a = lp.a_matrix_
+    kind = csc_array if str(a.format_).endswith("kColwise") else csr_array
+    return csr_array(kind((a.value_, a.index_, a.start_), shape=(lp.num_row_, lp.num_col_)))
+
+
+def _filled(names: list[str], count: int, kind: str) -> list[str]:
+    given = list(names) or [""] * count
+    return [name or f"{kind}_{k}" for k, name in enumerate(given)]

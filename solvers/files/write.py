@@ -1,0 +1,244 @@
+"""A model as a file with names that a person can read, and a table of where each name comes from."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.repn.plugins.lp_writer import LPWriter
+from pyomo.repn.plugins.mps import ProblemWriter_mps
+
+from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
+from ceopt.solvers.compile.component_names import ROW_MARKS, label_components
+from ceopt.solvers.compile.convexity import is_convex
+from ceopt.solvers.compile.pyomo_walker import refuse_foreign_components
+from ceopt.solvers.compile.quadratic_to_cone import cone_of, without_quadratics
+from ceopt.solvers.errors import CeoptError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.files.cbf_write import cbf_text
+from ceopt.solvers.files.cones_as_quadratics import cones_as_quadratic_rows
+from ceopt.solvers.files.file_names import FileNames
+from ceopt.solvers.files.model_builder import add
+from ceopt.solvers.files.whole_files import file_path, named_failures, require_place, write_files
+from ceopt.solvers.manifest import check_held, described_block, feature_of, manifest_of
+
+__all__ = ["CONSTANT", "column_names", "write"]
+
+CONSTANT = "ONE_VAR_CONSTANT"  # the column fixed at 1 that carries the objective's constant in Pyomo's files
+
+_Names = dict[str, dict[str, str]]
+
+
+def write(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a ConcreteModel as ``.lp``, ``.mps``, ``.cbf`` or ``.ptf``, and beside it ``path + ".names.json"``.
+
+    The table maps each name of a column or row, exactly as it stands in the file, to ``component`` (full Pyomo name),
+    ``feature``, ``block`` and ``rule``, as the manifests of the blocks say (empty where they say nothing). Fixed Vars
+    are constants. The same model gives the same bytes. Both files are written beside and moved into place, names first.
+
+    ============== ====================================================================================================
+    suffix         what it holds
+    ============== ====================================================================================================
+    .lp, .mps      linear and quadratic rows and costs, integers; a second-order cone as an equivalent quadratic row
+                   over non-negative heads, its affine entries as columns. A range is two rows; the objective's
+                   constant is a column ``ONE_VAR_CONSTANT`` fixed at 1. Other cones are refused.
+    .cbf           linear rows, all cones, integers; convex quadratics as cones. The names stand in comments.
+    .ptf           the same, in MOSEK's text format, which has names (needs the library, but no licence).
+    ============== ====================================================================================================
+
+    Raises
+    ------
+    UnknownNameError
+        Another suffix.
+    UnsupportedProblemError
+        Something that such a file cannot hold.
+    MissingLibraryError
+        A .ptf file, and MOSEK is not installed.
+    InvalidValueError
+        The folder does not exist; or a Var no longer holds the value that its block was built around.
+    """
+    target = file_path("write", path)
+    suffix = target.suffix.lower()
+    if suffix not in {*_WRITERS, *_CONIC_WRITERS}:
+        raise UnknownNameError.among("write", "suffix", target.suffix, [*_WRITERS, *_CONIC_WRITERS])
+    require_place("write", target)
+    refuse_foreign_components(model, "write")
+    check_held(model, "write")
+    with named_failures("write", target):  # some writers need a folder for the time of writing
+        text, names = _algebraic(model, suffix) if suffix in _WRITERS else _conic(model, suffix)
+    table = json.dumps(names, indent=1, ensure_ascii=False) + "\n"
+    beside = target.with_name(target.name + ".names.json")
+    write_files("write", {beside: table.encode(), target: text.encode("ascii", "replace")})
+
+
+# -- LP and MPS: Pyomo's writers over the model ------------------------------------------------------------------------
+def _algebraic(model: Any, suffix: str) -> tuple[str, _Names]:
+    """Return the text of an LP or MPS file, and what its names mean."""
+    with _objective_of(model) as objective, cones_as_quadratic_rows(model, suffix) as origin:
+        components = list(_components(model))
+        labels = label_components(components)
+        try:
+            text = _WRITERS[suffix](model, lambda member: _label(member, labels))
+        except CeoptError:
+            raise
+        except (ValueError, TypeError, KeyError, RuntimeError, ArithmeticError, NotImplementedError) as error:
+            compile_model(model)  # says which component it is, where it is one that no solver here takes
+            raise UnsupportedProblemError(
+                "write",
+                f"a model that {suffix} can hold",
+                str(error).strip().rstrip("."),
+                "Restate that component.",
+            ) from error
+        used = set(text.replace(":", " ").split())
+        names: _Names = {}
+        for member in components:
+            label = labels[id(member)]
+            is_row = member.ctype is pyo.Constraint
+            forms = [f"{mark}{label}_" for mark in ROW_MARKS] if is_row else [label]
+            names |= {form: _origin(origin.get(id(member), member)) for form in forms if form in used}
+        names |= {form: _origin(objective) for form in (CONSTANT, f"c_e_{CONSTANT}") if form in used}
+    return text, names
+
+
+def _label(member: Any, labels: dict[int, str]) -> str:
+    if id(member) in labels:
+        return labels[id(member)]
+    if member.name == CONSTANT and member.parent_block() is None:
+        return CONSTANT
+    raise UnsupportedProblemError(
+        "write", "the Vars of this model", f"{member.name!r} belongs to none of its blocks", "Add it to the model."
+    )
+
+
+def _write_lp(model: Any, labeler: Callable[[Any], str]) -> str:
+    stream = io.StringIO()
+    LPWriter().write(model, stream, labeler=labeler)
+    return stream.getvalue().replace(" ^ 2", "^2")  # SCIP does not read the blanks
+
+
+def _write_mps(model: Any, labeler: Callable[[Any], str]) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.mps"
+        log = logging.getLogger("pyomo.core")
+        was, log.disabled = log.disabled, True  # a model without an objective gets a constant one: no news
+        try:
+            ProblemWriter_mps()(model, str(path), lambda _feature: True, {"labeler": labeler})
+        finally:
+            log.disabled = was
+        return _with_all_columns(path.read_text(encoding="utf-8"))
+
+
+def _with_all_columns(text: str) -> str:
+    """Add the columns that stand in products alone: Pyomo leaves them out, and Gurobi and MOSEK refuse the file."""
+    lines, sections = text.splitlines(), {"COLUMNS": [""], "QUADOBJ": [""], "QCMATRIX": [""]}
+    heading = ""
+    for line in lines:
+        if not line.startswith((" ", "*")):
+            heading = line.split()[0]
+        elif heading in sections:
+            sections[heading] += line.split()[:-1]
+    listed = {*sections["COLUMNS"]}
+    missing = dict.fromkeys(name for name in sections["QUADOBJ"] + sections["QCMATRIX"] if name not in listed)
+    if not missing:
+        return text
+    objective = next(line.split()[1] for line in lines if line.startswith(" N "))
+    at = lines.index("RHS")
+    return "\n".join([*lines[:at], *(f"     {name} {objective} 0" for name in missing), *lines[at:]]) + "\n"
+
+
+_WRITERS: dict[str, Callable[[Any, Callable[[Any], str]], str]] = {".lp": _write_lp, ".mps": _write_mps}
+
+
+@contextmanager
+def _objective_of(model: Any) -> Iterator[Any]:
+    """Yield the active objective; for the time of writing, a constant one where the model has none."""
+    objective = next(model.component_data_objects(pyo.Objective, active=True), None)
+    if objective is not None:
+        yield objective
+        return
+    objective = add(model, "feasibility", pyo.Objective(expr=0.0))
+    try:
+        yield objective
+    finally:
+        model.del_component(objective)
+
+
+def _components(model: Any) -> Iterator[Any]:
+    """Yield what may get a name: every Var, and every active Constraint and Objective."""
+    yield from model.component_data_objects(pyo.Var, descend_into=True)
+    yield from model.component_data_objects(pyo.Constraint, active=True)
+    yield from model.component_data_objects(pyo.Objective, active=True)
+
+
+# -- CBF and PTF: the compiled arrays ----------------------------------------------------------------------------------
+def _conic(model: Any, suffix: str) -> tuple[str, _Names]:
+    """Return the text of a CBF or PTF file, and what its names mean."""
+    compiled = compile_model(model)
+    objective: Any = next(model.component_data_objects(pyo.Objective, active=True), None)
+    bent = [row.constraint for row in compiled.quadratics if cone_of(row, compiled.lb) is None]
+    if bent or not is_convex(compiled.Q, compiled.sense):
+        culprit = bent[0] if bent else objective
+        raise UnsupportedProblemError(
+            "write",
+            f"convex quadratics in a file that ends in {suffix}",
+            f"{culprit.ctype.__name__.lower()} {culprit.name!r} is not convex",
+            "Write the model as .lp or .mps.",
+        )
+    program = without_quadratics(compiled)
+    names = FileNames.of(program, objective)
+    text = _CONIC_WRITERS[suffix](program, names)
+    members = [*program.columns, *program.rows, *(cone.constraint for cone in program.cones), objective]
+    labels = [*names.columns, *names.rows, *names.cones, names.objective]
+    homes = [member if hasattr(member, "parent_component") else objective for member in members]
+    return text, {label: _origin(home) for label, home in zip(labels, homes, strict=True) if home is not None}
+
+
+def _write_ptf(program: CompiledModel, names: FileNames) -> str:
+    from ceopt.solvers.mosek.task import ptf_text
+
+    return ptf_text(program, names)
+
+
+_CONIC_WRITERS: dict[str, Callable[[CompiledModel, FileNames], str]] = {".cbf": cbf_text, ".ptf": _write_ptf}
+
+
+# -- the names of columns, without a file ------------------------------------------------------------------------------
+def column_names(model: Any, compiled: CompiledModel, suffix: str) -> dict[str, int | None]:
+    """Return the names of a file's columns: name -> column of the compiled model, None for what only the file has.
+
+    Vars that are fixed, or in no row and no cost, are none of the file's; a file may list the latter all the same.
+    """
+    names: dict[str, int | None] = {}
+    if suffix in _CONIC_WRITERS:
+        program = without_quadratics(compiled)
+        objective: Any = next(model.component_data_objects(pyo.Objective, active=True), None)
+        for place, label in enumerate(FileNames.of(program, objective).columns):
+            names[label] = place if place < len(compiled.columns) else None
+        return names
+    with _objective_of(model), cones_as_quadratic_rows(model, suffix):
+        components = list(_components(model))
+        labels = label_components(components)
+        for member in components:
+            if member.ctype is pyo.Var:
+                names[labels[id(member)]] = compiled.index.get(member)
+    return {**names, CONSTANT: None}
+
+
+# -- the table of names ------------------------------------------------------------------------------------------------
+def _origin(member: Any) -> dict[str, str]:
+    block = described_block(member)
+    manifest = None if block is None else manifest_of(block)
+    home = block if block is not None else member.parent_block()
+    return {
+        "component": member.name,
+        "feature": feature_of(member),
+        "block": "" if home.parent_block() is None else home.name,
+        "rule": "" if manifest is None else manifest.rule,
+    }

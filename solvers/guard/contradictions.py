@@ -1,0 +1,217 @@
+"""What a solver's word is worth beside its own point and the points in hand: what they contradict is no proof."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.problem import Outcome, Status, Vector
+
+__all__ = ["contradicts", "credible", "missed", "readable"]
+
+#: Up to this violation, as a share of what a row adds up, a solver may call a point feasible.
+_FEASIBLE: Final = 1e-4
+#: A point that overrules a solver keeps the program better than the solver's own tolerance asks.
+_EXACT: Final = 1e-9
+#: A bound contradicts an objective from this difference on, as a share of what is added up there, and at least.
+_SHARE, _LEAST = 1e-6, 1e-9
+#: A gap contradicts "optimal" from this share on, or from so many times the gap that was asked for.
+_WIDE, _WIDER = 1e-3, 10.0
+_PROOFS: Final = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
+
+
+def readable(who: str, told: Any, compiled: CompiledModel) -> Outcome:
+    """Return what a session told, as far as it is a status, a bound and points of finite numbers.
+
+    Where the point is none, or the status, the outcome is an ``error``; the message says what was there instead.
+    """
+    if not isinstance(told, Outcome):
+        return _failed(f"{who} returned {type(told).__name__}, which is no Outcome.")
+    if told.status not in set(Status):
+        return _failed(f"{who} ended with {told.status!r}, which is no Status.")
+    x = None if told.x is None else _point(told.x, compiled)
+    if told.x is not None and x is None:
+        return _failed(f"{who} gave a point that is not {len(compiled.columns)} finite numbers.")
+    pool = (_point(other, compiled) for other in told.pool)
+    met = ((seconds, _point(other, compiled)) for seconds, _, other in told.incumbents)
+    outcome = replace(
+        told,
+        status=Status(told.status),
+        x=x,
+        objective=None if x is None else compiled.evaluate(x),
+        pool=tuple(other for other in pool if other is not None),
+        incumbents=tuple((seconds, compiled.evaluate(other), other) for seconds, other in met if other is not None),
+    )
+    bound = told.bound
+    if bound is not None and not (_is_number(bound) and compiled.sense * bound < math.inf):
+        outcome = _unproved(outcome, f"{who} gave the bound {bound!r}.")
+    elif bound is not None and math.isinf(bound):
+        outcome = replace(outcome, bound=None)
+    if x is None or told.objective is None or _agree(told.objective, outcome.objective, compiled, x):
+        return outcome
+    return _unproved(outcome, f"{who} gave a point as {told.objective!r} whose objective is {outcome.objective:.8g}.")
+
+
+def credible(
+    who: str, outcome: Outcome, compiled: CompiledModel, *, start: Mapping[int, float], relative_gap: float
+) -> Outcome:
+    """Return an outcome that nothing in hand contradicts.
+
+    In hand are the point that came back, those that were met on the way, and a start that holds every column. Where
+    they contradict what the solver says, the best of them is ``feasible``, without a bound, and the message names the
+    contradiction. Where nothing is in hand, a word that cannot be true is an ``error``.
+    """
+    if outcome.x is not None:
+        outcome = _with_point(who, outcome, compiled)
+    elif outcome.status in {Status.OPTIMAL, Status.FEASIBLE}:
+        said = f"{who} calls the program {outcome.status} without a point."
+        outcome = _doubted(replace(outcome, status=Status.ERROR), said)
+    if outcome.status is Status.UNBOUNDED and _is_bounded(compiled):
+        said = f"{who} calls a program unbounded whose columns bound its objective."
+        outcome = _doubted(replace(outcome, status=Status.ERROR), said)
+    known = _known(outcome, compiled, start)
+    if known is not None:
+        outcome = _with_known(who, outcome, compiled, known)
+    return outcome if outcome.x is None else _with_bound(who, outcome, compiled, relative_gap)
+
+
+def contradicts(bound: float, objective: float, compiled: CompiledModel, x: Vector) -> bool:
+    """Tell whether a bound is worse than the objective of a point by more than a solver's tolerances explain."""
+    return compiled.sense * (bound - objective) > _SHARE * _size(compiled, x, objective) + _LEAST
+
+
+def missed(compiled: CompiledModel, x: Vector) -> float:
+    """Return the greatest violation of the program by ``x``, as a share of what its row adds up, of at least 1."""
+    worst = compiled.violation(x)
+    if worst <= _EXACT or math.isinf(worst):
+        return worst
+    activity, size = compiled.A @ x, abs(compiled.A) @ np.abs(x)
+    rows = np.maximum(compiled.row_lb - activity, activity - compiled.row_ub) / np.maximum(size, 1.0)
+    columns = np.maximum(compiled.lb - x, x - compiled.ub) / np.maximum(np.abs(x), 1.0)
+    whole = x[compiled.integer]
+    steps = np.abs(whole - np.round(whole)) / np.maximum(np.abs(whole), 1.0)
+    shares = [float(part.max(initial=0.0)) for part in (rows, columns, steps)]
+    shares += [row.violation(x) / max(1.0, float((abs(row.a) @ np.abs(x))[0])) for row in compiled.quadratics]
+    shares += [cone.violation(x) / float(np.abs(cone.entries(x)).max(initial=1.0)) for cone in compiled.cones]
+    return max(shares)
+
+
+# ---- one thing at a time ---------------------------------------------------------------------------------------------
+def _with_point(who: str, outcome: Outcome, compiled: CompiledModel) -> Outcome:
+    """Compare the stop with the point that came with it."""
+    assert outcome.x is not None  # noqa: S101 - the caller looked
+    status, without = outcome.status, replace(outcome, x=None, objective=None)
+    if missed(compiled, outcome.x) > _FEASIBLE:
+        if status in _PROOFS:
+            return without  # a ray, or the point that is least wrong
+        said = f"{who}'s point violates the program by {compiled.violation(outcome.x):.3g}."
+        return _doubted(without if status is Status.INTERRUPTED else replace(outcome, status=Status.ERROR), said)
+    if status is Status.TIME_LIMIT:
+        return replace(outcome, status=Status.FEASIBLE)
+    if status is Status.UNBOUNDED and not _is_bounded(compiled):
+        return without  # an unbounded program has points
+    if status in _PROOFS or status is Status.ERROR:
+        said = f"{who} ends with {str(status)!r} although it has a point."
+        return _doubted(replace(outcome, status=Status.FEASIBLE), said)
+    return outcome
+
+
+def _with_known(who: str, outcome: Outcome, compiled: CompiledModel, known: Vector) -> Outcome:
+    """Compare what came back with a point that is known to keep the program."""
+    objective = compiled.evaluate(known)
+    held = replace(outcome, x=known, objective=objective)
+    if outcome.status is Status.UNBOUNDED:
+        return outcome
+    if outcome.status is Status.INFEASIBLE:
+        said = f"{who} calls the program infeasible, of which a point is in hand."
+        return _doubted(replace(held, status=Status.FEASIBLE), said)
+    if outcome.status is Status.ERROR:
+        return replace(held, status=Status.FEASIBLE, bound=None)
+    if outcome.x is None:
+        return replace(held, status=Status.FEASIBLE if outcome.status is Status.TIME_LIMIT else outcome.status)
+    assert outcome.objective is not None  # noqa: S101 - it belongs to the point
+    return held if compiled.sense * (objective - outcome.objective) < 0 else outcome
+
+
+def _with_bound(who: str, outcome: Outcome, compiled: CompiledModel, relative_gap: float) -> Outcome:
+    """Compare the bound with the objective; where tolerances explain that it is worse, the objective is taken."""
+    assert outcome.x is not None  # noqa: S101 - the caller looked
+    assert outcome.objective is not None  # noqa: S101 - it belongs to the point
+    bound, objective = outcome.bound, outcome.objective
+    if bound is None or outcome.certificate is not None:  # which measures more than the two numbers
+        return outcome
+    if contradicts(bound, objective, compiled, outcome.x):
+        said = f"{who}'s bound {bound:.8g} contradicts a point in hand with objective {objective:.8g}."
+        return _unproved(outcome, said)
+    least = max(_WIDE, _WIDER * relative_gap) * _size(compiled, outcome.x, objective) + _LEAST
+    if outcome.status is Status.OPTIMAL and compiled.sense * (objective - bound) > least:
+        said = f"{who} calls {objective:.8g} optimal, but its bound is {bound:.8g}."
+        return replace(outcome, status=Status.FEASIBLE, message=f"{outcome.message} {said}".strip())
+    return replace(outcome, bound=objective) if compiled.sense * (bound - objective) > 0 else outcome
+
+
+def _known(outcome: Outcome, compiled: CompiledModel, start: Mapping[int, float]) -> Vector | None:
+    """Return the best point in hand that keeps the program exactly, if there is one that is needed."""
+    points = [x for _, _, x in outcome.incumbents]
+    points += [x for x in [_of_start(compiled, start)] if x is not None]
+    valued = sorted(((compiled.sense * compiled.evaluate(x), k) for k, x in enumerate(points)))
+    least = math.inf
+    if outcome.x is not None and outcome.status is not Status.ERROR:
+        least = compiled.sense * compiled.evaluate(outcome.x)
+    better = (points[k] for value, k in valued if value < least)
+    return next((x for x in better if missed(compiled, x) <= _EXACT), None)
+
+
+def _of_start(compiled: CompiledModel, start: Mapping[int, float]) -> Vector | None:
+    """Return a start as a point, where it holds every column that is not fixed."""
+    x = np.where(compiled.lb == compiled.ub, compiled.lb, np.nan)
+    x[list(start)] = list(start.values())
+    return x if np.isfinite(x).all() else None
+
+
+def _is_bounded(compiled: CompiledModel) -> bool:
+    """Whether the bounds of the columns alone bound the objective."""
+    ends = np.where(compiled.sense * compiled.c > 0, compiled.lb, compiled.ub)
+    return compiled.Q is None and bool(np.isfinite(ends[compiled.c != 0]).all())
+
+
+def _point(x: Any, compiled: CompiledModel) -> Vector | None:
+    try:
+        point = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return point if point.shape == (len(compiled.columns),) and np.isfinite(point).all() else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not math.isnan(value)
+
+
+def _size(compiled: CompiledModel, x: Vector, objective: float) -> float:
+    """Return the size of what is added up to the objective."""
+    return abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x)) + abs(objective)
+
+
+def _agree(told: Any, objective: float | None, compiled: CompiledModel, x: Vector) -> bool:
+    assert objective is not None  # noqa: S101 - it belongs to the point
+    return _is_number(told) and abs(told - objective) <= _SHARE * _size(compiled, x, objective) + _LEAST
+
+
+def _unproved(outcome: Outcome, said: str) -> Outcome:
+    """Return an outcome that claims neither bound nor optimum, and says why."""
+    status = Status.FEASIBLE if outcome.status is Status.OPTIMAL else outcome.status
+    return _doubted(replace(outcome, status=status), said)
+
+
+def _doubted(outcome: Outcome, said: str) -> Outcome:
+    """Return an outcome that claims no bound, and says why."""
+    return replace(outcome, bound=None, doubted=True, message=f"{outcome.message} {said}".strip())
+
+
+def _failed(said: str) -> Outcome:
+    return Outcome(status=Status.ERROR, message=said)

@@ -1,0 +1,127 @@
+"""A session of which only what can be read and what nothing in hand contradicts is passed on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, final
+
+from ceopt.solvers.checks import Start, sparse_start
+from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.solvers.errors import CeoptError
+from ceopt.solvers.extreme_numbers.session import open_session
+from ceopt.solvers.guard.contradictions import credible, readable
+from ceopt.solvers.problem import Outcome, Status, Vector
+from ceopt.solvers.registry import Solver
+
+__all__ = ["GuardedSession"]
+
+
+@final
+class GuardedSession:
+    """One solver's session for one program, whose failures are statuses.
+
+    What the session raises, but for a refusal (:class:`CeoptError`) and Ctrl-C, is status ``error``, and so is what no
+    outcome can be read from. What its own point or a point in hand contradicts is no proof: see
+    :func:`ceopt.solvers.guard.contradictions.credible`.
+
+    Parameters
+    ----------
+    solver, compiled
+        Who solves what.
+    threads, random_state, options
+        Of the session.
+
+    Raises
+    ------
+    CeoptError
+        The session refuses the program or an option.
+    """
+
+    __slots__ = ("_compiled", "_failure", "_session", "_who")
+
+    def __init__(
+        self, solver: Solver, compiled: CompiledModel, *, threads: int, random_state: int, options: Mapping[str, Any]
+    ) -> None:
+        self._compiled, self._who = compiled, f"Solver {solver.name!r}"
+        self._session: Any = None
+        self._failure = ""
+        try:
+            self._session = open_session(solver, compiled, threads=threads, random_state=random_state, options=options)
+        except (CeoptError, OutOfTimeError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a foreign library raises is its failure, not the caller's
+            self._failure = _words(self._who, error)
+
+    @property
+    def version(self) -> str:
+        """Version of the solver, as far as it says."""
+        try:
+            return str(self._session.version)
+        except Exception:  # noqa: BLE001 - as above
+            return ""
+
+    def solve(
+        self,
+        *,
+        time_limit_s: float | None = None,
+        relative_gap: float = 1e-6,
+        start: Start | None = None,
+        pool: int = 1,
+        on_incumbent: Callable[[float, float, Vector], None] | None = None,
+    ) -> Outcome:
+        """Solve the program as it is now; the arguments are those of a session.
+
+        Raises
+        ------
+        CeoptError
+            An argument makes no sense.
+        KeyboardInterrupt
+            As the session lets it through.
+        """
+        compiled, began = self._compiled, time.perf_counter()
+        begin = sparse_start(start, len(compiled.columns))
+        outcome = Outcome(status=Status.ERROR, message=self._failure)
+        if self._session is not None:
+            outcome = self._told(
+                on_incumbent, time_limit_s=time_limit_s, relative_gap=relative_gap, start=start, pool=pool
+            )
+        outcome = credible(self._who, outcome, compiled, start=begin, relative_gap=relative_gap)
+        return outcome if outcome.run_time else replace(outcome, run_time=time.perf_counter() - began)
+
+    def _told(self, on_incumbent: Callable[[float, float, Vector], None] | None, **asked: Any) -> Outcome:
+        """Return what the session says, as far as it can be read."""
+        caller = None if on_incumbent is None else _Caller(on_incumbent)
+        try:
+            return readable(self._who, self._session.solve(on_incumbent=caller, **asked), self._compiled)
+        except (CeoptError, OutOfTimeError):
+            raise
+        except Exception as error:
+            if caller is not None and error is caller.error:
+                raise
+            return Outcome(status=Status.ERROR, message=_words(self._who, error))
+
+
+@final
+class _Caller:
+    """The caller's own function, whose exceptions are the caller's."""
+
+    __slots__ = ("error", "function")
+
+    def __init__(self, function: Callable[[float, float, Vector], None]) -> None:
+        self.function = function
+        self.error: BaseException | None = None
+
+    def __call__(self, seconds: float, objective: float, x: Vector) -> None:
+        try:
+            self.function(seconds, objective, x)
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+def _words(who: str, error: BaseException) -> str:
+    said = " ".join(str(error).split())
+    return f"{who} failed ({type(error).__name__}{': ' * bool(said)}{said})."

@@ -1,0 +1,126 @@
+"""Whether Gurobi's absolute tolerances hide a better optimum or a missed row, and the units in which they do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.compile.rows_and_cones import QuadraticRow
+from ceopt.solvers.guard.contradictions import contradicts
+from ceopt.solvers.highs.scaling import best_conceivable
+from ceopt.solvers.problem import Vector
+
+__all__ = ["finer_scale", "finer_units", "is_missed_for_good", "is_nothing", "misses", "settled_bound"]
+
+_LEAST_GAP = 1e-9  # no smaller relative gap is promised
+_GREATEST = 2.0**40  # of a scaled cost and of a unit
+_ROUNDING = 1e-15  # of the terms that an objective adds up
+_NOTHING = 1e-12  # of the greatest cost: an objective below is 0
+_NO_TERMS = 1e-20  # of a quadratic row: its columns are below 1e-10
+_DUAL, _RESIDUAL = 1e-3, 1e-10  # of the optimum and of its terms: seen of dual objectives at optima right to 1e-8
+
+
+def settled_bound(
+    compiled: CompiledModel, x: Vector, bound: float | None, gap: float, *, barrier: bool
+) -> float | None:
+    """Return the bound that an optimum is claimed with; None if the claim does not stand.
+
+    The objective itself stands for a bound that differs by rounding only. A barrier method stops when its primal and
+    dual solutions agree to 1e-10 in scaled units. Its dual objective, where Gurobi reports one at all, carries
+    residuals in the model's units: where the optimum is small, it says that the proof is roughly right, not how far.
+    """
+    objective = compiled.evaluate(x)
+    if bound is None:
+        return objective if barrier else None
+    away = compiled.sense * (objective - bound)
+    enough = max(gap, _LEAST_GAP) * abs(objective)
+    if not barrier and contradicts(bound, objective, compiled, x):
+        return bound  # as it is: the guard is to see it
+    if not barrier:
+        return objective if away <= _ROUNDING * _terms(compiled, x) else bound if away <= enough else None
+    if abs(away) <= enough:
+        return bound
+    roughly = _DUAL * abs(objective) + _RESIDUAL * (_terms(compiled, x) + _unit_cost(compiled))
+    return objective if abs(away) <= roughly else None
+
+
+def finer_scale(
+    compiled: CompiledModel, x: Vector, gap: float, scale: float, *, tolerance: float, barrier: bool
+) -> float:
+    """Return the scale of the objective, greater than ``scale`` where that hides something.
+
+    Simplex, and branch and bound, pass over what is better by less than ``tolerance``; a barrier method stops at a
+    tolerance that is relative only to objectives beyond 1.
+    """
+    objective = abs(compiled.evaluate(x))
+    wanted = max(gap, _LEAST_GAP) * objective
+    greatest = _greatest_cost(compiled)
+    if not greatest or objective <= _ROUNDING * _terms(compiled, x) or _is_best_conceivable(compiled, x):
+        return scale
+    if barrier:
+        needed = 1.0 / max(objective, _NOTHING * _unit_cost(compiled)) if objective * scale < 0.125 else scale
+    else:
+        needed = 4.0 * tolerance / wanted if tolerance / scale > wanted else scale
+    finer = _power_of_two(min(needed, _GREATEST / greatest))
+    return finer if finer >= 4.0 * scale else scale
+
+
+def is_nothing(compiled: CompiledModel, x: Vector) -> bool:
+    """Whether an objective is 0 for every purpose, so that no scale can make it precise."""
+    return abs(compiled.evaluate(x)) <= max(0.01 * _NOTHING * _unit_cost(compiled), _ROUNDING * _terms(compiled, x))
+
+
+def finer_units(rows: Sequence[QuadraticRow], x: Vector, units: tuple[float, ...], gap: float) -> tuple[float, ...]:
+    """Return the units of the quadratic rows, greater where a row is missed by more than a share of its terms.
+
+    A tolerance of 1e-9 on t^2 >= v'v lets t miss the norm of v by 3e-5 near the apex.
+    """
+    return tuple(
+        max(unit, min(_power_of_two(1.0 / _size(row, x)), _GREATEST)) if misses(row, x, gap) else unit
+        for row, unit in zip(rows, units, strict=True)
+    )
+
+
+def misses(row: QuadraticRow, x: Vector, gap: float) -> bool:
+    """Whether a row is missed by more than a tenth of the gap, relative to the terms that it adds up."""
+    return row.violation(x) > 0.1 * max(gap, _LEAST_GAP) * _size(row, x)
+
+
+def is_missed_for_good(row: QuadraticRow, x: Vector, gap: float) -> bool:
+    """Whether a row is still missed in the finest units, and not because all its terms are 0."""
+    return misses(row, x, gap) and _size(row, x) > _NO_TERMS
+
+
+def _size(row: QuadraticRow, x: Vector) -> float:
+    side = max((abs(s) for s in (row.lower, row.upper) if math.isfinite(s)), default=0.0)
+    x = np.abs(x)
+    products = float(x @ (abs(row.Q) @ x)) - 0.5 * float(np.abs(row.Q.diagonal()) @ (x * x))
+    return max(side + products + float((abs(row.a) @ x)[0]), 1e-300)
+
+
+def _terms(compiled: CompiledModel, x: Vector) -> float:
+    """Return the size of what the objective adds up."""
+    terms = abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x))
+    if compiled.Q is not None:
+        terms += float(np.abs(x) @ (abs(compiled.Q) @ np.abs(x)))
+    return terms
+
+
+def _is_best_conceivable(compiled: CompiledModel, x: Vector) -> bool:
+    return compiled.Q is None and compiled.sense * (compiled.evaluate(x) - best_conceivable(compiled)) <= 0.0
+
+
+def _greatest_cost(compiled: CompiledModel) -> float:
+    quadratic = 0.0 if compiled.Q is None else float(np.abs(compiled.Q.data).max(initial=0.0))
+    return max(quadratic, float(np.abs(compiled.c).max(initial=0.0)))
+
+
+def _unit_cost(compiled: CompiledModel) -> float:
+    return min(1.0, _greatest_cost(compiled))
+
+
+def _power_of_two(value: float) -> float:
+    return 2.0 ** math.floor(math.log2(value))

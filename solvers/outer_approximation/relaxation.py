@@ -1,0 +1,222 @@
+"""The relaxation of one solve as it grows: its cuts, the best point in hand and the bound that is proved."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+
+from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.outer_approximation.blocks import Blocks
+from ceopt.solvers.outer_approximation.cuts import Cuts, Master
+from ceopt.solvers.outer_approximation.linear_program import GrowingLP, Vertex
+from ceopt.solvers.outer_approximation.norm_objective import Root, squared
+from ceopt.solvers.outer_approximation.rays import improving_direction
+from ceopt.solvers.problem import Vector
+from ceopt.solvers.session import Search
+
+__all__ = ["CONE_TOLERANCE", "LEAST_GAP", "Growth"]
+
+CONE_TOLERANCE = 1e-8
+"""A point is in a cone if it is at most this far outside, in units in which the head of the cone is near 1."""
+LEAST_GAP = 1e-8
+"""No smaller relative gap is promised: HiGHS solves linear programs to 1e-10 at best."""
+_ROW_TOLERANCE = 1e-6  # HiGHS's own for integer programs
+_ROUGH = 1e-4  # how near its cones the relaxation of an integer program is before integers are looked for
+_ROUNDS = 300  # of cuts; about 15 are common
+_REFITS = 8  # of the units; 1 to 3 are common
+
+
+@final
+class Growth:
+    """One solve of one program by linear programs that grow.
+
+    Parameters
+    ----------
+    compiled
+        The program.
+    search
+        What is asked; it is told of each better point.
+    settings
+        Keyword arguments of every HiGHS: threads, random_state, options.
+    rooted
+        Whether to minimise the square of a norm that is the whole objective.
+
+    Attributes
+    ----------
+    best, value, bound
+        The best point, its objective, and what is proved; None and infinite at first.
+    cuts
+        Those that were tight where a relaxation ended, and those that proved one infeasible. All hold for the program.
+    """
+
+    def __init__(
+        self, compiled: CompiledModel, search: Search, settings: Mapping[str, Any], *, rooted: bool = True
+    ) -> None:
+        self.compiled, self.search, self._settings = compiled, search, settings
+        self._own = Blocks.of(compiled)
+        self._blocks, self.root = squared(self._own, compiled) if rooted else (self._own, Root())
+        self.best: Vector | None = None
+        self.value, self.bound = compiled.sense * math.inf, -compiled.sense * math.inf
+        self.pool: dict[bytes, Vector] = {}
+        self._settled: set[bytes] = set()
+        self._fine = max(LEAST_GAP, min(0.1 * search.relative_gap, 1e-7))
+        self._build(None)
+
+    def _build(self, near: Vector | None) -> None:
+        """Begin with the first cuts, in units that are measured at a point."""
+        self.master = Master(self.compiled, self._blocks, near)
+        self._lp = self.new_lp(self.master.program)
+        self.cuts = [self.master.first_cuts()]
+        if near is not None:
+            self.cuts.append(self.master.cuts_at(np.concatenate([near, np.zeros(len(self._blocks.block))])))
+        self._lp.add(*self.master.rows(Cuts.joined(self.cuts)))
+
+    def new_lp(self, program: CompiledModel) -> GrowingLP:
+        """Return a linear program inside HiGHS."""
+        return GrowingLP(program, **self._settings)
+
+    # -- what is known -------------------------------------------------------------------------------------------------
+    def offer(self, x: Vector, tolerance: float = 0.1 * CONE_TOLERANCE) -> float | None:
+        """Keep a point if it is feasible and the best so far; return its objective, None if it is not feasible."""
+        compiled, whole = self.compiled, self.compiled.integer
+        x = np.clip(np.where(whole, np.round(x), x), compiled.lb, compiled.ub)
+        off, point = self._off_rows(x), self._raised(x)
+        if self._off_rows(point) > off + 0.1 * CONE_TOLERANCE and self.root.column < 0:
+            point = x  # other rows hold a head down
+        if off > _ROW_TOLERANCE or self.master.violation(point) > tolerance:
+            return None
+        value = compiled.evaluate(point)
+        if self.search.pool > 1:
+            self.pool[point[whole].tobytes()] = point
+        if compiled.sense * (value - self.value) < 0:
+            self.best, self.value = point, value
+            self.search.improved(point)
+        return value
+
+    def _off_rows(self, x: Vector) -> float:
+        """Return the greatest violation of a linear row."""
+        activity, compiled = self.compiled.A @ x, self.compiled
+        return float(np.maximum(compiled.row_lb - activity, activity - compiled.row_ub).max(initial=0.0))
+
+    def prove(self, bound: float | None) -> None:
+        """Take over a bound on the relaxation's objective."""
+        if bound is not None:
+            nearer = max if self.compiled.sense > 0 else min
+            self.bound = nearer(self.bound, self.root.proved(bound))
+
+    def is_closed(self, slack: float = 0.0) -> bool:
+        """Whether point and bound meet, within the relative gap or an absolute slack."""
+        if self.best is None:
+            return False
+        allowed = max(self.search.relative_gap, LEAST_GAP) * abs(self.value)
+        return self.compiled.sense * (self.value - self.bound) <= max(allowed, slack)
+
+    def is_stopped(self) -> bool:
+        """Whether the search is to end."""
+        return self.search.switch.poll() or time.perf_counter() >= self.search.deadline
+
+    def _raised(self, x: Vector) -> Vector:
+        """Return the point with heads raised into their cones."""
+        if self.root.column >= 0:
+            x = x.copy()  # the column has no cost in the relaxation, and so no value
+            x[self.root.column] = max(0.0, self.compiled.lb[self.root.column])
+        return self._own.lifted(x, self.compiled)
+
+    # -- linear programs -----------------------------------------------------------------------------------------------
+    def relax(self) -> str:
+        """Grow the relaxation with free integers, in units that fit where it ends; return :meth:`_grow`'s word."""
+        integers = bool(self.compiled.integer.any())
+        fine, word = _ROUGH if integers else self._fine, "stalled"
+        for trial in range(_REFITS):
+            word, vertex = self._grow(fine, whole=not integers, refit=trial < _REFITS - 1)
+            if word == "unbounded":
+                found = improving_direction(self.master, self.cuts, self.search, self.new_lp)
+                if found.word != "bounded":
+                    return "stopped" if self.is_stopped() else found.word
+                self.cuts += found.cuts
+                for cuts in found.cuts:
+                    self._lp.add(*self.master.rows(cuts))
+            elif word == "refit":
+                self._build(vertex.x[: len(self.compiled.c)])
+            else:
+                break
+        return word
+
+    def settle(self, integers: Vector) -> bool:
+        """Find the best point with these integers, or the cuts that exclude them; False if that was done before."""
+        whole = self.compiled.integer
+        lower, upper = np.ceil(self.compiled.lb[whole] - 1e-6), np.floor(self.compiled.ub[whole] + 1e-6)
+        integers = np.clip(np.round(integers), lower, upper) + 0.0  # no -0, which would be other bytes
+        if integers.tobytes() in self._settled:
+            return False
+        self._lp.hold(integers)
+        word, _ = self._grow(self._fine, whole=True)
+        if word != "stopped":
+            self._settled.add(integers.tobytes())
+        return True
+
+    def _grow(self, fine: float, *, whole: bool, refit: bool = False) -> tuple[str, Vertex]:
+        """Add cuts until the vertex of the relaxation is in the cones.
+
+        Parameters
+        ----------
+        fine
+            How near its objective is to be to that of a feasible point, relative.
+        whole
+            Whether its integers, if any, are held: a point in the cones is then one of the program.
+        refit
+            Whether to end where the units no longer fit.
+
+        Returns
+        -------
+        str, Vertex
+            Done, stalled (HiGHS's tolerance allows no finer cuts), worse (than the point in hand), refit, infeasible,
+            unbounded, stopped or HiGHS's own word; and the last vertex.
+        """
+        n = len(self.compiled.c)
+        held = whole and bool(self.compiled.integer.any())
+        added: list[Cuts] = []
+        for k in range(_ROUNDS):
+            vertex = self._lp.solve(self.search)
+            word = vertex.word
+            if word != "optimal":
+                break
+            if not held:
+                self.prove(vertex.objective)
+            bound = self.root.proved(vertex.objective)
+            if refit and k and not self.master.fits(vertex.x[:n]):
+                word = "refit"
+            elif self._is_near(vertex.x[:n], bound, fine, whole=whole):
+                word = "done"
+            elif held and self.compiled.sense * (bound - self.value) > 0:
+                word = "worse"
+            elif self.is_stopped():
+                word = "stopped"
+            cuts = self.master.cuts_at(vertex.x)
+            if word != "optimal" or not cuts.entry.size:
+                break
+            added.append(cuts)
+            self._lp.add(*self.master.rows(cuts))
+        if word == "optimal" and whole:
+            self.offer(vertex.x[:n], CONE_TOLERANCE)
+        if added:
+            grown = Cuts.joined(added)
+            self.cuts.append(grown.only(self._lp.keep_tight(len(grown.entry))) if vertex.word == "optimal" else grown)
+        return "stalled" if word == "optimal" else word, vertex
+
+    def _is_near(self, x: Vector, bound: float, fine: float, *, whole: bool) -> bool:
+        """Whether a vertex is as good as feasible; if its integers are whole, it is offered."""
+        if whole:
+            value = self.offer(x)
+            if value is None:
+                return False
+        else:
+            raised = self._raised(np.clip(x, self.compiled.lb, self.compiled.ub))
+            value = self.compiled.evaluate(raised)
+            if self.master.violation(raised) > fine:
+                return False
+        return self.compiled.sense * (value - bound) <= fine * abs(value)

@@ -1,0 +1,256 @@
+"""Convex MIQP, SOCP and MISOCP with HiGHS: a linear relaxation that grows by cuts until it proves the best point."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.errors import UnsupportedProblemError
+from ceopt.solvers.highs.options import set_options
+from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.outer_approximation.box import bounded_integers, unbounded_integers
+from ceopt.solvers.outer_approximation.cuts import Cuts
+from ceopt.solvers.outer_approximation.relaxation import LEAST_GAP, Growth
+from ceopt.solvers.problem import Outcome, ProblemClass, Status, Vector
+from ceopt.solvers.session import AbstractSession, Found, Search
+
+__all__ = ["TangentSession"]
+
+_SOLVES = frozenset(
+    {ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP, ProblemClass.MIQP, ProblemClass.SOCP, ProblemClass.MISOCP}
+)
+_FIRST_GAP = 1e-2  # of the first search for integers; later ones end at a tenth of the gap that is open
+_PATIENCE_S = 2.0  # how long a search may go on before its best integers are tried, while no point is in hand
+_TOLERANCES = (1e-9, 1e-6)  # of HiGHS's searches: its default where the first finds nothing or fails
+_ROUNDING = 1e-12  # of the objective's terms: what their sum may be off, and HiGHS's of the same terms
+
+_EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED, Status.ERROR})
+
+
+@final
+class TangentSession(AbstractSession):
+    """One convex program with integers, quadratics and second-order cones, solved by HiGHS through linear programs.
+
+    1. The relaxation without cones and integers is solved; the cuts of :mod:`~ceopt.solvers.outer_approximation.cuts`
+       that its vertex breaks are added, and so on until it is in the cones. Without integers this is the optimum.
+    2. HiGHS solves the mixed-integer linear program of all cuts so far. Its bound holds, for every cut does.
+    3. With its integers held, 1 is done again. The end is the best point with these integers, or the proof that there
+       is none, and either way the cuts that keep HiGHS from choosing them again. Back to 2, until point and bound meet.
+
+    A vertex is a point of the program up to ``CONE_TOLERANCE`` only. Where the cones that it is outside have a column
+    of their own as head, a cost say, this is raised: the point is then feasible, and its objective its own. No relative
+    gap below ``LEAST_GAP`` is promised.
+    """
+
+    who = "HiGHS with tangent cuts"
+
+    def _open(self) -> None:
+        import highspy
+
+        needed = self._compiled.problem_class
+        if needed not in _SOLVES:
+            raise UnsupportedProblemError(
+                self.who,
+                "a convex program of linear rows, quadratics and second-order cones",
+                f"the model is of class {needed}",
+                "Call solve(model), which finds a solver for it.",
+            )
+        highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        highs.setOptionValue("output_flag", False)
+        set_options(highs, self._options)
+        self._version = str(highs.version())
+
+    @property
+    def version(self) -> str:
+        """Version of HiGHS."""
+        return self._version
+
+    def _run(self, search: Search) -> Found:
+        settings = {"threads": self._threads, "random_state": self._random_state, "options": self._options}
+        with search.switch.listening():
+            return _solved(self._compiled, search, settings)
+
+
+def _solved(compiled: CompiledModel, search: Search, settings: Mapping[str, Any], *, rooted: bool = True) -> Found:
+    growth = Growth(compiled, search, settings, rooted=rooted)
+    word = growth.relax()
+    if word not in {"infeasible", "unbounded"}:
+        _begin(growth)
+    if word in {"done", "stalled"} and compiled.integer.any():
+        word = _Choice(growth, settings).until_closed()
+    if word == "unbounded":
+        return _unbounded(compiled, search, settings)
+    if word == "stalled" and growth.root.column >= 0 and not growth.is_closed():
+        # the optimum is near 0, where a square is too flat to be told from 0, and the norm itself is not
+        search.start = search.start if growth.best is None else dict(enumerate(growth.best.tolist()))
+        return _solved(compiled, search, settings, rooted=False)
+    return _verdict(growth, word)
+
+
+def _begin(growth: Growth) -> None:
+    """Try the start: as it is, and as the best point with its integers."""
+    start, whole = growth.search.start, np.flatnonzero(growth.compiled.integer).tolist()
+    if len(start) == len(growth.compiled.c):
+        growth.offer(np.array([start[k] for k in range(len(start))]))
+    if whole and all(k in start for k in whole):
+        growth.settle(np.array([start[k] for k in whole]))
+
+
+def _magnitude(compiled: CompiledModel, x: Vector) -> float:
+    """Return the sum of the absolute values of the objective's terms: its rounding is relative to this."""
+    size = np.abs(x)
+    linear = abs(compiled.c0) + float(np.abs(compiled.c) @ size)
+    if compiled.Q is None:
+        return linear
+    lower = abs(compiled.Q)
+    return linear + float(size @ (lower @ size)) - 0.5 * float(lower.diagonal() @ size**2)
+
+
+def _verdict(growth: Growth, word: str) -> Found:
+    """Return what the growth came to."""
+    x, switch, pool = growth.best, growth.search.switch, tuple(growth.pool.values())
+    bound = growth.bound if math.isfinite(growth.bound) else None
+    # without finer cuts, rounding is what is left between them: it shows where the objective's terms cancel
+    slack = _ROUNDING * _magnitude(growth.compiled, x) if word == "stalled" and x is not None else 0.0
+    if growth.is_closed(slack):
+        return Found(status=Status.OPTIMAL, x=x, bound=bound, pool=pool)
+    if word == "infeasible" and x is None:
+        return Found(status=Status.INFEASIBLE, message=f"{TangentSession.who} proved that the program is infeasible.")
+    message = f"{TangentSession.who} stopped: {_WHY.get(word, word)}."
+    if switch.pressed:
+        status, message = Status.INTERRUPTED, f"{TangentSession.who} stopped: interrupt."
+    elif x is not None:
+        status = Status.FEASIBLE
+    else:
+        status = Status.TIME_LIMIT if word == "stopped" else Status.ERROR
+    return Found(status=status, x=x, bound=bound, message=message, pool=pool)
+
+
+_WHY = {
+    "stopped": "time limit",
+    "stalled": "its tolerance allows no finer cuts here",
+    "infeasible": "HiGHS finds the cuts infeasible though a point is in hand",
+    "unknown": "no tangents were found that bound the objective",
+}
+
+
+def _unbounded(compiled: CompiledModel, search: Search, settings: Mapping[str, Any]) -> Found:
+    """Tell unbounded from infeasible: there is a direction that improves for ever, if there is a point at all."""
+    program = compiled.extended()
+    program.c, program.c0, program.Q = np.zeros(len(program.c)), 0.0, None
+    any_point = Search(
+        compiled=program,
+        began=search.began,
+        deadline=search.deadline,
+        relative_gap=search.relative_gap,
+        start=search.start,
+        pool=1,
+        switch=search.switch,
+    )
+    found = _solved(program, any_point, settings)
+    if found.x is None:
+        return Found(status=found.status, message=found.message)
+    return Found(status=Status.UNBOUNDED, message=f"{TangentSession.who} proved that the program is unbounded.")
+
+
+class _Chosen(NamedTuple):
+    """HiGHS's answer to the program of all cuts, points to try, and whether it ended for want of patience or time."""
+
+    outcome: Outcome
+    points: list[Vector]
+    was_hurried: bool
+    was_late: bool
+
+
+@final
+class _Choice:
+    """The search for integers: HiGHS chooses them for the cuts so far, the growth settles what they are worth."""
+
+    def __init__(self, growth: Growth, settings: Mapping[str, Any]) -> None:
+        self._growth, self._settings = growth, settings
+        self._box: tuple[Vector, Vector] | None = None
+
+    def until_closed(self) -> str:
+        """Choose and settle until point and bound meet; return done, stalled, stopped, infeasible or an error."""
+        growth, whole = self._growth, self._growth.compiled.integer
+        least = 0.2 * max(growth.search.relative_gap, LEAST_GAP)
+        gap, patience, tolerances = max(_FIRST_GAP, least), _PATIENCE_S, list(_TOLERANCES)
+        while not growth.is_closed():
+            if growth.is_stopped():
+                return "stopped"
+            blind = growth.best is None and unbounded_integers(growth.compiled)
+            outcome, points, was_hurried, was_late = self._choose(gap, patience, tolerances[0])
+            if outcome.status in _EMPTY and len(tolerances) > 1:
+                tolerances.pop(0)
+                continue
+            if outcome.status is Status.UNBOUNDED:  # of the cuts, which is no proof for the program
+                growth.bound = -growth.compiled.sense * math.inf  # and the relaxation's bound was out of HiGHS's sight
+                return "unknown"
+            if outcome.status in _EMPTY:
+                return "infeasible" if outcome.status is Status.INFEASIBLE else outcome.message.rstrip(".")
+            new = [growth.settle(y[: len(whole)][whole]) for y in points]
+            if not blind or growth.best is None:  # else the next search, within bounds, is the one to believe
+                growth.prove(outcome.bound)
+            if was_late:
+                return "stopped"
+            if was_hurried:
+                patience *= 2.0
+            elif outcome.status is Status.INTERRUPTED:
+                growth.search.switch.pressed = True
+            elif not any(new) and gap <= least:
+                return "stalled"
+            else:
+                gap = self._next_gap(gap, least, proof=not any(new))
+        return "done"
+
+    def _next_gap(self, gap: float, least: float, *, proof: bool) -> float:
+        """Return to what gap HiGHS is to search: the least if the best integers are known and what is left is proof."""
+        growth = self._growth
+        if proof or growth.best is None:
+            return least if proof else gap
+        return min(gap, max(least, 0.1 * abs(growth.value - growth.bound) / max(abs(growth.value), 1e-12)))
+
+    def _choose(self, gap: float, patience: float, tolerance: float) -> _Chosen:
+        """Solve the program of all cuts, integers and all."""
+        growth, search, n = self._growth, self._growth.search, len(self._growth.compiled.c)
+        matrix, least = growth.master.rows(Cuts.joined(growth.cuts))
+        program = growth.master.program.extended(A=matrix, row_lb=least, row_ub=np.full(len(least), np.inf))
+        start: Any = search.start
+        if growth.best is not None:
+            start, gap = growth.master.completed(growth.best), growth.root.squared_gap(gap, growth.value)
+            if self._box is None and unbounded_integers(program):
+                self._box = bounded_integers(program, program.evaluate(start), search, growth.new_lp)
+            if self._box is not None:
+                program.lb, program.ub = self._box
+        own = {"mip_feasibility_tolerance": tolerance, "primal_feasibility_tolerance": tolerance}
+        session = HighsSession(program, **{**self._settings, "options": {**own, **self._settings["options"]}})
+        left = search.seconds_left
+        left -= min(0.5, 0.1 * left)  # that much is for its last integers
+        began, hurried, late = time.perf_counter(), False, False
+        met: list[Vector] = []
+
+        def note(_seconds: float, _objective: float, y: Vector) -> None:
+            met.append(y)
+            growth.offer(y[:n])
+
+        def is_enough() -> bool:
+            nonlocal hurried, late
+            spent = time.perf_counter() - began
+            hurried, late = growth.best is None and bool(met) and spent > patience, spent > left
+            return hurried or late or search.switch.poll()
+
+        outcome = session.solve(
+            time_limit_s=left if math.isfinite(left) else None,
+            relative_gap=gap,
+            start=None if unbounded_integers(program) else start,
+            on_incumbent=note,
+            should_stop=is_enough,  # also for the time: HiGHS 1.15.1 was seen to take a third more
+        )
+        points = [] if outcome.x is None else [outcome.x, *met[-2::-1][:2]]
+        late = late or time.perf_counter() - began > left
+        return _Chosen(outcome, points, hurried and not late, late)

@@ -1,0 +1,1 @@
+"""Pools: several solutions of one program."""

@@ -1,0 +1,231 @@
+"""SCIP over a compiled model: linear, quadratic and second-order programs, with integers, convex or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import final
+
+import numpy as np
+from pyomo.common.gc_manager import PauseGC
+
+from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.errors import UnsupportedProblemError
+from ceopt.solvers.guard.contradictions import missed
+from ceopt.solvers.problem import ProblemClass, Status, Vector
+from ceopt.solvers.scip.count import count_solutions
+from ceopt.solvers.scip.events import attach, heard
+from ceopt.solvers.scip.model import Program
+from ceopt.solvers.scip.options import new_model, refuse_huge, set_options
+from ceopt.solvers.scip.proof import Proof, first_scale
+from ceopt.solvers.scip.status import status_of, words_of
+from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, Found, Search
+
+__all__ = ["ScipSession", "count_solutions"]
+
+_SOLVES = frozenset(
+    {
+        ProblemClass.LP,
+        ProblemClass.MILP,
+        ProblemClass.QP,
+        ProblemClass.MIQP,
+        ProblemClass.SOCP,
+        ProblemClass.MISOCP,
+        ProblemClass.NONCONVEX,
+    }
+)
+_INFINITE = 1e20  # SCIP's infinity
+_MISSED = 1e-6  # of its entries, if they are above 1: a point farther outside a cone, or a row, is no optimum
+_SEEN, _ROUNDED = 1e-5, 1e-9  # a row missed by as much, and by more than its sum is rounded, asks for a finer run
+_FINE = 1e-9  # tolerance of rows in a second run; SCIP's linear programs take none below 1e-10
+_MUCH, _LEAST_MUCH = 1e-2, 1e-5  # of the scaled objective: what a second search is to gain
+_FAR = 1e7  # an optimum of a curved program so far out, in a column without a bound there, is not believed
+
+
+@final
+class ScipSession(AbstractSession):
+    """One compiled program without semidefinite and exponential cones inside SCIP.
+
+    SCIP compares objectives and checks rows with absolute tolerances. The objective is therefore handed over scaled by
+    a power of two, raised until those tolerances are below the relative gap, and "optimal" is said only if the
+    objective, recomputed at the point, is within the gap of what SCIP proved. SCIP runs in one thread, whatever
+    ``threads``.
+    """
+
+    who = "SCIP"
+
+    def _open(self) -> None:
+        compiled = self._compiled
+        if compiled.problem_class not in _SOLVES:
+            raise UnsupportedProblemError(
+                "SCIP",
+                "a model without semidefinite and exponential cones",
+                f"the model is of class {compiled.problem_class}",
+                "Call solve(model), which finds a solver for it.",
+            )
+        refuse_huge(compiled)
+        self._program: Program | None = self._built(first_scale(compiled))
+
+    @property
+    def version(self) -> str:
+        """Version of SCIP."""
+        from pyscipopt import Model
+
+        model = Model(createscip=False)
+        return f"{model.getMajorVersion()}.{model.getMinorVersion()}.{model.getTechVersion()}"
+
+    def _run(self, search: Search) -> Found:
+        found = self._best(search)
+        if search.switch.pressed:
+            return replace(found, status=Status.INTERRUPTED, message="SCIP stopped: interrupted.")
+        if found.status is not Status.UNBOUNDED:
+            return found
+        # SCIP says so also of programs where it knows no point
+        without = self._once(self._built(0.0), search, points=False)
+        status = Status.UNBOUNDED if without.x is not None else without.status
+        said = f"SCIP proved that the program is {status}." if status in PROVED_EMPTY else without.message
+        return Found(status=status, message=said)
+
+    def _best(self, search: Search) -> Found:
+        """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
+        compiled, gap = self._compiled, search.relative_gap
+        scale, start, best, is_fine = first_scale(compiled), search.start, None, False
+        coarse: Found | None = None
+        while True:
+            program = self._ready(scale, start)
+            if is_fine:
+                program.model.setParam("numerics/feastol", min(_FINE, program.model.getParam("numerics/feastol")))
+                self._program = None  # the next solve begins at the usual tolerance
+            found = self._once(program, search)
+            if best is not None:
+                found = _better(compiled, best, found)
+            if found.x is None and coarse is not None:
+                return coarse
+            if found.x is None or found.status is not Status.OPTIMAL or search.switch.pressed:
+                return found
+            outside = _missed_cone(compiled, found.x) or _missed_row(compiled, found.x, is_fine=is_fine)
+            if outside:
+                coarse = replace(found, status=Status.FEASIBLE, bound=None, message=outside)
+                if is_fine:
+                    return coarse
+                is_fine, best, start = True, None, search.start  # a point outside is no start
+                search.incumbents.clear()  # nor is one that led to it a solution
+                continue
+            proof = Proof(compiled, found.x, found.bound, gap, scale, cost=program.cost)
+            if proof.holds:
+                far = _far_column(compiled, found.x)
+                if far is not None:
+                    return _perhaps_unbounded(found, far)
+                proved = replace(found, bound=proof.bound)
+                return self._doubted(proved, scale, search) if _endless_integers(compiled) else proved
+            if proof.finer_scale is None:
+                return replace(found, status=Status.FEASIBLE, bound=proof.bound, message=proof.sentence)
+            best, start, scale = found, dict(enumerate(found.x.tolist())), proof.finer_scale
+
+    def _doubted(self, found: Found, scale: float, search: Search) -> Found:
+        """Search for a much better point from scratch: SCIP passes over some where integers have no bounds."""
+        compiled = self._compiled
+        assert found.x is not None  # noqa: S101 - an optimum has one
+        best = compiled.sense * compiled.evaluate(found.x) * scale
+        program = self._built(scale)
+        program.model.setObjlimit(best - _MUCH * abs(best) - _LEAST_MUCH)
+        second = self._once(program, search)
+        if second.status is Status.INFEASIBLE:
+            return found
+        better = found if second.x is None else _better(compiled, found, second)
+        message = "SCIP stopped: a second search does not confirm the optimum. Bound all integers."
+        return replace(better, status=Status.FEASIBLE, bound=None, message=message)
+
+    # -- one run -------------------------------------------------------------------------------------------------------
+    def _once(self, program: Program, search: Search, *, points: bool = True) -> Found:
+        """Solve, and return what came of it in the model's own units, without looking at the proof."""
+        model, kept = program.model, len(search.incumbents)
+        model.setParam("limits/time", min(search.seconds_left, _INFINITE))
+        model.setParam("limits/gap", min(search.relative_gap, _INFINITE))
+        model.setParam("limits/maxsol", max(search.pool, model.getParam("limits/maxsol")))
+        try:
+            with heard(program.listener, program, search, points=points), search.switch.listening():
+                model.optimizeNogil()
+        except Exception as error:  # noqa: BLE001  (pyscipopt's own choice of class for each return code of SCIP)
+            self._program = None
+            x = search.incumbents[-1][2] if len(search.incumbents) > kept else None
+            return Found(status=Status.ERROR, x=x, message=f"SCIP failed: {str(error).rstrip('.!')}.")
+        name, bound = model.getStatus(), None
+        stored = [program.point(solution) for solution in model.getSols()[: search.pool]]
+        x = stored[0] if stored else None
+        if program.scale and abs(model.getDualbound()) < _INFINITE:
+            bound = self._compiled.sense * model.getDualbound() / program.scale
+        model.freeTransform()
+        status = status_of(name, has_point=x is not None)
+        message = "" if status is Status.OPTIMAL else f"SCIP stopped: {words_of(name)}."
+        return Found(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
+
+    # -- model into SCIP -----------------------------------------------------------------------------------------------
+    def _ready(self, scale: float, start: Mapping[int, float]) -> Program:
+        """Return the program as it is now, at this scale and with this start."""
+        program = self._program
+        if program is None or program.scale != scale or not program.updated():
+            refuse_huge(self._compiled)
+            program = self._built(scale)
+        is_forgotten = not start or program.begin_at(start)
+        self._program = program if is_forgotten else None  # the next solve must not have this one's start
+        return program
+
+    def _built(self, scale: float) -> Program:
+        model = new_model(self._compiled)
+        model.setParam("randomization/randomseedshift", self._random_state)
+        set_options(model, self._options)
+        with PauseGC():  # thousands of small objects that live as long as the session
+            return Program(model, self._compiled, scale, attach(model))
+
+
+def _missed_cone(compiled: CompiledModel, x: Vector) -> str | None:
+    """Return a sentence about a cone that x is too far outside of: near an apex, SCIP takes roots of its tolerance."""
+    for cone in compiled.cones:
+        missed, size = cone.violation(x), float(np.abs(cone.entries(x)).max(initial=1.0))
+        if missed > _MISSED * size:
+            return f"SCIP stopped: by its tolerances the point is outside {cone.constraint.name!r} by {missed:.3g}."
+    return None
+
+
+def _missed_row(compiled: CompiledModel, x: Vector, *, is_fine: bool) -> str:
+    """Return a sentence about rows that x misses; empty if it keeps them, as well as a finer run can.
+
+    SCIP's tolerance grows with the side of a row, and what presolve has put into others is not seen there at all: an
+    optimum of a network was 8e-5 too cheap.
+    """
+    violation = compiled.violation(x)
+    if violation <= _SEEN or missed(compiled, x) <= (_MISSED if is_fine else _ROUNDED):
+        return ""
+    return f"SCIP stopped: by its tolerances the point misses the program by {violation:.3g}."
+
+
+def _endless_integers(compiled: CompiledModel) -> bool:
+    """Whether there are curved rows, and integers without a bound."""
+    endless = compiled.integer & ~(np.isfinite(compiled.lb) & np.isfinite(compiled.ub))
+    return bool(endless.any() and (compiled.quadratics or compiled.cones))
+
+
+def _far_column(compiled: CompiledModel, x: Vector) -> str | None:
+    """Return a column that is far out towards a side without a bound, where a curve may grow for ever."""
+    if compiled.Q is None and not compiled.quadratics and not compiled.cones:
+        return None
+    side = np.where(x > 0, compiled.ub, compiled.lb)
+    far = np.flatnonzero((np.abs(x) >= _FAR) & ~np.isfinite(side))
+    return str(compiled.columns[far[0]].name) if far.size else None
+
+
+def _perhaps_unbounded(found: Found, name: str) -> Found:
+    """SCIP ends at 1e10 or so on programs that curve to infinity, and calls that optimal."""
+    message = f"SCIP stopped: {name!r} runs off to {_FAR:g} and beyond, so the program may be unbounded. Bound it."
+    return replace(found, status=Status.FEASIBLE, bound=None, message=message)
+
+
+def _better(compiled: CompiledModel, best: Found, found: Found) -> Found:
+    """Return the later of two runs, with the better point; a run that loses the point proves nothing."""
+    assert best.x is not None  # noqa: S101 - only a run with a point is repeated
+    if found.x is None or found.status is Status.ERROR:
+        status = found.status if found.status is Status.INTERRUPTED else Status.FEASIBLE
+        return replace(best, status=status, message=found.message)
+    worse = compiled.sense * (compiled.evaluate(found.x) - compiled.evaluate(best.x)) > 0
+    return replace(found, x=best.x, pool=(best.x, *found.pool)) if worse else found
