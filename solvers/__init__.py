@@ -1,5 +1,6 @@
 """How a stated model is solved, exported and read back; knows nothing of counterfactuals."""
 
+from ceopt.solvers.built_in import BUILT_IN
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.counting import Count, count
 from ceopt.solvers.files.load import load
@@ -8,8 +9,11 @@ from ceopt.solvers.files.write import write
 from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
 from ceopt.solvers.pool.distinct import Apart, Support
 from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution, Status
-from ceopt.solvers.registry import available
+from ceopt.solvers.registry import available, bring
 from ceopt.solvers.run import solve
+
+for _solver in BUILT_IN:
+    bring(_solver)
 
 __all__ = [
     "Apart",

@@ -1,4 +1,4 @@
-"""Which solvers there are: what each supports, which library it needs and how it is called."""
+"""The registry of solvers: what each supports, which library it needs, and which one takes a program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ceopt.solvers.problem import ProblemClass as Class
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = ["SOLVERS", "Solver", "available", "choose", "register", "unregister"]
+__all__ = ["SOLVERS", "Solver", "available", "bring", "choose", "register", "unregister"]
 
 
 @final
@@ -117,136 +117,17 @@ class Solver:
         return found.why_not or found.refusal(compiled)
 
 
-_LINEAR = frozenset({Class.LP, Class.MILP})
-_CONVEX = frozenset({Class.LP, Class.QP, Class.SOCP, Class.SDP, Class.EXP})
-_QUADRATIC = _LINEAR | {Class.QP, Class.MIQP, Class.SOCP, Class.MISOCP}
-
-
-def _highs(needed: Class) -> Any:
-    if needed in {Class.LP, Class.MILP, Class.QP}:
-        from ceopt.solvers.highs.session import HighsSession
-
-        return HighsSession
-    from ceopt.solvers.outer_approximation.session import TangentSession
-
-    return TangentSession
-
-
-def _clarabel(_needed: Class) -> Any:
-    from ceopt.solvers.conic.clarabel import ClarabelSession
-
-    return ClarabelSession
-
-
-def _scip(_needed: Class) -> Any:
-    from ceopt.solvers.scip.session import ScipSession
-
-    return ScipSession
-
-
-def _gurobi(_needed: Class) -> Any:
-    from ceopt.solvers.gurobi.session import GurobiSession
-
-    return GurobiSession
-
-
-def _gurobi_licence() -> Licence:
-    from ceopt.solvers.gurobi.session import licence
-
-    return licence()
-
-
-def _scs(_needed: Class) -> Any:
-    from ceopt.solvers.conic.scs import ScsSession
-
-    return ScsSession
-
-
-def _mosek(_needed: Class) -> Any:
-    from ceopt.solvers.mosek.session import MosekSession
-
-    return MosekSession
-
-
-def _mosek_licence() -> Licence:
-    from ceopt.solvers.mosek.session import licence
-
-    return licence()
-
-
-_SOLVERS = {
-    solver.name: solver
-    for solver in (
-        Solver(
-            name="highs",
-            library="highspy",
-            distribution="highspy",
-            extra="",
-            supports=_LINEAR | {Class.QP},
-            by_cuts=frozenset({Class.MIQP, Class.SOCP, Class.MISOCP}),
-            session=_highs,
-            exact={"mip_feasibility_tolerance": 1e-9},
-            takes_start=True,
-            streams=True,
-        ),
-        Solver(
-            name="clarabel",
-            library="clarabel",
-            distribution="clarabel",
-            extra="",
-            supports=_CONVEX,
-            session=_clarabel,
-            certifies=True,
-        ),
-        Solver(
-            name="scip",
-            library="pyscipopt",
-            distribution="pyscipopt",
-            extra="scip",
-            supports=_QUADRATIC | {Class.NONCONVEX},
-            session=_scip,
-            exact={"numerics/feastol": 1e-9},
-            takes_start=True,
-            streams=True,
-        ),
-        Solver(
-            name="gurobi",
-            library="gurobipy",
-            distribution="gurobipy",
-            extra="gurobi",
-            supports=_QUADRATIC | {Class.NONCONVEX},
-            session=_gurobi,
-            licence=_gurobi_licence,
-            exact={"IntFeasTol": 1e-9, "FeasibilityTol": 1e-9},
-            pool=True,
-            takes_start=True,
-            streams=True,
-        ),
-        Solver(
-            name="scs",
-            library="scs",
-            distribution="scs",
-            extra="scs",
-            supports=_CONVEX,
-            session=_scs,
-            certifies=True,
-        ),
-        Solver(
-            name="mosek",
-            library="mosek",
-            distribution="mosek",
-            extra="mosek",
-            supports=_QUADRATIC | _CONVEX | {Class.MIEXP},
-            session=_mosek,
-            licence=_mosek_licence,
-            takes_start=True,
-        ),
-    )
-}
-_OWN = frozenset(_SOLVERS)
+_SOLVERS: dict[str, Solver] = {}
+_OWN: set[str] = set()
 
 SOLVERS: Mapping[str, Solver] = _SOLVERS
 """Solvers by name, the preferred first."""
+
+
+def bring(solver: Solver) -> None:
+    """Add a solver of ceopt itself, behind those that are there; it stays."""
+    _SOLVERS[solver.name] = solver
+    _OWN.add(solver.name)
 
 
 def register(solver: Solver) -> None:

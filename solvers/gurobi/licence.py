@@ -14,6 +14,7 @@ from ceopt.solvers.compile.cone_to_quadratic import cones_as_quadratics
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import MissingLicenceError
 from ceopt.solvers.licence import Licence
+from ceopt.solvers.registry import SOLVERS
 
 __all__ = ["environment", "licence", "refuse"]
 
@@ -66,8 +67,6 @@ def licence() -> Licence:
 
 def refuse(compiled: CompiledModel, why: str) -> MissingLicenceError:
     """Return the error for a model that the licence does not take, naming open solvers that take it."""
-    from ceopt.solvers.registry import SOLVERS
-
     needed = compiled.problem_class
     others = [repr(s.name) for s in SOLVERS.values() if s.licence is None and needed in s.classes]
     then = f"Use solver {' or '.join(others)}." if others else "Restate the model."

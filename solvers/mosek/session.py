@@ -22,6 +22,7 @@ from ceopt.solvers.mosek.proof import MosekDual, proof_of
 from ceopt.solvers.mosek.status import name_of, status_of
 from ceopt.solvers.mosek.task import require_library
 from ceopt.solvers.problem import ProblemClass, Status, Vector
+from ceopt.solvers.registry import SOLVERS
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, Found, Search
 
 __all__ = ["MosekSession", "licence"]
@@ -236,8 +237,6 @@ class MosekSession(AbstractSession):
             mosek_task.put_bounds(self._task, compiled, 0, k)
 
     def _no_licence(self, why: str) -> MissingLicenceError:
-        from ceopt.solvers.registry import SOLVERS
-
         compiled = self._compiled
         needed = compiled.problem_class
         others = [s.name for s in SOLVERS.values() if s.name != "mosek" and needed in s.classes and s.is_installed]
