@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ceopt.checking.model_oracle import Referee, as_wanted
 from ceopt.diverse.distance import Floats
-from ceopt.diverse.memory import content_of
 from ceopt.diverse.training_rows import raw_frame
+from ceopt.formulations.content import content_of as content_hash
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import takes_numbers
@@ -36,7 +36,10 @@ from ceopt.formulations.targets import (
 )
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
-__all__ = ["Decisions", "decisions_of"]
+__all__ = ["Decisions", "content_of", "decisions_of"]
+
+#: Libraries of which a model predicts by what it holds, and by nothing else.
+_LIBRARIES: Final = {"ceopt", "lightgbm", "sklearn", "xgboost"}
 
 _WHO: Final = "DiverseRobustExplainer.explain"
 _RANGES: Final = AtLeast | AtMost | Between
@@ -287,3 +290,19 @@ def _labels_of(target: Any) -> tuple[Any, ...]:
 
 def _is_nan(label: Any) -> bool:
     return isinstance(label, float) and math.isnan(label)
+
+
+def content_of(model: Any, target: Any) -> str | None:
+    """Return a hash of a model and a target; None for a model of which it is not known that it is all in its content.
+
+    Parameters
+    ----------
+    model
+        A fitted model, or a method of one.
+    target
+        What is asked of it, as plain values.
+    """
+    owner = getattr(model, "__self__", model)
+    if type(owner).__module__.partition(".")[0] not in _LIBRARIES:
+        return None
+    return content_hash((model, target))

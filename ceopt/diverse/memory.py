@@ -6,23 +6,19 @@ Where favourable rows are rare, nearly every query asks about nearly every row; 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ceopt.formulations.content import content_of as content_hash
 
 if TYPE_CHECKING:
     from ceopt.diverse.decisions import Decisions
     from ceopt.diverse.distance import Floats
 
-__all__ = ["Memory", "content_of"]
+__all__ = ["Memory"]
 
 #: How many answers are kept: a few models, and of each the targets.
 _KEPT: Final = 8
-#: Libraries of which a model predicts by what it holds, and by nothing else.
-_LIBRARIES: Final = {"ceopt", "lightgbm", "sklearn", "xgboost"}
 
 
 @final
@@ -54,19 +50,3 @@ class Memory:
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
         return self._known[key]
-
-
-def content_of(model: Any, target: Any) -> str | None:
-    """Return a hash of a model and a target; None for a model of which it is not known that it is all in its content.
-
-    Parameters
-    ----------
-    model
-        A fitted model, or a method of one.
-    target
-        What is asked of it, as plain values.
-    """
-    owner = getattr(model, "__self__", model)
-    if type(owner).__module__.partition(".")[0] not in _LIBRARIES:
-        return None
-    return content_hash((model, target))

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 
 from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.space.reachable import Interval, Reach
-from ceopt.solvers.problem import Status
 
 if TYPE_CHECKING:
-    from ceopt.formulations.costs import AbstractCost
     from ceopt.formulations.space.space import FeatureSpace
-    from ceopt.query.solve_program import Attempt
 
-__all__ = ["MOST_UNITS", "is_extreme", "is_smaller", "size_of", "unit_for"]
+__all__ = ["MOST_UNITS", "farthest", "is_extreme", "is_smaller", "unit_for"]
 
 #: Lengths, in the unit, whose squares a tolerance of 1e-7 is right for.
 _ORDINARY = (0.1, 1e3)
@@ -34,19 +31,13 @@ def unit_for(size: float | None, unit: float) -> float:
     return 2.0 ** round(math.log2(size))
 
 
-def size_of(
-    attempt: Attempt, cost: AbstractCost, space: FeatureSpace, factual: Mapping[str, float], reach: Reach
-) -> float | None:
-    """Return the lengths' size at the point found; where the solver failed, that at the farthest point; or None."""
-    if attempt.point is not None:
-        return cost.size(space, factual, attempt.point)
-    if attempt.outcome.status not in {Status.UNBOUNDED, Status.ERROR}:
-        return None
+def farthest(factual: Mapping[str, float], reach: Reach) -> dict[str, float]:
+    """Return the point of a reach that is farthest from the factual in each number with bounds."""
     far = dict(factual)
     for name, part in reach.items():
         if isinstance(part, Interval) and math.isfinite(part.lower) and math.isfinite(part.upper):
             far[name] = part.lower if far[name] - part.lower > part.upper - far[name] else part.upper
-    return cost.size(space, factual, far)
+    return far
 
 
 def is_smaller(reach: Reach, before: Reach, space: FeatureSpace, *, is_open: bool) -> bool:

@@ -14,12 +14,12 @@ from ceopt.formulations.constraints.diversity.excluded_points import leave_out
 from ceopt.formulations.costs.cost_cutoff import Cutoff
 from ceopt.formulations.recourse import RecourseProgram, recourse_program
 from ceopt.formulations.targets import Labels
-from ceopt.query.objective_unit import MOST_UNITS, is_smaller, size_of, unit_for
-from ceopt.search.incumbents import decoded
+from ceopt.query.objective_unit import MOST_UNITS, farthest, is_smaller, unit_for
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.guard.session import GuardedSession
+from ceopt.solvers.pool.ranking import met_points
 from ceopt.solvers.problem import Outcome, Status
 from ceopt.solvers.registry import choose
 
@@ -34,6 +34,8 @@ __all__ = ["ROUNDING", "Ask", "Attempt", "Attempts", "Point", "Start", "changed_
 
 #: What a solver ends with that leaves time for another run.
 _ENDED = frozenset({Status.OPTIMAL, Status.FEASIBLE})
+#: Points that are decoded per answer wanted; some fail the check, and some decode to the same.
+_SPARE = 3
 Point: TypeAlias = Mapping[str, float]
 #: A bound this close to the cost, relatively, is off by the rounding of sums only.
 ROUNDING = 1e-13
@@ -227,7 +229,7 @@ class Attempts:
         unit = unit_for(ask.budget if known is None else cost.size(space, self.factual, known), 1.0)
         attempt = self._once(ask, seconds, unit, target)
         for _ in range(MOST_UNITS - 1 if attempt.is_curved else 0):
-            size = size_of(attempt, cost, space, self.factual, self.reach)
+            size = self._size(attempt)
             better, left = unit_for(size, unit), seconds - (time.perf_counter() - began)
             if size is None or better == unit or left <= 0.0:
                 break
@@ -239,6 +241,15 @@ class Attempts:
             except OutOfTimeError:
                 break
         return attempt
+
+    def _size(self, attempt: Attempt) -> float | None:
+        """Return the lengths' size at the point found; where the solver failed, that at the farthest point; or None."""
+        cost, space = self.prepared.settings.cost, self.prepared.space
+        if attempt.point is not None:
+            return cost.size(space, self.factual, attempt.point)
+        if attempt.outcome.status in {Status.UNBOUNDED, Status.ERROR}:
+            return cost.size(space, self.factual, farthest(self.factual, self.reach))
+        return None
 
     def _once(self, ask: Ask, seconds: float, unit: float, target: Target | None) -> Attempt:
         settings, began = self.prepared.settings, time.perf_counter()
@@ -311,3 +322,14 @@ class Attempts:
                 pairs = ((compiled.index.get(v), v.value) for v in program.model.component_data_objects(pyo.Var))
                 return {column: float(value) for column, value in pairs if column is not None and value is not None}
         return None
+
+
+def decoded(
+    program: RecourseProgram, compiled: CompiledModel, outcome: Outcome, n: int
+) -> tuple[dict[str, float], ...]:
+    """Return the best points that the solver met, no two with the same decisions, in coordinates."""
+    found = []
+    for x in met_points(compiled, outcome, _SPARE * n):
+        compiled.load(x)
+        found.append(program.x.decoded())
+    return tuple(found)

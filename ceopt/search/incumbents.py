@@ -10,21 +10,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ceopt.solvers.pool.ranking import met_points
-
 if TYPE_CHECKING:
-    from ceopt.formulations.recourse import RecourseProgram
     from ceopt.query.solve_program import Point, Start
-    from ceopt.solvers.compile.compiled_model import CompiledModel
-    from ceopt.solvers.problem import Outcome
 
-__all__ = ["are_same", "cheapest_first", "decoded", "room"]
+__all__ = ["are_same", "cheapest_first", "room"]
 
 Coordinates: TypeAlias = dict[str, float]
 #: Values this close, relatively, are told apart by a solver's tolerance only.
 _SAME = 1e-6
-#: Points that are decoded per answer wanted; some fail the check, and some decode to the same.
-_SPARE = 3
 
 
 def room(starts: Sequence[Start], n: int) -> float | None:
@@ -33,15 +26,6 @@ def room(starts: Sequence[Start], n: int) -> float | None:
     The cost of the cheapest start would leave the solver next to nothing to meet; none at all, ten times the work.
     """
     return starts[min(n, len(starts)) - 1][0] if starts else None
-
-
-def decoded(program: RecourseProgram, compiled: CompiledModel, outcome: Outcome, n: int) -> tuple[Coordinates, ...]:
-    """Return the best points that the solver met, no two with the same decisions, in coordinates."""
-    found = []
-    for x in met_points(compiled, outcome, _SPARE * n):
-        compiled.load(x)
-        found.append(program.x.decoded())
-    return tuple(found)
 
 
 def cheapest_first(

@@ -17,7 +17,7 @@ from pyomo.core.staleflag import StaleFlagManager
 
 from ceopt.solvers.compile.convexity import is_convex
 from ceopt.solvers.compile.pyomo_walker import ConeEntries, Recorder, Row, Walker, refuse_foreign_components
-from ceopt.solvers.compile.quadratic_to_cone import cone_of
+from ceopt.solvers.compile.quadratic_row_cone import cone_of
 from ceopt.solvers.compile.rows_and_cones import Auxiliary, ConeRows, QuadraticRow, lower_triangle, resized
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint

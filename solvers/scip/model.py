@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.convexity import is_convex
-from ceopt.solvers.compile.quadratic_to_cone import factor
+from ceopt.solvers.compile.quadratic_row_cone import factor
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint

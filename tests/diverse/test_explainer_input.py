@@ -17,8 +17,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import ceopt
 from ceopt.diverse import DiverseRobustExplainer
-from ceopt.diverse.decisions import decisions_of
-from ceopt.diverse.memory import Memory, content_of
+from ceopt.diverse.decisions import content_of, decisions_of
+from ceopt.diverse.memory import Memory
 from ceopt.formulations.predictors import Affine, ReluNetwork
 
 RNG = np.random.default_rng(0)
@@ -540,7 +540,7 @@ def rare() -> Any:
 
 
 def test_where_favourable_rows_are_rare_the_second_query_asks_about_none_of_them(rare, monkeypatch):
-    monkeypatch.setattr("ceopt.diverse.memory.content_hash", lambda held: repr((held[0].coef_, held[1])))
+    monkeypatch.setattr("ceopt.diverse.decisions.content_hash", lambda held: repr((held[0].coef_, held[1])))
     made = DiverseRobustExplainer(beta=0.0).fit(MANY)
     first = made.explain(rare, ROW, target=1, n=4)
     assert sum(Counting.asked) > len(MANY)

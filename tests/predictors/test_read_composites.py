@@ -41,8 +41,8 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.representation.combination import Combination
 from ceopt.formulations.predictors.representation.decision_rule import NEVER
+from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace

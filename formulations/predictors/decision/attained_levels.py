@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ceopt.formulations.predictors.representation.combination import Combination
+from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.representation import TreeEnsemble
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ceopt.formulations.predictors.representation.combination import Combination
+from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
 from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.level_table import span

@@ -24,9 +24,8 @@ from ceopt.formulations.predictors.decision.margin import (
     score_size,
 )
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.representation.combination import Combination
 from ceopt.formulations.predictors.representation.decision_rule import NEVER, AbstractRepresentation, score_needed
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values, parse_target
 from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe

@@ -15,8 +15,8 @@ from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.decision.attained_levels import place_of, sums_of
 from ceopt.formulations.predictors.decision.margin import default_margin, margin_near, row_scale
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.representation.combination import Combination
 from ceopt.formulations.predictors.representation.decision_rule import NEVER, AbstractRepresentation
+from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.representation import TreeEnsemble
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.manifest import Manifest

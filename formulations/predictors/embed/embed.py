@@ -20,8 +20,7 @@ from ceopt.formulations.predictors.embed.trees.leaf import LeafTrees
 from ceopt.formulations.predictors.embed.trees.misic import MisicTrees
 from ceopt.formulations.predictors.embed.trees.ordered import OrderedTrees
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.representation.combination import Combination
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
 from ceopt.formulations.predictors.representation.representation import Affine
 from ceopt.formulations.space.space import FeatureSpace

@@ -32,9 +32,8 @@ from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.read.pipeline.pipeline import split
 from ceopt.formulations.predictors.read.pipeline.trace import refuse
 from ceopt.formulations.predictors.read.trials import trials
-from ceopt.formulations.predictors.representation.combination import Combination
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
 from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
 from ceopt.formulations.predictors.representation.tree import Floats

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.read.pipeline.pipeline import split
 from ceopt.formulations.predictors.read.pipeline.trace import refuse
 from ceopt.formulations.predictors.read.sklearn.members import Composite, composite
-from ceopt.formulations.predictors.representation.combination import Combination
 from ceopt.formulations.predictors.representation.decision_rule import NEVER, Decision, Head, Probability, with_head
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
 from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
 from ceopt.formulations.predictors.representation.tree import Floats
 from ceopt.formulations.space.bisection import last_true

@@ -44,9 +44,8 @@ from ceopt.formulations.predictors.read.sklearn.members import (
 )
 from ceopt.formulations.predictors.read.sklearn.subset import ColumnSubset
 from ceopt.formulations.predictors.read.sklearn.trees import TREES
-from ceopt.formulations.predictors.representation.combination import Combination
 from ceopt.formulations.predictors.representation.decision_rule import Decision
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
 from ceopt.formulations.predictors.representation.tree import Floats
 from ceopt.formulations.space.encoding import Encoding
 

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.predictors.read.pipeline.trace import refuse
-from ceopt.formulations.predictors.representation.combination import Combination, coordinate_encoding
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Probability
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.predictor import Combination, Predictor, coordinate_encoding
 from ceopt.formulations.predictors.representation.representation import Tree, TreeEnsemble
 from ceopt.formulations.predictors.representation.tree import Floats
 from ceopt.formulations.space.encoding import Column, Encoding

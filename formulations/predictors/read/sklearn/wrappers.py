@@ -35,9 +35,8 @@ from ceopt.formulations.predictors.read.sklearn.members import (
     relabelled,
     titled,
 )
-from ceopt.formulations.predictors.representation.combination import Combination
 from ceopt.formulations.predictors.representation.decision_rule import Head, with_head
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
 from ceopt.formulations.predictors.representation.tree import Floats
 
 if TYPE_CHECKING:
