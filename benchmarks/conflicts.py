@@ -21,7 +21,7 @@ import ceopt
 import ceopt.search.search
 from ceopt import AllowedRows, AllowedTransitions, AllowedValues, Hull, IfThen, Linear, MaxChanges
 from ceopt.infeasibility.conflict import Conflict
-from ceopt.infeasibility.relaxation import Widener
+from ceopt.infeasibility.relaxation import Relaxer
 
 CASES, LIMIT_S = 50, 600
 DATA_SETS = ("german", "compas")
@@ -350,20 +350,20 @@ def run(number: int) -> dict[str, Any]:
     with without_reasons():
         case = build(number)
     counted: list[int] = []
-    least = Widener.least
+    least = Relaxer.least
 
     def noted(self: Any, *args: Any, **words: Any) -> Any:
         counted.append(0)
         return least(self, *args, **words)
 
-    Widener.least = noted  # type: ignore[method-assign]
+    Relaxer.least = noted  # type: ignore[method-assign]
     try:
         with common.clocked(ceopt.search.search, "conflict_of") as spent:
             began = time.perf_counter()
             result = case.ask()
             seconds = time.perf_counter() - began
     finally:
-        Widener.least = least  # type: ignore[method-assign]
+        Relaxer.least = least  # type: ignore[method-assign]
     with without_reasons():
         faults = list(check(case, result))
     listed = [f"{rule.name}: {rule.sentence()}" for rule in case.rules] or list(case.settings)

@@ -8,7 +8,7 @@ from typing import Any
 import common
 import numpy as np
 
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
@@ -26,7 +26,7 @@ def measure(prepared: Prepared, row: Any) -> dict[str, float]:
     with (
         common.clocked(StartSearch, "run") as start,
         common.clocked(HighsSession, "solve") as solve,
-        common.clocked(Referee, "predict") as predict,
+        common.clocked(ModelOracle, "predict") as predict,
     ):
         wall, cpu = time.perf_counter(), time.process_time()
         timings = dict(search(prepared, row).timings)

@@ -50,7 +50,7 @@ def alone(prepared: Prepared, row: pd.DataFrame, formulation: str, limit_s: floa
     if outcome.x is not None:
         compiled.load(outcome.x)
         point = program.x.decoded()
-        met = bool(prepared.referee.meets(prepared.space.frame([point]), settings.target)[0])
+        met = bool(prepared.oracle.meets(prepared.space.frame([point]), settings.target)[0])
         record |= {"cost": settings.cost.value(prepared.space, prepared.space.row(row), point), "invalid": not met}
     return record
 
@@ -63,7 +63,7 @@ def whole(prepared: Prepared, row: pd.DataFrame) -> dict[str, Any]:
     record: dict[str, Any] = {"status": str(result.status), "size": sizes[0] if sizes else {}, "bound": result.bound}
     record |= timings
     if len(result):
-        again = prepared.referee.meets(result[0].frame, prepared.settings.target)[0]
+        again = prepared.oracle.meets(result[0].frame, prepared.settings.target)[0]
         record |= {"cost": result[0].cost, "invalid": not bool(again)}
     return record
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.checking.space_checks import broken_moves, needing_factual
 from ceopt.checking.target_rows import FavourableRows
 from ceopt.formulations.constraints import AbstractRule, Hull, parse_rules, rule_name
@@ -138,12 +138,12 @@ def verify(
     (False, ('target: the model predicts bad, not good', 'income: may only increase, but falls from 2.0 to 1.0'))
     """
     require_space("verify", space)
-    referee = Referee(model, space)
-    checked = parse_target(target, referee.labels)
+    oracle = ModelOracle(model, space)
+    checked = parse_target(target, oracle.labels)
     rules = _as_solved(parse_rules(constraints, space), answers)
     rules = tuple(rule.about(lambda: read(open_model(model), space)) for rule in rules)
     if data is not None:
-        rows_of_target = FavourableRows(space, referee, checked, data, None)
+        rows_of_target = FavourableRows(space, oracle, checked, data, None)
         rules = tuple(rule.fitted(space, rows_of_target) for rule in rules)
     bare = tuple(f"{rule_name(r, k)}: {r.sentence()}" for k, r in enumerate(rules) if r.lacks_rows)
     ranks, rows = _rows(answers)
@@ -156,7 +156,7 @@ def verify(
         point, faults = _point(space, row)
         checks.append(Check(valid=False, prediction=None, broken=faults) if faults else None)
         points += [] if faults else [point]
-    judged = iter(_judged(lambda some: check_points(referee, space, rules, checked, home, some), checked, points))
+    judged = iter(_judged(lambda some: check_points(oracle, space, rules, checked, home, some), checked, points))
     complete = tuple(next(judged) if check is None else check for check in checks)
     unchecked = (*bare, *(needing_factual(space, rules) if home is None else ()))
     return Report(ranks, complete, unchecked, home is not None)
@@ -173,7 +173,7 @@ def _as_solved(rules: tuple[AbstractRule, ...], answers: Any) -> tuple[AbstractR
 
 
 def check_points(  # noqa: PLR0917 - called with all of them, in this order
-    referee: Referee,
+    oracle: ModelOracle,
     space: FeatureSpace,
     rules: Sequence[AbstractRule],
     target: Target,
@@ -186,7 +186,7 @@ def check_points(  # noqa: PLR0917 - called with all of them, in this order
     """
     if not points:
         return []
-    predicted, met = referee.judge(space.frame(points), target)
+    predicted, met = oracle.judge(space.frame(points), target)
     return [
         Check(bool(valid), plain(prediction), broken_rules(rules, space, factual, point))
         for valid, prediction, point in zip(met.tolist(), predicted.tolist(), points, strict=True)

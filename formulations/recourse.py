@@ -17,7 +17,7 @@ from ceopt.formulations.space.reachable import Reach
 
 if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
-    from ceopt.formulations.costs.cost_cutoff import Cutoff
+    from ceopt.formulations.costs.cost_cutoff import CostCutoff
     from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.targets import Target
@@ -53,7 +53,7 @@ def recourse_program(
     below: float = 0.0,
     formulation: str = "auto",
     reach: Reach | None = None,
-    cutoff: Cutoff | None = None,
+    cutoff: CostCutoff | None = None,
     all_cells: bool = False,
 ) -> RecourseProgram:
     r"""State "the least change for which the model decides otherwise" for one person.

@@ -14,7 +14,7 @@ from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.pool.distinct import Distinct, rule_of
-from ceopt.solvers.pool.exclusion_cuts import AbstractRule, Distances, NoGoods
+from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, Distances, NoGoods
 from ceopt.solvers.pool.pool import Pool, pool_of, ranking_of
 from ceopt.solvers.pool.runner import Runner
 from ceopt.solvers.problem import Result, Solution, Status
@@ -193,7 +193,7 @@ def _one(runner: Runner, compiled: CompiledModel, *, wanted: int) -> Pool:
     )
 
 
-def _widest(compiled: CompiledModel, rule: AbstractRule | None) -> CompiledModel:
+def _widest(compiled: CompiledModel, rule: AbstractExclusion | None) -> CompiledModel:
     """Return a program of the class of all that will be solved: distances add binaries."""
     return rule.barred(compiled, [np.zeros(len(compiled.columns))]) if isinstance(rule, Distances) else compiled
 

@@ -19,7 +19,7 @@ from ceopt.solvers.guard.contradictions import contradicts
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
 
-__all__ = ["AbstractSession", "Found", "Search"]
+__all__ = ["AbstractSession", "RunResult", "SolveRun"]
 
 _NOTABLE_VIOLATION = 1e-5
 _MOST_THREADS = 1024  # HiGHS was seen to hang over a million
@@ -28,7 +28,7 @@ PROVED_EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
 
 @final
 @dataclass(slots=True, kw_only=True)
-class Search:
+class SolveRun:
     """One run: what is asked of the solver, and where it reports what it meets.
 
     Parameters
@@ -72,7 +72,7 @@ class Search:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RunResult:
     """What one run of a solver came to, before it is measured.
 
     Parameters
@@ -152,7 +152,7 @@ class AbstractSession(ABC):
         """Refuse what the solver does not take, set its options, and hand the program over."""
 
     @abstractmethod
-    def _run(self, search: Search) -> Found:
+    def _run(self, search: SolveRun) -> RunResult:
         """Solve the program as it is now, with changes since the last run taken over; at least one column."""
 
     def solve(
@@ -197,7 +197,7 @@ class AbstractSession(ABC):
         if compiled.contradiction is not None:
             message = f"The program is infeasible: {compiled.contradiction} cannot hold."
             return Outcome(status=Status.INFEASIBLE, message=message)
-        search = Search(
+        search = SolveRun(
             compiled=compiled,
             began=began,
             deadline=min(began + limit, deadline_now()),
@@ -212,7 +212,7 @@ class AbstractSession(ABC):
                 found = self._run(search) if compiled.columns else _without_columns(compiled)
         except OutOfTimeError as error:
             best = search.incumbents[-1][2] if search.incumbents else None
-            found = Found(
+            found = RunResult(
                 status=Status.TIME_LIMIT if best is None else Status.FEASIBLE,
                 x=best,
                 message=f"The time limit is used up while {error.stage}.",
@@ -230,13 +230,15 @@ def _named_options(who: str, options: Any) -> dict[str, Any]:
     return dict(options)
 
 
-def _without_columns(compiled: CompiledModel) -> Found:
+def _without_columns(compiled: CompiledModel) -> RunResult:
     if compiled.violation(np.zeros(0)) > _NOTABLE_VIOLATION:
-        return Found(status=Status.INFEASIBLE, message="The program is infeasible: a cone of constants cannot hold.")
-    return Found(status=Status.OPTIMAL, x=np.zeros(0), bound=compiled.c0)
+        return RunResult(
+            status=Status.INFEASIBLE, message="The program is infeasible: a cone of constants cannot hold."
+        )
+    return RunResult(status=Status.OPTIMAL, x=np.zeros(0), bound=compiled.c0)
 
 
-def _measured(found: Found, search: Search) -> Outcome:
+def _measured(found: RunResult, search: SolveRun) -> Outcome:
     """Return the outcome with objective and violation recomputed from the model's own arrays."""
     compiled, seconds = search.compiled, time.perf_counter() - search.began
     if found.status in PROVED_EMPTY or found.x is None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.checking.tree_oracle import Jury
+from ceopt.checking.tree_oracle import TreeOracle
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given, names_of
 from ceopt.formulations.predictors.read.pipeline.trace import is_fitted
@@ -20,11 +20,11 @@ from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
 from ceopt.solvers.errors import UnknownNameError, UnsupportedModelError
 
-__all__ = ["Referee", "as_wanted"]
+__all__ = ["ModelOracle", "as_wanted"]
 
 
 @final
-class Referee:
+class ModelOracle:
     """Ask a fitted model what it says of raw rows, exactly as its user would.
 
     A model that was fitted on a frame gets a frame with its columns in its order. One that was fitted on an array gets
@@ -53,8 +53,8 @@ class Referee:
     >>> from ceopt.formulations.predictors import Affine
     >>> from ceopt.formulations.space import Feature, FeatureSpace
     >>> space = FeatureSpace([Feature("income", kind="continuous")])
-    >>> referee = Referee(Affine([1.0], -3.0, labels=("bad", "good")), space)
-    >>> referee.predict(space.frame([{"income": 2.0}, {"income": 4.0}])).tolist()
+    >>> oracle = ModelOracle(Affine([1.0], -3.0, labels=("bad", "good")), space)
+    >>> oracle.predict(space.frame([{"income": 2.0}, {"income": 4.0}])).tolist()
     ['bad', 'good']
     """
 
@@ -120,15 +120,15 @@ class Referee:
             case ProbabilityOf():
                 return predicted, self.probability(frame, target.labels[target.position]) >= target.at_least
             case DisagreementOf():
-                said = self.jury().predict(frame)
+                said = self.tree_oracle().predict(frame)
                 agree = np.sum([as_wanted(one, target.wanted) for one in said], axis=0)
                 return predicted, agree >= target.needed(len(said))
             case _:
                 return predicted, as_wanted(predicted, target)
 
-    def jury(self) -> Jury:
+    def tree_oracle(self) -> TreeOracle:
         """Return the model's own trees, to be asked each alone, or refuse a model that is not made of such."""
-        return Jury(self.model, self.space)
+        return TreeOracle(self.model, self.space)
 
     def _matrix(self, frame: pd.DataFrame) -> NDArray[Any]:
         assert self._encoding is not None  # noqa: S101 - only representations come here

@@ -12,7 +12,7 @@ from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Ta
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from ceopt.checking.model_oracle import Referee
+    from ceopt.checking.model_oracle import ModelOracle
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["FavourableRows", "are_wanted"]
@@ -25,7 +25,7 @@ class FavourableRows:
 
     Parameters
     ----------
-    space, referee, target
+    space, oracle, target
         The columns, the user's own model, and what it should say.
     data
         Rows in raw units, or None.
@@ -34,7 +34,7 @@ class FavourableRows:
     """
 
     space: FeatureSpace
-    referee: Referee
+    oracle: ModelOracle
     target: Target
     data: pd.DataFrame | None
     labelled: tuple[pd.DataFrame, Any] | None
@@ -50,7 +50,7 @@ class FavourableRows:
                 "Pass data=X_train to explain, fit a Recourse on it, or give the rule rows of its own.",
             )  # fmt: skip
         frame = self.data[list(self.space.names)]
-        return self.space.coordinates(frame[self.referee.meets(frame, self.target)])
+        return self.space.coordinates(frame[self.oracle.meets(frame, self.target)])
 
 
 def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -16,7 +16,7 @@ from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
-__all__ = ["Jury"]
+__all__ = ["TreeOracle"]
 
 _TREES: Final = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
 _FORESTS: Final = (
@@ -26,7 +26,7 @@ _FORESTS: Final = (
 
 
 @final
-class Jury:
+class TreeOracle:
     """Ask each tree of a fitted model what it says of raw rows.
 
     Parameters

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from ceopt.cli.inputs import Inputs, read_inputs
+from ceopt.cli.inputs import CommandInputs, read_inputs
 from ceopt.cli.output import note, print_answers, print_frame, print_solvers
 from ceopt.solvers.errors import CeoptError
 
@@ -211,7 +211,7 @@ def version() -> None:
     sys.stdout.write(f"ceopt {version_of('ceopt')}\n")
 
 
-def _noted(given: Inputs) -> Inputs:
+def _noted(given: CommandInputs) -> CommandInputs:
     for sentence in given.notes:
         note(sentence)
     return given

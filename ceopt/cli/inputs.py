@@ -11,7 +11,7 @@ from typing import Any, final
 
 import pandas as pd
 
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.predictors.read import SUFFIXES, open_model
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
@@ -23,7 +23,7 @@ from ceopt.solvers.errors import (
     UnreadableFileError,
 )
 
-__all__ = ["Inputs", "read_inputs", "read_model", "read_target"]
+__all__ = ["CommandInputs", "read_inputs", "read_model", "read_target"]
 
 #: Cells of a number that mean "missing". A level of text is what it says, "NA" included; there only an empty cell is.
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
@@ -31,7 +31,7 @@ _MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class CommandInputs:
     """What ``ceopt explain`` and ``ceopt export`` work on.
 
     Parameters
@@ -66,7 +66,7 @@ def read_inputs(
     fixed: Sequence[str],
     label_columns: Sequence[str],
     allow_pickle: bool,
-) -> Inputs:
+) -> CommandInputs:
     """Read everything, or say in one sentence which file, column or option is at fault.
 
     Raises
@@ -104,7 +104,9 @@ def read_inputs(
             raise UnreadableFileError("DATA", f"column {name!r}", f"{str(data_path)!r} has none", "Add it.")
     asked = _asked(features[list(space.names)], rows, data_path)
     data, note = _usable(features[list(space.names)], space)
-    return Inputs(model, space, data, asked, read_target(target, Referee(model, space).labels), (*notes, *note))
+    return CommandInputs(
+        model, space, data, asked, read_target(target, ModelOracle(model, space).labels), (*notes, *note)
+    )
 
 
 def read_model(path: Path, *, allow_pickle: bool) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.checking.model_oracle import Referee, as_wanted
+from ceopt.checking.model_oracle import ModelOracle, as_wanted
 from ceopt.diverse.distance import Floats
 from ceopt.diverse.training_rows import raw_frame
 from ceopt.formulations.content import content_of as content_hash
@@ -142,34 +142,34 @@ def decisions_of(model_or_predict: Any, space: FeatureSpace, target: Any, *, is_
                 "Give the model, or for example lambda X: (score(X) > 0).astype(int).",
             )  # fmt: skip
         return Decisions(space, _Function(model, space, target, is_frame=is_frame))
-    referee = Referee(model, space)
-    checked = parse_target(target, referee.labels)
+    oracle = ModelOracle(model, space)
+    checked = parse_target(target, oracle.labels)
     is_plain = isinstance(model, Predictor | AbstractRepresentation)
-    return Decisions(space, _Model(referee, checked), (read(model, space), checked) if is_plain else None)
+    return Decisions(space, _Model(oracle, checked), (read(model, space), checked) if is_plain else None)
 
 
 @final
 class _Model:
     """A fitted model."""
 
-    __slots__ = ("_read", "_referee", "_target")
+    __slots__ = ("_oracle", "_read", "_target")
 
-    def __init__(self, referee: Referee, target: Target) -> None:
-        self._referee, self._target = referee, target
-        # What the referee would ask, without a frame in between, which takes longer than the question.
+    def __init__(self, oracle: ModelOracle, target: Target) -> None:
+        self._oracle, self._target = oracle, target
+        # What the oracle would ask, without a frame in between, which takes longer than the question.
         self._read: Callable[[Floats], Any] | None = None
         if not isinstance(target, Labels | Values):
             return
-        if isinstance(referee.model, AbstractRepresentation):
-            self._read = Encoding.identity(referee.space).matrix
-        elif takes_numbers(referee.model, referee.space):
+        if isinstance(oracle.model, AbstractRepresentation):
+            self._read = Encoding.identity(oracle.space).matrix
+        elif takes_numbers(oracle.model, oracle.space):
             self._read = np.array
 
     def judge(self, points: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if self._read is None:
-            return self._referee.judge(raw_frame(self._referee.space, points), self._target)
-        assert isinstance(self._target, Labels | Values)  # noqa: S101 - nothing is read past the referee without
-        predicted = np.asarray(self._referee.model.predict(self._read(points))).reshape(len(points))
+            return self._oracle.judge(raw_frame(self._oracle.space, points), self._target)
+        assert isinstance(self._target, Labels | Values)  # noqa: S101 - nothing is read past the oracle without
+        predicted = np.asarray(self._oracle.model.predict(self._read(points))).reshape(len(points))
         return predicted, as_wanted(predicted, self._target)
 
     @property
@@ -178,7 +178,7 @@ class _Model:
 
     @property
     def asked(self) -> tuple[Any, Any]:
-        return self._referee.model, self._target
+        return self._oracle.model, self._target
 
 
 @final

@@ -12,7 +12,7 @@ import numpy as np
 from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.space.reachable import Interval
-from ceopt.infeasibility.relaxation import LATE, Person, Widener
+from ceopt.infeasibility.relaxation import LATE, Person, Relaxer
 from ceopt.infeasibility.space_rules import WIDE, space_rules, wide_interval, without
 from ceopt.solvers.deadline import OutOfTimeError
 
@@ -49,7 +49,7 @@ class Conflict:
 
 
 def conflict_of(
-    widener: Widener, person: Person, *, reach_of: Callable[[FeatureSpace], Reach], keep_on_interrupt: bool = True
+    widener: Relaxer, person: Person, *, reach_of: Callable[[FeatureSpace], Reach], keep_on_interrupt: bool = True
 ) -> Conflict:
     """Find which of the user's rules leave no answer to a question that was proved to have none.
 
@@ -177,7 +177,7 @@ class _Filter:
     What a solve tells is kept: a point serves every set of rules that it keeps, a proof every larger set.
     """
 
-    widener: Widener
+    widener: Relaxer
     rules: _Listed
     empty: list[Chosen] = field(init=False)
     held: list[Chosen] = field(init=False, default_factory=list)

@@ -16,7 +16,7 @@ from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.diversity.excluded_points import leave_out
 from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.costs import AbstractCost
-from ceopt.formulations.costs.rule_charges import Charged, charged_by
+from ceopt.formulations.costs.rule_charges import RuleCharges, charged_by
 from ceopt.formulations.recourse import recourse_program
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ceopt.query.prepare import Prepared
     from ceopt.solvers.problem import Outcome
 
-__all__ = ["LATE", "Enlarged", "Person", "Widener", "Widening", "enlargements", "with_rules"]
+__all__ = ["LATE", "Enlarged", "Person", "Relaxation", "Relaxer", "enlargements", "with_rules"]
 
 #: Significant digits of a width, which is rounded up: more than a solver's tolerance of 1e-6 leaves right.
 _DIGITS = 6
@@ -56,7 +56,7 @@ _ROOM = ((0.0, 0.0), (1e-6, 1e-6), (1e-4, 1e-5))
 def with_rules(prepared: Prepared, rules: Sequence[AbstractRule]) -> Prepared:
     """Return the same question under other rules, which the cost charges as it did the old ones."""
     settings = prepared.settings
-    own = settings.cost.cost if isinstance(settings.cost, Charged) else settings.cost
+    own = settings.cost.cost if isinstance(settings.cost, RuleCharges) else settings.cost
     cost = charged_by(own, rules, prepared.space)
     return replace(prepared, settings=replace(settings, rules=tuple(rules), cost=cost))
 
@@ -74,7 +74,7 @@ class Person:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Widening:
+class Relaxation:
     """What came of letting some rules give way.
 
     Parameters
@@ -116,7 +116,7 @@ class Nothing(AbstractCost):
 
 @final
 @dataclass(slots=True)
-class Widener:
+class Relaxer:
     r"""Finds the least sum of the amounts by which some rules give way, others being kept.
 
     .. math::
@@ -157,7 +157,7 @@ class Widener:
         yielding: Sequence[AbstractElastic] = (),
         *,
         most_s: float = math.inf,
-    ) -> Widening:
+    ) -> Relaxation:
         """Solve; a point that fails the check is sought again with integers as whole as the solver can make them.
 
         Raises
@@ -172,13 +172,13 @@ class Widener:
         while True:
             left = deadline - time.perf_counter()
             if left <= 0:
-                return Widening(reason=LATE)
+                return Relaxation(reason=LATE)
             try:
                 outcome, point, amounts, room = self._solved(person, keep, yielding, refused, left, exact=exact)
             except OutOfTimeError:
-                return Widening(reason=failed or LATE)
+                return Relaxation(reason=failed or LATE)
             except CeoptError as error:
-                return Widening(reason=str(error).rstrip("."))
+                return Relaxation(reason=str(error).rstrip("."))
             if outcome.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if point is None:
@@ -186,7 +186,7 @@ class Widener:
                 empty = outcome.status is Status.INFEASIBLE and not failed
                 stopped = LATE if outcome.status is Status.TIME_LIMIT else outcome.message.rstrip(".")
                 why = failed or stopped or f"the solver stopped: {outcome.status}"
-                return Widening(is_empty=empty, reason="" if empty else why)
+                return Relaxation(is_empty=empty, reason="" if empty else why)
             with without_deadline():  # a point in hand is checked to the end
                 predicted, met = prepared.judge([point])
                 if not met[0] and prepared.is_own:  # what the model refuses, it refuses for good
@@ -198,9 +198,9 @@ class Widener:
                 off = [rule.violation(person.space, person.factual, point) for rule in yielding]
             if not failed:
                 widths = tuple(_rounded_up(own or told, room) for own, told in zip(off, amounts, strict=True))
-                return Widening(point, widths, is_least=outcome.status is Status.OPTIMAL)
+                return Relaxation(point, widths, is_least=outcome.status is Status.OPTIMAL)
             if exact:
-                return Widening(reason=failed)
+                return Relaxation(reason=failed)
             exact = True
 
     def _solved(
@@ -286,7 +286,7 @@ class Enlarged:
     reason: str
 
 
-def enlargements(widener: Widener, person: Person) -> Iterator[Enlarged]:
+def enlargements(widener: Relaxer, person: Person) -> Iterator[Enlarged]:
     """Give the question with the rules that widen themselves (``enlarge``) wider by the least sum, then by a bit more.
 
     Nothing where there are no such rules, or where no width of them helps. Where the time does not do for the least
@@ -315,14 +315,14 @@ def enlargements(widener: Widener, person: Person) -> Iterator[Enlarged]:
 
 
 def _some_widths(
-    widener: Widener, person: Person, keep: Sequence[AbstractRule], growing: Sequence[AbstractElastic]
-) -> Widening:
+    widener: Relaxer, person: Person, keep: Sequence[AbstractRule], growing: Sequence[AbstractElastic]
+) -> Relaxation:
     """Return a point that is found without the rules that grow, and the widths that it needs."""
     found = widener.least(person, keep)
     if found.point is None:
         return found
     off = (rule.violation(person.space, person.factual, found.point) for rule in growing)
-    return Widening(found.point, tuple(_rounded_up(width, _CURVED) for width in off))
+    return Relaxation(found.point, tuple(_rounded_up(width, _CURVED) for width in off))
 
 
 def _rounded_up(width: float, room: float) -> float:

@@ -77,7 +77,7 @@ def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = Non
     """
     rows = table_of(table, space)
     if hasattr(model, "predict") and not isinstance(model, type):
-        said = model.predict(_given(who, model, rows)) if space is None else _referee(model, space).predict(rows)
+        said = model.predict(_given(who, model, rows)) if space is None else _oracle(model, space).predict(rows)
     elif callable(model) and not isinstance(model, type):
         said = model(rows)
     else:
@@ -97,10 +97,10 @@ def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = Non
     return labels
 
 
-def _referee(model: Any, space: FeatureSpace) -> Any:
-    from ceopt.checking.model_oracle import Referee  # loads the readers, which nobody needs who asks a function
+def _oracle(model: Any, space: FeatureSpace) -> Any:
+    from ceopt.checking.model_oracle import ModelOracle  # loads the readers, which nobody needs who asks a function
 
-    return Referee(model, space)
+    return ModelOracle(model, space)
 
 
 def _given(who: str, model: Any, rows: Any) -> Any:
@@ -142,8 +142,8 @@ def accepted(who: str, model: Any, table: Any, target: Any, space: FeatureSpace 
     if isinstance(target, Probability | Disagreement):
         if space is None:
             raise InvalidValueError(who, f"a space to check {target!r}", "space is None", "Pass space=.")
-        referee = _referee(model, space)
-        met: NDArray[np.bool_] = referee.meets(table_of(table, space), parse_target(target, referee.labels))
+        oracle = _oracle(model, space)
+        met: NDArray[np.bool_] = oracle.meets(table_of(table, space), parse_target(target, oracle.labels))
         return met
     classes = getattr(model, "classes_", getattr(model, "labels", None))
     if classes is not None and not isinstance(target, _RANGES):

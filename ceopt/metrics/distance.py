@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.rows import Floats, Rows, read
+from ceopt.metrics.rows import Floats, TableRows, read
 from ceopt.metrics.scales import scales_of
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
@@ -122,7 +122,7 @@ def embedded(
     return [np.hstack(own) for own in parts]
 
 
-def _require_space(who: str, rows: Rows) -> None:
+def _require_space(who: str, rows: TableRows) -> None:
     if rows.space is None and rows.categorical:
         raise InvalidTypeError(
             who, "numbers, or a space that says what a column is", f"column {rows.categorical[0]!r} holds categories",

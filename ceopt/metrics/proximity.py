@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.rows import Floats, Rows, read
+from ceopt.metrics.rows import Floats, TableRows, read
 from ceopt.metrics.scales import scales_of
 from ceopt.solvers.errors import UnknownNameError
 
@@ -113,11 +113,11 @@ def columns_as(who: str, over: Any) -> None:
         raise UnknownNameError.among(who, "over", over, ("mean", "sum"))
 
 
-def scaled(who: str, tables: list[Rows], scale: Any, data: list[Rows], zero: float | None) -> list[Floats]:
+def scaled(who: str, tables: list[TableRows], scale: Any, data: list[TableRows], zero: float | None) -> list[Floats]:
     """Return the numbers of tables divided by their scales; ``data`` holds the table of people, if there is one."""
     scales = scales_of(who, tables, scale, data=data[0] if data else None, zero=zero)
     return [rows.numbers / scales for rows in tables]
 
 
-def _read(who: str, space: FeatureSpace | None, data: Any, **given: Any) -> list[Rows]:
+def _read(who: str, space: FeatureSpace | None, data: Any, **given: Any) -> list[TableRows]:
     return read(who, space, **given, **({} if data is None else {"data": data}))

@@ -15,14 +15,14 @@ from ceopt.formulations.space.dtypes import is_number_dtype, plain
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["Floats", "Rows", "as_array", "frame_of", "is_solution_set", "read"]
+__all__ = ["Floats", "TableRows", "as_array", "frame_of", "is_solution_set", "read"]
 
 Floats = NDArray[np.float64]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class TableRows:
     """The n rows of one table.
 
     ========= =============== =====================================================================================
@@ -61,7 +61,7 @@ class Rows:
         return len(self.numeric) + len(self.categorical)
 
 
-def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Rows]:
+def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[TableRows]:
     """Read tables that belong together. ``x`` is one row; every other table has one row or more.
 
     A column is a number or a category. With a space: continuous and integer columns are numbers. Without one: columns
@@ -106,7 +106,7 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Rows
     categorical = [name for name in names if name not in set(numeric)]
     coding = {name: _coding(space, name) for name in categorical}
     return [
-        Rows(
+        TableRows(
             word=word,
             numeric=tuple(numeric),
             categorical=tuple(categorical),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.metrics.rows import Floats, Rows
+from ceopt.metrics.rows import Floats, TableRows
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["SCALES", "scales_of"]
@@ -21,7 +21,7 @@ SCALES = {
 
 
 def scales_of(
-    who: str, tables: Sequence[Rows], scale: Any, *, data: Rows | None = None, zero: float | None = None
+    who: str, tables: Sequence[TableRows], scale: Any, *, data: TableRows | None = None, zero: float | None = None
 ) -> Floats:
     r"""Return a positive divisor for each numeric column, (d_num,).
 
@@ -75,7 +75,7 @@ def scales_of(
     return _positive(who, tables, found.copy(), zero)
 
 
-def _statistics(who: str, rows: Rows, scale: str, data: Rows | None) -> Floats:
+def _statistics(who: str, rows: TableRows, scale: str, data: TableRows | None) -> Floats:
     if scale == "none":
         return np.ones(len(rows.numeric))
     if scale not in SCALES:
@@ -92,7 +92,7 @@ def _statistics(who: str, rows: Rows, scale: str, data: Rows | None) -> Floats:
     return np.array(known, dtype=np.float64)
 
 
-def _positive(who: str, tables: Sequence[Rows], found: Floats, zero: float | None) -> Floats:
+def _positive(who: str, tables: Sequence[TableRows], found: Floats, zero: float | None) -> Floats:
     if zero is not None and not 0.0 < zero < np.inf:
         raise InvalidValueError(who, "a positive number in place of a scale of zero", f"zero is {zero!r}", "Give 1.0.")
     for j, name in enumerate(tables[0].numeric):

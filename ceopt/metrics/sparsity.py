@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.rows import Rows, read
+from ceopt.metrics.rows import TableRows, read
 
 __all__ = ["changed_count", "differs", "sparsity"]
 
@@ -71,6 +71,6 @@ def changed_count(x: Any, S: Any, *, space: FeatureSpace | None = None) -> NDArr
     return np.asarray(differs(home, rows).sum(axis=1))
 
 
-def differs(home: Rows, rows: Rows) -> NDArray[np.bool_]:
+def differs(home: TableRows, rows: TableRows) -> NDArray[np.bool_]:
     """Return which columns of each row differ from the one row, numbers first, (n, d)."""
     return np.hstack([rows.numbers != home.numbers, rows.codes != home.codes])

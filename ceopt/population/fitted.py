@@ -12,7 +12,7 @@ import numpy as np
 
 from ceopt.formulations.content import content_of
 from ceopt.formulations.costs import AbstractCost, parse_cost
-from ceopt.formulations.costs.rule_charges import Charged
+from ceopt.formulations.costs.rule_charges import RuleCharges
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.targets import parse_target
@@ -148,7 +148,7 @@ def fit_of(
     used = X if data is None else data.copy()
     prepared = prepare(model, space, settings, data=used, labelled=labelled)
     rows = X[list(space.names)].iloc[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(int))].copy()
-    cost = prepared.settings.cost.cost if isinstance(prepared.settings.cost, Charged) else prepared.settings.cost
+    cost = prepared.settings.cost.cost if isinstance(prepared.settings.cost, RuleCharges) else prepared.settings.cost
     given = (settings.constraints,) if hasattr(settings.constraints, "violation") else tuple(settings.constraints)
     pairs = list(zip(given, prepared.settings.rules, strict=True))
     learns = any(rule.lacks_rows for rule in given)

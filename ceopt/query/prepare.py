@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.checking.target_rows import FavourableRows, are_wanted
 from ceopt.formulations.costs.rule_charges import charged_by
 from ceopt.formulations.predictors.decision.accepted import accepted, has_fixed_order, tie_width
@@ -48,7 +48,7 @@ class Prepared:
     ----------
     predictor
         The model as it was read.
-    referee
+    oracle
         The user's own model, which has the last word.
     space, settings
         The columns, and every checked keyword.
@@ -67,7 +67,7 @@ class Prepared:
     """
 
     predictor: Predictor
-    referee: Referee
+    oracle: ModelOracle
     space: FeatureSpace
     settings: CheckedSettings
     margin: float | None
@@ -79,7 +79,7 @@ class Prepared:
 
     def judge(self, points: Sequence[Mapping[str, float]]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return what the user's own model says of points, and whether that meets the target whenever it is asked."""
-        predicted, met = self.referee.judge(self.space.frame(points), self.settings.target)
+        predicted, met = self.oracle.judge(self.space.frame(points), self.settings.target)
         return predicted, met if self.is_ordered else met & self._are_clear(points)
 
     def slacks(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -161,12 +161,12 @@ def prepare(
         raise InvalidTypeError("explain", "a DataFrame as data", f"data is {_shown(data)}", "Name its columns.")
     if learned is None:
         opened = open_model(model)
-        referee = Referee(opened, space)
+        oracle = ModelOracle(opened, space)
         checkpoint("opening the model")
         predictor = read(opened, space, data=data)
         checkpoint("reading the model")
     else:
-        referee, predictor = learned.prepared.referee, learned.prepared.predictor
+        oracle, predictor = learned.prepared.oracle, learned.prepared.predictor
     checked = settings.check(space, predictor.labels, data=data)
     check_formulation(predictor, checked.formulation)
     if isinstance(checked.target, ProbabilityOf):
@@ -174,12 +174,12 @@ def prepare(
     counted = isinstance(checked.target, DisagreementOf)
     if counted:
         forest_of(predictor.core)
-        referee.jury()
+        oracle.tree_oracle()
 
     if labelled is not None:
         are_wanted(labelled[1], len(labelled[0]), checked.target)
     checkpoint("checking the settings")
-    rows = FavourableRows(space, referee, checked.target, data, labelled)
+    rows = FavourableRows(space, oracle, checked.target, data, labelled)
     if learned is None:
         rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
     else:
@@ -195,7 +195,7 @@ def prepare(
     own = checked.margin is None and predictor.is_trees
     return Prepared(
         predictor=predictor,
-        referee=referee,
+        oracle=oracle,
         space=space,
         settings=checked,
         margin=None if own else target_margin(checked.margin, predictor, checked.target),

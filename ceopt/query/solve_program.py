@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.diversity.excluded_points import leave_out
-from ceopt.formulations.costs.cost_cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.recourse import RecourseProgram, recourse_program
 from ceopt.formulations.targets import Labels
 from ceopt.query.objective_unit import MOST_UNITS, farthest, is_smaller, unit_for
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.targets import Target
     from ceopt.query.prepare import Prepared
 
-__all__ = ["ROUNDING", "Ask", "Attempt", "Attempts", "Point", "Start", "changed_names"]
+__all__ = ["ROUNDING", "Point", "ProgramSolver", "SolveRequest", "SolvedProgram", "Start", "changed_names"]
 
 #: What a solver ends with that leaves time for another run.
 _ENDED = frozenset({Status.OPTIMAL, Status.FEASIBLE})
@@ -50,7 +50,7 @@ def changed_names(factual: Point, point: Point) -> tuple[str, ...]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SolvedProgram:
     """What one solve came to: the solver's outcome, its points read as integer decisions, and the seconds it took.
 
     Objective and bound are those of the cost itself, whatever unit the program had; ``is_curved`` says whether it had
@@ -67,7 +67,7 @@ class Attempt:
     is_curved: bool = False
     cluster: Any = None
 
-    def after(self, before: Attempt) -> Attempt:
+    def after(self, before: SolvedProgram) -> SolvedProgram:
         """Return this attempt, or the one before it where only that has a point, with the seconds of both."""
         best = before if self.point is None and before.point is not None else self
         seconds = {word: getattr(self, word) + getattr(before, word) for word in ("build_s", "lower_s", "solve_s")}
@@ -76,7 +76,7 @@ class Attempt:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SolveRequest:
     """What one program is to be solved for.
 
     Parameters
@@ -114,7 +114,7 @@ class Ask:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Attempts:
+class ProgramSolver:
     """Builds and solves one person's program as often as it is asked to.
 
     Parameters
@@ -132,7 +132,7 @@ class Attempts:
     row: Any
     reach: Reach
 
-    def run(self, ask: Ask, seconds: float) -> Attempt:
+    def run(self, ask: SolveRequest, seconds: float) -> SolvedProgram:
         """Solve for the best point that no barred one rules out.
 
         A budget narrows the program; where nothing is found within it, or only what costs more, the whole reach is
@@ -160,7 +160,7 @@ class Attempts:
             status = attempt.outcome.status if attempt.point is not None else Status.ERROR
             return replace(attempt, outcome=replace(attempt.outcome, status=status, bound=limit, message=str(error)))
 
-    def _nearer(self, ask: Ask, attempt: Attempt, deadline: float) -> Attempt:
+    def _nearer(self, ask: SolveRequest, attempt: SolvedProgram, deadline: float) -> SolvedProgram:
         """Solve again within the cost of what was found, where the reach was of another size: units come from it."""
         cost, space = self.prepared.settings.cost, self.prepared.space
         for _ in range(0 if ask.met else MOST_UNITS - 1):
@@ -186,9 +186,9 @@ class Attempts:
         if budget is None:
             return self.reach
         cost = self.prepared.settings.cost
-        return Cutoff(self.prepared.space, self.factual, cost, cost.to_objective(budget)).narrowed(self.reach)
+        return CostCutoff(self.prepared.space, self.factual, cost, cost.to_objective(budget)).narrowed(self.reach)
 
-    def _is_beyond(self, budget: float, attempt: Attempt) -> bool:
+    def _is_beyond(self, budget: float, attempt: SolvedProgram) -> bool:
         settings = self.prepared.settings
         if attempt.outcome.status not in {Status.OPTIMAL, Status.INFEASIBLE}:
             return False  # the time is used up: what there is stays
@@ -197,7 +197,7 @@ class Attempts:
         cost = settings.cost.value(self.prepared.space, self.factual, attempt.point)
         return cost > budget * (1.0 + settings.relative_gap) + ROUNDING
 
-    def _found(self, ask: Ask, seconds: float) -> Attempt:
+    def _found(self, ask: SolveRequest, seconds: float) -> SolvedProgram:
         """Solve; where columns without bounds forbid it, within the cost of a point that takes one wanted label."""
         try:
             return self._run(ask, seconds)
@@ -209,7 +209,7 @@ class Attempts:
             left = max(seconds - (time.perf_counter() - began), 1e-2)
             return self._run(replace(ask, starts=[start], budget=start[0]), left)
 
-    def _of_one_label(self, ask: Ask, seconds: float) -> Start | None:
+    def _of_one_label(self, ask: SolveRequest, seconds: float) -> Start | None:
         """Return a point that takes one wanted label alone: its cost bounds a reach without bounds of its own."""
         target = self.prepared.settings.target
         if not isinstance(target, Labels) or len(target.wanted) == 1:
@@ -222,7 +222,7 @@ class Attempts:
                 return cost, attempt.point
         return None
 
-    def _run(self, ask: Ask, seconds: float, *, target: Target | None = None) -> Attempt:
+    def _run(self, ask: SolveRequest, seconds: float, *, target: Target | None = None) -> SolvedProgram:
         """Solve, and where squares or cones turn out to be of a size that tolerances do not suit, again in its unit."""
         began, cost, space = time.perf_counter(), self.prepared.settings.cost, self.prepared.space
         known = next((point for spent, point in ask.starts if spent == ask.budget), None) if cost.curved else None
@@ -242,7 +242,7 @@ class Attempts:
                 break
         return attempt
 
-    def _size(self, attempt: Attempt) -> float | None:
+    def _size(self, attempt: SolvedProgram) -> float | None:
         """Return the lengths' size at the point found; where the solver failed, that at the farthest point; or None."""
         cost, space = self.prepared.settings.cost, self.prepared.space
         if attempt.point is not None:
@@ -251,7 +251,7 @@ class Attempts:
             return cost.size(space, self.factual, farthest(self.factual, self.reach))
         return None
 
-    def _once(self, ask: Ask, seconds: float, unit: float, target: Target | None) -> Attempt:
+    def _once(self, ask: SolveRequest, seconds: float, unit: float, target: Target | None) -> SolvedProgram:
         settings, began = self.prepared.settings, time.perf_counter()
         cost = settings.cost.in_units(unit)
         program = self._program(ask, settings.target if target is None else target, cost)
@@ -284,7 +284,9 @@ class Attempts:
             answer, cluster = program.x.decoded(), program.cluster
         done = time.perf_counter()
         name = f"{solver.name} {session.version}"
-        return Attempt(outcome, answer, name, built - began, lowered - built, done - lowered, met, is_curved, cluster)
+        return SolvedProgram(
+            outcome, answer, name, built - began, lowered - built, done - lowered, met, is_curved, cluster
+        )
 
     def _own(self, objective: float | None, cost: AbstractCost) -> float | None:
         """Return an objective of the cost in some unit as one of the cost itself."""
@@ -292,11 +294,11 @@ class Attempts:
             return objective
         return self.prepared.settings.cost.to_objective(cost.from_objective(objective))
 
-    def _program(self, ask: Ask, target: Target, cost: AbstractCost) -> RecourseProgram:
+    def _program(self, ask: SolveRequest, target: Target, cost: AbstractCost) -> RecourseProgram:
         prepared, settings = self.prepared, self.prepared.settings
         reach, cutoff, budget = self.reach, None, ask.budget
         if budget is not None:
-            cutoff = Cutoff(prepared.space, self.factual, cost, cost.to_objective(budget))
+            cutoff = CostCutoff(prepared.space, self.factual, cost, cost.to_objective(budget))
             reach = cutoff.narrowed(reach)
         return recourse_program(
             prepared.predictor,
@@ -312,7 +314,9 @@ class Attempts:
             all_cells=settings.n > 1 and (settings.diversity is None or settings.diversity.needs_all_cells),
         )
 
-    def _start(self, program: RecourseProgram, compiled: CompiledModel, ask: Ask) -> Mapping[int, float] | None:
+    def _start(
+        self, program: RecourseProgram, compiled: CompiledModel, ask: SolveRequest
+    ) -> Mapping[int, float] | None:
         """Return the first start that the rows for every barred point let pass."""
         space = self.prepared.space
         for _, point in ask.starts:

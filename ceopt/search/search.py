@@ -25,11 +25,11 @@ from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.reachable import Interval, Levels, reach_of, removed_by
 from ceopt.formulations.targets import Labels
 from ceopt.infeasibility.conflict import Entry, conflict_of
-from ceopt.infeasibility.relaxation import LATE, Person, Widener, enlargements
+from ceopt.infeasibility.relaxation import LATE, Person, Relaxer, enlargements
 from ceopt.query.build_answer import answer_of
 from ceopt.query.objective_unit import is_extreme
 from ceopt.query.prepare import Prepared
-from ceopt.query.solve_program import ROUNDING, Ask, Attempt, Attempts, Start
+from ceopt.query.solve_program import ROUNDING, ProgramSolver, SolvedProgram, SolveRequest, Start
 from ceopt.search.disproof import CHEAPER, is_disproved, ranked_anew
 from ceopt.search.incumbents import are_same, cheapest_first, room
 from ceopt.search.ties import SMALLER, may_cost_a_step, rounding_of, snapped
@@ -155,7 +155,7 @@ class _Search:
         self.row = self.space.frame([self.factual])
         self.reach = without_unseen(prepared.predictor, reach_of(self.space, self.factual), self.factual)
         self.prepared = prepared = prepared.about(self.factual, self.reach)
-        self.attempts = Attempts(prepared, self.factual, self.row, self.reach)
+        self.attempts = ProgramSolver(prepared, self.factual, self.row, self.reach)
         self.margin = prepared.margin
         self.timings = _Timings(read=0.0 if began is None else prepared.read_s)
         #: What the time limit ended, as "building the trees"; empty where it ended nothing or the solver.
@@ -226,7 +226,7 @@ class _Search:
         """
         if found.status is not Status.INFEASIBLE or not found.proved:
             return found
-        asked, widener = self.prepared, Widener(self.prepared, self.deadline)
+        asked, widener = self.prepared, Relaxer(self.prepared, self.deadline)
         try:
             for wider in enlargements(widener, self._person):
                 self._ask(wider.prepared)
@@ -261,7 +261,7 @@ class _Search:
         if not self.settings.why_s:
             found.reason = f"{found.reason} {_ASK_WHY} {self._of_the_data}".strip()
             return found
-        widener = Widener(self.prepared, min(self.deadline, time.perf_counter() + self.settings.why_s))
+        widener = Relaxer(self.prepared, min(self.deadline, time.perf_counter() + self.settings.why_s))
         with until(widener.deadline):
             conflict = conflict_of(
                 widener,
@@ -286,9 +286,9 @@ class _Search:
     def _ask(self, prepared: Prepared) -> None:
         """Go on with the same question under other rules."""
         self.prepared, self.settings = prepared, prepared.settings
-        self.attempts = Attempts(prepared, self.factual, self.row, self.reach)
+        self.attempts = ProgramSolver(prepared, self.factual, self.row, self.reach)
 
-    def _note(self, widener: Widener) -> None:
+    def _note(self, widener: Relaxer) -> None:
         for phase, spent in widener.seconds.items():
             setattr(self.timings, phase, getattr(self.timings, phase) + spent)
 
@@ -438,11 +438,11 @@ class _Search:
         reason = "Nothing reaches the target with a margin. Whether a tie does is not settled: the solver ended early."
         return _Found(Status.TIME_LIMIT if late else Status.ERROR, bound=found.bound, reason=reason)
 
-    def _is_cheaper(self, attempt: Attempt, most: float | None) -> bool:
+    def _is_cheaper(self, attempt: SolvedProgram, most: float | None) -> bool:
         """Tell whether an attempt has a point, and it costs less than what was found."""
         return attempt.point is not None and (most is None or self._cost(attempt.point) <= most)
 
-    def _tie(self, most: float | None, below: float) -> tuple[Attempt, tuple[Any, dict[str, float]] | None]:
+    def _tie(self, most: float | None, below: float) -> tuple[SolvedProgram, tuple[Any, dict[str, float]] | None]:
         """Solve with less margin, and again without the whole numbers that are within ``below`` of a tie but none."""
         predictor = self.prepared.predictor
         repairs = _REPAIRS if below and is_on_lattice(predictor, self.reach, steps=math.inf) else 0
@@ -454,7 +454,7 @@ class _Search:
             self.refused.append(attempt.point)
             repairs -= 1
 
-    def _accepted_tie(self, attempt: Attempt, most: float | None) -> tuple[Any, dict[str, float]] | None:
+    def _accepted_tie(self, attempt: SolvedProgram, most: float | None) -> tuple[Any, dict[str, float]] | None:
         """Return prediction and point of an attempt with less margin, if it is cheaper and passes the check.
 
         Proved or not: what it costs less than is the cheapest no more.
@@ -540,14 +540,16 @@ class _Search:
         """Tell whether a point differs from every answer in plain numbers too, not by the solver's noise alone."""
         return all(how.differ(self.space, self.factual, earlier, point) for earlier, how in self._had())
 
-    def _attempt(self, seconds: float, closed: float | None = None, *, below: float = 0.0) -> Attempt:
+    def _attempt(self, seconds: float, closed: float | None = None, *, below: float = 0.0) -> SolvedProgram:
         """Solve once; ``closed``: a cost beyond which nothing is wanted; ``below``: what the decision may miss."""
         settings = self.settings
         barred = self._had() + [(point, OtherDecisions()) for point in self.barred]
         met = settings.n - 1 if settings.diversity is None else 0
         if self.prepared.is_own and not self.prepared.predictor.is_trees and self.margin == 0.0:
             below = rounding_of(self.prepared.predictor, self.factual, self.reach)  # what is refused is left out
-        ask = Ask(margin=self.margin, below=below, barred=barred, refused=self.refused, exact=self.exact, met=met)
+        ask = SolveRequest(
+            margin=self.margin, below=below, barred=barred, refused=self.refused, exact=self.exact, met=met
+        )
         if closed is not None:
             ask = replace(ask, budget=closed, closed=True)
         elif (most := self._most()) is not None:

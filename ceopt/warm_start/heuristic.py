@@ -94,7 +94,7 @@ class StartSearch:
         ladders = self._ladders(factual, reach, cuts)
         width = max(sum(map(len, routes)), _NETWORK)
         keeps = functools.partial(self._keeps_rules, factual, reach, width)
-        search = _Search(ladders, self.slack, keeps, _WORK // width, deadlines)
+        search = _GridSearch(ladders, self.slack, keeps, _WORK // width, deadlines)
         rng = np.random.default_rng(seed)
         found: list[Points] = []
         try:
@@ -175,7 +175,7 @@ class StartSearch:
         reach: Reach,
         data: Points,
         keeps: Callable[[Points], tuple[bool, int]],
-        search: _Search,
+        search: _GridSearch,
     ) -> list[Points]:
         """Return rows of the data, put back where they may not move and cheapened; the rules' checks count as work."""
 
@@ -235,7 +235,7 @@ def _parts(order: Rungs) -> list[Rungs]:
     return np.array_split(order, max(1, math.ceil(len(order) / _ROWS)))
 
 
-class _Search:
+class _GridSearch:
     """Points on the ladders that reach the target and keep the rules, the cheapest per set of changed columns."""
 
     def __init__(
@@ -259,9 +259,9 @@ class _Search:
         """Return what was found as coordinates, cheapest first."""
         return [self.ladders.values(rungs)[0] for rungs in self.best()]
 
-    def on(self, ladders: Ladders) -> _Search:
+    def on(self, ladders: Ladders) -> _GridSearch:
         """Return a search on other ladders, which hold some of the points found, from those points."""
-        search = _Search(ladders, self.slack, self.keeps_rules, self.rows, self.deadlines)
+        search = _GridSearch(ladders, self.slack, self.keeps_rules, self.rows, self.deadlines)
         points = self.points()
         held = [all(np.isin(v, rungs) for v, rungs in zip(p, ladders.rungs, strict=True)) for p in points]
         for point in (point for point, there in zip(points, held, strict=True) if there):

@@ -38,7 +38,7 @@ def space_of(model: Any, x: Mapping[str, Any]) -> FeatureSpace:
         A column that the model does not have, or one that is not given.
     """
     opened = open_model(model)
-    names = None if isinstance(opened, AbstractRepresentation) else names_of(opened, _Written(x))  # type: ignore[arg-type]
+    names = None if isinstance(opened, AbstractRepresentation) else names_of(opened, _WrittenNames(x))  # type: ignore[arg-type]
     if names is None:
         count = getattr(opened, "n_features_in_", getattr(opened, "n_inputs", None))
         text = "columns without names" if count is None else f"{count} columns without names"
@@ -91,7 +91,7 @@ def _is_whole(expression: Any) -> bool:
     return repn.nonlinear_expr is None and all(float(pyo.value(number)).is_integer() for number in numbers)
 
 
-class _Written:
+class _WrittenNames:
     """The names that are given, for a model that writes them otherwise (LightGBM: blanks as underscores)."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:

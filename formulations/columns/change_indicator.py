@@ -9,11 +9,11 @@ from ceopt.formulations.linear_form import LinearForm, Rows, total
 if TYPE_CHECKING:
     from ceopt.formulations.columns.numeric import Numeric
 
-__all__ = ["Moved"]
+__all__ = ["ChangeIndicator"]
 
 
 @final
-class Moved:
+class ChangeIndicator:
     r"""The binary z of a coordinate that has left, or may leave, the factual.
 
     .. math::

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.columns.change_indicator import Moved
+from ceopt.formulations.columns.change_indicator import ChangeIndicator
 from ceopt.formulations.columns.coordinate import AbstractCoordinate, Price
 from ceopt.formulations.columns.length import Length
 from ceopt.formulations.columns.numeric_cells import Cells
@@ -59,7 +59,7 @@ class Numeric(AbstractCoordinate):
     c_k                            cost of the value of cell k nearest to the factual
     x        ``x[name]``           the value; made when first asked for
     p, n     ``up``, ``down``      move up and down, both at least 0
-    z        ``moved[name]``       binary, 0 forbids a move (:class:`Moved`)
+    z        ``moved[name]``       binary, 0 forbids a move (:class:`ChangeIndicator`)
     e        ``length[name, ...]`` the move in units of a cost (:class:`Length`)
     ======== ===================== ============================================================
 
@@ -97,7 +97,7 @@ class Numeric(AbstractCoordinate):
         self.priced: set[tuple[float, float]] = set()
         self._moves: tuple[Any, Any] | None = None
         self._lengths: dict[tuple[float, float], Length] = {}
-        self.moved: Moved | None = None
+        self.moved: ChangeIndicator | None = None
         #: (variable, value, lower, upper): where a variable of another formulation takes the value, x is in the bounds.
         self.claims: list[tuple[Any, int, float, float]] = []
         #: (left, right, block): while the block is active, its rows leave no value strictly between the two.
@@ -274,7 +274,7 @@ class Numeric(AbstractCoordinate):
         if self.variable is None:
             return self.cells.inside(home).complement()
         if self.moved is None:
-            self.moved = Moved(self)
+            self.moved = ChangeIndicator(self)
         return self.moved.form
 
     def refresh(self) -> None:
@@ -286,9 +286,9 @@ class Numeric(AbstractCoordinate):
     def isolate_home(self) -> None:
         """Make a cell of the factual alone, so that a move inside its cell is one that the cuts see.
 
-        A column with a coordinate has :class:`~ceopt.formulations.columns.change_indicator.Moved` for that. Of a
-        continuous column the values closer than the least move are left out: no row reads where in the cell the value
-        lies.
+        A column with a coordinate has :class:`~ceopt.formulations.columns.change_indicator.ChangeIndicator` for that.
+        Of a continuous column the values closer than the least move are left out: no row reads where in the cell the
+        value lies.
         """
         home = self.cells.cell_of(self.x0)
         if self.is_point or self.variable is not None or home is None:

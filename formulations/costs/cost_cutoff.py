@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.embed.trees.reachable_leaves import Box
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["Cutoff"]
+__all__ = ["CostCutoff"]
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ _SLACK = 1e-9
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Cutoff:
+class CostCutoff:
     r"""A cost that is not to be exceeded, and what it rules out.
 
     .. math::

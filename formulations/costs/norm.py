@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["L2", "AbstractNorm", "Distance", "Kind"]
+__all__ = ["L2", "AbstractNorm", "Kind", "NormEpigraph"]
 
 Kind = Literal["linear", "length", "square"]
 
@@ -45,7 +45,7 @@ class AbstractNorm(AbstractCost):
 
     def addend(self) -> AbstractCost:
         """Return the distance as a sum states it: the square itself, or a cone."""
-        return self if self.squared else Distance(self)
+        return self if self.squared else NormEpigraph(self)
 
     def from_objective(self, objective: float) -> float:
         """Return the root of the program's objective, unless the square is wanted."""
@@ -62,7 +62,7 @@ class AbstractNorm(AbstractCost):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Distance(AbstractCost):
+class NormEpigraph(AbstractCost):
     r"""A distance itself, where its own program would minimise the square: :math:`t \ge \lVert v \rVert`.
 
     Adds one variable, ``distance``, and one second-order cone, ``within``.

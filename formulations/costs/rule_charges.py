@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["Charged", "charged_by"]
+__all__ = ["RuleCharges", "charged_by"]
 
 
 def charged_by(cost: AbstractCost, rules: Sequence[AbstractRule], space: FeatureSpace) -> AbstractCost:
     """Return the cost as the rules have it; the cost itself where none of them has a say."""
     telling = tuple(rule for rule in rules if rule.charges_more or rule.unpriced(space))
-    return Charged(cost, telling) if telling else cost
+    return RuleCharges(cost, telling) if telling else cost
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Charged(AbstractCost):
+class RuleCharges(AbstractCost):
     r"""A cost under rules: :math:`\text{cost}(a(x), x^0) + \sum_r \text{penalty}_r(x)`.
 
     a(x) is what a causal model charges in the place of x, the penalties are those of soft rules. Where there are
@@ -73,7 +73,7 @@ class Charged(AbstractCost):
 
     def fitted(self, space: FeatureSpace, data: Any) -> AbstractCost:
         """Return the cost with what it takes from data filled in."""
-        return Charged(self.cost.fitted(space, data), self.rules)
+        return RuleCharges(self.cost.fitted(space, data), self.rules)
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the cost's own prices, and none for columns that may move as a consequence."""

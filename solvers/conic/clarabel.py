@@ -15,7 +15,7 @@ from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import Status
-from ceopt.solvers.session import Search
+from ceopt.solvers.session import SolveRun
 
 __all__ = ["STOP", "ClarabelSession"]
 
@@ -69,14 +69,14 @@ class ClarabelSession(AbstractConicSession):
         """Version of Clarabel."""
         return importlib.metadata.version("clarabel")
 
-    def _answers(self, form: ConicForm, search: Search) -> Iterator[Answer]:
+    def _answers(self, form: ConicForm, search: SolveRun) -> Iterator[Answer]:
         yield self._answer(form, search, {})
         if form.b.size <= _SMALL:
             for options in _OTHER_ROUNDINGS:
                 if self._options.keys().isdisjoint(options):
                     yield self._answer(form, search, options)
 
-    def _answer(self, form: ConicForm, search: Search, options: Mapping[str, Any]) -> Answer:
+    def _answer(self, form: ConicForm, search: SolveRun, options: Mapping[str, Any]) -> Answer:
         library, switch = self._library, search.switch
         kinds = {
             Cone.SECOND_ORDER: library.SecondOrderConeT,

@@ -15,7 +15,7 @@ from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import InvalidValueError, MissingLibraryError, UnknownNameError
 from ceopt.solvers.problem import Status
-from ceopt.solvers.session import Search
+from ceopt.solvers.session import SolveRun
 
 __all__ = ["STOP", "ScsSession"]
 
@@ -75,7 +75,7 @@ class ScsSession(AbstractConicSession):
         """Version of SCS."""
         return str(self._library.__version__)
 
-    def _answers(self, form: ConicForm, search: Search) -> Iterator[Answer]:
+    def _answers(self, form: ConicForm, search: SolveRun) -> Iterator[Answer]:
         order = form.lower_by_columns()
         left, stride, longest, solver = int(self._options.get("max_iters", _MOST)), _SLICE, 0.0, None
         begin: dict[str, Any] = {"warm_start": False}

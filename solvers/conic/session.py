@@ -16,7 +16,7 @@ from ceopt.solvers.conic.certificate import Proof, is_dual_ray, is_primal_ray, p
 from ceopt.solvers.conic.form import ConicForm, Lowering
 from ceopt.solvers.conic.scaling import scalings
 from ceopt.solvers.problem import Status, Vector
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, Found, Search
+from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 
 __all__ = ["AbstractConicSession", "Answer"]
 
@@ -80,17 +80,17 @@ class AbstractConicSession(AbstractSession):
         """Import the solver, and refuse options that it does not take."""
 
     @abstractmethod
-    def _answers(self, form: ConicForm, search: Search) -> Iterator[Answer]:
+    def _answers(self, form: ConicForm, search: SolveRun) -> Iterator[Answer]:
         """Solve a form that has columns. Each further answer is asked for while the ones before prove nothing."""
 
-    def _run(self, search: Search) -> Found:
+    def _run(self, search: SolveRun) -> RunResult:
         form = self._lowering.form(self._compiled)
         if form.broken:
-            return Found(status=Status.INFEASIBLE, message=f"The program is infeasible: {form.broken} cannot hold.")
+            return RunResult(status=Status.INFEASIBLE, message=f"The program is infeasible: {form.broken} cannot hold.")
         if not form.q.size:
-            return Found(status=Status.OPTIMAL, x=form.point, bound=form.sense * form.c0)
+            return RunResult(status=Status.OPTIMAL, x=form.point, bound=form.sense * form.c0)
         if search.switch.poll():
-            return Found(status=Status.INTERRUPTED, message=f"{self.who} stopped before it began.")
+            return RunResult(status=Status.INTERRUPTED, message=f"{self.who} stopped before it began.")
         found = self._found(form, search)
         if found.status is not Status.UNBOUNDED:
             return found
@@ -99,7 +99,7 @@ class AbstractConicSession(AbstractSession):
             return found
         return replace(there_is, x=None, bound=None, certificate=None, message=there_is.message)
 
-    def _found(self, form: ConicForm, search: Search) -> Found:
+    def _found(self, form: ConicForm, search: SolveRun) -> RunResult:
         """Return what the first answer that proves something proves, or else the most that is held."""
         held, held_proof, least = None, None, math.inf
         for answer in self._attempts(form, search):
@@ -121,39 +121,39 @@ class AbstractConicSession(AbstractSession):
         assert held is not None  # noqa: S101 - there is a first answer
         return self._judged(form, held, held_proof, search.relative_gap)
 
-    def _attempts(self, form: ConicForm, search: Search) -> Iterator[Answer]:
+    def _attempts(self, form: ConicForm, search: SolveRun) -> Iterator[Answer]:
         for better in scalings(form):
             for answer in self._answers(better.form, search):
                 x, s, z = better.back(answer.x, answer.s, answer.z)
                 yield replace(answer, x=x, s=s, z=z)
 
-    def _judged(self, form: ConicForm, answer: Answer, proof: Proof | None, relative_gap: float) -> Found:
+    def _judged(self, form: ConicForm, answer: Answer, proof: Proof | None, relative_gap: float) -> RunResult:
         if proof is not None and proof.is_optimal(relative_gap):
             return _held(Status.OPTIMAL, form, answer, proof, "")
         if answer.status not in {Status.OPTIMAL, Status.UNBOUNDED} and is_dual_ray(form, answer.z):
-            return Found(status=Status.INFEASIBLE, message=f"{self.who} proved that the program is infeasible.")
+            return RunResult(status=Status.INFEASIBLE, message=f"{self.who} proved that the program is infeasible.")
         if answer.status not in {Status.OPTIMAL, Status.INFEASIBLE} and is_primal_ray(form, answer.x):
             message = f"{self.who} found a direction that improves every point for ever."
-            return Found(status=Status.UNBOUNDED, message=message)
+            return RunResult(status=Status.UNBOUNDED, message=message)
         ended = f"{self.who} stopped: {answer.words}"
         stop = answer.status if answer.status in _STOPPED else Status.ERROR
         if answer.status in PROVED_EMPTY:
-            return Found(status=stop, message=f"{ended}; but its ray does not prove so.")
+            return RunResult(status=stop, message=f"{ended}; but its ray does not prove so.")
         if proof is None:
-            return Found(status=stop, message=f"{ended}; without a point.")
+            return RunResult(status=stop, message=f"{ended}; without a point.")
         numbers = proof.certificate
         message = f"{ended}; residuals {numbers.primal:.1e} and {numbers.dual:.1e}, gap {numbers.gap:.1e}."
         if not proof.is_primal_feasible:
-            return Found(status=stop, message=message)
+            return RunResult(status=stop, message=message)
         return _held(
             Status.INTERRUPTED if stop is Status.INTERRUPTED else Status.FEASIBLE, form, answer, proof, message
         )
 
 
-def _held(status: Status, form: ConicForm, answer: Answer, proof: Proof, message: str) -> Found:
+def _held(status: Status, form: ConicForm, answer: Answer, proof: Proof, message: str) -> RunResult:
     """Return the point; without a proof of optimality, the bound gives way by all that is in doubt."""
     held_back = 0.0 if status is Status.OPTIMAL else proof.doubt * proof.unit
-    return Found(
+    return RunResult(
         status=status,
         x=form.expanded(answer.x),
         bound=form.sense * (proof.bound - held_back) if proof.is_dual_feasible and proof.doubt <= _SHOWN else None,

@@ -14,7 +14,7 @@ from ceopt.solvers.gurobi.model import GurobiModel
 from ceopt.solvers.gurobi.precision import misses
 from ceopt.solvers.gurobi.status import BOUNDLESS, IMPRECISE, name_of
 from ceopt.solvers.problem import Vector
-from ceopt.solvers.session import Search
+from ceopt.solvers.session import SolveRun
 
 __all__ = ["Run", "Units", "run_again", "run_once"]
 
@@ -59,7 +59,7 @@ class Run:
 
 
 def run_once(
-    handed: GurobiModel, search: Search, units: Units, start: Mapping[int, float], *, listen: bool = True
+    handed: GurobiModel, search: SolveRun, units: Units, start: Mapping[int, float], *, listen: bool = True
 ) -> Run:
     """Run afresh, forgetting the runs before.
 
@@ -89,7 +89,7 @@ def run_once(
     return _read(handed, search, units.objective)
 
 
-def run_again(handed: GurobiModel, search: Search, units: Units, start: Mapping[int, float]) -> Run:
+def run_again(handed: GurobiModel, search: SolveRun, units: Units, start: Mapping[int, float]) -> Run:
     """Run, and in other ways where Gurobi gave up or may be wrong; the first answer stands if none is better."""
     if not handed.program.integer.any():
         return _precise(handed, search, units)
@@ -103,7 +103,7 @@ def run_again(handed: GurobiModel, search: Search, units: Units, start: Mapping[
     return _confirmed(handed, search, units, run)
 
 
-def _confirmed(handed: GurobiModel, search: Search, units: Units, run: Run) -> Run:
+def _confirmed(handed: GurobiModel, search: SolveRun, units: Units, run: Run) -> Run:
     """Return the run, unless one without presolve refutes it: whole proofs without presolve take too long for some."""
     if _is_over(search):
         return run
@@ -121,7 +121,7 @@ def _confirmed(handed: GurobiModel, search: Search, units: Units, run: Run) -> R
     return raw if compiled.sense * (before - after) > search.relative_gap * abs(after) else run
 
 
-def _precise(handed: GurobiModel, search: Search, units: Units) -> Run:
+def _precise(handed: GurobiModel, search: SolveRun, units: Units) -> Run:
     """Run; where the barrier gives up, run at a tolerance that is still far below the relative gap.
 
     It gives up on easy cones where 1e-10 is finer than rounding allows. An optimum that Gurobi gives no bound of is
@@ -148,11 +148,11 @@ def _precise(handed: GurobiModel, search: Search, units: Units) -> Run:
     return run
 
 
-def _is_over(search: Search) -> bool:
+def _is_over(search: SolveRun) -> bool:
     return search.switch.pressed or search.seconds_left <= 0.0
 
 
-def _watch(handed: GurobiModel, search: Search, stack: ExitStack, *, listen: bool) -> Callable[[Any, int], None]:
+def _watch(handed: GurobiModel, search: SolveRun, stack: ExitStack, *, listen: bool) -> Callable[[Any, int], None]:
     """Return what Gurobi calls: it reports incumbents, and stops the run when the switch is pressed."""
     from gurobipy import GRB
 
@@ -179,7 +179,7 @@ def _watch(handed: GurobiModel, search: Search, stack: ExitStack, *, listen: boo
     return watch
 
 
-def _read(handed: GurobiModel, search: Search, scale: float) -> Run:
+def _read(handed: GurobiModel, search: SolveRun, scale: float) -> Run:
     inner, compiled = handed.inner, search.compiled
     stop, x, bound = name_of(inner.Status), None, None
     is_certain = bool(inner.IsMIP) or stop == "OPTIMAL"

@@ -25,7 +25,7 @@ from ceopt.solvers.gurobi.run import Run, Units, run_again, run_once
 from ceopt.solvers.gurobi.status import IMPRECISE, status_of
 from ceopt.solvers.highs.scaling import first_scale
 from ceopt.solvers.problem import Status, Vector
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, Found, Search
+from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 
 __all__ = ["GurobiSession", "licence"]
 
@@ -75,24 +75,24 @@ class GurobiSession(AbstractSession):
 
         return ".".join(str(part) for part in gurobipy.gurobi.version())
 
-    def _run(self, search: Search) -> Found:
+    def _run(self, search: SolveRun) -> RunResult:
         import gurobipy
 
         self._pass_changes()
         contradiction = self._handed.program.contradiction
         if contradiction is not None:
             message = f"The program is infeasible: {contradiction} cannot hold."
-            return Found(status=Status.INFEASIBLE, message=message)
+            return RunResult(status=Status.INFEASIBLE, message=message)
         try:
             return self._found(search)
         except gurobipy.GurobiError as error:
             known = gurobipy.GRB.Error
             if error.errno in {known.SIZE_LIMIT_EXCEEDED, known.NO_LICENSE}:
                 raise refuse(self._compiled, str(error)) from error
-            return Found(status=Status.ERROR, message=f"Gurobi failed: {error}.")
+            return RunResult(status=Status.ERROR, message=f"Gurobi failed: {error}.")
 
     # -- the answer ----------------------------------------------------------------------------------------------------
-    def _found(self, search: Search) -> Found:
+    def _found(self, search: SolveRun) -> RunResult:
         run, gap = self._best(search), search.relative_gap
         point, rows = run.x, self._handed.program.quadratics
         status = Status.INTERRUPTED if search.switch.pressed else status_of(run.stop, has_point=point is not None)
@@ -100,14 +100,14 @@ class GurobiSession(AbstractSession):
         if status is Status.UNBOUNDED:
             status = self._status_without_objective(search)
             message = f"Gurobi proved that the program is {status}." if status in PROVED_EMPTY else message
-            return Found(status=status, message=message)
+            return RunResult(status=status, message=message)
         if point is None:
-            return Found(status=status, bound=run.bound, message=message)
+            return RunResult(status=status, bound=run.bound, message=message)
         x, bound = self._own(point), run.bound
         if run.stop in IMPRECISE:
             off = self._compiled.violation(x)
             if off > _NOTABLE or any(misses(row, point, gap) for row in rows):
-                return Found(
+                return RunResult(
                     status=Status.ERROR, message=f"{message} Its last point violates the program by {off:.3g}."
                 )
         pool = self._pool(search, x)
@@ -120,9 +120,9 @@ class GurobiSession(AbstractSession):
                 status, message = Status.FEASIBLE, "Gurobi stopped: its proof is not within the relative gap."
             else:
                 bound = settled
-        return Found(status=status, x=x, bound=bound, message=message, pool=pool)
+        return RunResult(status=status, x=x, bound=bound, message=message, pool=pool)
 
-    def _best(self, search: Search) -> Run:
+    def _best(self, search: SolveRun) -> Run:
         """Run, and again in finer units where a tolerance hides something; start from the best point so far."""
         compiled, handed, gap = self._compiled, self._handed, search.relative_gap
         rows, tolerance = handed.program.quadratics, handed.inner.Params.OptimalityTol
@@ -155,7 +155,7 @@ class GurobiSession(AbstractSession):
         is_final = again.stop == "OPTIMAL" or is_nothing(compiled, self._own(x))
         return replace(again, stop="OPTIMAL" if is_final else again.stop, x=x, bound=bound)
 
-    def _pool(self, search: Search, x: Vector) -> tuple[Vector, ...]:
+    def _pool(self, search: SolveRun, x: Vector) -> tuple[Vector, ...]:
         """Return the best points, best first."""
         compiled, whole = self._compiled, self._compiled.integer
         if search.pool == 1:
@@ -164,7 +164,7 @@ class GurobiSession(AbstractSession):
         points = [x, *(point for point in points if np.abs(point[whole] - x[whole]).max() > 0.5)]
         return tuple(sorted(points, key=lambda point: compiled.sense * compiled.evaluate(point))[: search.pool])
 
-    def _status_without_objective(self, search: Search) -> Status:
+    def _status_without_objective(self, search: SolveRun) -> Status:
         """Tell unbounded from infeasible: Gurobi says "unbounded" of programs where it knows no point."""
         run = run_once(self._handed, search, self._units(0.0), {}, listen=False)
         if run.x is not None:

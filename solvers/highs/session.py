@@ -20,7 +20,7 @@ from ceopt.solvers.highs.rays import improves_for_ever
 from ceopt.solvers.highs.scaling import IMPROVEMENT, finer_scale, first_scale, is_blind, units_of
 from ceopt.solvers.highs.status import status_of
 from ceopt.solvers.problem import ProblemClass, Status, Vector
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, Found, Search
+from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 
 __all__ = ["HighsSession"]
 
@@ -76,13 +76,13 @@ class HighsSession(AbstractSession):
         """Version of HiGHS."""
         return str(self._highs.version())
 
-    def _run(self, search: Search) -> Found:
+    def _run(self, search: SolveRun) -> RunResult:
         self._pass_changes()
         switch = search.switch
         name, x, bound = self._best(search)
         status = Status.INTERRUPTED if switch.pressed else status_of(name, has_point=x is not None)
         message = "" if status is Status.OPTIMAL else f"HiGHS stopped: {_words(name)}."
-        found = Found(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
+        found = RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
         if switch.pressed:
             return found
         if self._compiled.Q is not None and status in {Status.OPTIMAL, Status.ERROR, Status.UNBOUNDED}:
@@ -93,7 +93,7 @@ class HighsSession(AbstractSession):
             return self._flat(found, search)
         return self._honest(found, search.relative_gap)
 
-    def _proof(self, found: Found, gap: float) -> tuple[bool, float]:
+    def _proof(self, found: RunResult, gap: float) -> tuple[bool, float]:
         """Return whether the duals prove the point, and the bound that they prove."""
         compiled, x = self._compiled, found.x
         assert x is not None  # noqa: S101 - asked only of a point
@@ -107,7 +107,7 @@ class HighsSession(AbstractSession):
                 return True, objective if missing <= _ROUNDING * abs(objective) + rounding else bound
         return False, best
 
-    def _flat(self, found: Found, search: Search) -> Found:
+    def _flat(self, found: RunResult, search: SolveRun) -> RunResult:
         """Take an LP's "optimal" only with a proof from its duals; where there is none, ask for smaller residuals.
 
         A reduced cost of 1e-7 is 0 to HiGHS, which is much in a column with a range of 1e5.
@@ -131,7 +131,7 @@ class HighsSession(AbstractSession):
         message = "HiGHS stopped at a point that its duals do not prove."
         return replace(found, status=Status.FEASIBLE, bound=bound if math.isfinite(bound) else None, message=message)
 
-    def _curved(self, found: Found, search: Search) -> Found:
+    def _curved(self, found: RunResult, search: SolveRun) -> RunResult:
         """Take a QP's "optimal" only with a proof from its duals; without one, ask Clarabel.
 
         HiGHS 1.15.1 ended 7 of 40 badly scaled convex QPs "optimal" at points that were up to 3 % off, and calls one
@@ -155,7 +155,7 @@ class HighsSession(AbstractSession):
             status = Status.FEASIBLE if held else second.status
             status = Status.INTERRUPTED if search.switch.pressed else status
             return replace(found, status=status, x=found.x if held else None, bound=best, message=message)
-        return Found(
+        return RunResult(
             status=second.status,
             x=second.x,
             bound=second.bound,
@@ -163,7 +163,7 @@ class HighsSession(AbstractSession):
             certificate=second.certificate,
         )
 
-    def _best(self, search: Search) -> tuple[str, Vector | None, float | None]:
+    def _best(self, search: SolveRun) -> tuple[str, Vector | None, float | None]:
         """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
         compiled, best = self._compiled, None
         start = search.start
@@ -195,7 +195,7 @@ class HighsSession(AbstractSession):
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(
-        self, search: Search, gap: float, start: Mapping[int, float], *, listen: bool = True
+        self, search: SolveRun, gap: float, start: Mapping[int, float], *, listen: bool = True
     ) -> tuple[str, Vector | None, float | None]:
         """Return HiGHS's status, the best point and the proved bound, in the model's own units."""
         highs, library = self._highs, self._library
@@ -267,7 +267,7 @@ class HighsSession(AbstractSession):
         found = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
         return status if empty and not found else highs.getModelStatus()
 
-    def _honest(self, found: Found, gap: float) -> Found:
+    def _honest(self, found: RunResult, gap: float) -> RunResult:
         """Take "optimal" back where HiGHS may have passed over a better solution."""
         if found.x is None or found.status is not Status.OPTIMAL:
             return found
@@ -325,13 +325,13 @@ class HighsSession(AbstractSession):
             widths = self._widths[data]
             self._highs.changeColsBounds(len(data), data, compiled.lb[data] / widths, compiled.ub[data] / widths)
 
-    def _without_objective(self, search: Search) -> Found:
+    def _without_objective(self, search: SolveRun) -> RunResult:
         """Tell unbounded from infeasible: HiGHS says "unbounded" also of programs where it knows no point."""
         status = self._status_without_objective(search)
         proved = f"HiGHS proved that the program is {status}."
-        return Found(status=status, message=proved if status in PROVED_EMPTY else f"HiGHS stopped: {status}.")
+        return RunResult(status=status, message=proved if status in PROVED_EMPTY else f"HiGHS stopped: {status}.")
 
-    def _status_without_objective(self, search: Search) -> Status:
+    def _status_without_objective(self, search: SolveRun) -> Status:
         self._pass_model(scale=0.0)
         try:
             name, x, _ = self._once(search, 0.0, {}, listen=False)
@@ -342,7 +342,7 @@ class HighsSession(AbstractSession):
         return Status.INTERRUPTED if search.switch.pressed else status_of(name, has_point=False)
 
 
-def _keep_best(pool: list[Vector], search: Search) -> None:
+def _keep_best(pool: list[Vector], search: SolveRun) -> None:
     """Let go of the worse half once there are many more than wanted: a long search meets thousands."""
     if len(pool) > _KEPT * search.pool:
         pool.sort(key=lambda point: search.compiled.sense * search.compiled.evaluate(point))

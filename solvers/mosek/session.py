@@ -23,7 +23,7 @@ from ceopt.solvers.mosek.status import name_of, status_of
 from ceopt.solvers.mosek.task import require_library
 from ceopt.solvers.problem import ProblemClass, Status, Vector
 from ceopt.solvers.registry import SOLVERS
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, Found, Search
+from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 
 __all__ = ["MosekSession", "licence"]
 
@@ -97,7 +97,7 @@ class MosekSession(AbstractSession):
         mosek_task.name(self._task, FileNames.of(self._conic, None))
         self._task.writedata(os.fspath(path))
 
-    def _run(self, search: Search) -> Found:
+    def _run(self, search: SolveRun) -> RunResult:
         if why := licence().why_not:
             raise self._no_licence(why)
         self._pass_changes()
@@ -106,10 +106,10 @@ class MosekSession(AbstractSession):
             return found
         status = self._status_without_objective(search)
         message = f"MOSEK proved that the program is {status}." if status in PROVED_EMPTY else found.message
-        return Found(status=status, message=message)
+        return RunResult(status=status, message=message)
 
     # -- one run -------------------------------------------------------------------------------------------------------
-    def _once(self, search: Search, *, listen: bool = True) -> Found:
+    def _once(self, search: SolveRun, *, listen: bool = True) -> RunResult:
         """Solve the task as it is."""
         task, library, switch = self._task, self._library, search.switch
         self._ask(search)
@@ -129,12 +129,12 @@ class MosekSession(AbstractSession):
             code = name_of(error.errno)
             if _is_about_licences(code):
                 raise self._no_licence(_why_no_licence(code)) from error
-            return Found(status=Status.ERROR, message=f"MOSEK stopped: {_words(code)}.")
+            return RunResult(status=Status.ERROR, message=f"MOSEK stopped: {_words(code)}.")
         finally:
             task.set_Progress(None)  # else the caller's functions would live as long as the task
         return self._found("trm_user_callback" if switch.pressed else ended, search.relative_gap)
 
-    def _ask(self, search: Search) -> None:
+    def _ask(self, search: SolveRun) -> None:
         """Set what this run is asked for, and forget what earlier ones found."""
         task, library = self._task, self._library
         for solution in library.soltype.members():
@@ -148,13 +148,13 @@ class MosekSession(AbstractSession):
             point[list(search.start)] = list(search.start.values())
             task.putxx(library.soltype.itg, point)
 
-    def _found(self, ended: str, relative_gap: float) -> Found:
+    def _found(self, ended: str, relative_gap: float) -> RunResult:
         """Read the run that ended with this termination code."""
         task, compiled = self._task, self._compiled
         which = self._best_solution()
         if which is None:
             status = status_of("unknown", "unknown", ended, has_point=False)
-            return Found(status=status, message=f"MOSEK stopped: {_words(ended)}.")
+            return RunResult(status=status, message=f"MOSEK stopped: {_words(ended)}.")
         solution, problem = name_of(task.getsolsta(which)), name_of(task.getprosta(which))
         message = f"MOSEK stopped: {_words(ended)}; the solution is {_words(solution)}."
         x: Vector | None = None
@@ -167,17 +167,17 @@ class MosekSession(AbstractSession):
         if x is None or compiled.integer.any():
             message = "" if status is Status.OPTIMAL else message
             point = None if x is None else self._own(x)
-            return Found(status=status, x=point, bound=self._integer_bound(), message=message)
+            return RunResult(status=status, x=point, bound=self._integer_bound(), message=message)
         return self._judged(status, x, proof_of(self._conic, x, MosekDual.of(task, which)), message, relative_gap)
 
-    def _judged(self, status: Status, x: Vector, proof: Proof | None, message: str, relative_gap: float) -> Found:
+    def _judged(self, status: Status, x: Vector, proof: Proof | None, message: str, relative_gap: float) -> RunResult:
         """Return what the numbers prove of a continuous program's solution, whatever MOSEK says of it."""
         if proof is None or not proof.is_primal_feasible:
             status = status if status in {Status.INTERRUPTED, Status.TIME_LIMIT} else Status.ERROR
-            return Found(status=status, message=f"{message} It does not satisfy the rows.")
+            return RunResult(status=status, message=f"{message} It does not satisfy the rows.")
         if status is Status.OPTIMAL and not proof.is_optimal(relative_gap):
             status, message = Status.FEASIBLE, f"{message} Its residuals do not prove so."
-        return Found(
+        return RunResult(
             status=status,
             x=self._own(x),
             bound=self._compiled.sense * proof.bound if proof.is_dual_feasible else None,
@@ -203,7 +203,7 @@ class MosekSession(AbstractSession):
         """Return the model's own columns of a point."""
         return np.array(x, dtype=np.float64)[: len(self._compiled.columns)]
 
-    def _status_without_objective(self, search: Search) -> Status:
+    def _status_without_objective(self, search: SolveRun) -> Status:
         """Tell unbounded from infeasible: a ray that improves says nothing of whether there is a point."""
         task, n = self._task, self._conic.c.size
         task.putcslice(0, n, np.zeros(n))

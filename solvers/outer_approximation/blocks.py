@@ -25,13 +25,13 @@ from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.problem import Vector
 
-__all__ = ["Affine", "Blocks"]
+__all__ = ["AffineRows", "Blocks"]
 
 Mask = NDArray[np.bool_]
 _NOISE = 1e-12  # of the terms that are added up: rounding
 
 
-class Affine(NamedTuple):
+class AffineRows(NamedTuple):
     """``constant + matrix @ x``, row by row."""
 
     matrix: sp.csr_array
@@ -45,14 +45,14 @@ class Affine(NamedTuple):
         """Return the size of what is added up at x."""
         return np.asarray(np.abs(self.constant) + abs(self.matrix) @ np.abs(x), dtype=np.float64)
 
-    def rows(self, which: slice | Mask) -> Affine:
+    def rows(self, which: slice | Mask) -> AffineRows:
         """Return some of the rows."""
-        return Affine(sp.csr_array(self.matrix[which]), self.constant[which])
+        return AffineRows(sp.csr_array(self.matrix[which]), self.constant[which])
 
-    def times(self, factors: Vector | float) -> Affine:
+    def times(self, factors: Vector | float) -> AffineRows:
         """Return each row times a number."""
         whole = np.broadcast_to(factors, self.constant.shape)
-        return Affine(sp.csr_array(sp.diags_array(whole) @ self.matrix), self.constant * whole)
+        return AffineRows(sp.csr_array(sp.diags_array(whole) @ self.matrix), self.constant * whole)
 
     @property
     def lengths(self) -> NDArray[np.intp]:
@@ -60,7 +60,7 @@ class Affine(NamedTuple):
         return np.diff(self.matrix.indptr).astype(np.intp)
 
     @classmethod
-    def stacked(cls, parts: list[Affine], n: int) -> Affine:
+    def stacked(cls, parts: list[AffineRows], n: int) -> AffineRows:
         """Return the rows of all parts, over n columns."""
         if not parts:
             return cls(sp.csr_array((0, n)), np.zeros(0))
@@ -91,10 +91,10 @@ class Blocks:
         The objective, without its square.
     """
 
-    v: Affine
+    v: AffineRows
     block: NDArray[np.intp]
-    head: Affine
-    scale: Affine
+    head: AffineRows
+    scale: AffineRows
     price: Vector
     both: Mask
     raisable: Mask
@@ -122,8 +122,8 @@ class Blocks:
             c, c0 = compiled.sense * rest, c0 + compiled.sense * constant
             parts.append((squares, _constants(0.0, n), _constants(1.0, n)))
             prices.append(0.5 * compiled.sense)
-        v = Affine.stacked([part[0] for part in parts], n)
-        head, scale = (Affine.stacked([part[k] for part in parts], n) for k in (1, 2))
+        v = AffineRows.stacked([part[0] for part in parts], n)
+        head, scale = (AffineRows.stacked([part[k] for part in parts], n) for k in (1, 2))
         block = np.repeat(np.arange(len(parts)), [len(part[0].constant) for part in parts])
         kept = (v.lengths > 0) | (v.constant != 0.0)
         apart = np.asarray(abs(head.matrix - scale.matrix).sum(axis=1)) + np.abs(head.constant - scale.constant)
@@ -170,7 +170,7 @@ def _columns(entries: Any) -> Mask:
     return np.asarray(entries.sum(axis=0)).ravel() > 0
 
 
-def _parts(cone: ConeRows, fixed: Mask, at: Vector) -> tuple[Affine, Affine, Affine]:
+def _parts(cone: ConeRows, fixed: Mask, at: Vector) -> tuple[AffineRows, AffineRows, AffineRows]:
     """Return entries, head and scale of a second-order cone; a constant one of the two heads is the scale."""
     if cone.cone not in {Cone.SECOND_ORDER, Cone.ROTATED}:
         raise UnsupportedProblemError(
@@ -181,7 +181,7 @@ def _parts(cone: ConeRows, fixed: Mask, at: Vector) -> tuple[Affine, Affine, Aff
         )
     matrix = sp.csr_array(cone.matrix @ sp.diags_array((~fixed).astype(np.float64)))
     matrix.eliminate_zeros()
-    whole = Affine(matrix, cone.entries(at))
+    whole = AffineRows(matrix, cone.entries(at))
     first = whole.rows(slice(0, 1))
     if cone.cone is Cone.SECOND_ORDER:
         return whole.rows(slice(1, None)), first, first
@@ -195,21 +195,25 @@ def _is_homogeneous(cone: ConeRows) -> bool:
     return cone.cone is Cone.SECOND_ORDER or bool(cone.matrix.indptr[2] > cone.matrix.indptr[1])
 
 
-def _constants(value: float, n: int) -> Affine:
-    return Affine(sp.csr_array((1, n)), np.array([value]))
+def _constants(value: float, n: int) -> AffineRows:
+    return AffineRows(sp.csr_array((1, n)), np.array([value]))
 
 
-def _centred_row(row: QuadraticRow, compiled: CompiledModel, fixed: Mask, at: Vector) -> tuple[Affine, Affine, Affine]:
+def _centred_row(
+    row: QuadraticRow, compiled: CompiledModel, fixed: Mask, at: Vector
+) -> tuple[AffineRows, AffineRows, AffineRows]:
     """Return entries, head and scale of a convex quadratic row."""
     sign, n = (1.0 if np.isfinite(row.upper) else -1.0), len(compiled.c)
     a = sign * np.asarray(row.a.todense(), dtype=np.float64).ravel()
     rest, constant, squares = _centred(sign * row.Q, a, compiled, fixed, at)
     slack = sign * (row.upper if sign > 0 else row.lower) - constant
-    head = Affine(sp.csr_array(-rest[None, :]), np.array([slack])).times(2.0)
+    head = AffineRows(sp.csr_array(-rest[None, :]), np.array([slack])).times(2.0)
     return squares, head, _constants(1.0, n)
 
 
-def _centred(lower: Any, c: Vector, compiled: CompiledModel, fixed: Mask, at: Vector) -> tuple[Vector, float, Affine]:
+def _centred(
+    lower: Any, c: Vector, compiled: CompiledModel, fixed: Mask, at: Vector
+) -> tuple[Vector, float, AffineRows]:
     r"""Return r, k, (F, d) with :math:`x^\top Q x / 2 + c^\top x = \lVert F x + d \rVert^2 / 2 + r^\top x + k`.
 
     Fixed columns are folded in. As much of the linear part goes into d as the columns' bounds let F x reach: the
@@ -228,4 +232,4 @@ def _centred(lower: Any, c: Vector, compiled: CompiledModel, fixed: Mask, at: Ve
     d[np.abs(d) > 2.0 * reach] = 0.0
     rest = c - body.T @ d
     rest[np.abs(rest) <= _NOISE * (np.abs(c) + abs(body).T @ np.abs(d))] = 0.0
-    return rest, constant - 0.5 * float(d @ d), Affine(body, d)
+    return rest, constant - 0.5 * float(d @ d), AffineRows(body, d)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.outer_approximation.linear_program import GrowingLP
 from ceopt.solvers.problem import Vector
-from ceopt.solvers.session import Search
+from ceopt.solvers.session import SolveRun
 
 __all__ = ["bounded_integers", "unbounded_integers"]
 
@@ -28,7 +28,7 @@ def unbounded_integers(program: CompiledModel) -> bool:
 
 
 def bounded_integers(
-    program: CompiledModel, objective: float, search: Search, lp: Callable[[CompiledModel], GrowingLP]
+    program: CompiledModel, objective: float, search: SolveRun, lp: Callable[[CompiledModel], GrowingLP]
 ) -> tuple[Vector, Vector]:
     """Return the program's column bounds, finite for integers where all points at least as good as ``objective`` are.
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import Auxiliary
-from ceopt.solvers.outer_approximation.blocks import Affine, Blocks
+from ceopt.solvers.outer_approximation.blocks import AffineRows, Blocks
 from ceopt.solvers.problem import Vector
 
 __all__ = ["Cuts", "Master"]
@@ -178,8 +178,8 @@ class Master:
     def rows(self, cuts: Cuts) -> tuple[sp.csr_array, Vector]:
         """Return (matrix, least) of the cuts over the master's columns."""
         n, block = len(self.blocks.c), self.blocks.block[cuts.entry]
-        v = Affine(self._at_v.matrix[cuts.entry], self._at_v.constant[cuts.entry]).times(cuts.slope)
-        s = Affine(self._at_s.matrix[block], self._at_s.constant[block]).times(cuts.fall)
+        v = AffineRows(self._at_v.matrix[cuts.entry], self._at_v.constant[cuts.entry]).times(cuts.slope)
+        s = AffineRows(self._at_s.matrix[block], self._at_s.constant[block]).times(cuts.fall)
         size = 1.0 / np.maximum(1.0, np.maximum(np.abs(cuts.slope), np.abs(cuts.fall)))
         whole = _picked(n + cuts.entry, self._far) - v.matrix + s.matrix
         return sp.csr_array(sp.diags_array(size) @ whole), size * (v.constant - s.constant)
@@ -249,10 +249,10 @@ def _wide(matrix: Any, total: int) -> sp.csr_array:
     return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], total))
 
 
-def _through(part: Affine, replaced: NDArray[np.intp], own: NDArray[np.intp], total: int) -> Affine:
+def _through(part: AffineRows, replaced: NDArray[np.intp], own: NDArray[np.intp], total: int) -> AffineRows:
     """Return the rows over the master's columns, those of ``replaced`` through a column of their own."""
     kept = np.ones(len(part.constant))
     kept[replaced] = 0.0
     direct = sp.csr_array(sp.diags_array(kept) @ _wide(part.matrix, total))
     through = sp.csr_array((np.ones(own.size), (replaced, own)), shape=direct.shape)
-    return Affine(sp.csr_array(direct + through), kept * part.constant)
+    return AffineRows(sp.csr_array(direct + through), kept * part.constant)

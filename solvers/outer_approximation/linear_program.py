@@ -14,7 +14,7 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.highs.options import set_options
 from ceopt.solvers.problem import Vector
-from ceopt.solvers.session import Search
+from ceopt.solvers.session import SolveRun
 
 __all__ = ["GrowingLP", "Vertex"]
 
@@ -108,7 +108,7 @@ class GrowingLP:
         """Fix the integer columns at these values."""
         self._highs.changeColsBounds(len(self._whole), self._whole, integers, integers)
 
-    def solve(self, search: Search) -> Vertex:
+    def solve(self, search: SolveRun) -> Vertex:
         """Solve it from the last basis, within the search's limits."""
         highs, name = self._highs, ""
         for tolerance in _TOLERANCES:
@@ -129,7 +129,7 @@ class GrowingLP:
         for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
             self._highs.setOptionValue(name, tolerance)
 
-    def _once(self, search: Search) -> str:
+    def _once(self, search: SolveRun) -> str:
         highs, kinds = self._highs, self._library.cb.HighsCallbackType
         highs.setOptionValue("time_limit", highs.getRunTime() + search.seconds_left)  # it adds up over the runs
 

@@ -17,13 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.outer_approximation.blocks import Affine, Blocks
+from ceopt.solvers.outer_approximation.blocks import AffineRows, Blocks
 from ceopt.solvers.problem import Vector
 
-__all__ = ["Root", "squared"]
+__all__ = ["NormObjective", "squared"]
 
 
-class Root(NamedTuple):
+class NormObjective(NamedTuple):
     """``objective = constant + factor * norm``, with the norm in a column of its own; the plain objective without one.
 
     Parameters
@@ -48,12 +48,12 @@ class Root(NamedTuple):
         return gap if self.column < 0 or not norm else min(0.5, 2.0 * gap * abs(objective) / norm)
 
 
-def squared(blocks: Blocks, compiled: CompiledModel) -> tuple[Blocks, Root]:
+def squared(blocks: Blocks, compiled: CompiledModel) -> tuple[Blocks, NormObjective]:
     """Return the blocks with a norm that is the whole objective replaced by its square, or as they are."""
     sense, free = compiled.sense, compiled.lb != compiled.ub
     charged = np.flatnonzero((compiled.c != 0) & free)
     if compiled.Q is not None or charged.size != 1:
-        return blocks, Root()
+        return blocks, NormObjective()
     t = int(charged[0])
     column: Vector = np.zeros(len(compiled.c))
     column[t] = 1.0
@@ -61,11 +61,11 @@ def squared(blocks: Blocks, compiled: CompiledModel) -> tuple[Blocks, Root]:
     heads, scales = blocks.head.matrix @ column, blocks.scale.matrix @ column
     own = np.flatnonzero((heads != 0) | (scales != 0))
     if own.size != 1 or elsewhere.any() or compiled.integer[t]:
-        return blocks, Root()
+        return blocks, NormObjective()
     b, cost = int(own[0]), float(compiled.c[t])
     alone = blocks.both[b] and blocks.head.lengths[b] == 1 and blocks.head.constant[b] == 0.0
     if not alone or compiled.lb[t] > 0 or compiled.ub[t] < np.inf or sense * cost <= 0 or heads[b] <= 0:
-        return blocks, Root()
+        return blocks, NormObjective()
     fixed = np.where(free, 0.0, compiled.lb)
     price, both = blocks.price.copy(), blocks.both.copy()
     price[b], both[b] = sense, False
@@ -78,10 +78,10 @@ def squared(blocks: Blocks, compiled: CompiledModel) -> tuple[Blocks, Root]:
         c=np.zeros(len(compiled.c)),
         c0=0.0,
     )
-    return changed, Root(t, compiled.c0 + float(compiled.c @ fixed), cost / float(heads[b]))
+    return changed, NormObjective(t, compiled.c0 + float(compiled.c @ fixed), cost / float(heads[b]))
 
 
-def _with_constant(part: Affine, row: int, value: float) -> Affine:
+def _with_constant(part: AffineRows, row: int, value: float) -> AffineRows:
     """Return the rows, one of them a constant."""
     kept = np.ones(len(part.constant))
     kept[row] = 0.0
@@ -89,4 +89,4 @@ def _with_constant(part: Affine, row: int, value: float) -> Affine:
     matrix.eliminate_zeros()
     constant = part.constant.copy()
     constant[row] = value
-    return Affine(matrix, constant)
+    return AffineRows(matrix, constant)

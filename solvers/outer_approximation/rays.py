@@ -17,7 +17,7 @@ import numpy as np
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.outer_approximation.cuts import Cuts, Master
 from ceopt.solvers.outer_approximation.linear_program import GrowingLP
-from ceopt.solvers.session import Search
+from ceopt.solvers.session import SolveRun
 
 __all__ = ["Direction", "improving_direction"]
 
@@ -34,7 +34,7 @@ class Direction(NamedTuple):
 
 
 def improving_direction(
-    master: Master, cuts: list[Cuts], search: Search, lp: Callable[[CompiledModel], GrowingLP]
+    master: Master, cuts: list[Cuts], search: SolveRun, lp: Callable[[CompiledModel], GrowingLP]
 ) -> Direction:
     """Look for a direction, of entries at most 1, along which the program improves for ever.
 

@@ -13,12 +13,12 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.outer_approximation.blocks import Blocks
 from ceopt.solvers.outer_approximation.cuts import Cuts, Master
 from ceopt.solvers.outer_approximation.linear_program import GrowingLP, Vertex
-from ceopt.solvers.outer_approximation.norm_objective import Root, squared
+from ceopt.solvers.outer_approximation.norm_objective import NormObjective, squared
 from ceopt.solvers.outer_approximation.rays import improving_direction
 from ceopt.solvers.problem import Vector
-from ceopt.solvers.session import Search
+from ceopt.solvers.session import SolveRun
 
-__all__ = ["CONE_TOLERANCE", "LEAST_GAP", "Growth"]
+__all__ = ["CONE_TOLERANCE", "LEAST_GAP", "GrowingRelaxation"]
 
 CONE_TOLERANCE = 1e-8
 """A point is in a cone if it is at most this far outside, in units in which the head of the cone is near 1."""
@@ -31,7 +31,7 @@ _REFITS = 8  # of the units; 1 to 3 are common
 
 
 @final
-class Growth:
+class GrowingRelaxation:
     """One solve of one program by linear programs that grow.
 
     Parameters
@@ -54,11 +54,11 @@ class Growth:
     """
 
     def __init__(
-        self, compiled: CompiledModel, search: Search, settings: Mapping[str, Any], *, rooted: bool = True
+        self, compiled: CompiledModel, search: SolveRun, settings: Mapping[str, Any], *, rooted: bool = True
     ) -> None:
         self.compiled, self.search, self._settings = compiled, search, settings
         self._own = Blocks.of(compiled)
-        self._blocks, self.root = squared(self._own, compiled) if rooted else (self._own, Root())
+        self._blocks, self.root = squared(self._own, compiled) if rooted else (self._own, NormObjective())
         self.best: Vector | None = None
         self.value, self.bound = compiled.sense * math.inf, -compiled.sense * math.inf
         self.pool: dict[bytes, Vector] = {}

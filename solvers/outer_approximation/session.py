@@ -15,9 +15,9 @@ from ceopt.solvers.highs.options import set_options
 from ceopt.solvers.highs.session import HighsSession
 from ceopt.solvers.outer_approximation.box import bounded_integers, unbounded_integers
 from ceopt.solvers.outer_approximation.cuts import Cuts
-from ceopt.solvers.outer_approximation.relaxation import LEAST_GAP, Growth
+from ceopt.solvers.outer_approximation.relaxation import LEAST_GAP, GrowingRelaxation
 from ceopt.solvers.problem import Outcome, ProblemClass, Status, Vector
-from ceopt.solvers.session import AbstractSession, Found, Search
+from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
 
 __all__ = ["TangentSession"]
 
@@ -70,14 +70,16 @@ class TangentSession(AbstractSession):
         """Version of HiGHS."""
         return self._version
 
-    def _run(self, search: Search) -> Found:
+    def _run(self, search: SolveRun) -> RunResult:
         settings = {"threads": self._threads, "random_state": self._random_state, "options": self._options}
         with search.switch.listening():
             return _solved(self._compiled, search, settings)
 
 
-def _solved(compiled: CompiledModel, search: Search, settings: Mapping[str, Any], *, rooted: bool = True) -> Found:
-    growth = Growth(compiled, search, settings, rooted=rooted)
+def _solved(
+    compiled: CompiledModel, search: SolveRun, settings: Mapping[str, Any], *, rooted: bool = True
+) -> RunResult:
+    growth = GrowingRelaxation(compiled, search, settings, rooted=rooted)
     word = growth.relax()
     if word not in {"infeasible", "unbounded"}:
         _begin(growth)
@@ -92,7 +94,7 @@ def _solved(compiled: CompiledModel, search: Search, settings: Mapping[str, Any]
     return _verdict(growth, word)
 
 
-def _begin(growth: Growth) -> None:
+def _begin(growth: GrowingRelaxation) -> None:
     """Try the start: as it is, and as the best point with its integers."""
     start, whole = growth.search.start, np.flatnonzero(growth.compiled.integer).tolist()
     if len(start) == len(growth.compiled.c):
@@ -111,16 +113,18 @@ def _magnitude(compiled: CompiledModel, x: Vector) -> float:
     return linear + float(size @ (lower @ size)) - 0.5 * float(lower.diagonal() @ size**2)
 
 
-def _verdict(growth: Growth, word: str) -> Found:
+def _verdict(growth: GrowingRelaxation, word: str) -> RunResult:
     """Return what the growth came to."""
     x, switch, pool = growth.best, growth.search.switch, tuple(growth.pool.values())
     bound = growth.bound if math.isfinite(growth.bound) else None
     # without finer cuts, rounding is what is left between them: it shows where the objective's terms cancel
     slack = _ROUNDING * _magnitude(growth.compiled, x) if word == "stalled" and x is not None else 0.0
     if growth.is_closed(slack):
-        return Found(status=Status.OPTIMAL, x=x, bound=bound, pool=pool)
+        return RunResult(status=Status.OPTIMAL, x=x, bound=bound, pool=pool)
     if word == "infeasible" and x is None:
-        return Found(status=Status.INFEASIBLE, message=f"{TangentSession.who} proved that the program is infeasible.")
+        return RunResult(
+            status=Status.INFEASIBLE, message=f"{TangentSession.who} proved that the program is infeasible."
+        )
     message = f"{TangentSession.who} stopped: {_WHY.get(word, word)}."
     if switch.pressed:
         status, message = Status.INTERRUPTED, f"{TangentSession.who} stopped: interrupt."
@@ -128,7 +132,7 @@ def _verdict(growth: Growth, word: str) -> Found:
         status = Status.FEASIBLE
     else:
         status = Status.TIME_LIMIT if word == "stopped" else Status.ERROR
-    return Found(status=status, x=x, bound=bound, message=message, pool=pool)
+    return RunResult(status=status, x=x, bound=bound, message=message, pool=pool)
 
 
 _WHY = {
@@ -139,11 +143,11 @@ _WHY = {
 }
 
 
-def _unbounded(compiled: CompiledModel, search: Search, settings: Mapping[str, Any]) -> Found:
+def _unbounded(compiled: CompiledModel, search: SolveRun, settings: Mapping[str, Any]) -> RunResult:
     """Tell unbounded from infeasible: there is a direction that improves for ever, if there is a point at all."""
     program = compiled.extended()
     program.c, program.c0, program.Q = np.zeros(len(program.c)), 0.0, None
-    any_point = Search(
+    any_point = SolveRun(
         compiled=program,
         began=search.began,
         deadline=search.deadline,
@@ -154,8 +158,8 @@ def _unbounded(compiled: CompiledModel, search: Search, settings: Mapping[str, A
     )
     found = _solved(program, any_point, settings)
     if found.x is None:
-        return Found(status=found.status, message=found.message)
-    return Found(status=Status.UNBOUNDED, message=f"{TangentSession.who} proved that the program is unbounded.")
+        return RunResult(status=found.status, message=found.message)
+    return RunResult(status=Status.UNBOUNDED, message=f"{TangentSession.who} proved that the program is unbounded.")
 
 
 class _Chosen(NamedTuple):
@@ -171,7 +175,7 @@ class _Chosen(NamedTuple):
 class _Choice:
     """The search for integers: HiGHS chooses them for the cuts so far, the growth settles what they are worth."""
 
-    def __init__(self, growth: Growth, settings: Mapping[str, Any]) -> None:
+    def __init__(self, growth: GrowingRelaxation, settings: Mapping[str, Any]) -> None:
         self._growth, self._settings = growth, settings
         self._box: tuple[Vector, Vector] | None = None
 

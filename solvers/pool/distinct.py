@@ -11,7 +11,7 @@ import numpy as np
 from ceopt.solvers.checks import require_number
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnboundedFeatureError, UnknownNameError
-from ceopt.solvers.pool.exclusion_cuts import AbstractRule, Distances, integers, no_goods
+from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, Distances, integers, no_goods
 from ceopt.solvers.problem import Vector
 
 __all__ = ["Apart", "Distinct", "Support", "rule_of"]
@@ -62,7 +62,7 @@ class Apart:
 Distinct: TypeAlias = Literal["decisions", "incumbents"] | Support | Apart
 
 
-def rule_of(distinct: Any, compiled: CompiledModel) -> AbstractRule:
+def rule_of(distinct: Any, compiled: CompiledModel) -> AbstractExclusion:
     """Return the rule over the program's columns; "incumbents" are told apart as "decisions" are.
 
     Raises

@@ -15,7 +15,7 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import Auxiliary
 from ceopt.solvers.problem import Vector
 
-__all__ = ["AbstractRule", "Distances", "NoGoods", "free_integers", "integers", "no_goods"]
+__all__ = ["AbstractExclusion", "Distances", "NoGoods", "free_integers", "integers", "no_goods"]
 
 _WHOLE = 1e-9  # an integer's bound this close to a whole number is that number
 
@@ -55,7 +55,7 @@ class _Cuts:
         )
 
 
-class AbstractRule(ABC):
+class AbstractExclusion(ABC):
     """What two solutions must differ in."""
 
     def barred(self, compiled: CompiledModel, points: Sequence[Vector]) -> CompiledModel:
@@ -76,7 +76,7 @@ class AbstractRule(ABC):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class NoGoods(AbstractRule):
+class NoGoods(AbstractExclusion):
     r"""Another value of some integer column.
 
     .. math::
@@ -122,7 +122,7 @@ class NoGoods(AbstractRule):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Distances(AbstractRule):
+class Distances(AbstractExclusion):
     r"""At least :math:`\delta` away.
 
     .. math::

@@ -10,7 +10,7 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import MissingLicenceError
 from ceopt.solvers.guard.contradictions import contradicts
 from ceopt.solvers.pool.distinct import Distinct
-from ceopt.solvers.pool.exclusion_cuts import AbstractRule, NoGoods, free_integers
+from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, NoGoods, free_integers
 from ceopt.solvers.pool.ranking import AbstractRanking, Incumbents, InTurn, NBest
 from ceopt.solvers.pool.runner import Runner
 from ceopt.solvers.problem import Outcome, Status, Vector
@@ -48,7 +48,7 @@ class Pool:
 
 
 def ranking_of(
-    runner: Runner, compiled: CompiledModel, distinct: Distinct, rule: AbstractRule, n: int
+    runner: Runner, compiled: CompiledModel, distinct: Distinct, rule: AbstractExclusion, n: int
 ) -> AbstractRanking:
     """Return the way to what is asked for with the fewest runs."""
     if not isinstance(rule, NoGoods):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
-from ceopt.solvers.pool.exclusion_cuts import AbstractRule, NoGoods, integers
+from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, NoGoods, integers
 from ceopt.solvers.pool.runner import Runner
 from ceopt.solvers.problem import Outcome, Status, Vector
 
@@ -50,7 +50,7 @@ class AbstractRanking(ABC):
         Whether all are; whether it is proved that there are no others.
     """
 
-    def __init__(self, runner: Runner, compiled: CompiledModel, rule: AbstractRule, n: int) -> None:
+    def __init__(self, runner: Runner, compiled: CompiledModel, rule: AbstractExclusion, n: int) -> None:
         self.runner, self.compiled, self.rule, self.n = runner, compiled, rule, n
         self.points: list[Vector] = []
         self.asks = n
@@ -80,7 +80,7 @@ class AbstractRanking(ABC):
 class InTurn(AbstractRanking):
     """Each point is the best of those that differ from all earlier ones."""
 
-    def __init__(self, runner: Runner, compiled: CompiledModel, rule: AbstractRule, n: int) -> None:
+    def __init__(self, runner: Runner, compiled: CompiledModel, rule: AbstractExclusion, n: int) -> None:
         super().__init__(runner, compiled, rule, n)
         self.asks = 1
 

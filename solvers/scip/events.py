@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ceopt.solvers.scip.model import Program
-from ceopt.solvers.session import Search
+from ceopt.solvers.session import SolveRun
 
 __all__ = ["attach", "heard"]
 
@@ -22,7 +22,7 @@ def attach(model: Any) -> Any:
 
 
 @contextmanager
-def heard(listener: Any, program: Program, search: Search, *, points: bool) -> Iterator[None]:
+def heard(listener: Any, program: Program, search: SolveRun, *, points: bool) -> Iterator[None]:
     """Let the listener report to ``search``, and forget both at the end."""
     listener.model, listener.program, listener.search, listener.points = program.model, program, search, points
     try:
@@ -47,7 +47,7 @@ def _listener_class() -> Any:
         """Hears better points, rounds of presolve, nodes and linear programs."""
 
         program: Program | None = None
-        search: Search | None = None
+        search: SolveRun | None = None
         points = True
 
         def eventinit(self) -> None:

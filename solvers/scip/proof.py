@@ -11,7 +11,7 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.guard.contradictions import contradicts
 from ceopt.solvers.problem import Vector
 
-__all__ = ["Proof", "first_scale"]
+__all__ = ["OptimalityProof", "first_scale"]
 
 _RESOLUTION = 1e-7  # of reduced costs, and of the row that holds a quadratic objective
 _EPSILON = 1e-9  # what SCIP takes for zero
@@ -36,7 +36,7 @@ def first_scale(compiled: CompiledModel) -> float:
 
 
 @final
-class Proof:
+class OptimalityProof:
     """What one optimum of SCIP, at one scale of the objective, proves of it.
 
     Parameters

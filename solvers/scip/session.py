@@ -17,9 +17,9 @@ from ceopt.solvers.scip.count import count_solutions
 from ceopt.solvers.scip.events import attach, heard
 from ceopt.solvers.scip.model import Program
 from ceopt.solvers.scip.options import new_model, refuse_huge, set_options
-from ceopt.solvers.scip.proof import Proof, first_scale
+from ceopt.solvers.scip.proof import OptimalityProof, first_scale
 from ceopt.solvers.scip.status import status_of, words_of
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, Found, Search
+from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 
 __all__ = ["ScipSession", "count_solutions"]
 
@@ -74,7 +74,7 @@ class ScipSession(AbstractSession):
         model = Model(createscip=False)
         return f"{model.getMajorVersion()}.{model.getMinorVersion()}.{model.getTechVersion()}"
 
-    def _run(self, search: Search) -> Found:
+    def _run(self, search: SolveRun) -> RunResult:
         found = self._best(search)
         if search.switch.pressed:
             return replace(found, status=Status.INTERRUPTED, message="SCIP stopped: interrupted.")
@@ -84,13 +84,13 @@ class ScipSession(AbstractSession):
         without = self._once(self._built(0.0), search, points=False)
         status = Status.UNBOUNDED if without.x is not None else without.status
         said = f"SCIP proved that the program is {status}." if status in PROVED_EMPTY else without.message
-        return Found(status=status, message=said)
+        return RunResult(status=status, message=said)
 
-    def _best(self, search: Search) -> Found:
+    def _best(self, search: SolveRun) -> RunResult:
         """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
         compiled, gap = self._compiled, search.relative_gap
         scale, start, best, is_fine = first_scale(compiled), search.start, None, False
-        coarse: Found | None = None
+        coarse: RunResult | None = None
         while True:
             program = self._ready(scale, start)
             if is_fine:
@@ -111,7 +111,7 @@ class ScipSession(AbstractSession):
                 is_fine, best, start = True, None, search.start  # a point outside is no start
                 search.incumbents.clear()  # nor is one that led to it a solution
                 continue
-            proof = Proof(compiled, found.x, found.bound, gap, scale, cost=program.cost)
+            proof = OptimalityProof(compiled, found.x, found.bound, gap, scale, cost=program.cost)
             if proof.holds:
                 far = _far_column(compiled, found.x)
                 if far is not None:
@@ -122,7 +122,7 @@ class ScipSession(AbstractSession):
                 return replace(found, status=Status.FEASIBLE, bound=proof.bound, message=proof.sentence)
             best, start, scale = found, dict(enumerate(found.x.tolist())), proof.finer_scale
 
-    def _doubted(self, found: Found, scale: float, search: Search) -> Found:
+    def _doubted(self, found: RunResult, scale: float, search: SolveRun) -> RunResult:
         """Search for a much better point from scratch: SCIP passes over some where integers have no bounds."""
         compiled = self._compiled
         assert found.x is not None  # noqa: S101 - an optimum has one
@@ -137,7 +137,7 @@ class ScipSession(AbstractSession):
         return replace(better, status=Status.FEASIBLE, bound=None, message=message)
 
     # -- one run -------------------------------------------------------------------------------------------------------
-    def _once(self, program: Program, search: Search, *, points: bool = True) -> Found:
+    def _once(self, program: Program, search: SolveRun, *, points: bool = True) -> RunResult:
         """Solve, and return what came of it in the model's own units, without looking at the proof."""
         model, kept = program.model, len(search.incumbents)
         model.setParam("limits/time", min(search.seconds_left, _INFINITE))
@@ -149,7 +149,7 @@ class ScipSession(AbstractSession):
         except Exception as error:  # noqa: BLE001  (pyscipopt's own choice of class for each return code of SCIP)
             self._program = None
             x = search.incumbents[-1][2] if len(search.incumbents) > kept else None
-            return Found(status=Status.ERROR, x=x, message=f"SCIP failed: {str(error).rstrip('.!')}.")
+            return RunResult(status=Status.ERROR, x=x, message=f"SCIP failed: {str(error).rstrip('.!')}.")
         name, bound = model.getStatus(), None
         stored = [program.point(solution) for solution in model.getSols()[: search.pool]]
         x = stored[0] if stored else None
@@ -158,7 +158,7 @@ class ScipSession(AbstractSession):
         model.freeTransform()
         status = status_of(name, has_point=x is not None)
         message = "" if status is Status.OPTIMAL else f"SCIP stopped: {words_of(name)}."
-        return Found(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
+        return RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
 
     # -- model into SCIP -----------------------------------------------------------------------------------------------
     def _ready(self, scale: float, start: Mapping[int, float]) -> Program:
@@ -215,13 +215,13 @@ def _far_column(compiled: CompiledModel, x: Vector) -> str | None:
     return str(compiled.columns[far[0]].name) if far.size else None
 
 
-def _perhaps_unbounded(found: Found, name: str) -> Found:
+def _perhaps_unbounded(found: RunResult, name: str) -> RunResult:
     """SCIP ends at 1e10 or so on programs that curve to infinity, and calls that optimal."""
     message = f"SCIP stopped: {name!r} runs off to {_FAR:g} and beyond, so the program may be unbounded. Bound it."
     return replace(found, status=Status.FEASIBLE, bound=None, message=message)
 
 
-def _better(compiled: CompiledModel, best: Found, found: Found) -> Found:
+def _better(compiled: CompiledModel, best: RunResult, found: RunResult) -> RunResult:
     """Return the later of two runs, with the better point; a run that loses the point proves nothing."""
     assert best.x is not None  # noqa: S101 - only a run with a point is repeated
     if found.x is None or found.status is Status.ERROR:

@@ -18,7 +18,7 @@ from ceopt.formulations.constraints import AbstractRule, MaxChanges
 from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
 from ceopt.formulations.constraints.hull.hull import Hull
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.query.solve_program import Attempts
+from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.manifest import Manifest
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
@@ -126,14 +126,14 @@ def test_trees_with_a_rule_agree_with_each_cluster_alone() -> None:
 
 def test_a_start_is_put_in_the_cluster_that_it_lies_in(monkeypatch: Any) -> None:
     """Where the solver has nothing in hand, the answer is a start, and the next lies in another cluster."""
-    run = Attempts.run
+    run = ProgramSolver.run
 
     def late(self: Any, ask: Any, seconds: float) -> Any:
         attempt = run(self, ask, seconds)
         nothing = replace(attempt, point=None, cluster=None, outcome=Outcome(status=Stop.TIME_LIMIT, message="Late."))
         return attempt if ask.barred else nothing
 
-    monkeypatch.setattr(Attempts, "run", late)
+    monkeypatch.setattr(ProgramSolver, "run", late)
     result = asked(model=NETWORK, data=PEOPLE)
 
     assert result.status == "feasible"

@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ceopt
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.predictors import TreeEnsemble
 
 
@@ -108,9 +108,9 @@ def test_a_single_tree_a_search_and_plain_arrays_count_as_forests() -> None:
     search = GridSearchCV(encoded(RandomForestClassifier(max_depth=2, random_state=0)), grid, cv=2).fit(X, GRADE)
     frame = X.head(30)
     limit = ceopt.formulations.targets.parse_target(ceopt.Disagreement("good", 0.3), ("bad", "fair", "good"))
-    assert (Referee(tree, SPACE).meets(frame, limit) == (tree.predict(frame) == "good")).all()
+    assert (ModelOracle(tree, SPACE).meets(frame, limit) == (tree.predict(frame) == "good")).all()
     agree = (own_trees(search.best_estimator_, frame) == "good").sum(axis=0)
-    assert (Referee(search, SPACE).meets(frame, limit) == (agree >= 3)).all()
+    assert (ModelOracle(search, SPACE).meets(frame, limit) == (agree >= 3)).all()
     assert 0 < (agree >= 3).sum() < 30
     stumps = [
         {"feature": 0, "threshold": at, "left": {"value": [0.9, 0.1]}, "right": {"value": [0.3, 0.7]}}

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import ceopt
 from ceopt import Apart
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.constraints import AbstractRule, Linear, MaxChanges
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.query.solve_program import Attempts
+from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 
@@ -195,7 +195,7 @@ WORDS: dict[str, Any] = {"target": "yes", "cost": COST, "n": 4}
 @pytest.mark.parametrize("how", WAYS, ids=str)
 def test_out_of_time_is_not_complete(how: Any, monkeypatch: Any) -> None:
     """Answers in hand stay, and the reason says why there are no more."""
-    run = Attempts.run
+    run = ProgramSolver.run
 
     def late(self: Any, ask: Any, seconds: float) -> Any:
         attempt = run(self, ask, seconds)
@@ -203,7 +203,7 @@ def test_out_of_time_is_not_complete(how: Any, monkeypatch: Any) -> None:
             return attempt
         return replace(attempt, point=None, outcome=Outcome(status=Stop.TIME_LIMIT, message="Too late."))
 
-    monkeypatch.setattr(Attempts, "run", late)
+    monkeypatch.setattr(ProgramSolver, "run", late)
     result = ceopt.explain(MODEL, ROW, SPACE, diversity=how, **WORDS)
 
     assert (result.status, len(result), result.complete) == ("optimal", 2, False)
@@ -212,7 +212,7 @@ def test_out_of_time_is_not_complete(how: Any, monkeypatch: Any) -> None:
 
 def test_an_answer_that_is_not_proved_says_so_itself(monkeypatch: Any) -> None:
     """Its bound is at least that of the answer before it, as what is left to choose from shrinks."""
-    run = Attempts.run
+    run = ProgramSolver.run
 
     def vague(self: Any, ask: Any, seconds: float) -> Any:
         attempt = run(self, ask, seconds)
@@ -220,7 +220,7 @@ def test_an_answer_that_is_not_proved_says_so_itself(monkeypatch: Any) -> None:
             return attempt
         return replace(attempt, outcome=replace(attempt.outcome, status=Stop.TIME_LIMIT, bound=0.0, message="Late."))
 
-    monkeypatch.setattr(Attempts, "run", vague)
+    monkeypatch.setattr(ProgramSolver, "run", vague)
     result = ceopt.explain(MODEL, ROW, SPACE, diversity=Apart(3.0, cost=COST), **WORDS | {"n": 2})
 
     assert result.status == "optimal"
@@ -244,7 +244,7 @@ def test_what_the_solver_takes_for_far_enough_is_asked_for_again(monkeypatch: An
     pay = ceopt.FeatureSpace([ceopt.Feature("pay", kind="continuous", lower=0.0, upper=9.0)])
     words = {"target": "yes", "n": 2, "diversity": Apart(2.0, cost=COST), "cost": COST}
     model = Affine([1.0], -3.0, labels=("no", "yes"))
-    run, seen = Attempts.run, []
+    run, seen = ProgramSolver.run, []
 
     def sloppy(self: Any, ask: Any, seconds: float) -> Any:
         attempt = run(self, ask, seconds)
@@ -254,7 +254,7 @@ def test_what_the_solver_takes_for_far_enough_is_asked_for_again(monkeypatch: An
         short = 1.5e-5 if ask.barred else 0.0
         return replace(attempt, point={"pay": attempt.point["pay"] - short})
 
-    monkeypatch.setattr(Attempts, "run", sloppy)
+    monkeypatch.setattr(ProgramSolver, "run", sloppy)
     result = ceopt.explain(model, {"pay": 1.0}, pay, **words)
 
     assert seen == [(False,), (False, 0.0), (True, 0.0), (True, 1e-6), (True, pytest.approx(1e-5))]
@@ -266,13 +266,13 @@ def test_what_the_solver_takes_for_far_enough_is_asked_for_again(monkeypatch: An
 
 def test_a_point_that_stays_too_near_is_never_an_answer(monkeypatch: Any) -> None:
     pay = ceopt.FeatureSpace([ceopt.Feature("pay", kind="continuous", lower=0.0, upper=9.0)])
-    run = Attempts.run
+    run = ProgramSolver.run
 
     def stuck(self: Any, ask: Any, seconds: float) -> Any:
         attempt = run(self, ask, seconds)
         return replace(attempt, point=dict(ask.barred[0][0])) if ask.barred else attempt
 
-    monkeypatch.setattr(Attempts, "run", stuck)
+    monkeypatch.setattr(ProgramSolver, "run", stuck)
     result = ceopt.explain(
         Affine([1.0], -3.0, labels=("no", "yes")), {"pay": 1.0}, pay, target="yes", n=2, diversity=Apart(2.0)
     )
@@ -283,13 +283,13 @@ def test_a_point_that_stays_too_near_is_never_an_answer(monkeypatch: Any) -> Non
 def test_a_point_that_the_model_refuses_is_left_out(monkeypatch: Any) -> None:
     """A tree's answer that fails the check is barred by its cell, and the distance kept."""
     tree = {"feature": 0, "threshold": 2.5, "left": {"value": 0.0}, "right": {"value": 1.0}}
-    model, judge = TreeEnsemble([tree], n_inputs=5), Referee.judge
+    model, judge = TreeEnsemble([tree], n_inputs=5), ModelOracle.judge
 
     def stricter(self: Any, frame: pd.DataFrame, target: Any) -> Any:
         predicted, met = judge(self, frame, target)
         return predicted, met & ~((frame["hours"] == 3) & (frame["job"] == 3)).to_numpy()
 
-    monkeypatch.setattr(Referee, "judge", stricter)
+    monkeypatch.setattr(ModelOracle, "judge", stricter)
     how = Apart(2.0, cost="l0")
     result = ceopt.explain(model, ROW, SPACE, target=ceopt.AtLeast(0.5), n=4, cost=COST, diversity=how)
 

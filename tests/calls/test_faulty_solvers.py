@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import ceopt
-from ceopt.query.solve_program import Attempts
+from ceopt.query.solve_program import ProgramSolver
 from ceopt.search.search import _Search
 from ceopt.solvers import Outcome
 from ceopt.solvers.highs.session import HighsSession
@@ -127,7 +127,7 @@ def test_a_further_answer_that_is_cheaper_takes_the_first_proof_back(people) -> 
 def test_a_start_that_the_program_does_not_hold_counts_as_well(people, monkeypatch, fault) -> None:
     """The solver was given no start, so that nothing but the verified answer itself contradicts it."""
     best = ask(people, "forest")[0]
-    monkeypatch.setattr(Attempts, "_start", lambda *_: None)
+    monkeypatch.setattr(ProgramSolver, "_start", lambda *_: None)
     with faulty(fault) as solver:
         found = ask(people, "forest", solver=solver)
     assert found.status == "feasible"
@@ -145,7 +145,7 @@ def test_a_point_dearer_than_a_start_is_not_the_best(people, monkeypatch) -> Non
         return replace(found, objective=None, incumbents=(), bound=compiled.evaluate(found.x))
 
     best = ask(people, "forest")[0]
-    monkeypatch.setattr(Attempts, "_start", lambda *_: None)
+    monkeypatch.setattr(ProgramSolver, "_start", lambda *_: None)
     monkeypatch.setattr(_Search, "_budget", lambda _: None)
     with faulty(dearest) as solver:
         found = ask(people, "forest", solver=solver)

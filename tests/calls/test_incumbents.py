@@ -9,9 +9,9 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import ceopt
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.query.solve_program import Attempts
+from ceopt.query.solve_program import ProgramSolver
 from ceopt.search.incumbents import are_same, room
 from ceopt.solvers import registry
 from ceopt.warm_start.heuristic import StartSearch
@@ -75,13 +75,13 @@ def test_a_point_that_fails_the_check_is_left_out(forest, monkeypatch):
     words = {"target": forest.target, "data": forest.data, "n": 4, "diversity": "incumbents"}
     before = ceopt.explain(forest.model, row, forest.space, **words)
     assert len(before) >= 3
-    second, judge = before[1].values, Referee.judge
+    second, judge = before[1].values, ModelOracle.judge
 
     def stricter(self, frame, target):
         predicted, met = judge(self, frame, target)
         return predicted, met & ~(frame[list(second.index)] == second.to_numpy()).all(axis=1).to_numpy()
 
-    monkeypatch.setattr(Referee, "judge", stricter)
+    monkeypatch.setattr(ModelOracle, "judge", stricter)
     after = ceopt.explain(forest.model, row, forest.space, **words)
 
     assert tuple(second) not in {tuple(a.values) for a in after}
@@ -100,8 +100,8 @@ def test_what_the_solver_met_and_what_the_start_search_met_are_both_given(forest
 
 def test_the_program_has_room_for_n(forest, monkeypatch):
     """Within the cost of the cheapest start alone the solver would have next to nothing to meet."""
-    asked, run = [], Attempts.run
-    monkeypatch.setattr(Attempts, "run", lambda self, ask, seconds: asked.append(ask) or run(self, ask, seconds))
+    asked, run = [], ProgramSolver.run
+    monkeypatch.setattr(ProgramSolver, "run", lambda self, ask, seconds: asked.append(ask) or run(self, ask, seconds))
     words = {"target": forest.target, "data": forest.data, "diversity": "incumbents"}
     for n in (1, 3):
         ceopt.explain(forest.model, forest.rows.iloc[[0]], forest.space, n=n, **words)

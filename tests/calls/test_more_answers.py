@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import ceopt
 from ceopt.formulations.predictors import TreeEnsemble
-from ceopt.query.solve_program import Attempts
+from ceopt.query.solve_program import ProgramSolver
 
 COLUMNS = {"a": (0, 4), "b": (0, 3), "c": (0, 1)}
 SPACE = ceopt.FeatureSpace(
@@ -164,8 +164,8 @@ def test_cells_that_decide_nothing_are_cells() -> None:
 def test_a_start_that_surely_is_another_answer_bounds_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     left = {"feature": 1, "threshold": 1.5, "left": {"value": 0.0}, "right": {"value": 1.0}}
     model = TreeEnsemble([{"feature": 0, "threshold": 2.5, "left": left, "right": {"value": 1.0}}], n_inputs=3)
-    asked, run = [], Attempts.run
-    monkeypatch.setattr(Attempts, "run", lambda self, ask, seconds: asked.append(ask) or run(self, ask, seconds))
+    asked, run = [], ProgramSolver.run
+    monkeypatch.setattr(ProgramSolver, "run", lambda self, ask, seconds: asked.append(ask) or run(self, ask, seconds))
 
     for diversity in ("pool", "support", ceopt.Apart(2.0, cost="l0"), ceopt.Apart(9.0, cost=ceopt.L1(scale="none"))):
         asked.clear()

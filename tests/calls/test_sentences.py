@@ -121,7 +121,7 @@ def columns():
 
 ASKED = {
     "Recourse.fit": ("ceopt.recourse", "fit_of", lambda: Recourse(MODEL, SPACE, target="good").fit(PEOPLE)),
-    "verify": ("ceopt.verify", "Referee", lambda: ceopt.verify(PEOPLE, MODEL, SPACE, target="good")),
+    "verify": ("ceopt.verify", "ModelOracle", lambda: ceopt.verify(PEOPLE, MODEL, SPACE, target="good")),
     "embed": ("ceopt.formulations.predictors.embed.embed", "_embedded", lambda: embed(MODEL, columns())),
     "DiverseRobustExplainer.fit": (
         "ceopt.diverse.explainer",

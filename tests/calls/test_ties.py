@@ -35,7 +35,7 @@ from ceopt.formulations.predictors import TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.predictors.read.sklearn.order import adds_in_order
 from ceopt.formulations.recourse import recourse_program
-from ceopt.query.solve_program import Attempts
+from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers import solve
 
 PLAIN = ceopt.L1(scale="none")
@@ -177,8 +177,8 @@ def test_a_value_that_the_model_gives_exactly_is_reached(estimator):
 # ---- how many solves that takes --------------------------------------------------------------------------------------
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     solves: list[int] = []
-    run = Attempts.run
-    monkeypatch.setattr(Attempts, "run", lambda self, *a: (solves.append(1), run(self, *a))[1])
+    run = ProgramSolver.run
+    monkeypatch.setattr(ProgramSolver, "run", lambda self, *a: (solves.append(1), run(self, *a))[1])
     return solves
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ceopt import Linear, MaxChanges, Probability, explain, verify
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import parse_target
@@ -191,12 +191,12 @@ def test_points_keep_the_models_word_and_the_rules_apart(model, space, person):
     home = space.row(person)
     points = [home | {"income": 4.0, "sex": 1.0}, home | {"income": 1.0}]
     target = parse_target("good", model.labels)
-    first, second = check_points(Referee(model, space), space, (MaxChanges(1),), target, home, points)
+    first, second = check_points(ModelOracle(model, space), space, (MaxChanges(1),), target, home, points)
 
     assert first.valid
     assert first.broken == ("sex: must stay 'f', but is 'm'", "MaxChanges_1: at most 1 feature may change")
     assert second == (False, "bad", ())
-    assert check_points(Referee(model, space), space, (), target, home, []) == []
+    assert check_points(ModelOracle(model, space), space, (), target, home, []) == []
 
 
 def test_misuse_is_refused(model, space, person):

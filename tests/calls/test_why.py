@@ -11,7 +11,7 @@ import pytest
 import ceopt
 from ceopt import Feature, FeatureSpace, Linear, MaxChanges
 from ceopt.formulations.predictors import Affine
-from ceopt.infeasibility.relaxation import Widener
+from ceopt.infeasibility.relaxation import Relaxer
 from ceopt.settings import Settings
 
 SPACE = FeatureSpace(
@@ -39,7 +39,7 @@ class Ticking:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
         self.now, self.given = 0.0, list[float]()
-        inner = Widener._solved
+        inner = Relaxer._solved
 
         def solved(widener: Any, *args: Any, **words: Any) -> Any:
             self.given.append(next(arg for arg in args if isinstance(arg, float)))
@@ -47,7 +47,7 @@ class Ticking:
             self.now += seconds
             return found
 
-        monkeypatch.setattr(Widener, "_solved", solved)
+        monkeypatch.setattr(Relaxer, "_solved", solved)
         monkeypatch.setattr(time, "perf_counter", lambda: self.now)
 
 

@@ -25,12 +25,12 @@ from rules.small import PEOPLE, lattice
 import ceopt
 import ceopt.infeasibility.relaxation
 from ceopt import L1, Feature, FeatureSpace, Linear, MaxChanges
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.constraints import RULES, AbstractRule, Hull, parse_rules, rule_name
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.infeasibility.conflict import _Filter
-from ceopt.infeasibility.relaxation import Widening
-from ceopt.query.solve_program import Attempts
+from ceopt.infeasibility.relaxation import Relaxation
+from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.solvers.registry import SOLVERS
@@ -216,12 +216,12 @@ def test_a_target_out_of_any_reach_is_no_rules_fault() -> None:
 # ---- how it ends ----------------------------------------------------------------------------------------------------
 def after(solves: int, what: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Do something else in the place of every solve but the first few of those that look for the conflict."""
-    real, asked = ceopt.infeasibility.relaxation.Widener._solved, itertools.count()
+    real, asked = ceopt.infeasibility.relaxation.Relaxer._solved, itertools.count()
 
     def solved(self: Any, *args: Any, **words: Any) -> Any:
         return real(self, *args, **words) if next(asked) < solves else what()
 
-    monkeypatch.setattr(ceopt.infeasibility.relaxation.Widener, "_solved", solved)
+    monkeypatch.setattr(ceopt.infeasibility.relaxation.Relaxer, "_solved", solved)
 
 
 def interrupted() -> tuple[Outcome, None, list[float], float]:
@@ -280,7 +280,9 @@ def test_a_conflict_travels() -> None:
 def test_only_what_is_proved_infeasible_has_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask(CAP).conflict == ()
     assert ask(YOUNG, OLD, time_limit_s=1e-9).conflict == ()
-    monkeypatch.setattr(Referee, "judge", lambda _, frame, __: (np.zeros(len(frame)), np.zeros(len(frame), dtype=bool)))
+    monkeypatch.setattr(
+        ModelOracle, "judge", lambda _, frame, __: (np.zeros(len(frame)), np.zeros(len(frame), dtype=bool))
+    )
     result = ask(MaxChanges(2))
     assert (str(result.status), result.conflict) == ("rejected", ())
 
@@ -627,13 +629,13 @@ def test_nothing_is_proved_where_there_is_no_time_to_grow(what: str, monkeypatch
 
 
 def test_without_the_least_width_one_that_some_point_needs_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ceopt.infeasibility.relaxation.Widener.least
+    real = ceopt.infeasibility.relaxation.Relaxer.least
 
     def least(self: Any, person: Any, keep: Any, yielding: Any = (), **how: Any) -> Any:
-        return ceopt.infeasibility.relaxation.Widening(reason="late") if yielding else real(self, person, keep)
+        return ceopt.infeasibility.relaxation.Relaxation(reason="late") if yielding else real(self, person, keep)
 
     least_of_all = ask(Hull(PEOPLE_AROUND, enlarge=True, name="likely"), Linear({"income": 1.0}, "<=", 15.0))
-    monkeypatch.setattr(ceopt.infeasibility.relaxation.Widener, "least", least)
+    monkeypatch.setattr(ceopt.infeasibility.relaxation.Relaxer, "least", least)
     result = ask(Hull(PEOPLE_AROUND, enlarge=True, name="likely"), Linear({"income": 1.0}, "<=", 15.0))
     assert result.status in {"optimal", "feasible"}
     assert result.relaxed["likely"] >= least_of_all.relaxed["likely"]
@@ -643,14 +645,14 @@ def test_without_the_least_width_one_that_some_point_needs_is_taken(monkeypatch:
 
 
 def test_ctrl_c_within_the_wider_question_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, asked = Attempts.run, itertools.count()
+    real, asked = ProgramSolver.run, itertools.count()
 
     def run(self: Any, *args: Any) -> Any:
         if next(asked) > 1:  # the first two prove that there is nothing, beyond the margin and within it
             raise KeyboardInterrupt
         return real(self, *args)
 
-    monkeypatch.setattr(Attempts, "run", run)
+    monkeypatch.setattr(ProgramSolver, "run", run)
     result = ask(Hull(PEOPLE_AROUND, enlarge=True, name="likely"), Linear({"income": 1.0}, "<=", 15.0, name="cap"))
     assert (str(result.status), result.relaxed, result.conflict) == ("time_limit", {}, ())
     assert "the search was interrupted" in result.reason
@@ -669,14 +671,14 @@ class Sets:
     def is_empty(self, chosen: frozenset[int]) -> bool:
         return any(conflict <= chosen for conflict in self.conflicts)
 
-    def least(self, chosen: frozenset[int]) -> Widening:
+    def least(self, chosen: frozenset[int]) -> Relaxation:
         self.solves += 1
         if self.is_empty(chosen):
-            return Widening(is_empty=True)
+            return Relaxation(is_empty=True)
         held = chosen
         for k in range(len(self.names)) if self.greedy() else ():
             held = held if self.is_empty(held | {k}) else held | {k}
-        return Widening({str(k): 1.0 for k in held})
+        return Relaxation({str(k): 1.0 for k in held})
 
     def kept(self, point: Any) -> frozenset[int]:
         return frozenset(map(int, point))

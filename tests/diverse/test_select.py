@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ceopt.diverse import select
-from ceopt.diverse.subset.exact_search import Search
+from ceopt.diverse.subset.exact_search import SubsetSearch
 from ceopt.diverse.subset.local_search import greedy_subset, improved, in_parts, least_distance, sum_of_distances
 from ceopt.solvers import solve
 from ceopt.solvers.problem import ProblemClass
@@ -176,9 +176,9 @@ def test_the_bound_of_a_determinant_is_one(seed: int, n: int, data: st.DataObjec
     best = max(worth(points, chosen, "determinant", "l2") for chosen in itertools.combinations(range(n), k))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ceopt.diverse.subset.exact_search._FEW_SETS", 0)
-        found = Search(d, "auto", math.inf).determinant(k)
+        found = SubsetSearch(d, "auto", math.inf).determinant(k)
         without_search(patch)
-        first = Search(d, "auto", math.inf).determinant(k)
+        first = SubsetSearch(d, "auto", math.inf).determinant(k)
     for one in (found, first):
         assert one.status is Status.FEASIBLE
         assert one.value - 1e-12 <= best <= one.bound + 1e-12
@@ -241,8 +241,10 @@ def test_a_count_is_proved_by_the_next_whole_number(monkeypatch: Any) -> None:
 
 def test_the_cheapest_of_a_set_that_is_not_proved_to_be_largest(monkeypatch: Any) -> None:
     exact = select(POINTS, objective="cheapest", beta=1.5, costs=np.abs(POINTS).sum(axis=1))
-    largest = Search.largest
-    monkeypatch.setattr(Search, "largest", lambda self, beta: replace(largest(self, beta), status=Status.FEASIBLE))
+    largest = SubsetSearch.largest
+    monkeypatch.setattr(
+        SubsetSearch, "largest", lambda self, beta: replace(largest(self, beta), status=Status.FEASIBLE)
+    )
     found = select(POINTS, objective="cheapest", beta=1.5, costs=np.abs(POINTS).sum(axis=1))
     assert (found.status, found.bound, found.value) == (Status.FEASIBLE, None, pytest.approx(exact.value))
     assert found.reason == f"That no more than {len(exact)} points are so far apart was not proved."

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import ceopt
 from ceopt import Causal
-from ceopt.query.solve_program import Attempts
+from ceopt.query.solve_program import ProgramSolver
 
 BOOK = ceopt.datasets.loans(n=600)
 SPACE = BOOK.space
@@ -152,7 +152,7 @@ def test_starts_are_complete_and_feasible(monkeypatch: Any) -> None:
     ).fit(BOOK.data[["age", "education"]], BOOK.data["income"])
     savings = DecisionTreeRegressor(max_depth=3).fit(BOOK.data[["income"]], BOOK.data["savings"])
     seen: list[float] = []
-    place = Attempts._start
+    place = ProgramSolver._start
 
     def checked(self: Any, program: Any, compiled: Any, ask: Any) -> Any:
         start = place(self, program, compiled, ask)
@@ -166,7 +166,7 @@ def test_starts_are_complete_and_feasible(monkeypatch: Any) -> None:
         seen.append(pyo.value(program.model.cost))
         return start
 
-    monkeypatch.setattr(Attempts, "_start", checked)
+    monkeypatch.setattr(ProgramSolver, "_start", checked)
     (_, row), *_ = rejected("forest", 1).iterrows()
     for intervention in ("none", "soft", "hard"):
         rule = Causal(

@@ -21,7 +21,7 @@ import ceopt
 from ceopt import L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis
 from ceopt.formulations import Factual, Reaches, embed, l2, l2_squared, mahalanobis
 from ceopt.formulations.costs import AbstractCost, parse_cost
-from ceopt.formulations.costs.cost_cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space import Feature, FeatureSpace
@@ -114,7 +114,7 @@ def test_values_are_those_of_the_interface(pair: Any, cost: AbstractCost, unit: 
 def test_a_budget_never_rules_out_what_it_pays_for(pair: Any, cost: AbstractCost, slack: float, unit: float) -> None:
     x0, x = (named(point) for point in pair)
     program = cost.in_units(unit)
-    cutoff = Cutoff(SPACE, x0, program, program.to_objective(cost.value(SPACE, x0, x) * (1.0 + slack)))
+    cutoff = CostCutoff(SPACE, x0, program, program.to_objective(cost.value(SPACE, x0, x) * (1.0 + slack)))
     for name, part in cutoff.narrowed(reach_of(SPACE, x0)).items():
         held = x[name] in part.ranks if isinstance(part, Levels) else part.lower <= x[name] <= part.upper
         assert held, name
@@ -144,7 +144,7 @@ def test_a_column_costs_at_least_what_its_price_says(seed: int, k: int, rank: in
 
 def test_a_covariance_caps_a_move_by_its_standard_deviation() -> None:
     x0 = named((0, 1, 2, 0, 0))
-    reach = Cutoff(SPACE, x0, Mahalanobis(COVARIANCE), 1.0).narrowed(reach_of(SPACE, x0))
+    reach = CostCutoff(SPACE, x0, Mahalanobis(COVARIANCE), 1.0).narrowed(reach_of(SPACE, x0))
     assert (reach["age"].lower, reach["age"].upper) == (-2.0, 2.0)  # type: ignore[union-attr]
     assert (reach["term"].lower, reach["term"].upper) == (1.0, 3.0)  # type: ignore[union-attr]
     assert reach["owner"].ranks == (0,)  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from ceopt.formulations.costs import L0, L1, Changes, Linf, parse_cost
-from ceopt.formulations.costs.cost_cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.reachable import Interval, Levels, reach_of
 
@@ -46,7 +46,7 @@ def _points(count: int, rng: np.random.Generator) -> Any:
 def test_no_point_within_the_budget_gains_more_or_leaves_the_narrowed_reach(cost, seed, budget):
     rng = np.random.default_rng(seed)
     factual = SPACE.row(ROW)
-    cutoff = Cutoff(SPACE, factual, cost, budget)
+    cutoff = CostCutoff(SPACE, factual, cost, budget)
     reach = cutoff.narrowed(reach_of(SPACE, factual))
     slopes = {name: rng.normal(size=3) * rng.integers(0, 2, 3) for name in ("age", "income", "free")}
     tables = {"size": rng.normal(size=(3, 4)), "job": rng.normal(size=(3, 3))}
@@ -68,7 +68,7 @@ def test_with_numbers_and_l1_the_bound_is_the_linear_programs_optimum(seed, budg
     rng = np.random.default_rng(seed)
     space = FeatureSpace([Feature(f"x{j}", kind="continuous", lower=-3, upper=4, weight=1.0 + j) for j in range(4)])
     factual = {name: float(rng.uniform(-3, 4)) for name in space.names}
-    cutoff = Cutoff(space, factual, L1(scale="none"), budget)
+    cutoff = CostCutoff(space, factual, L1(scale="none"), budget)
     reach = cutoff.narrowed(reach_of(space, factual))
     slope = rng.normal(size=4)
     most = cutoff.greatest_gain({name: slope[[j]] for j, name in enumerate(space.names)}, {}, reach)
@@ -82,7 +82,7 @@ def test_with_numbers_and_l1_the_bound_is_the_linear_programs_optimum(seed, budg
 
 
 def test_a_table_over_several_prices_is_bounded_by_its_concave_envelope():
-    cutoff = Cutoff(SPACE, SPACE.row(ROW), L1(scale="none"), 1.0)
+    cutoff = CostCutoff(SPACE, SPACE.row(ROW), L1(scale="none"), 1.0)
     reach = {name: part for name, part in reach_of(SPACE, SPACE.row(ROW)).items() if name == "size"}
     # From M: S costs 1/3, L 1, XL 2 (a rise counts three times). Gains 3, 1, 9: the envelope goes from S to XL.
     table = np.array([[3.0, 0.0, 1.0, 9.0]])
@@ -93,7 +93,7 @@ def test_a_table_over_several_prices_is_bounded_by_its_concave_envelope():
 
 
 def test_a_box_beyond_the_budget_is_excluded():
-    cutoff = Cutoff(SPACE, SPACE.row(ROW), L1(scale="none"), 1.0)
+    cutoff = CostCutoff(SPACE, SPACE.row(ROW), L1(scale="none"), 1.0)
     assert cutoff.excludes({"income": (2.5, 6.0)})
     assert not cutoff.excludes({"income": (2.0, 6.0)})
     assert cutoff.excludes({"income": (1.75, 6.0), "age": (3.5, 9.0)})  # each within, together beyond

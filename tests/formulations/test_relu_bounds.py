@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations import Factual
 from ceopt.formulations.costs import L1
-from ceopt.formulations.costs.cost_cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.predictors import Predictor, ReluNetwork
 from ceopt.formulations.predictors.embed.inputs import Inputs, InputsWithin
 from ceopt.formulations.predictors.embed.networks.bounds import NetworkBounds
@@ -80,7 +80,7 @@ def test_a_known_cost_narrows_the_range_to_a_knapsack() -> None:
     net = ReluNetwork([[[2.0, 3.0]]], [[0.0]])
     x = Factual(space, {"a": 1.0, "b": 0.0})
     whole = Inputs(Predictor(net, Encoding.identity(space), net, space), x, np.ones(2, dtype=bool))
-    near = InputsWithin(whole, Cutoff(space, {"a": 1.0, "b": 0.0}, L1(scale="none"), 1.0))
+    near = InputsWithin(whole, CostCutoff(space, {"a": 1.0, "b": 0.0}, L1(scale="none"), 1.0))
     low, high = near.extremes(np.array([[2.0, 3.0], [1.0, 0.0]]), np.array([0.5, 0.0]))
     assert low.tolist() == pytest.approx([-0.5, 0.0], abs=1e-6)
     assert high.tolist() == pytest.approx([5.5, 2.0], abs=1e-6)
@@ -147,7 +147,7 @@ def test_bounds_within_a_cost_hold_and_are_within_intervals(
     moves[:, 3], moves[:, 4] = moves[:, 3] / 2.0, moves[:, 4] > 0
     near = points[moves.sum(axis=1) <= budget]
     assert len(near)
-    narrow = propagated(layers, InputsWithin(inputs(), Cutoff(SPACE, factual, L1(scale="none"), budget)))
+    narrow = propagated(layers, InputsWithin(inputs(), CostCutoff(SPACE, factual, L1(scale="none"), budget)))
     for values, (low, high), (loose, looser) in zip(received(layers, near), narrow, intervals(layers), strict=True):
         assert (low <= values.min(axis=0) + 1e-12).all()
         assert (values.max(axis=0) <= high + 1e-12).all()

@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.costs import L1, AbstractCost, Linf
-from ceopt.formulations.costs.cost_cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.predictors import Predictor, ReluNetwork
 from ceopt.formulations.predictors.embed.embed import FORMULATIONS
 from ceopt.formulations.space import Feature, FeatureSpace
@@ -251,7 +251,7 @@ def test_a_known_cost_takes_no_optimum_away(case: Case, room: float) -> None:
     budget = best * (1.0 + 1e-6) + room
     factual = dict(zip(case.space.names, case.point.tolist(), strict=True))
     for formulation in FORMULATIONS["networks"]:
-        near = Cutoff(case.space, factual, COSTS[case.cost], budget)
+        near = CostCutoff(case.space, factual, COSTS[case.cost], budget)
         assert same(answered(case, program(case, formulation, cutoff=near)), best), formulation
 
 

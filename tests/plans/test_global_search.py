@@ -11,7 +11,7 @@ from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.region import Distance, require_region
 from ceopt.plans import validity_value
 from ceopt.plans.copa.global_search import top_ratio
-from ceopt.plans.copa.search_space import Search
+from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import Terms
 
 
@@ -21,7 +21,7 @@ def top(factual: Any, mean: Any, covariance: Any, margin: float, **rules: Any) -
         Moments(np.array(mean, dtype=float), np.array(covariance, dtype=float)),
     )
     terms = Terms(x0, moments, Distance("l2"), 1.0, 0.0)
-    return top_ratio(Search(terms, require_region("test", x0, **rules), margin, 1))
+    return top_ratio(PlanSearch(terms, require_region("test", x0, **rules), margin, 1))
 
 
 @pytest.mark.parametrize(("margin", "at"), [(0.0, 2.0), (4.0, 3.5), (5.4, 4.9)])

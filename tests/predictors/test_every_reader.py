@@ -12,7 +12,7 @@ from library_rows import frame_of, trial_rows
 from model_examples import fitted
 
 import ceopt
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations import Factual, embed, embedding_error, l1
 from ceopt.formulations.predictors.decision.margin import score_size
 from ceopt.formulations.predictors.read import open_model, read
@@ -45,7 +45,7 @@ def test_predictions_are_the_librarys_beside_every_threshold(
     predictor = read(model, space)
     rows = trial_rows(predictor, space.coordinates(people))
     scores = predictor.score(rows)
-    ours, theirs = predictor.core.head.decide(scores), Referee(model, space).predict(frame_of(space, rows))
+    ours, theirs = predictor.core.head.decide(scores), ModelOracle(model, space).predict(frame_of(space, rows))
     size = 1e-6 * max(1.0, score_size(predictor))  # of what adds up floats in an order of its own
     if predictor.labels is None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=size)
@@ -59,7 +59,7 @@ def test_predictions_are_the_librarys_beside_every_threshold(
 
 
 def test_an_answer_is_optimal_and_the_librarys_own(model: Any, people: pd.DataFrame, space: ceopt.FeatureSpace) -> None:
-    said = Referee(model, space).predict(people)
+    said = ModelOracle(model, space).predict(people)
     if read(model, space).labels is None:
         row, target = people.iloc[[int(said.argmin())]], ceopt.AtLeast(float(np.quantile(said, 0.7)))
     else:
@@ -68,9 +68,9 @@ def test_an_answer_is_optimal_and_the_librarys_own(model: Any, people: pd.DataFr
     assert result.status == "optimal"
     assert ceopt.verify(result, model, space, target=target).ok
     if isinstance(target, ceopt.AtLeast):
-        assert float(Referee(model, space).predict(result[0].frame)[0]) >= target.value
+        assert float(ModelOracle(model, space).predict(result[0].frame)[0]) >= target.value
     else:
-        assert Referee(model, space).predict(result[0].frame)[0] == target
+        assert ModelOracle(model, space).predict(result[0].frame)[0] == target
 
 
 def test_the_block_says_what_the_library_says(model: Any, people: pd.DataFrame, space: ceopt.FeatureSpace) -> None:

@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
-from ceopt.checking.model_oracle import Referee
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.lightgbm import trees
 from ceopt.formulations.predictors.read.model_input import given
@@ -427,7 +427,7 @@ def test_names_with_blanks_and_columns_in_another_order(numbers: Any) -> None:
         with pytest.raises(UnsupportedModelError, match="'all_the_debt' is"):
             read(each, FeatureSpace.infer(frame.rename(columns={"all_the debt": "debts"})))
         with pytest.raises(UnsupportedModelError, match="column 'all_the_debt' is not in the space"):
-            Referee(open_model(each), FeatureSpace.infer(frame.rename(columns={"all_the debt": "debts"})))
+            ModelOracle(open_model(each), FeatureSpace.infer(frame.rename(columns={"all_the debt": "debts"})))
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -502,12 +502,12 @@ def test_a_booster_its_pickle_and_its_file(folk: Any, tmp_path: Any, objective: 
     for model in (booster, pickle.loads(pickle.dumps(booster)), path, str(path)):
         predictor = agree(model, folk.space, rows, every_level(folk.space, rows[:20]), booster=booster)
         np.testing.assert_array_equal(predictor.score(rows), expected.score(rows))
-    referee = Referee(path, folk.space)
+    oracle = ModelOracle(path, folk.space)
     raw = booster.predict(folk.frame)
     said = raw.argmax(axis=1) if objective == "multiclass" else raw > 0.5 if labels else raw
-    np.testing.assert_array_equal(referee.predict(folk.frame), said)
+    np.testing.assert_array_equal(oracle.predict(folk.frame), said)
     if labels:
-        np.testing.assert_array_equal(referee.probability(folk.frame, 1), raw[:, 1] if raw.ndim == 2 else raw)
+        np.testing.assert_array_equal(oracle.probability(folk.frame, 1), raw[:, 1] if raw.ndim == 2 else raw)
     else:
         assert not hasattr(open_model(booster), "predict_proba")
 

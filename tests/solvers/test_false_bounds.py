@@ -16,7 +16,7 @@ from ceopt.formulations.predictors import Affine
 from ceopt.solvers import Outcome, compile_model, registry, solve
 from ceopt.solvers.extreme_numbers.units import wide_columns
 from ceopt.solvers.gurobi.precision import settled_bound
-from ceopt.solvers.scip.proof import Proof
+from ceopt.solvers.scip.proof import OptimalityProof
 
 
 def wide() -> Any:
@@ -130,14 +130,14 @@ def test_no_solvers_own_proof_cuts_a_false_bound(bound: float) -> None:
     compiled, x = knapsack()
     assert compiled.evaluate(x) == 14.0
     cost = compiled.c
-    assert Proof(compiled, x, bound, 1e-6, 1.0, cost=cost).bound == bound
-    assert Proof(compiled, x, bound, 0.0, 1e-9, cost=1e-9 * cost).bound == bound
+    assert OptimalityProof(compiled, x, bound, 1e-6, 1.0, cost=cost).bound == bound
+    assert OptimalityProof(compiled, x, bound, 0.0, 1e-9, cost=1e-9 * cost).bound == bound
     assert settled_bound(compiled, x, bound, 1e-6, barrier=False) == bound
 
 
 def test_a_bound_that_is_right_stays_so() -> None:
     compiled, x = knapsack()
-    assert Proof(compiled, x, 14.0 + 1e-13, 1e-6, 1.0, cost=compiled.c).bound == 14.0
+    assert OptimalityProof(compiled, x, 14.0 + 1e-13, 1e-6, 1.0, cost=compiled.c).bound == 14.0
     assert settled_bound(compiled, x, 14.0 + 1e-14, 1e-6, barrier=False) == 14.0
 
 

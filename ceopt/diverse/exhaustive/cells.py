@@ -15,7 +15,7 @@ from ceopt.formulations.constraints import MaxChanges
 from ceopt.formulations.constraints.diversity.other_cells import read_as_numbers
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Sum
 from ceopt.formulations.costs.cost import price_table
-from ceopt.formulations.costs.cost_cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import cuts_in_reach
 from ceopt.formulations.predictors.embed.trees.split_values import route
 from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
@@ -142,7 +142,7 @@ def cell_columns(
     None where a column has more whole numbers within the budget than can be listed.
     """
     space = predictor.space
-    near = Cutoff(space, factual, cost, budget).narrowed(reach)
+    near = CostCutoff(space, factual, cost, budget).narrowed(reach)
     numbers, ends = read_as_numbers(predictor), _ends(predictor, reach)
     found: list[tuple[Feature, Floats, Floats, Floats]] = []
     for feature in space:

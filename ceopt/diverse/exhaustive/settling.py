@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.columns.factual import Factual
 from ceopt.formulations.constraints import impose, rule_name
-from ceopt.formulations.costs.cost_cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.query.objective_unit import unit_for
 from ceopt.solvers.compile.compiled_model import compile_model
@@ -92,11 +92,11 @@ class Settling:
     def _upto(self, most: float) -> float:
         return most * (1.0 + self.prepared.settings.relative_gap)
 
-    def _cutoff(self, most: float) -> Cutoff:
+    def _cutoff(self, most: float) -> CostCutoff:
         cost = self.prepared.settings.cost.in_units(unit_for(most, 1.0))
-        return Cutoff(self.prepared.space, self.factual, cost, cost.to_objective(self._upto(most)))
+        return CostCutoff(self.prepared.space, self.factual, cost, cost.to_objective(self._upto(most)))
 
-    def _solved(self, near: Cutoff, box: Reach, seconds: float) -> tuple[Outcome, dict[str, float] | None]:
+    def _solved(self, near: CostCutoff, box: Reach, seconds: float) -> tuple[Outcome, dict[str, float] | None]:
         """Return the cheapest point of a box within the cutoff that keeps the rules."""
         settings = self.prepared.settings
         model = pyo.ConcreteModel(name="cell")

@@ -27,7 +27,7 @@ from ceopt.solvers.problem import Status as Stop
 from ceopt.solvers.run import solve
 from ceopt.status import Status
 
-__all__ = ["Found", "Search"]
+__all__ = ["FoundSubset", "SubsetSearch"]
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ _OUT_OF_TIME: Final = "The time ended before the best set was proved."
 
 @final
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSubset:
     """A subset as places in the pool, what it is worth and what is proved; without one ``chosen`` is None."""
 
     status: Status
@@ -60,7 +60,7 @@ class Found:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Search:
+class SubsetSearch:
     """One pool, one solver and one deadline.
 
     Parameters
@@ -77,7 +77,7 @@ class Search:
     solver: str
     deadline: float
 
-    def max_sum(self, k: int) -> Found:
+    def max_sum(self, k: int) -> FoundSubset:
         """Return the k points with the greatest sum of distances: Glover's program, from a local optimum on."""
         value = sum_of_distances(self.distances)
         start = self._local(k, value)
@@ -86,7 +86,7 @@ class Search:
         result, chosen = self._solve(model, start)
         return self._best(result, [start, chosen], value, unit)
 
-    def max_min(self, k: int) -> Found:
+    def max_min(self, k: int) -> FoundSubset:
         """Return the k points with the greatest least distance.
 
         It is the distance of some pair. Between what a local search has and what no k points can have, those distances
@@ -104,14 +104,14 @@ class Search:
                 sizes = sizes[:middle]
             elif found.chosen is None:
                 status = Status.FEASIBLE if found.status is Status.TIME_LIMIT else found.status
-                return Found(status, chosen, best, float(sizes[-1]), found.reason or _OUT_OF_TIME)
+                return FoundSubset(status, chosen, best, float(sizes[-1]), found.reason or _OUT_OF_TIME)
             else:
                 chosen = found.chosen
                 best = float(value(np.array([chosen]))[0])
                 sizes = sizes[sizes > best]
-        return Found(Status.OPTIMAL, chosen, best, best)
+        return FoundSubset(Status.OPTIMAL, chosen, best, best)
 
-    def largest(self, beta: float) -> Found:
+    def largest(self, beta: float) -> FoundSubset:
         """Return the most points that are pairwise at least beta apart."""
         start = self._apart(beta)
         result, chosen = self._solve(largest_subset(self.distances, beta, cliques=True), start)
@@ -120,16 +120,16 @@ class Search:
             return found
         bound = max(found.value, math.floor(found.bound + _PROVED))
         status = Status.OPTIMAL if bound == found.value else found.status
-        return Found(status, found.chosen, found.value, bound, "" if status is Status.OPTIMAL else found.reason)
+        return FoundSubset(status, found.chosen, found.value, bound, "" if status is Status.OPTIMAL else found.reason)
 
-    def cheapest(self, costs: Floats, k: int, beta: float) -> Found:
+    def cheapest(self, costs: Floats, k: int, beta: float) -> FoundSubset:
         """Return the k points that are pairwise at least beta apart and cost least together."""
         unit = float(np.abs(costs).max()) or 1.0
         model = cheapest_subset(self.distances, costs / unit, k, beta, cliques=True)
         result, chosen = self._solve(model, None)
         return self._best(result, [chosen], lambda sets: -costs[sets].sum(axis=1), -unit)
 
-    def determinant(self, k: int) -> Found:
+    def determinant(self, k: int) -> FoundSubset:
         r"""Return k points with a large determinant of :math:`1 / (1 + D_{pq})`: all sets of a few, else local search.
 
         The bound is the product of the k greatest eigenvalues of the whole matrix where none is negative (interlacing).
@@ -144,7 +144,7 @@ class Search:
             sets = np.array(list(itertools.combinations(range(n), k)))
             values = in_parts(value, sets)
             best = int(values.argmax())
-            return Found(Status.OPTIMAL, [int(p) for p in sets[best]], float(values[best]), float(values[best]))
+            return FoundSubset(Status.OPTIMAL, [int(p) for p in sets[best]], float(values[best]), float(values[best]))
         chosen = self._local(k, value)
         eigenvalues = np.linalg.eigvalsh(kernel)
         worth = float(value(np.array([chosen]))[0])
@@ -152,7 +152,9 @@ class Search:
         reason = "Found by greedy choice and swaps: no single swap is better, and more is not proved."
         if time.perf_counter() >= self.deadline:
             reason = "Found by greedy choice; the time ended before all swaps were tried."
-        return Found(Status.FEASIBLE, chosen, worth, None if bound is None else max(worth, min(bound, 1.0)), reason)
+        return FoundSubset(
+            Status.FEASIBLE, chosen, worth, None if bound is None else max(worth, min(bound, 1.0)), reason
+        )
 
     def _local(self, k: int, value: Value) -> list[int]:
         n = len(self.distances)
@@ -181,25 +183,27 @@ class Search:
         chosen = [p for p in model.y if model.y[p].value > 0.5] if result.solutions else None
         return result, chosen
 
-    def _best(self, result: Result | None, sets: list[list[int] | None], value: Value, unit: float) -> Found:
+    def _best(self, result: Result | None, sets: list[list[int] | None], value: Value, unit: float) -> FoundSubset:
         """Return the best set in hand, its value counted anew, and "optimal" only where the bound says so.
 
         More of ``value`` is better; the program's objective is ``value / unit``.
         """
         if result is not None and result.status is Stop.INFEASIBLE:
-            return Found(Status.INFEASIBLE)
+            return FoundSubset(Status.INFEASIBLE)
         worths = [(float(value(np.array([chosen]))[0]), chosen) for chosen in sets if chosen]
         stop = Stop.TIME_LIMIT if result is None else result.status
         reason = (result.message if result is not None else "") or _OUT_OF_TIME
         if not worths:
-            return Found(_STOPS.get(stop, Status.ERROR), reason=reason)
+            return FoundSubset(_STOPS.get(stop, Status.ERROR), reason=reason)
         worth, chosen = max(worths, key=lambda pair: pair[0])
         sign, bound = math.copysign(1.0, unit), None
         if result is not None and result.bound is not None and math.isfinite(result.bound):
             bound = max(worth, unit * result.bound)
             if bound - worth <= _PROVED * abs(worth) + _ROUNDING * abs(unit):
-                return Found(Status.OPTIMAL, chosen, sign * worth + 0.0, sign * bound + 0.0)
-        return Found(Status.FEASIBLE, chosen, sign * worth + 0.0, None if bound is None else sign * bound + 0.0, reason)
+                return FoundSubset(Status.OPTIMAL, chosen, sign * worth + 0.0, sign * bound + 0.0)
+        return FoundSubset(
+            Status.FEASIBLE, chosen, sign * worth + 0.0, None if bound is None else sign * bound + 0.0, reason
+        )
 
 
 def _begin(model: Any, chosen: list[int]) -> None:

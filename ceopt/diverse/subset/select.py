@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ceopt.diverse.subset.exact_search import Found, Search
+from ceopt.diverse.subset.exact_search import FoundSubset, SubsetSearch
 from ceopt.diverse.subset.pool import NORMS, Norm, pool_distances
 from ceopt.formulations.programs.subset.pairs import numbers
 from ceopt.solution.solution_set import SolutionSet
@@ -179,7 +179,7 @@ def select(
         require_count("select", "k", k, 1, n)
     price = np.zeros(n) if costs is None else numbers("select", "costs", costs, (n,))
     least = None if beta is None else _least(beta, norm)
-    search = Search(distances, solver, began + time_limit_s)
+    search = SubsetSearch(distances, solver, began + time_limit_s)
     found = _found(search, objective, k, least, price)
     reason = found.reason
     if found.status is Status.INFEASIBLE:
@@ -195,29 +195,31 @@ def select(
     )
 
 
-def _found(search: Search, objective: str, k: int | None, beta: float | None, costs: NDArray[np.float64]) -> Found:
+def _found(
+    search: SubsetSearch, objective: str, k: int | None, beta: float | None, costs: NDArray[np.float64]
+) -> FoundSubset:
     if beta is not None:
         if objective == "largest":
             return search.largest(beta)
         return search.cheapest(costs, k, beta) if k is not None else _cheapest_of_largest(search, beta, costs)
     assert k is not None  # noqa: S101 - the objectives that have no beta need it
     if objective == "max_min" and k == 1:
-        return Found(Status.OPTIMAL, [0], math.nan, None, "One point has no distance to another.")
+        return FoundSubset(Status.OPTIMAL, [0], math.nan, None, "One point has no distance to another.")
     by_objective = {"max_sum": search.max_sum, "max_min": search.max_min, "determinant": search.determinant}
     return by_objective[objective](k)
 
 
-def _cheapest_of_largest(search: Search, beta: float, costs: NDArray[np.float64]) -> Found:
+def _cheapest_of_largest(search: SubsetSearch, beta: float, costs: NDArray[np.float64]) -> FoundSubset:
     most = search.largest(beta)
     if most.chosen is None:
         return most
     found = search.cheapest(costs, len(most.chosen), beta)
     if found.chosen is None:  # out of time: the largest set is one
-        return Found(Status.FEASIBLE, most.chosen, float(costs[most.chosen].sum()), None, found.reason)
+        return FoundSubset(Status.FEASIBLE, most.chosen, float(costs[most.chosen].sum()), None, found.reason)
     if most.status is Status.OPTIMAL:
         return found
     reason = f"That no more than {len(most.chosen)} points are so far apart was not proved."
-    return Found(Status.FEASIBLE, found.chosen, found.value, None, reason)
+    return FoundSubset(Status.FEASIBLE, found.chosen, found.value, None, reason)
 
 
 def _check_words(objective: str, norm: str, solver: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from ceopt.formulations.programs.subset.pairs import Floats
-from ceopt.plans.copa.search_space import Search, reach_of
+from ceopt.plans.copa.search_space import PlanSearch, reach_of
 
 __all__ = ["Settled", "exchanged", "settled"]
 
@@ -33,7 +33,7 @@ class Settled(NamedTuple):
 Descend: TypeAlias = Callable[[Floats, Floats, Floats, int], tuple[Floats, Floats]]
 
 
-def settled(search: Search, plan: Floats) -> Settled:
+def settled(search: PlanSearch, plan: Floats) -> Settled:
     """Return a plan with categories near one with parts of them.
 
     Groups are settled one after the other, each at the category that makes the plan best while what is not settled
@@ -60,7 +60,7 @@ def settled(search: Search, plan: Floats) -> Settled:
     return Settled(plan, lower, upper)
 
 
-def exchanged(search: Search, first: Settled, worth: float, descend: Descend) -> Settled:
+def exchanged(search: PlanSearch, first: Settled, worth: float, descend: Descend) -> Settled:
     """Return the best plan over all combinations of categories, or over exchanges of one for another while they help.
 
     All are tried where they are few. ``worth`` is the objective of the first plan.
@@ -80,13 +80,13 @@ def exchanged(search: Search, first: Settled, worth: float, descend: Descend) ->
     return best
 
 
-def _choices(search: Search) -> list[tuple[list[int], Floats]]:
+def _choices(search: PlanSearch) -> list[tuple[list[int], Floats]]:
     """Return of each group its columns and their values, one category a row."""
     flags = [([k], np.array([[0.0], [1.0]])) for k in search.region.flags]
     return [*((list(group), np.eye(len(group))) for group in search.region.groups), *flags]
 
 
-def _rows(search: Search, choices: list[tuple[list[int], Floats]]) -> Floats | None:
+def _rows(search: PlanSearch, choices: list[tuple[list[int], Floats]]) -> Floats | None:
     """Return all combinations of categories of a counterfactual, NaN where columns are free; None if too many."""
     count = int(np.prod([float(len(categories)) for _, categories in choices]))
     total = 1.0
@@ -116,7 +116,7 @@ def _one_exchange(best: Settled, choices: list[tuple[list[int], Floats]]) -> Ite
 
 
 def _best(
-    search: Search, best: Settled, worth: float, descend: Descend, values: Any, *, most: int
+    search: PlanSearch, best: Settled, worth: float, descend: Descend, values: Any, *, most: int
 ) -> tuple[Settled, float]:
     """Return the best of a plan and of those with other categories, shape (S, J, d), and its objective."""
     region, terms = search.region, search.terms

@@ -16,11 +16,11 @@ from ceopt.formulations.programs.copa.plan_alike import copa_plan_alike
 from ceopt.formulations.programs.subset.pairs import Floats, sum_of
 from ceopt.plans.copa.gradient import best_plan
 from ceopt.plans.copa.polish import polished
-from ceopt.plans.copa.search_space import Search
+from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.solvers import Result, Status, solve
 from ceopt.solvers.cones import soc
 
-__all__ = ["CLOSE", "Found", "alike_plan", "nearest", "top_ratio"]
+__all__ = ["CLOSE", "GlobalOptimum", "alike_plan", "nearest", "top_ratio"]
 
 CLOSE: Final = 1e-3  # of 1 + the objective: how far what is proved may be below it
 _MOST: Final = 200  # cone programs of the bound
@@ -32,7 +32,7 @@ _EDGE: Final = 1e-5  # least angle: at 0 the cone is a ray, without interior
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class GlobalOptimum:
     """The best counterfactual, shape (d,), None without one; what is proved of its objective; why it ended."""
 
     point: Floats | None
@@ -42,7 +42,7 @@ class Found:
 
 
 def nearest(
-    search: Search, arguments: dict[str, Any], radius: float, limit: float | None = None
+    search: PlanSearch, arguments: dict[str, Any], radius: float, limit: float | None = None
 ) -> tuple[Result, Floats | None]:
     """Return the nearest counterfactual of at least this validity value, put where the rules hold exactly."""
     model = copa_plan_alike(
@@ -64,7 +64,7 @@ def nearest(
     return result, point
 
 
-def _stilled(search: Search, point: Floats, free: Any) -> Floats:
+def _stilled(search: PlanSearch, point: Floats, free: Any) -> Floats:
     """Return the point with the variance that a solver's tolerance leaves taken out of its free columns."""
     factor, mean, point = search.terms.factor, search.terms.moments.mean, point.copy()
     inverse = np.linalg.pinv(factor[free].T)
@@ -77,7 +77,7 @@ def _stilled(search: Search, point: Floats, free: Any) -> Floats:
     return point
 
 
-def alike_plan(search: Search, arguments: dict[str, Any], top: float, limit: float) -> Found:
+def alike_plan(search: PlanSearch, arguments: dict[str, Any], top: float, limit: float) -> GlobalOptimum:
     r"""Return the counterfactual that a plan of the best objective repeats; ``top`` bounds its validity value.
 
     After ``limit`` seconds no interval is halved any more.
@@ -89,12 +89,12 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float, limit: flo
     terms, end = search.terms, clock() + limit
     result, point = nearest(search, arguments, 0.0, limit)
     if point is None:
-        return Found(None, math.inf, result.status, result.message)
+        return GlobalOptimum(None, math.inf, result.status, result.message)
     # One counterfactual has a determinant of 1.
     weight, shift = terms.validity_weight, terms.diversity_weight if search.n == 1 else 0.0
     base = float(terms.distance.of(point - terms.factual))
     if not weight or not top:
-        return Found(point, _proved(result, base) - shift, Status.OPTIMAL)
+        return GlobalOptimum(point, _proved(result, base) - shift, Status.OPTIMAL)
     seen: dict[float, tuple[float, float]] = {}
     best: list[tuple[float, Floats]] = []
 
@@ -112,7 +112,7 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float, limit: flo
             seen[angle] = (distance, worth)
         return seen[angle][0]
 
-    alone = Search(terms, search.region, search.margin, 1)
+    alone = PlanSearch(terms, search.region, search.margin, 1)
     descended = best_plan(alone, 0)
     known = [point[None], *([] if descended is None else [descended])]
     best += [(float(terms.value(plan)) + shift, plan[0]) for plan in known]
@@ -145,8 +145,10 @@ def alike_plan(search: Search, arguments: dict[str, Any], top: float, limit: flo
     worth = float(terms.value(fine)) + shift
     least, point = min((least, point), (worth, fine[0]), key=lambda pair: pair[0])
     if least - bound <= CLOSE * (1.0 + abs(least - shift)):
-        return Found(point, min(bound, least) - shift, Status.OPTIMAL)
-    return Found(point, bound - shift, Status.FEASIBLE, f"{len(seen)} cone programs left a gap of {least - bound:.3g}.")
+        return GlobalOptimum(point, min(bound, least) - shift, Status.OPTIMAL)
+    return GlobalOptimum(
+        point, bound - shift, Status.FEASIBLE, f"{len(seen)} cone programs left a gap of {least - bound:.3g}."
+    )
 
 
 def _around_best(values: dict[float, float]) -> tuple[float, float]:
@@ -156,7 +158,7 @@ def _around_best(values: dict[float, float]) -> tuple[float, float]:
     return places[max(k - 1, 0)], places[min(k + 1, len(places) - 1)]
 
 
-def top_ratio(search: Search) -> float:
+def top_ratio(search: PlanSearch) -> float:
     r"""Return what no validity value in the region exceeds: one over the least :math:`\lVert F^\top v \rVert`.
 
     v is a counterfactual divided by its score, so that the region becomes a cone: :math:`\hat\mu^\top v = 1`,

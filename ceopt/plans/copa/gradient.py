@@ -9,7 +9,7 @@ import numpy as np
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.copa.categories import Settled, exchanged, settled
 from ceopt.plans.copa.polish import polished
-from ceopt.plans.copa.search_space import Search
+from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import Terms
 
 __all__ = ["best_plan", "descend"]
@@ -27,12 +27,12 @@ _POLISHED: Final = 3  # how many of the best are polished
 _ALIKE: Final = 1e-4  # of the objective: plans closer than this are taken for the same optimum
 
 
-def best_plan(search: Search, random_state: int) -> Floats | None:
+def best_plan(search: PlanSearch, random_state: int) -> Floats | None:
     """Return the best plan found, shape (J, d); None if no start meets the margin, which only a feature map allows."""
     noise = np.random.default_rng(random_state)
     near = search.onto(search.terms.factual[None, None])
     unit = max(1.0, float(search.terms.distance.of(near[0, 0] - search.terms.factual)))
-    alone = Search(search.terms, search.region, search.margin, 1)
+    alone = PlanSearch(search.terms, search.region, search.margin, 1)
     first = _alike(alone, near, unit, noise)
     if first is None:
         return None
@@ -57,7 +57,7 @@ def best_plan(search: Search, random_state: int) -> Floats | None:
     return min(known, key=lambda plan: float(search.terms.value(plan)), default=None)
 
 
-def _alike(alone: Search, near: Floats, unit: float, noise: Any) -> Floats | None:
+def _alike(alone: PlanSearch, near: Floats, unit: float, noise: Any) -> Floats | None:
     """Return the best single counterfactual, shape (1, d), which starts surround; None if no start meets the margin."""
     starts = [near[0] + s * unit * noise.standard_normal(near[0].shape) / np.sqrt(near.shape[-1]) for s in _NOISE]
     firsts = alone.onto(np.array([near[0], *starts]))
@@ -68,7 +68,7 @@ def _alike(alone: Search, near: Floats, unit: float, noise: Any) -> Floats | Non
 
 
 def descend(
-    search: Search,
+    search: PlanSearch,
     plans: Floats,
     unit: float,
     lower: Floats | None = None,
@@ -96,7 +96,7 @@ def descend(
     return best, values
 
 
-def _settled(search: Search, plans: Floats, values: Floats, unit: float) -> Floats | None:
+def _settled(search: PlanSearch, plans: Floats, values: Floats, unit: float) -> Floats | None:
     """Return the best of the plans, with categories instead of parts of them, after a polish."""
     order: list[int] = []
     for s in (int(s) for s in values.argsort(kind="stable") if np.isfinite(values[s])):
@@ -116,7 +116,7 @@ def _settled(search: Search, plans: Floats, values: Floats, unit: float) -> Floa
     return np.asarray(candidates[k]) if np.isfinite(worth[k]) else None
 
 
-def _with_categories(search: Search, plans: Floats, unit: float) -> tuple[Floats, list[tuple[Floats, Floats]]]:
+def _with_categories(search: PlanSearch, plans: Floats, unit: float) -> tuple[Floats, list[tuple[Floats, Floats]]]:
     """Return plans with categories, and the bounds that hold them: those given, and the best by exchanges."""
     known = [settled(search, plan) for plan in plans]
     lower, upper = (np.array([one[side] for one in known]) for side in (1, 2))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ceopt.formulations.programs.copa.plan import copa_plan as program
 from ceopt.formulations.programs.subset.pairs import Floats
-from ceopt.plans.copa.search_space import Search
+from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.solvers import Result, solve
 
 __all__ = ["searched"]
@@ -19,7 +19,7 @@ _LEAST: Final = 1e-6
 
 
 def searched(
-    search: Search, plan: Floats, arguments: dict[str, Any], *, top: float, time_limit_s: float, random_state: int
+    search: PlanSearch, plan: Floats, arguments: dict[str, Any], *, top: float, time_limit_s: float, random_state: int
 ) -> tuple[Result, Floats]:
     """Return SCIP's result, and the better of its plan, put where the rules hold exactly, and the given one.
 
@@ -51,7 +51,7 @@ def searched(
     return result, found if terms.value(found) < terms.value(plan) else plan
 
 
-def _begin(model: Any, search: Search, plan: Floats) -> None:
+def _begin(model: Any, search: PlanSearch, plan: Floats) -> None:
     """Set x to the plan; SCIP completes the rest, which follows from x."""
     terms = search.terms
     for (j, k), x in model.x.items():

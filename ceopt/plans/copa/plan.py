@@ -17,7 +17,7 @@ from ceopt.plans.copa.global_search import CLOSE, alike_plan, nearest, top_ratio
 from ceopt.plans.copa.gradient import best_plan
 from ceopt.plans.copa.nonlinear import searched
 from ceopt.plans.copa.objective import objective_of
-from ceopt.plans.copa.search_space import Search
+from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import FeatureMap, Terms
 from ceopt.plans.corrections.intercept import moved_intercept
 from ceopt.plans.results import Readable, frozen
@@ -219,7 +219,7 @@ def copa_plan(
     distance = require_distance(who, cost, len(x0))
     region = require_region(who, x0, fixed=fixed, bounds=bounds, groups=groups)
     terms = Terms(x0, moments, distance, float(validity_weight), float(diversity_weight), feature_map)
-    search = Search(terms, region, float(margin), int(n))
+    search = PlanSearch(terms, region, float(margin), int(n))
     _refuse(who, search, method)
     began = time.perf_counter()
     arguments = {"cost": cost, "fixed": fixed, "bounds": bounds, "groups": groups}
@@ -245,85 +245,91 @@ def copa_plan(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
+class _FoundPlan:
     status: Status
     plan: Floats | None = None
     bound: float | None = None
     reason: str = ""
 
 
-def _found(search: Search, method: Method, arguments: dict[str, Any], limit: float, random_state: int) -> _Found:
+def _found(
+    search: PlanSearch, method: Method, arguments: dict[str, Any], limit: float, random_state: int
+) -> _FoundPlan:
     """Return the plan of a method; degenerate moments and regions first."""
     terms, region = search.terms, search.region
     if region.empty:
-        return _Found(status=Status.INFEASIBLE, reason=f"There is no such counterfactual: {region.empty}")
+        return _FoundPlan(status=Status.INFEASIBLE, reason=f"There is no such counterfactual: {region.empty}")
     if terms.feature_map is None:
         reach = region.reach(terms.moments.mean)
         if reach < search.margin - _ROUNDING * (1.0 + search.margin):
             reason = f"The margin is {search.margin:g}, and the greatest score under the mean is {reach:.6g}."
-            return _Found(status=Status.INFEASIBLE, reason=reason)
-        search = Search(terms, region, min(search.margin, reach), search.n)
+            return _FoundPlan(status=Status.INFEASIBLE, reason=reason)
+        search = PlanSearch(terms, region, min(search.margin, reach), search.n)
         if terms.validity_weight and not np.isfinite(terms.cap):
             return _unbounded(search, method, arguments, limit, random_state)
     return _solved(search, method, arguments, limit, random_state)
 
 
-def _solved(search: Search, method: Method, arguments: dict[str, Any], limit: float, random_state: int) -> _Found:
+def _solved(
+    search: PlanSearch, method: Method, arguments: dict[str, Any], limit: float, random_state: int
+) -> _FoundPlan:
     """Return the plan of a method where there may be one; without diversity it repeats a single counterfactual."""
     terms, n = search.terms, search.n
     if n > 1 and not terms.diversity_weight:
-        found = _solved(Search(terms, search.region, search.margin, 1), method, arguments, limit, random_state)
+        found = _solved(PlanSearch(terms, search.region, search.margin, 1), method, arguments, limit, random_state)
         plan = None if found.plan is None else np.repeat(found.plan, n, axis=0)
-        return _Found(status=found.status, plan=plan, bound=found.bound, reason=found.reason)
+        return _FoundPlan(status=found.status, plan=plan, bound=found.bound, reason=found.reason)
     top = 0.0
     if method != "gradient" and terms.validity_weight:
         # Without a margin zeros, or counterfactuals without variance, may have any value: the cap alone bounds it.
         is_open = not search.margin and nearest(search, arguments, np.inf)[1] is not None
         top = terms.cap if is_open else min(terms.cap, top_ratio(search))
         if not np.isfinite(top):
-            return _Found(status=Status.ERROR, reason="No number bounds the validity value: bound the columns.")
+            return _FoundPlan(status=Status.ERROR, reason="No number bounds the validity value: bound the columns.")
     if method == "global":
         alike = alike_plan(search, arguments, top, limit)
         if alike.point is not None:
             status = Status.OPTIMAL if alike.status is Stop.OPTIMAL else Status.FEASIBLE
-            return _Found(status=status, plan=alike.point[None], bound=alike.bound, reason=alike.reason)
+            return _FoundPlan(status=status, plan=alike.point[None], bound=alike.bound, reason=alike.reason)
         status = Status.INFEASIBLE if alike.status is Stop.INFEASIBLE else Status.ERROR
-        return _Found(status=status, reason=alike.reason or "No counterfactual meets the margin.")
+        return _FoundPlan(status=status, reason=alike.reason or "No counterfactual meets the margin.")
     best = best_plan(search, random_state)
     if best is None:
-        return _Found(status=Status.REJECTED, reason="No start reached the margin; that none can is not proved.")
+        return _FoundPlan(status=Status.REJECTED, reason="No start reached the margin; that none can is not proved.")
     if method == "gradient":
-        return _Found(status=Status.FEASIBLE, plan=best)
+        return _FoundPlan(status=Status.FEASIBLE, plan=best)
     result, best = searched(search, best, arguments, top=top, time_limit_s=limit, random_state=random_state)
     worth = float(terms.value(best))
     bound = None if result.bound is None else min(result.bound, worth)
     is_close = bound is not None and worth - bound <= CLOSE * (1.0 + abs(worth))
     status = Status.OPTIMAL if result.status is Stop.OPTIMAL and is_close else Status.FEASIBLE
-    return _Found(status=status, plan=best, bound=bound, reason=result.message)
+    return _FoundPlan(status=status, plan=best, bound=bound, reason=result.message)
 
 
-def _unbounded(search: Search, method: Method, arguments: dict[str, Any], limit: float, random_state: int) -> _Found:
+def _unbounded(
+    search: PlanSearch, method: Method, arguments: dict[str, Any], limit: float, random_state: int
+) -> _FoundPlan:
     """Return a plan without variance, if one may be; else the plan of a validity value that the region bounds."""
     terms = search.terms
     if not terms.factor.shape[1]:
         rest = Terms(terms.factual, terms.moments, terms.distance, 0.0, terms.diversity_weight, terms.feature_map)
-        found = _found(Search(rest, search.region, search.margin, search.n), method, arguments, limit, random_state)
+        found = _found(PlanSearch(rest, search.region, search.margin, search.n), method, arguments, limit, random_state)
         reason = "The covariance is 0, so that all plans have an infinite validity value; this one is best by the rest."
-        return found if found.plan is None else _Found(status=found.status, plan=found.plan, reason=reason)
+        return found if found.plan is None else _FoundPlan(status=found.status, plan=found.plan, reason=reason)
     _, point = nearest(search, arguments, np.inf)
     if point is not None:
         plan = np.repeat(point[None], search.n, axis=0)
         reason = "The validity value is unbounded: this is the nearest counterfactual whose score does not vary."
-        return _Found(status=Status.OPTIMAL, plan=plan, reason=reason, bound=-np.inf)
+        return _FoundPlan(status=Status.OPTIMAL, plan=plan, reason=reason, bound=-np.inf)
     return _solved(search, method, arguments, limit, random_state)
 
 
-def _remarks(search: Search, found: _Found) -> tuple[str, str]:
+def _remarks(search: PlanSearch, found: _FoundPlan) -> tuple[str, str]:
     assert found.plan is not None  # noqa: S101 - the caller asked
     return found.reason or _coincident(search, found.plan), moved_intercept(search.terms.factual, found.plan)
 
 
-def _coincident(search: Search, plan: Floats) -> str:
+def _coincident(search: PlanSearch, plan: Floats) -> str:
     """Return a sentence where counterfactuals coincide although diversity has a weight."""
     if search.n == 1 or not search.terms.diversity_weight:
         return ""
@@ -333,7 +339,7 @@ def _coincident(search: Search, plan: Floats) -> str:
     return "Some counterfactuals coincide, so that the diversity is 0: give it more weight."
 
 
-def _refuse(who: str, search: Search, method: Method) -> None:
+def _refuse(who: str, search: PlanSearch, method: Method) -> None:
     """Refuse what a method cannot solve, and what no method can."""
     terms, n = search.terms, search.n
     is_diverse = bool(terms.diversity_weight) and n > 1

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ceopt.formulations.programs.subset.pairs import Floats
-from ceopt.plans.copa.search_space import Search
+from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import Terms
 
 __all__ = ["polished"]
@@ -17,7 +17,7 @@ __all__ = ["polished"]
 _MOST: Final = 400  # numbers: dense matrices of this order are factored
 
 
-def polished(search: Search, plan: Floats, lower: Floats, upper: Floats) -> Floats:
+def polished(search: PlanSearch, plan: Floats, lower: Floats, upper: Floats) -> Floats:
     """Return a plan at a local optimum near this one, within bounds (J, d) and the margin; it may also be worse.
 
     The least ratio is a variable r, at most each ratio, so that all is smooth: SLSQP over the free columns and r.

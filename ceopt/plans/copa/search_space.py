@@ -12,7 +12,7 @@ from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.copa.terms import Terms
 from ceopt.plans.projection import project
 
-__all__ = ["Search", "reach_of"]
+__all__ = ["PlanSearch", "reach_of"]
 
 _TANGENTS: Final = 10  # projections onto the tangent of a curved margin
 _MISSED: Final = 1e-9  # of 1 + the margin: what a point of a feature map may miss
@@ -20,7 +20,7 @@ _MISSED: Final = 1e-9  # of 1 + the margin: what a point of a feature map may mi
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Search:
+class PlanSearch:
     """What is searched.
 
     Parameters

@@ -167,7 +167,7 @@ def mahalanobis_correction(
     before = validity_bounds(x, given.mean, given.covariance, radius)
     selected, arbitrary = _selected(x, before.lower, before.weights, int(n_corrected))
     used = given if moments == "nominal" else Moments(*before.worst)
-    search = _Search(used, BestInReach(used, 0.0, free), float(perturbation), free, sides, solver)
+    search = _PointSearch(used, BestInReach(used, 0.0, free), float(perturbation), free, sides, solver)
     corrected, status, reason = x.copy(), Status.OPTIMAL, arbitrary
     for j in selected.tolist():
         found, status, problem = search.best(x[j])
@@ -208,7 +208,7 @@ def _selected(x: Floats, lower: float, weights: Floats, k: int) -> tuple[NDArray
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Search:
+class _PointSearch:
     """The best point in reach of one counterfactual: without a solver if it can be."""
 
     moments: Moments

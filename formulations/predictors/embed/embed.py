@@ -8,7 +8,7 @@ from typing import Any
 from ceopt.formulations.columns.caller_columns import Columns
 from ceopt.formulations.columns.caller_space import space_of
 from ceopt.formulations.columns.columns_block import AbstractColumns
-from ceopt.formulations.costs.cost_cutoff import Cutoff
+from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.linear_form import Rows
 from ceopt.formulations.predictors.embed.affine import EmbeddedAffine
 from ceopt.formulations.predictors.embed.combined import EmbeddedSum, EmbeddedVotes
@@ -64,7 +64,7 @@ def embed(
     x: AbstractColumns | Mapping[str, Any],
     *,
     formulation: str = "auto",
-    cutoff: Cutoff | None = None,
+    cutoff: CostCutoff | None = None,
     all_cells: bool = False,
     space: FeatureSpace | None = None,
     split_gap: float | None = None,

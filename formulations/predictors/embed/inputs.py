@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ceopt.formulations.columns.columns_block import AbstractColumns
-    from ceopt.formulations.costs.cost_cutoff import Cutoff
+    from ceopt.formulations.costs.cost_cutoff import CostCutoff
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.predictors.representation.tree import Floats
     from ceopt.formulations.space.encoding import Column
@@ -217,7 +217,7 @@ class InputsWithin:
         The cost that is not to be exceeded.
     """
 
-    def __init__(self, inputs: Inputs, cutoff: Cutoff) -> None:
+    def __init__(self, inputs: Inputs, cutoff: CostCutoff) -> None:
         self._inputs, self._cutoff = inputs, cutoff
         self._here = inputs.matrix @ inputs.values(cutoff.factual) + inputs.offset
 

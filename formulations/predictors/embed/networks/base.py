@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ceopt.formulations.columns.columns_block import AbstractColumns
-    from ceopt.formulations.costs.cost_cutoff import Cutoff
+    from ceopt.formulations.costs.cost_cutoff import CostCutoff
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.predictors.representation.tree import Floats
     from ceopt.solvers.manifest import Manifest
@@ -65,7 +65,7 @@ class Neuron:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _LayerVariables:
     """One layer's variables: outputs, their pre-activations over the atoms before them, and those that switch."""
 
     outputs: tuple[Any, ...]
@@ -87,7 +87,7 @@ class AbstractNetwork(AbstractEmbedded):
     #: The program and its source, as ``model_summary`` shows them.
     manifest: Manifest
 
-    def __init__(self, predictor: Predictor, x: AbstractColumns, *, cutoff: Cutoff | None = None) -> None:
+    def __init__(self, predictor: Predictor, x: AbstractColumns, *, cutoff: CostCutoff | None = None) -> None:
         super().__init__(predictor, x, self.manifest)
         core = predictor.core
         assert isinstance(core, ReluNetwork)  # noqa: S101 - chosen by embed
@@ -98,7 +98,7 @@ class AbstractNetwork(AbstractEmbedded):
             self._require_finite(self._bounds.add(weights, biases))
         self.post = pyo.Var(pyo.Any, dense=False)
         self.on = pyo.Var(pyo.Any, dense=False, domain=pyo.Binary)
-        self._written: list[_Written] = []
+        self._written: list[_LayerVariables] = []
         self._score_weights, self._score_offset = self._write_layers()
         self.publish_scores()
 
@@ -188,7 +188,7 @@ class AbstractNetwork(AbstractEmbedded):
                 neuron = Neuron((i, j), rows[j], float(offset[j]), received, *ends, y, self.on[i, j])
                 self.switch(neuron)
                 neurons.append(neuron)
-        self._written.append(_Written(tuple(outputs), rows[kept], offset[kept], tuple(neurons)))
+        self._written.append(_LayerVariables(tuple(outputs), rows[kept], offset[kept], tuple(neurons)))
         own = np.zeros((len(rows), len(kept)))
         own[kept, np.arange(len(kept))] = 1.0
         return np.hstack((np.where(passed[:, None], rows, 0.0), own)), np.where(passed, offset, 0.0)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ceopt.formulations.columns.columns_block import AbstractColumns
-    from ceopt.formulations.costs.cost_cutoff import Cutoff
+    from ceopt.formulations.costs.cost_cutoff import CostCutoff
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.predictors.representation.tree import Floats
     from ceopt.solvers.manifest import Manifest
@@ -57,7 +57,7 @@ class AbstractForest(AbstractEmbedded):
         predictor: Predictor,
         x: AbstractColumns,
         *,
-        cutoff: Cutoff | None = None,
+        cutoff: CostCutoff | None = None,
         all_cells: bool = False,
     ) -> None:
         super().__init__(predictor, x, self.manifest)

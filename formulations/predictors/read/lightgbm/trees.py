@@ -135,7 +135,7 @@ def _model(head: Mapping[str, str], blocks: list[str], sizes: list[int]) -> Ligh
         raise ValueError("trees of other sizes than tree_sizes")
     trees, by_set, by_number = [], set(), set()
     for place, block in enumerate(blocks):
-        nodes = _Nodes.read(_numbers(block), n_columns)
+        nodes = _TreeNodes.read(_numbers(block), n_columns)
         trees.append(nodes.tree(place % n_scores, n_scores))
         by_set |= set(nodes.feature[nodes.is_set].tolist())
         by_number |= set(nodes.feature[~nodes.is_set].tolist())
@@ -147,7 +147,7 @@ def _model(head: Mapping[str, str], blocks: list[str], sizes: list[int]) -> Ligh
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Nodes:
+class _TreeNodes:
     """The splits of one tree and its leaves, as written; child ``~k`` is leaf k."""
 
     feature: Ints
@@ -159,7 +159,7 @@ class _Nodes:
     sets: tuple[frozenset[float], ...]
 
     @classmethod
-    def read(cls, fields: Mapping[str, list[str]], n_columns: int) -> _Nodes:
+    def read(cls, fields: Mapping[str, list[str]], n_columns: int) -> _TreeNodes:
         count = int(fields["num_leaves"][0])
         sizes = {"leaf_value": count}
         if count > 1:  # of a tree without a split the library writes and reads nothing else
@@ -217,7 +217,7 @@ class _Nodes:
         return _with_diversions(tree, self) if self.diverted.any() else tree
 
 
-def _with_diversions(tree: Tree, nodes: _Nodes) -> Tree:
+def _with_diversions(tree: Tree, nodes: _TreeNodes) -> Tree:
     """Return the tree with a chain of splits where 0 goes to another side than its neighbours.
 
     The chain cuts the line at the threshold and around 0. A child that is reached from several of its cells is
@@ -264,7 +264,7 @@ def _with_diversions(tree: Tree, nodes: _Nodes) -> Tree:
     )  # fmt: skip
 
 
-def _cells(tree: Tree, nodes: _Nodes, node: int) -> list[tuple[float, bool, bool | None]]:
+def _cells(tree: Tree, nodes: _TreeNodes, node: int) -> list[tuple[float, bool, bool | None]]:
     """Return the cells of a diverted split: end, whether it goes left, whether it is 0 (None: it has 0 and others)."""
     threshold, default_left = float(tree.threshold[node]), bool(nodes.kind[node] & _DEFAULT_LEFT)
     ends = sorted({_BELOW, _ZERO, threshold})

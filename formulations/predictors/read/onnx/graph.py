@@ -13,7 +13,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ceopt.formulations.predictors.read.onnx.validate import Source
+from ceopt.formulations.predictors.read.onnx.validate import ValidatedModel
 from ceopt.formulations.predictors.read.pipeline.trace import refuse
 
 __all__ = ["DTYPES", "PASSING", "Graph", "Part", "attributes", "title"]
@@ -74,7 +74,7 @@ def title(node: NodeProto) -> str:
 class Graph:
     """A checked model, indexed. Tensors that depend on no input are constants."""
 
-    source: Source
+    source: ValidatedModel
 
     @cached_property
     def constants(self) -> dict[str, NDArray[Any]]:

@@ -67,7 +67,7 @@ def read_layers(graph: Graph) -> Layers:
         raise graph.source.refuse(
             "a network in float or double", f"computes {score!r} in {dtype}", "Export it in float32."
         )
-    builder = _Builder(graph, _weights(graph, chain[first])[0].shape[0])
+    builder = _AffineChain(graph, _weights(graph, chain[first])[0].shape[0])
     for node in net:
         builder.add(node)
     return Layers(matrix, score, *builder.finished(), dtype)
@@ -150,7 +150,7 @@ def _vector(graph: Graph, node: NodeProto, name: str, size: int) -> Floats:
 
 
 @final
-class _Builder:
+class _AffineChain:
     """Affine operators since the last Relu, multiplied out."""
 
     def __init__(self, graph: Graph, width: int) -> None:

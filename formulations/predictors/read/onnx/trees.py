@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto
 
 from ceopt.formulations.predictors.read.onnx.graph import attributes, title
-from ceopt.formulations.predictors.read.onnx.validate import MOST_COLUMNS, Source
+from ceopt.formulations.predictors.read.onnx.validate import MOST_COLUMNS, ValidatedModel
 from ceopt.formulations.predictors.representation.representation import Tree, TreeEnsemble
 from ceopt.formulations.predictors.representation.tree import Floats
 
@@ -84,7 +84,7 @@ class Ensemble:
         return TreeEnsemble(self.trees, labels=labels, divisor=self.divisor, input_dtype=width, sum_dtype=width, **head)
 
 
-def read_ensemble(node: NodeProto, source: Source) -> Ensemble:
+def read_ensemble(node: NodeProto, source: ValidatedModel) -> Ensemble:
     """Read and check the attributes of a tree operator.
 
     Raises
@@ -97,7 +97,7 @@ def read_ensemble(node: NodeProto, source: Source) -> Ensemble:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Nodes:
+class _EnsembleNodes:
     """All nodes of all trees, leaves included: children are places in these arrays."""
 
     roots: list[int]
@@ -112,7 +112,7 @@ class _Nodes:
 
 @final
 class _Reader:
-    def __init__(self, node: NodeProto, source: Source) -> None:
+    def __init__(self, node: NodeProto, source: ValidatedModel) -> None:
         self.node, self.source, self.at = node, source, attributes(node)
         self.title = title(node)
 
@@ -251,7 +251,7 @@ class _Reader:
                 "Export the zero weights as well.",
             )  # fmt: skip
 
-    def _old_nodes(self, kind: str, ids: NDArray[np.intp], weights: Floats, count: int) -> _Nodes:
+    def _old_nodes(self, kind: str, ids: NDArray[np.intp], weights: Floats, count: int) -> _EnsembleNodes:
         names = ("nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids")
         tree, node, feature, true, false = (self._ints(name) for name in names)
         modes = list(self.at.get("nodes_modes", []))
@@ -293,9 +293,11 @@ class _Reader:
         change = np.flatnonzero(np.diff(tree, prepend=tree[:1] - 1))
         if len(set(tree[change].tolist())) != len(change):
             raise self.fail("the nodes of a tree together", f"tree {tree[change[-1]]} in pieces")
-        return _Nodes(change.tolist(), np.where(leaf, -1, feature), threshold, modes, links[0], links[1], value, {})
+        return _EnsembleNodes(
+            change.tolist(), np.where(leaf, -1, feature), threshold, modes, links[0], links[1], value, {}
+        )
 
-    def _new_nodes(self, count: int) -> _Nodes:
+    def _new_nodes(self, count: int) -> _EnsembleNodes:
         names = (
             "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids", "nodes_trueleafs", "nodes_falseleafs",
         )  # fmt: skip
@@ -327,7 +329,7 @@ class _Reader:
         start = [int(links[0][r]) if links[0][r] == links[1][r] >= inner else int(r) for r in roots]
         value = np.full((inner + leaves, count), np.nan)
         value[inner + np.arange(leaves), targets] = weights
-        return _Nodes(
+        return _EnsembleNodes(
             start, np.concatenate([feature, np.full(leaves, -1)]), np.concatenate([splits, np.zeros(leaves)]),
             [*modes, *["LEAF"] * leaves], links[0], links[1], value, self._sets(modes),
         )  # fmt: skip
@@ -352,7 +354,7 @@ class _Reader:
             raise self.fail("a set of finite values per BRANCH_MEMBER node", f"{len(parts)} for {len(owners)} nodes")
         return {i: frozenset(part.tolist()) for i, part in zip(owners, parts, strict=True)}
 
-    def _tree(self, nodes: _Nodes, root: int) -> Tree:
+    def _tree(self, nodes: _EnsembleNodes, root: int) -> Tree:
         """Return one tree with its nodes numbered from the root."""
         order, number, depth = [root], {root: 0}, {root: 0}
         for node in order:
@@ -390,7 +392,7 @@ class _Reader:
         return Tree(feature, threshold, left, right, value, subset, tuple(sets))
 
 
-def _leaves(nodes: _Nodes) -> list[NDArray[np.intp]]:
+def _leaves(nodes: _EnsembleNodes) -> list[NDArray[np.intp]]:
     """Return the places of each tree's leaves, of trees that are stored one after the other."""
     places = np.arange(len(nodes.feature))
     return [part[nodes.feature[part] < 0] for part in np.split(places, nodes.roots[1:])]

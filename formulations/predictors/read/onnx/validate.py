@@ -22,7 +22,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, numpy_helpe
 from ceopt.formulations.predictors.read.pipeline.trace import refuse
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedModelError
 
-__all__ = ["ELEMENTWISE", "MODEL_OPERATORS", "MOST_COLUMNS", "OPERATORS", "Source", "open_source"]
+__all__ = ["ELEMENTWISE", "MODEL_OPERATORS", "MOST_COLUMNS", "OPERATORS", "ValidatedModel", "open_source"]
 
 #: A protobuf of empty messages grows some fifty times when it is parsed: this much stays within a machine.
 MOST_BYTES: Final = 128 << 20
@@ -79,7 +79,7 @@ _PLAIN_ATTRIBUTES: Final = frozenset(
 
 @final
 @dataclass(frozen=True, slots=True)
-class Source:
+class ValidatedModel:
     """An ONNX model that passed every check, and how errors call it."""
 
     model: ModelProto
@@ -90,7 +90,7 @@ class Source:
         return refuse(needs, f"{self.name} {but}", then)
 
 
-def open_source(given: Any) -> Source:
+def open_source(given: Any) -> ValidatedModel:
     """Parse and check a path, bytes or a ModelProto.
 
     Raises
@@ -113,7 +113,7 @@ def open_source(given: Any) -> Source:
         _check_size(given.ByteSize(), name)
         model = ModelProto()
         model.CopyFrom(given)
-    source = Source(model, name)
+    source = ValidatedModel(model, name)
     _check_header(source)
     _check_nodes(source)
     _check_tensors(source, folder)
@@ -159,7 +159,7 @@ def _parsed(data: bytes, name: str) -> ModelProto:
     return model
 
 
-def _check_header(source: Source) -> None:
+def _check_header(source: ValidatedModel) -> None:
     model = source.model
     if not OLDEST_IR <= model.ir_version <= onnx.IR_VERSION:
         raise source.refuse(
@@ -186,7 +186,7 @@ def _check_header(source: Source) -> None:
             raise source.refuse("a plain graph for inference", f"has {what}", "Export it without them.")
 
 
-def _check_nodes(source: Source) -> None:
+def _check_nodes(source: ValidatedModel) -> None:
     nodes = source.model.graph.node
     if len(nodes) > MOST_NODES:
         raise source.refuse(f"at most {MOST_NODES} nodes", f"has {len(nodes)}", "Simplify the graph.")
@@ -220,7 +220,7 @@ def _instead(operator: str) -> tuple[str, str]:
     return "operators that it can state exactly", f"Operators that are read: {', '.join(sorted(OPERATORS))}."
 
 
-def _check_tensors(source: Source, folder: Path | None) -> None:
+def _check_tensors(source: ValidatedModel, folder: Path | None) -> None:
     graph = source.model.graph
     held = [
         *graph.initializer,
@@ -260,7 +260,7 @@ def _check_tensors(source: Source, folder: Path | None) -> None:
                 _check_finite(source, f"Constant {node.output[0]!r}", _value(attribute))
 
 
-def _load_external(source: Source, tensor: TensorProto, folder: Path | None, loaded: int) -> int:
+def _load_external(source: ValidatedModel, tensor: TensorProto, folder: Path | None, loaded: int) -> int:
     """Put data of a file beside the model's own into the tensor, and return its size; nothing outside is touched."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
@@ -297,13 +297,13 @@ def _value(attribute: AttributeProto) -> NDArray[Any]:
     return np.asarray(onnx.helper.get_attribute_value(attribute))
 
 
-def _check_finite(source: Source, title: str, values: NDArray[Any]) -> None:
+def _check_finite(source: ValidatedModel, title: str, values: NDArray[Any]) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         bad = values[~np.isfinite(values)].flat[0]
         raise source.refuse("finite weights", f"has {bad} in {title}", "Its training diverged: fit it again.")
 
 
-def _check_order(source: Source) -> None:
+def _check_order(source: ValidatedModel) -> None:
     """Refuse a tensor that is made twice, never, or after it is read, as on a cycle."""
     graph = source.model.graph
     made = {output for node in graph.node for output in node.output}
@@ -332,7 +332,7 @@ def _check_order(source: Source) -> None:
             raise source.refuse("outputs that a node makes", f"has none for {output.name!r}", "Export it anew.")
 
 
-def _check_inputs(source: Source) -> None:
+def _check_inputs(source: ValidatedModel) -> None:
     graph = source.model.graph
     constants = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in constants]
@@ -357,7 +357,7 @@ def _check_inputs(source: Source) -> None:
             )  # fmt: skip
 
 
-def _check_growth(source: Source) -> None:
+def _check_growth(source: ValidatedModel) -> None:
     """Bound the numbers that a row becomes at each node, so that no chain of nodes can fill the memory."""
     graph = source.model.graph
     constants = {tensor.name: (list(tensor.dims), math.prod(tensor.dims)) for tensor in graph.initializer}
