@@ -20,7 +20,7 @@ from typing import Any
 
 import common
 
-sys.path.insert(0, str(common.ROOT / "tests"))  # generator and judge are shared with tests/calls/test_questions.py
+sys.path.insert(0, str(common.ROOT / "tests"))  # generator and judge are shared with tests/explain/test_questions.py
 
 from oracle.judge import describe_all
 from oracle.question import KINDS

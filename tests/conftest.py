@@ -12,6 +12,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+pytest_plugins = ("people",)  # fixtures that the tests of most folders share
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # histogram boosting: threads per core and worker are ten times slower
 os.environ.setdefault("MPLBACKEND", "Agg")  # a documentation block may draw; nobody is there to close a window
 

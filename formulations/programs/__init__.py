@@ -1,7 +1,7 @@
 """Published programs, whole: each function returns an ordinary ConcreteModel to read, change, export and solve.
 
 One program, one function, in a file named for what it decides; a name joins ``__all__`` and the battery of
-``tests/formulations/test_programs.py`` asks for an example of it.
+``tests/formulations/programs/test_programs.py`` asks for an example of it.
 """
 
 from ceopt.formulations.programs.copa.plan import copa_plan

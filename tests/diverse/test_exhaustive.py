@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import ceopt
 from ceopt.diverse import exhaustive
-from ceopt.diverse.exhaustive import branch_and_bound as exhaustive_walk
-from ceopt.diverse.exhaustive import enumeration as exhaustive_enumeration
-from ceopt.diverse.exhaustive import leaves as exhaustive_leaves
-from ceopt.diverse.exhaustive import linear_part as exhaustive_lines
+from ceopt.diverse.exhaustive_search import branch_and_bound as exhaustive_walk
+from ceopt.diverse.exhaustive_search import enumeration as exhaustive_enumeration
+from ceopt.diverse.exhaustive_search import leaves as exhaustive_leaves
+from ceopt.diverse.exhaustive_search import linear_part as exhaustive_lines
 from ceopt.formulations.predictors import Affine
 
 EPSILONS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])
@@ -51,7 +51,7 @@ def is_favourable(problem: problems.Problem) -> bool:
 
 def by_programs() -> Any:
     """Let nothing be walked through: a sequence of programs answers alone."""
-    return mock.patch.object(sys.modules["ceopt.diverse.exhaustive"], "has_a_cheapest_point", return_value=False)
+    return mock.patch.object(sys.modules["ceopt.diverse.exhaustive_search.exhaustive"], "has_a_cheapest_point", return_value=False)
 
 
 def exactly(value: float) -> Any:

@@ -15,16 +15,16 @@ import pandas as pd
 import pytest
 
 import ceopt
-import ceopt.diverse.exhaustive.enumeration as enumeration_module
+import ceopt.diverse.exhaustive_search.enumeration as enumeration_module
 from ceopt.diverse import exhaustive
-from ceopt.diverse.exhaustive.branch_and_bound import Walk
-from ceopt.diverse.exhaustive.settling import Settling
+from ceopt.diverse.exhaustive_search.branch_and_bound import Walk
+from ceopt.diverse.exhaustive_search.settling import Settling
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.query.build_answer import answers_of
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 
-MODULE = "ceopt.diverse.exhaustive"
+MODULE = "ceopt.diverse.exhaustive_search.exhaustive"
 SPACE = ceopt.FeatureSpace(
     [
         ceopt.Feature("income", kind="integer", lower=0, upper=20),

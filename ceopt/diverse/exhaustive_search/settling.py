@@ -30,7 +30,7 @@ from ceopt.solvers.problem import Outcome, Status
 from ceopt.solvers.registry import choose
 
 if TYPE_CHECKING:
-    from ceopt.diverse.exhaustive.cells import CellColumn
+    from ceopt.diverse.exhaustive_search.cells import CellColumn
     from ceopt.query.prepare import Prepared
 
 __all__ = ["Settling"]

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.diverse.exhaustive.leaves import Bits, Leaves
-from ceopt.diverse.exhaustive.linear_part import Line
-from ceopt.diverse.exhaustive.score_requirements import Alternatives, Demand
+from ceopt.diverse.exhaustive_search.leaves import Bits, Leaves
+from ceopt.diverse.exhaustive_search.linear_part import Line
+from ceopt.diverse.exhaustive_search.score_requirements import Alternatives, Demand
 
 if TYPE_CHECKING:
-    from ceopt.diverse.exhaustive.cells import Allowance, CellColumn
+    from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn
     from ceopt.formulations.space.reachable import Reach
 
 __all__ = ["Boxes", "Ceilings"]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.diverse.exhaustive.score_bounds import Boxes, Ceilings
+from ceopt.diverse.exhaustive_search.score_bounds import Boxes, Ceilings
 
 if TYPE_CHECKING:
-    from ceopt.diverse.exhaustive.cells import Allowance, CellColumn
+    from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn
 
 __all__ = ["Cells", "Walk"]
 

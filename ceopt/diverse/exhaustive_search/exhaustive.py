@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ceopt.diverse.exhaustive.cells import cell_columns, cell_of, has_a_cheapest_point
-from ceopt.diverse.exhaustive.enumeration import ROUNDING, Enumeration, Kept
+from ceopt.diverse.exhaustive_search.cells import cell_columns, cell_of, has_a_cheapest_point
+from ceopt.diverse.exhaustive_search.enumeration import ROUNDING, Enumeration, Kept
 from ceopt.formulations.constraints.diversity.other_cells import OtherCells
 from ceopt.formulations.predictors.decision.accepted import tie_width
 from ceopt.formulations.predictors.decision.margin import default_margin

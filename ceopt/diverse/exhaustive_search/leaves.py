@@ -14,7 +14,7 @@ from ceopt.formulations.predictors.embed.trees.split_values import route
 from ceopt.formulations.predictors.representation.representation import TreeEnsemble
 
 if TYPE_CHECKING:
-    from ceopt.diverse.exhaustive.cells import Allowance, CellColumn
+    from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.space.reachable import Reach
 

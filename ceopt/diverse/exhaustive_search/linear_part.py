@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.representation.representation import Affine
 
 if TYPE_CHECKING:
-    from ceopt.diverse.exhaustive.cells import Allowance, CellColumn
+    from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn
     from ceopt.formulations.predictors.representation.predictor import Predictor
 
 __all__ = ["Line"]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.diverse.exhaustive.branch_and_bound import Cells, Walk
-from ceopt.diverse.exhaustive.cells import CellColumn, allowances_of
-from ceopt.diverse.exhaustive.score_bounds import Ceilings
-from ceopt.diverse.exhaustive.score_requirements import demands_of
-from ceopt.diverse.exhaustive.settling import Settling
+from ceopt.diverse.exhaustive_search.branch_and_bound import Cells, Walk
+from ceopt.diverse.exhaustive_search.cells import CellColumn, allowances_of
+from ceopt.diverse.exhaustive_search.score_bounds import Ceilings
+from ceopt.diverse.exhaustive_search.score_requirements import demands_of
+from ceopt.diverse.exhaustive_search.settling import Settling
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.embed.trees.split_values import route
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline

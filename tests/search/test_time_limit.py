@@ -436,7 +436,11 @@ def test_all_cells_within_a_limit_used_up_in_reading(
 
 
 @pytest.mark.parametrize(
-    "where", ["ceopt.diverse.exhaustive.exhaustive.cell_columns", "ceopt.diverse.exhaustive.enumeration.demands_of"]
+    "where",
+    [
+        "ceopt.diverse.exhaustive_search.exhaustive.cell_columns",
+        "ceopt.diverse.exhaustive_search.enumeration.demands_of",
+    ],
 )
 def test_all_cells_keep_the_cheapest(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
