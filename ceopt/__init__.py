@@ -2,12 +2,14 @@
 
 >>> import ceopt
 >>> sorted(name for name in ceopt.__all__ if name[0].islower())[:4]
-['datasets', 'explain', 'formulations', 'metrics']
+['datasets', 'diverse', 'explain', 'formulations']
 """
 
 from __future__ import annotations
 
+import importlib
 from importlib.metadata import version
+from types import ModuleType
 
 from ceopt import datasets, formulations, metrics, solvers
 from ceopt.cohort import Cohort
@@ -73,11 +75,26 @@ __all__ = [
     "Status",
     "__version__",
     "datasets",
+    "diverse",
     "explain",
     "formulations",
     "metrics",
     "model_summary",
+    "plans",
     "solvers",
     "verify",
     "write",
 ]
+
+#: Modules that are imported when they are asked for.
+_ON_USE = {"diverse", "plans"}
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in _ON_USE:
+        raise AttributeError(f"module 'ceopt' has no attribute {name!r}")
+    return importlib.import_module(f"ceopt.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

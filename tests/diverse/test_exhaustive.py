@@ -51,7 +51,9 @@ def is_favourable(problem: problems.Problem) -> bool:
 
 def by_programs() -> Any:
     """Let nothing be walked through: a sequence of programs answers alone."""
-    return mock.patch.object(sys.modules["ceopt.diverse.exhaustive_search.exhaustive"], "has_a_cheapest_point", return_value=False)
+    return mock.patch.object(
+        sys.modules["ceopt.diverse.exhaustive_search.exhaustive"], "has_a_cheapest_point", return_value=False
+    )
 
 
 def exactly(value: float) -> Any:

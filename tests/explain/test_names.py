@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
 
 import pytest
 
@@ -11,9 +12,25 @@ from ceopt.settings import Settings
 
 
 def test_every_public_name_exists_once_and_has_words():
-    assert len(set(ceopt.__all__)) == len(ceopt.__all__) <= 42
+    assert len(set(ceopt.__all__)) == len(ceopt.__all__) <= 44
     for name in ceopt.__all__:
         assert getattr(ceopt, name).__doc__, name
+
+
+def test_dir_lists_the_public_names_alone():
+    assert dir(ceopt) == sorted(ceopt.__all__)
+    with pytest.raises(AttributeError, match="module 'ceopt' has no attribute 'explian'"):
+        ceopt.explian  # noqa: B018 - the attribute is what is asked for
+
+
+def test_plans_and_diverse_are_imported_when_they_are_asked_for(python):
+    code = (
+        "import sys, ceopt\n"
+        "assert not {'ceopt.plans', 'ceopt.diverse'} & set(sys.modules)\n"
+        "print(ceopt.plans.__name__, ceopt.diverse.__name__)"
+    )
+    done = subprocess.run([*python, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["ceopt.plans", "ceopt.diverse"]
 
 
 def test_calls_are_callable_though_files_bear_their_names():
