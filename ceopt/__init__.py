@@ -31,7 +31,8 @@ from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, M
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
 from ceopt.recourse import Recourse
-from ceopt.solution.solution_set import Counterfactual, SolutionSet
+from ceopt.solution.counterfactual import Counterfactual
+from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers import model_summary, write
 from ceopt.solvers.errors import CeoptError
 from ceopt.status import Status

@@ -17,7 +17,8 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, parse_target
-from ceopt.solution.solution_set import Counterfactual, SolutionSet
+from ceopt.solution.counterfactual import Counterfactual
+from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, within_memory
 
 __all__ = ["Check", "Report", "broken_rules", "check_points", "verify"]

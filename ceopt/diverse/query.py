@@ -23,7 +23,8 @@ from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.space.reachable import reach_of, removed_by
 from ceopt.formulations.targets import OtherThan
 from ceopt.query.solve_program import changed_names
-from ceopt.solution.solution_set import Counterfactual, SolutionSet
+from ceopt.solution.counterfactual import Counterfactual
+from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import UnknownNameError
 from ceopt.status import Status
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.query.solve_program import ROUNDING, changed_names
-from ceopt.solution.solution_set import Counterfactual
+from ceopt.solution.counterfactual import Counterfactual
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.representation.predictor import Predictor

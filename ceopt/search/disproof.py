@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ceopt.solution.solution_set import Counterfactual
+    from ceopt.solution.counterfactual import Counterfactual
 
 __all__ = ["CHEAPER", "is_disproved", "ranked_anew"]
 

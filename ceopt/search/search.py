@@ -33,7 +33,8 @@ from ceopt.query.solve_program import ROUNDING, ProgramSolver, SolvedProgram, So
 from ceopt.search.disproof import CHEAPER, is_disproved, ranked_anew
 from ceopt.search.incumbents import are_same, cheapest_first, room
 from ceopt.search.ties import SMALLER, may_cost_a_step, rounding_of, snapped
-from ceopt.solution.solution_set import Counterfactual, SolutionSet
+from ceopt.solution.counterfactual import Counterfactual
+from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until, without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.solvers.problem import Outcome

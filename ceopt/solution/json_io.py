@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.dtypes import dtype_from_text, dtype_text, plain, pool
+from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.json_fields import ANSWER, RESULT, is_list, require_fields
-from ceopt.solution.solution_set import Counterfactual, SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 from ceopt.solvers.files.whole_files import json_document
 
 __all__ = ["FORMAT", "VERSION", "from_json", "to_json"]
+
+Made = TypeVar("Made")
 
 FORMAT = "ceopt solution set"
 VERSION = 1
@@ -31,8 +33,8 @@ _SET = "min_distance after_distance_filter after_diversity_filter safety".split(
 _ANSWER = "cost prediction score slack changed verified rank bound gap cluster".split()
 
 
-def to_json(result: SolutionSet) -> str:
-    """Write a solution set as one line of JSON; a number that JSON lacks is ``{"float": "inf"}``."""
+def to_json(result: Any) -> str:
+    """Write a :class:`~ceopt.SolutionSet` as one line of JSON; a number that JSON lacks is ``{"float": "inf"}``."""
     document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": str(result.status)}
     document |= {name: _write(getattr(result, name)) for name in (*_RESULT, *_SET)}
     document |= {
@@ -42,8 +44,8 @@ def to_json(result: SolutionSet) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
 
-def from_json(text_or_path: Any) -> SolutionSet:
-    """Read what :func:`to_json` wrote, from text or from a file."""
+def from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
+    """Read what :func:`to_json` wrote, from text or from a file, and make a :class:`~ceopt.SolutionSet` of it."""
     source, document = json_document(_WHO, text_or_path)
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
         raise InvalidValueError(
@@ -56,12 +58,8 @@ def from_json(text_or_path: Any) -> SolutionSet:
         fields["conflict"] = tuple(tuple(entry) for entry in fields["conflict"])
         require_fields(_WHO, "", document, {"counterfactuals": ("a list of answers", is_list)})
         factual = _read_frame(document["factual"])
-        return SolutionSet(
-            status=document["status"],
-            counterfactuals=tuple(_read_answer(entry, factual) for entry in document["counterfactuals"]),
-            factual=factual,
-            **fields,
-        )
+        answers = tuple(_read_answer(entry, factual) for entry in document["counterfactuals"])
+        return make(status=document["status"], counterfactuals=answers, factual=factual, **fields)
     except CeoptError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What comes back for one person: verified answers in the person's own columns and units, and what is proved."""
+"""The result for one person: verified answers in the person's own columns and units, and what is proved."""
 
 from __future__ import annotations
 
@@ -7,83 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final, overload
 
-import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.dtypes import plain
 from ceopt.solution.copies import hands_out_copies
+from ceopt.solution.counterfactual import Counterfactual, scalars
+from ceopt.solution.json_io import from_json, to_json
+from ceopt.solution.tables import to_html, to_text
 from ceopt.solvers.files.whole_files import write_text
 from ceopt.status import Status
 
-__all__ = ["Counterfactual", "SolutionSet"]
-
-
-@final
-@hands_out_copies("values", "actions", "frame")
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Counterfactual:
-    """One verified answer. What it hands out is a copy: to write into it changes no answer.
-
-    Parameters
-    ----------
-    values
-        The answer in raw units: a one-row frame, or a Series. Read back as a Series of the columns' own scalars;
-        ``frame`` is the row in the columns' own dtypes.
-    cost
-        Recomputed in plain arithmetic from the values.
-    prediction
-        What the user's own model says of the values.
-    score, slack
-        The model's score (by label where it has several), and by how much the decision meets the target.
-    changed
-        Names of the columns that leave the factual.
-    verified
-        Whether the user's own model and every rule agree.
-    rank
-        1 for the best.
-    bound, gap
-        Proved least cost among answers of this rank, and ``(cost - bound) / max(|cost|, 1e-12)``.
-    actions
-        Interventions by column, under a causal model.
-    cluster
-        Which hull of a clustered data manifold holds it.
-    """
-
-    values: pd.Series[Any]
-    cost: float
-    prediction: Any
-    score: Any
-    slack: float | None
-    changed: tuple[str, ...]
-    verified: bool
-    rank: int
-    bound: float | None
-    gap: float | None
-    actions: pd.Series[Any] | None = None
-    cluster: int | None = None
-    frame: pd.DataFrame = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        frame: Any = self.values
-        if isinstance(frame, pd.Series):
-            frame = pd.DataFrame({name: [value] for name, value in frame.items()})
-        object.__setattr__(self, "frame", frame.reset_index(drop=True))
-        object.__setattr__(self, "values", scalars(frame))
-        object.__setattr__(self, "changed", tuple(self.changed))
-        object.__setattr__(self, "prediction", plain(self.prediction))
-
-    @property
-    def listed(self) -> tuple[str, ...]:
-        """The columns that change, and those that an intervention holds where they are, in the row's order."""
-        done = () if self.actions is None else self.actions.index
-        return tuple(name for name in self.values.index if name in self.changed or name in done)
-
-    def why(self, name: str) -> str:
-        """Return whether a column that is listed is an "action" or, under a causal model, a "consequence"."""
-        return "action" if self.actions is None or name in self.actions.index else "consequence"
-
-    def __repr__(self) -> str:
-        return f"<Counterfactual {self.rank}: {', '.join(self.changed)}; cost {self.cost:.6g}, {self.prediction!r}>"
+__all__ = ["SolutionSet"]
 
 
 @final
@@ -252,8 +186,6 @@ class SolutionSet:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Write everything as JSON that :meth:`from_json` reads back exactly; also to ``path`` if given."""
-        from ceopt.solution.json_io import to_json
-
         text = to_json(self)
         if path is not None:
             write_text("SolutionSet.to_json", path, text)
@@ -270,25 +202,10 @@ class SolutionSet:
         InvalidValueError
             JSON of another format or version.
         """
-        from ceopt.solution.json_io import from_json
-
-        return from_json(text_or_path)
+        return from_json(cls, text_or_path)
 
     def __repr__(self) -> str:
-        from ceopt.solution.tables import to_text
-
         return to_text(self)
 
     def _repr_html_(self) -> str:
-        from ceopt.solution.tables import to_html
-
         return to_html(self)
-
-
-def scalars(frame: pd.DataFrame) -> pd.Series[Any]:
-    """Return a one-row frame as a Series of each column's own scalar (nothing is widened to a common dtype)."""
-    if all(dtype == np.float64 for dtype in frame.dtypes):  # column by column takes milliseconds where there are many
-        names = frame.columns
-        index = names.rename(None) if isinstance(names.dtype, pd.StringDtype) else [str(name) for name in names]
-        return pd.Series(frame.to_numpy()[0].tolist(), index=index, dtype=object)
-    return pd.Series({str(name): plain(frame[name].iloc[0]) for name in frame.columns}, dtype=object)

@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pandas as pd
 
-from ceopt.solution.solution_set import scalars
+from ceopt.solution.counterfactual import Counterfactual, scalars
+from ceopt.status import Status
 
-if TYPE_CHECKING:
-    from ceopt.solution.solution_set import Counterfactual, SolutionSet
-
-__all__ = ["headline", "rows", "shown", "to_html", "to_text"]
+__all__ = ["Result", "headline", "rows", "shown", "to_html", "to_text"]
 
 #: Digits shown; the answer itself has all of them.
 _DIGITS = 6
 #: Share of a value that is rounding of floats, not a digit that somebody chose; and a gap that is none.
 _NOISE = 1e-12
 _HEAD = ("rank", "column", "from", "to", "why", "cost", "gap")
+
+
+class Result(Protocol):
+    """What a table says of a :class:`~ceopt.SolutionSet`."""
+
+    @property
+    def status(self) -> Status: ...  # noqa: D102 - the words are SolutionSet's
+    @property
+    def factual(self) -> pd.DataFrame: ...  # noqa: D102
+    @property
+    def target(self) -> str: ...  # noqa: D102
+    @property
+    def reason(self) -> str: ...  # noqa: D102
+    @property
+    def relaxed(self) -> Mapping[str, float]: ...  # noqa: D102
+    @property
+    def conflict(self) -> tuple[tuple[str, str, float | None], ...]: ...  # noqa: D102
+    @property
+    def query_id(self) -> Any: ...  # noqa: D102
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Counterfactual]: ...
 
 
 def shown(value: Any, away_from: Any = None) -> str:
@@ -46,7 +65,7 @@ def shown(value: Any, away_from: Any = None) -> str:
     return text if len(text) <= 2 * _DIGITS + 4 else f"{value:.{_DIGITS}g}"
 
 
-def headline(result: SolutionSet) -> str:
+def headline(result: Result) -> str:
     """Return what happened, in one line."""
     who = "" if result.query_id is None else f"{result.query_id}: "
     count = f", {len(result)} answer{'s' if len(result) != 1 else ''}" if len(result) else ""
@@ -55,7 +74,7 @@ def headline(result: SolutionSet) -> str:
     return f"{who}{result.status}{count}, target {result.target}{wider}{reason}"
 
 
-def rows(result: SolutionSet) -> Iterator[tuple[str, str, str, str, str, str, str]]:
+def rows(result: Result) -> Iterator[tuple[str, str, str, str, str, str, str]]:
     """Give one row of text per change: rank, column, from, to, why, and with an answer's first change cost and gap.
 
     Why is an action, by how much where it shifts what follows besides, or a consequence; empty without a causal model.
@@ -70,7 +89,7 @@ def rows(result: SolutionSet) -> Iterator[tuple[str, str, str, str, str, str, st
             first = ("", "", "")
 
 
-def _cells(result: SolutionSet) -> list[tuple[str, ...]]:
+def _cells(result: Result) -> list[tuple[str, ...]]:
     """Return titles and rows, without a column that is empty in all; without an answer, the rules in conflict."""
     if result.conflict and not len(result):
         said = [(name, text, "" if width is None else shown(width)) for name, text, width in result.conflict]
@@ -94,7 +113,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def to_text(result: SolutionSet) -> str:
+def to_text(result: Result) -> str:
     """Lay out the changes in columns, under a headline; where there is no answer, the rules in conflict."""
     cells = _cells(result)
     if len(cells) == 1:
@@ -104,7 +123,7 @@ def to_text(result: SolutionSet) -> str:
     return "\n".join([headline(result), lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
-def to_html(result: SolutionSet) -> str:
+def to_html(result: Result) -> str:
     """Write the same as an HTML table."""
     titles, *body = _cells(result)
     head = "".join(f"<th>{word}</th>" for word in titles)

@@ -21,7 +21,8 @@ from ceopt.query.prepare import Prepared, prepare
 from ceopt.query.solve_program import Point
 from ceopt.search.search import search, unread, used_up, without_unseen
 from ceopt.settings import Settings
-from ceopt.solution.solution_set import Counterfactual, SolutionSet
+from ceopt.solution.counterfactual import Counterfactual
+from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import is_number
 from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
