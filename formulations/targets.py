@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ceopt.solvers.checks import is_number, require_moderate
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -149,6 +151,10 @@ class Labels:
     wanted: tuple[int, ...]
     labels: tuple[Any, ...]
 
+    def holds(self, said: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which labels, as a model gives them, are wanted, (n,)."""
+        return one_of(said, [self.labels[k] for k in self.wanted])
+
     def text(self) -> str:
         """Return the labels wanted, as a person would write them."""
         return " or ".join(str(self.labels[k]) for k in self.wanted)
@@ -199,6 +205,10 @@ class Values:
     low: float
     high: float
 
+    def holds(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which values are wanted, (n,)."""
+        return np.asarray((values >= self.low) & (values <= self.high))
+
     def text(self) -> str:
         """Return the target as a person would write it."""
         if math.isinf(self.high):
@@ -207,6 +217,14 @@ class Values:
 
 
 Target = Labels | ProbabilityOf | Values | DisagreementOf
+
+
+def one_of(said: NDArray[Any], labels: Iterable[Any]) -> NDArray[np.bool_]:
+    """Return which labels, as a model gives them, (n,), are one of some."""
+    found = np.zeros(len(said), dtype=bool)
+    for label in labels:
+        found |= np.asarray(said == label, dtype=bool)
+    return found
 
 
 def _require_number(who: str, name: str, value: Any) -> None:

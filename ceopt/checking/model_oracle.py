@@ -17,10 +17,10 @@ from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
+from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
 from ceopt.solvers.errors import UnknownNameError, UnsupportedModelError
 
-__all__ = ["ModelOracle", "as_wanted"]
+__all__ = ["ModelOracle"]
 
 
 @final
@@ -121,10 +121,10 @@ class ModelOracle:
                 return predicted, self.probability(frame, target.labels[target.position]) >= target.at_least
             case DisagreementOf():
                 said = self.tree_oracle().predict(frame)
-                agree = np.sum([as_wanted(one, target.wanted) for one in said], axis=0)
+                agree = np.sum([target.wanted.holds(one) for one in said], axis=0)
                 return predicted, agree >= target.needed(len(said))
             case _:
-                return predicted, as_wanted(predicted, target)
+                return predicted, target.holds(predicted)
 
     def tree_oracle(self) -> TreeOracle:
         """Return the model's own trees, to be asked each alone, or refuse a model that is not made of such."""
@@ -133,16 +133,6 @@ class ModelOracle:
     def _matrix(self, frame: pd.DataFrame) -> NDArray[Any]:
         assert self._encoding is not None  # noqa: S101 - only representations come here
         return self._encoding.matrix(self.space.coordinates(frame))
-
-
-def as_wanted(predicted: NDArray[Any], wanted: Labels | Values) -> NDArray[np.bool_]:
-    """Return which labels or values are wanted."""
-    if isinstance(wanted, Values):
-        return np.asarray((predicted >= wanted.low) & (predicted <= wanted.high))
-    met = np.zeros(len(predicted), dtype=bool)
-    for k in wanted.wanted:
-        met |= np.asarray(predicted == wanted.labels[k], dtype=bool)
-    return met
 
 
 def _require_fitted(model: Any) -> None:

@@ -69,18 +69,13 @@ def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bo
     if isinstance(target, DisagreementOf):
         target = target.wanted
     if isinstance(target, Values):
-        return np.asarray((labels >= target.low) & (labels <= target.high))
-    if isinstance(target, Labels):
-        wanted = [target.labels[k] for k in target.wanted]
-    else:
-        assert isinstance(target, ProbabilityOf)  # noqa: S101 - the last kind of target
-        wanted = [target.labels[target.position]]
-    found = np.zeros(n, dtype=bool)
-    for label in wanted:
-        found |= np.asarray(labels == label, dtype=bool)
+        return target.holds(labels)
+    if isinstance(target, ProbabilityOf):
+        target = Labels((target.position,), target.labels)
+    found = target.holds(labels)
     if not found.any():
         raise InvalidValueError(
-            "Recourse.fit", "rows of the target in y", f"class {wanted[0]!r} never occurs there",
+            "Recourse.fit", "rows of the target in y", f"class {target.labels[target.wanted[0]]!r} never occurs there",
             "Give the labels that the model was fitted on, or leave y out.",
         )  # fmt: skip
     return found

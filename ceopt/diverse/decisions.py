@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.checking.model_oracle import ModelOracle, as_wanted
+from ceopt.checking.model_oracle import ModelOracle
 from ceopt.diverse.distance import Floats
 from ceopt.diverse.training_rows import raw_frame
 from ceopt.formulations.content import content_of as content_hash
@@ -32,6 +32,7 @@ from ceopt.formulations.targets import (
     Probability,
     Target,
     Values,
+    one_of,
     parse_target,
 )
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
@@ -170,7 +171,7 @@ class _Model:
             return self._oracle.judge(raw_frame(self._oracle.space, points), self._target)
         assert isinstance(self._target, Labels | Values)  # noqa: S101 - nothing is read past the oracle without
         predicted = np.asarray(self._oracle.model.predict(self._read(points))).reshape(len(points))
-        return predicted, as_wanted(predicted, self._target)
+        return predicted, self._target.holds(predicted)
 
     @property
     def text(self) -> str:
@@ -219,7 +220,7 @@ class _Function:
         if self._range is not None:
             return said, self._within(said, self._range)
         self._require_labels(said)
-        found = _any_of(said, self._labels)
+        found = one_of(said, self._labels)
         return said, ~found if self._but else found
 
     def _asked(self, points: Floats) -> Any:
@@ -239,7 +240,7 @@ class _Function:
             raise InvalidTypeError(
                 _WHO, f"numbers to be {wanted.text()}", f"predict returned {what}", "Return finite numbers."
             )
-        return np.asarray((said >= wanted.low) & (said <= wanted.high))
+        return wanted.holds(said)
 
     def _require_labels(self, said: NDArray[Any]) -> None:
         """Refuse numbers that are shares and not labels, and what is of another type than the target."""
@@ -257,13 +258,6 @@ class _Function:
         if any(not isinstance(label, kind) or (isinstance(label, bool) and not is_truth) for label in self._labels):
             but = f"target is {shown} and predict returned {plain(said[0])!r}"
             raise InvalidTypeError(_WHO, "a target of the labels' own type", but, "Write the label as it is returned.")
-
-
-def _any_of(said: NDArray[Any], labels: Iterable[Any]) -> NDArray[np.bool_]:
-    found = np.zeros(len(said), dtype=bool)
-    for label in labels:
-        found |= np.asarray(said == label, dtype=bool)
-    return found
 
 
 def _array_of(frame: pd.DataFrame) -> NDArray[Any]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import platform
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -27,6 +24,7 @@ from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import UnknownNameError
 from ceopt.status import Status
+from ceopt.versions import versions
 
 if TYPE_CHECKING:
     from ceopt.diverse.decisions import Decisions
@@ -263,7 +261,7 @@ class Query:
             reason=reason,
             timings={**self.timings, "total": time.perf_counter() - self.began},
             solver=_SOLVER,
-            versions=dict(_versions()),
+            versions=dict(versions()),
             options={"target": self.decisions.text, "n": self.n, "constraints": told, **self.settings.options()},
             target=self.decisions.text,
             removed=removed_by(space, reach_of(space, self.factual)),
@@ -279,9 +277,3 @@ class Query:
 def _first(points: Floats) -> NDArray[np.intp]:
     """Return the places of points (k, d) that are none of those before them."""
     return np.sort(np.unique(points + 0.0, axis=0, return_index=True)[1])  # -0.0 is 0.0
-
-
-@functools.cache
-def _versions() -> dict[str, str]:
-    packages = ("ceopt", "numpy", "pandas", "scikit-learn")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 from ceopt.formulations.space.dtypes import is_number_dtype, plain
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability, parse_target
+from ceopt.formulations.targets import (
+    AtLeast,
+    AtMost,
+    Between,
+    Disagreement,
+    OtherThan,
+    Probability,
+    Values,
+    parse_target,
+)
 from ceopt.metrics.rows import as_array, frame_of
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -155,7 +164,8 @@ def wanted(who: str, labels: NDArray[Any], target: Any) -> NDArray[np.bool_]:
     """Return which labels or values are what was asked for."""
     if isinstance(target, _RANGES):
         bounds = parse_target(target, None)
-        return np.asarray((labels >= bounds.low) & (labels <= bounds.high))  # type: ignore[union-attr]
+        assert isinstance(bounds, Values)  # noqa: S101 - what a range is parsed to
+        return bounds.holds(labels)
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise InvalidValueError(
             who, f"labels, of which {target!r} is one", f"predict returned {labels[labels != np.floor(labels)][0]}",

@@ -6,13 +6,10 @@ rules in plain numbers; only what passes is an answer.
 
 from __future__ import annotations
 
-import functools
 import math
-import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +38,7 @@ from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
 from ceopt.status import Status
 from ceopt.verify import Check, broken_rules
+from ceopt.versions import versions
 from ceopt.warm_start.heuristic import StartSearch
 
 if TYPE_CHECKING:
@@ -102,7 +100,7 @@ def unread(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, beg
         complete=False,
         reason=used_up(settings.limit_s(), stage),
         timings={**asdict(_Timings(read=spent)), "total": spent},
-        versions=dict(_versions()),
+        versions=dict(versions("pyomo", "highspy")),
         options=options,
         target=str(options["target"]),
     )
@@ -735,7 +733,7 @@ class _Search:
             relaxed=self.relaxed,
             timings={**asdict(self.timings), "total": time.perf_counter() - self.began},
             solver=self.solver,
-            versions=dict(_versions()),
+            versions=dict(versions("pyomo", "highspy")),
             options=self.asked.options(),
             target=self.settings.target.text(),
             removed=removed_by(self.space, self.reach),
@@ -775,9 +773,3 @@ def _favourable() -> _Found:
 
 def _why(check: Check) -> str:
     return f"it breaks {', '.join(check.broken)}" if check.valid else f"the model predicts {check.prediction}"
-
-
-@functools.cache
-def _versions() -> dict[str, str]:
-    packages = ("ceopt", "pyomo", "highspy", "numpy", "pandas", "scikit-learn")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}

@@ -30,7 +30,7 @@ def accepted(
     scores = predictor.score(coordinates) if scores is None else scores
     match target:
         case Values():
-            return np.asarray((scores >= target.low) & (scores <= target.high))
+            return target.holds(scores)
         case ProbabilityOf():
             return core.head.of_position(scores, target.position) >= target.at_least
         case Labels():

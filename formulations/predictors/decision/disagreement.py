@@ -34,7 +34,7 @@ def meets_alone(core: AbstractRepresentation, values: Floats, wanted: Labels | V
     """Return whether a tree that ends in a leaf with such values (leaves, K) decides as wanted by itself."""
     scores = values[:, 0] if core.n_scores == 1 else values
     if isinstance(wanted, Values):
-        return np.asarray((scores >= wanted.low) & (scores <= wanted.high))
+        return wanted.holds(scores)
     return np.isin(core.head.positions(scores), wanted.wanted)
 
 
