@@ -1,4 +1,4 @@
-"""What comes back for many people: one solution set each, and all of them as one table."""
+"""The results for many people: one solution set each, and all of them as one table."""
 
 from __future__ import annotations
 

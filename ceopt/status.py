@@ -1,4 +1,4 @@
-"""What became of one person's query, in one closed set of words."""
+"""The statuses of one person's query, in one closed set of words."""
 
 from __future__ import annotations
 

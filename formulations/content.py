@@ -1,4 +1,4 @@
-"""What an object holds, as a hash: equal for equal content, whoever holds it and in whichever process."""
+"""The content of an object as a hash: equal for equal content, whoever holds it and in whichever process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the decision should become: a label, a set of labels, any other label, a probability, or a range of values."""
+"""Targets of a decision: a label, a set of labels, any other label, a probability, or a range of values."""
 
 from __future__ import annotations
 

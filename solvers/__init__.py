@@ -1,4 +1,4 @@
-"""How a stated model is solved, exported and read back; knows nothing of counterfactuals."""
+"""Solving, exporting and reading back a stated model; nothing here knows of counterfactuals."""
 
 from ceopt.solvers.built_in import BUILT_IN
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model

@@ -1,4 +1,4 @@
-"""How many points an integer program has, without listing them."""
+"""The number of points of an integer program, counted without listing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Until when a call may work, known to every stage of it without being handed down."""
+"""The deadline of a call, known to every stage of it without being handed down."""
 
 from __future__ import annotations
 

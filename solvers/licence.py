@@ -1,4 +1,4 @@
-"""What a commercial solver's licence allows, as found on this machine."""
+"""The licence of a commercial solver, as found on this machine."""
 
 from __future__ import annotations
 

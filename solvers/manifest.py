@@ -1,4 +1,4 @@
-"""Who added what to a model: a note on each block, and a table of the whole."""
+"""The manifest of a model: who added what, as a note on each block and a table of the whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a solver is asked and what it answers: problem classes, stop statuses, solutions and results."""
+"""Questions and answers of a solver: problem classes, stop statuses, solutions and results."""
 
 from __future__ import annotations
 

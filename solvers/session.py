@@ -1,4 +1,4 @@
-"""What every session does alike: check what it is asked, gather incumbents, measure what came back."""
+"""Sessions of every solver: check what is asked, gather incumbents, measure what came back."""
 
 from __future__ import annotations
 

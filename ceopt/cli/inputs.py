@@ -1,4 +1,4 @@
-"""What a command reads: a saved model, a table of people, a space, a target given as text."""
+"""Inputs of a command: a saved model, a table of people, a space, a target given as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command prints: results as tables on standard output, notes on standard error."""
+"""Output of a command: results as tables on standard output, notes on standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a data set comes as: features, labels, the space of its columns and what is known of its origin."""
+"""A data set: features, labels, the space of its columns and what is known of its origin."""
 
 from __future__ import annotations
 

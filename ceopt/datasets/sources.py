@@ -1,4 +1,4 @@
-"""Where each real data set comes from, and on what terms: said when it is missing, and kept with it."""
+"""Origins and licences of the real data sets: said when a data set is missing, and kept with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides: a fitted model, asked as its user would, or a bare function that predicts."""
+"""The decision of a fitted model, asked as its user would ask it, or of a bare function that predicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far two rows of mixed columns are from each other, and in which direction one lies from the other."""
+"""Distances between rows of mixed columns, and the direction from one row to another."""
 
 from __future__ import annotations
 

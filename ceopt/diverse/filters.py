@@ -1,4 +1,4 @@
-"""Which of the nearest candidates are kept: close enough to the row, and diverse among themselves."""
+"""Filters of the nearest candidates: close enough to the row, and diverse among themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of the data a model favours, remembered under a hash of all that the model consists of.
+"""Favourable rows of the data, remembered under a hash of all that the model consists of.
 
 Where favourable rows are rare, nearly every query asks about nearly every row; with this, only the first one does.
 """

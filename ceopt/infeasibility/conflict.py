@@ -1,4 +1,4 @@
-"""Why there is no answer: a smallest set of the user's own rules that leaves none, and what would make room for one."""
+"""The rules in conflict: a smallest set of the user's rules that leaves no answer, and what would make room for one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By how much rules would have to give way: the program that minimises it, solved, decoded and checked."""
+"""The relaxation of rules: the least amounts by which they would have to give way, solved for and checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user has set in a space, as rules that can be dropped one by one: fixed, one-way, bounds, steps."""
+"""The user's settings of a space as rules that can be dropped one by one: fixed, one-way, bounds, steps."""
 
 from __future__ import annotations
 

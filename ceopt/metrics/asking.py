@@ -1,4 +1,4 @@
-"""What a model says of rows, and whether that is what was asked for."""
+"""Predictions of a model for rows of any origin, and whether they are what was asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a counterfactual costs, as the programs of ceopt charge it."""
+"""The cost of a counterfactual, as the programs of ceopt charge it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far rows are from each other, in l1, l2 or l-infinity."""
+"""Distances between rows, in l1, l2 or l-infinity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much the counterfactuals of one set differ from each other, by pairs."""
+"""Diversity of the counterfactuals of one set, by pairs."""
 
 from __future__ import annotations
 

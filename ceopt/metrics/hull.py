@@ -1,4 +1,4 @@
-"""How far a counterfactual is from mixtures of people."""
+"""Distance of a counterfactual from mixtures of people."""
 
 from __future__ import annotations
 

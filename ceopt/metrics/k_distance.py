@@ -1,4 +1,4 @@
-"""How far a set of counterfactuals is from the person, on average."""
+"""Mean distance of a set of counterfactuals from the person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far counterfactuals of one set are from each other, on average."""
+"""Mean distance between the counterfactuals of one set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a counterfactual is among people, and among people who got what it asks for."""
+"""Nearest neighbours of a counterfactual: whether it is among people, and among those who got what it asks for."""
 
 from __future__ import annotations
 

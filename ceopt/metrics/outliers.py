@@ -1,4 +1,4 @@
-"""How lonely a counterfactual is among people, by the density around its neighbours."""
+"""Local outlier factor of a counterfactual: the density around its neighbours beside the density around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose counterfactuals they are: one person's, or those of many in a cohort or a frame."""
+"""The people whose counterfactuals are measured: one person, or many in a cohort or a frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near the counterfactuals are to the person, apart for numbers and for categories."""
+"""Proximity of the counterfactuals to the person, apart for numbers and for categories."""
 
 from __future__ import annotations
 

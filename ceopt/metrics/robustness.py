@@ -1,4 +1,4 @@
-"""Whether it will still hold: with the model trained anew, with another model as good, or a little off the plan.
+"""Robustness: validity under a model trained anew, under another model as good, or a little off the plan.
 
 These are shares that were counted. Bounds on what a plan's probability of validity can be are no counts, and belong to
 the plans (COPA).

@@ -1,4 +1,4 @@
-"""How long a person waits."""
+"""The time that a person waits."""
 
 from __future__ import annotations
 

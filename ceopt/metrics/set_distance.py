@@ -1,4 +1,4 @@
-"""How far two sets of counterfactuals are from each other: whether a small move of the person changed the answer."""
+"""Distances between two sets of counterfactuals: whether a small move of the person changed the answer."""
 
 from __future__ import annotations
 

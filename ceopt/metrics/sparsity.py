@@ -1,4 +1,4 @@
-"""How few columns a counterfactual touches."""
+"""Sparsity: the number of columns that a counterfactual changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a local explanation stays the same nearby, and whether it says what the model says."""
+"""Stability and fidelity of a local explanation: the same nearby, and the same as the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether counterfactuals do what they are for. Five definitions go by this name; each has one of its own here."""
+"""Validity: whether counterfactuals get the decision. Five definitions go by the name; each has one of its own here."""
 
 from __future__ import annotations
 

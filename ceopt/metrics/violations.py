@@ -1,4 +1,4 @@
-"""What a counterfactual asks for that cannot be done."""
+"""Violations: changes that a counterfactual asks for and that nobody can make."""
 
 from __future__ import annotations
 

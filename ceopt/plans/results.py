@@ -1,4 +1,4 @@
-"""What the results of this package have in common: arrays that stay as they are, and a print to read."""
+"""Results of the plans: read-only arrays, and a print to read."""
 
 from __future__ import annotations
 

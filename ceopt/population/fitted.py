@@ -1,4 +1,4 @@
-"""What a fit was made from, and which of it still holds when people are asked about."""
+"""The ingredients of a fit, and the check that they still hold when people are asked about."""
 
 from __future__ import annotations
 

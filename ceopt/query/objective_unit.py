@@ -1,4 +1,4 @@
-"""In which unit a program counts the lengths of its squares and cones: solvers' tolerances are absolute numbers."""
+"""The unit in which a program counts squares and cones: solvers' tolerances are absolute numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not depend on the person: the model as read, the user's own model, checked settings, favoured data."""
+"""A query without its person: the model as read, the user's own model, checked settings, favourable data."""
 
 from __future__ import annotations
 

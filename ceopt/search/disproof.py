@@ -1,4 +1,4 @@
-"""Where a verified answer costs less than a solver proved that anything can: then that was no proof."""
+"""Bounds that a verified answer disproves: it costs less than a solver proved that anything can."""
 
 from __future__ import annotations
 

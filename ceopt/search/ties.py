@@ -1,4 +1,4 @@
-"""Where a margin may cost a whole step, and points that a solver leaves a trace beside a tie."""
+"""Ties at the decision: where a margin may cost a whole step, and points that a solver leaves a trace beside a tie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each field of a solution set in JSON may hold."""
+"""The fields of a solution set in JSON, and what each may hold."""
 
 from __future__ import annotations
 

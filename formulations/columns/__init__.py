@@ -1,4 +1,4 @@
-"""How one column's counterfactual value is written with variables: one file per kind of coordinate."""
+"""Columns of the counterfactual as variables: one file per kind of coordinate."""
 
 from ceopt.formulations.columns.category import Category
 from ceopt.formulations.columns.coordinate import AbstractCharge, AbstractCoordinate, Price

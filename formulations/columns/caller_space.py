@@ -1,4 +1,4 @@
-"""What the columns of a model are, told by its own names and by the caller's variables, where no space says it."""
+"""The space of a model over the caller's own variables, told by the model's names and the variables' domains."""
 
 from __future__ import annotations
 

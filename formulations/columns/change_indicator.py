@@ -1,4 +1,4 @@
-"""Whether a numeric coordinate moves, as a binary: to count changes, to price them, to tell two answers apart."""
+"""The change indicator of a number: a binary to count changes, to price them, to tell two answers apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kind of coordinate offers to the blocks that use it, and what a move of it may cost."""
+"""Coordinates: the interface of a column to the blocks that use it, and the prices of its moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a numeric coordinate moves, in units of a cost: what a square is taken of, or what enters a cone."""
+"""The length of a number's move, in units of a cost: what is squared, or enters a cone."""
 
 from __future__ import annotations
 

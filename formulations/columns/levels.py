@@ -1,4 +1,4 @@
-r"""Where a column's value lies, as a linear form of its binaries: at most, at least, or exactly a value.
+r"""Comparisons of a column's value as linear forms of its binaries: at most, at least, or exactly a value.
 
 .. math:: [x \le v] = 1 - y_{(l, r)}, \qquad [x \ge v] = y_{(l', v')}, \qquad [x = v] = [x \le v] + [x \ge v] - 1
 

@@ -1,4 +1,4 @@
-"""Where one condition holds, another must."""
+"""If-then rules: where one condition holds, another must."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule is: rows over a person's block, a check in plain numbers apart from them, and a sentence."""
+"""Rules: rows over a person's block, a check in plain numbers apart from them, and a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change costs: a cost is stated once and used three ways, in the program, in numpy, and as a bound on moves."""
+"""Costs of a change: stated once and used three ways, in the program, in numpy, and as a bound on moves."""
 
 from __future__ import annotations
 

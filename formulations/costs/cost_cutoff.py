@@ -1,4 +1,4 @@
-"""What a known answer rules out: no answer worth finding costs more than it does."""
+"""The cost cut-off: no answer worth finding costs more than one that is known."""
 
 from __future__ import annotations
 

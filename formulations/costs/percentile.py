@@ -1,4 +1,4 @@
-"""What a change costs in the eyes of the population: by how many people it overtakes."""
+"""Percentile costs: a change is as dear as the number of people it overtakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What the programs over uncertain parameters share: a plan, and the mean and covariance of the parameters.
+r"""Uncertain parameters: a plan, and the mean and covariance of the parameters, for every program over them.
 
 A linear classifier :math:`\theta \in \mathbb{R}^d` calls x favourable where :math:`\theta^\top x \ge 0`. Its intercept,
 if it has one, is one more parameter, whose column of x is 1. A plan is a matrix of J counterfactuals, one a row.

@@ -1,4 +1,4 @@
-"""What the programs over counterfactuals share: where a counterfactual may lie, and how far it is from another."""
+"""The region of counterfactuals: where one may lie, and how far it is from another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each column is and how it may move; raw units to the coordinates that programs use, and back."""
+"""The space of a person's row: what each column is and how it may move, in raw units and as coordinates."""
 
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace

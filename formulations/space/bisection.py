@@ -1,4 +1,4 @@
-"""Where a monotone test on float64 numbers turns over: by bisection over the bit patterns, so exact."""
+"""Bisection over the bit patterns of float64: the exact place where a monotone test turns over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What an estimator sees of the raw columns: each column of its matrix as a function of one raw column.
+r"""The encoding: each column of an estimator's matrix as a function of one raw column.
 
 A pipeline of scalers and encoders turns a row in raw units into the row of numbers that the estimator reads. Column
 ``i`` of that matrix depends on one raw column only, through

@@ -1,4 +1,4 @@
-"""What each column may become, for one factual: bounds, direction, steps and levels as a set of values.
+"""Reachable values of each column for one factual: bounds, direction, steps and levels as a set.
 
 This is where actionability acts. A value that is not in the reach never gets a variable, so an immutable column is a
 number in the program and not a row of it.

@@ -1,4 +1,4 @@
-"""What a description of a column must keep, and its values settled into plain types; used by ``Feature`` alone."""
+"""The rules of a column's description, and its values settled into plain types; used by ``Feature`` alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far off a place a solver may leave a column that it means to put there."""
+"""The trace that a solver may leave between a column and the place where it means to put it."""
 
 from __future__ import annotations
 

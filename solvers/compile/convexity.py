@@ -1,4 +1,4 @@
-"""Whether a quadratic objective is convex (to minimise) or concave (to maximise), block by block."""
+"""Convexity of a quadratic objective (concavity where it is maximised), block by block."""
 
 from __future__ import annotations
 

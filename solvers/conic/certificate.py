@@ -1,4 +1,4 @@
-r"""What a primal and a dual point prove about a conic program, recomputed from its numbers alone.
+r"""The certificate of a primal and a dual point of a conic program, recomputed from its numbers alone.
 
 With :math:`s \in K` and :math:`z \in K^*`, for :math:`\min \tfrac12 x^\top P x + q^\top x` and :math:`b - A x \in K`:
 

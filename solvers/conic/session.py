@@ -1,4 +1,4 @@
-"""What sessions of conic solvers do alike: lower, solve, and let the numbers decide what was proved."""
+"""Sessions of conic solvers: lower, solve, and let the numbers decide what was proved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not finite in the text of an LP, MPS or PTF file, by its line.
+"""Coefficients of an LP, MPS or PTF file that are not finite, refused by line.
 
 HiGHS takes a cost of nan or infinity as it stands and drops such a term of a row or of a product, so that the program
 is another one; the text is looked through before it is parsed. Infinity stays legal as a bound and as the side of a

@@ -1,4 +1,4 @@
-"""What HiGHS reads otherwise than its format says, looked for in the text before it is parsed, and refused.
+"""Parts of a file that HiGHS reads otherwise than its format says: found in the text, and refused.
 
 In an LP file, a number that stands alone on the left of a row, ``x + 3 <= 4``, or before brackets, ``2 [ x^2 ]``: HiGHS
 drops it. A column that stands twice in the objective, of which it keeps one; a binary column with bounds beyond 0 and

@@ -1,4 +1,4 @@
-"""What a solver's word is worth beside its own point and the points in hand: what they contradict is no proof."""
+"""Contradictions between a solver's word, its own point and the points in hand: what they contradict is no proof."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Gurobi's absolute tolerances hide a better optimum or a missed row, and the units in which they do not."""
+"""The precision of Gurobi's absolute tolerances: where they hide a better optimum, and units in which they do not."""
 
 from __future__ import annotations
 

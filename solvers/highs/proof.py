@@ -1,4 +1,4 @@
-r"""What the dual solution of an LP or convex QP proves, recomputed: HiGHS's own "optimal" was seen to be wrong.
+r"""The proof of HiGHS's dual solution of an LP or convex QP, recomputed: its own "optimal" was seen to be wrong.
 
 With the gradient g at a point, any row multipliers y and :math:`z = g - A^\top y`, every feasible w of a program to
 minimise f has

@@ -1,4 +1,4 @@
-"""By how much a program is scaled before HiGHS, whose tolerances are absolute, sees it."""
+"""The scale of a program before HiGHS, whose tolerances are absolute, sees it."""
 
 from __future__ import annotations
 

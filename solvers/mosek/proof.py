@@ -1,4 +1,4 @@
-r"""What MOSEK's primal and dual solution prove, put into the conic form and measured there.
+r"""The proof of MOSEK's primal and dual solution, put into the conic form and measured there.
 
 MOSEK's dual of :math:`\min c^\top x` with :math:`l_c \le A x \le u_c,\ l_x \le x \le u_x,\ F x + g \in K` has
 

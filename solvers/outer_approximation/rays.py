@@ -1,4 +1,4 @@
-r"""Whether a relaxation that HiGHS calls unbounded is so for want of cuts, or because the program is.
+r"""Rays of a relaxation that HiGHS calls unbounded: for want of cuts, or because the program is.
 
 A direction d of the relaxation's recession cone that improves the objective either leaves a cone of the program, and
 there is a tangent that says so, or is a direction of the program itself, which is then unbounded if it is feasible:

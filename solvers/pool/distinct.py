@@ -1,4 +1,4 @@
-"""How the solutions of a pool must differ, in the caller's words."""
+"""Distinct solutions of a pool: how they must differ, in the caller's words."""
 
 from __future__ import annotations
 

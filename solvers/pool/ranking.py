@@ -1,4 +1,4 @@
-"""What a pool makes of each run: the n best at once, one after the other, or only what was met."""
+"""The ranking of a pool's runs: the n best at once, one after the other, or only what was met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many points a linear program over integers has, counted by SCIP."""
+"""The number of points of a linear program over integers, counted by SCIP."""
 
 from __future__ import annotations
 

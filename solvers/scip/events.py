@@ -1,4 +1,4 @@
-"""What SCIP reports while it searches: better points, and moments at which it can be stopped."""
+"""Events while SCIP searches: better points, and moments at which it can be stopped."""
 
 from __future__ import annotations
 

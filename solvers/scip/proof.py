@@ -1,4 +1,4 @@
-"""Whether what SCIP calls optimal is: its tolerances are absolute, our gap is relative to the objective."""
+"""The proof of SCIP's optimum: its tolerances are absolute, our gap is relative to the objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What columns add through a linear part of a model, and how much more they can add with what is left to spend."""
+"""Bounds on the linear part of a model: what columns add, and how much more the rest of a budget can add."""
 
 from __future__ import annotations
 

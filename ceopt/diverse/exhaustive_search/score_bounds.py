@@ -1,4 +1,4 @@
-r"""What a score can still become once some columns have taken their cells: the bound that closes whole boxes of cells.
+r"""Bounds on a score once some columns have taken their cells: they close whole boxes of cells.
 
 For a box of cells in which the columns J are still free and r of the budget is left, a demand can reach no more than
 

@@ -1,4 +1,4 @@
-"""What a plan is worth by the COPA objective: near, valid in a large ellipsoid of parameters, and diverse."""
+"""The COPA objective of a plan: near, valid in a large ellipsoid of parameters, and diverse."""
 
 from __future__ import annotations
 

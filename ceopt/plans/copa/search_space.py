@@ -1,4 +1,4 @@
-"""What is searched for a COPA plan: an objective, a region and a margin, and the projection onto the latter two."""
+"""The search space of a COPA plan: an objective, a region and a margin, and the projection onto the latter two."""
 
 from __future__ import annotations
 

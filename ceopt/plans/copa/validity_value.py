@@ -1,4 +1,4 @@
-"""How many standard deviations the parameters may move from their mean before a counterfactual of the plan fails."""
+"""The validity value: the standard deviations that the parameters may move before a counterfactual of a plan fails."""
 
 from __future__ import annotations
 

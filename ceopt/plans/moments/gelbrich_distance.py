@@ -1,4 +1,4 @@
-"""How far two pairs of a mean and a covariance are from each other, in closed form."""
+"""The Gelbrich distance of two pairs of a mean and a covariance, in closed form."""
 
 from __future__ import annotations
 

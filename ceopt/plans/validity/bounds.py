@@ -1,4 +1,4 @@
-"""How likely a plan is to be valid for uncertain parameters: at worst and at best, over all distributions."""
+"""Bounds on the probability that a plan is valid for uncertain parameters, over all distributions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which program answers for which form of the validity bounds, and how its answer is read.
+"""The forms of the validity bounds: which program answers for which, and how its answer is read.
 
 ``how`` is what :func:`ceopt.solvers.solve` is asked beside the program.
 """

@@ -1,4 +1,4 @@
-"""What follows from what: the equations of a causal model, and interventions on it."""
+"""The causal rule: the equations of a causal model, and interventions on it."""
 
 from __future__ import annotations
 

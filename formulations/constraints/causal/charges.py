@@ -1,4 +1,4 @@
-r"""What a cost counts under interventions: an amount per column with an equation, as a coordinate of its own.
+r"""Costs under interventions: an amount per column with an equation, as a coordinate of its own.
 
 The amounts are the moves of a second person, who is at home at 0, so that every cost prices them as it prices moves.
 """

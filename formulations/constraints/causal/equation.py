@@ -1,4 +1,4 @@
-"""What a column follows from: a linear equation, or a fitted regressor and the names of its inputs."""
+"""Structural equations: a linear equation, or a fitted regressor and the names of its inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a causal model with interventions says of points in plain numbers: kept or broken, charged, done."""
+"""Interventions in plain numbers: points that a causal model allows, their costs, and what was done."""
 
 from __future__ import annotations
 

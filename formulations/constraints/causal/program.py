@@ -1,4 +1,4 @@
-"""What equations say, in a program: how far each column is off its equation, as a linear form with bounds."""
+"""Structural equations in a program: how far each column is off its equation, as a linear form with bounds."""
 
 from __future__ import annotations
 

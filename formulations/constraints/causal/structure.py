@@ -1,4 +1,4 @@
-"""What equations say of points in plain numbers: asked of the user's own regressors, not of the program."""
+"""Structural equations in plain numbers: the user's own regressors are asked, not the program."""
 
 from __future__ import annotations
 

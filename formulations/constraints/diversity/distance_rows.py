@@ -1,4 +1,4 @@
-"""How far one column is from an earlier value: forms that are right however large they are asked to be."""
+"""Distances of one column from an earlier value, as forms that are right however large they are asked to be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In what a further answer differs from the ones before it: a row for the program, and the same in plain numbers."""
+"""Diversity of a further answer: a row that sets it apart from those before it, and the same in plain numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a point is from a hull: the check of the rule, by least squares, small linear programs and a cone."""
+"""The distance from a hull: the check of the rule, by least squares, small linear programs and a cone."""
 
 from __future__ import annotations
 

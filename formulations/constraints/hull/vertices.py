@@ -1,4 +1,4 @@
-"""Which points of a set carry its hull: those that are no combination of others, and those that a reach leaves."""
+"""The vertices of a set of points: those that are no combination of others, and those that a reach leaves."""
 
 from __future__ import annotations
 

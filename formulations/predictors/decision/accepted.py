@@ -1,4 +1,4 @@
-"""What a model of trees decides, as its library does, float for float; and where that cannot be known."""
+"""The decision of a model of trees, as its library takes it, float for float; and where that cannot be known."""
 
 from __future__ import annotations
 

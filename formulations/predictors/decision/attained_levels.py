@@ -1,4 +1,4 @@
-r"""Which scores a model of trees can have near the place where its decision turns, and where a row over them may stand.
+r"""The scores that a model of trees attains near its decision, and where a row between them may stand.
 
 A score of trees, of votes, and of sums of such takes finitely many values,
 

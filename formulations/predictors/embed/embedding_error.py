@@ -1,4 +1,4 @@
-"""Whether an embedded model says in the program what it says outside, at the current values of the variables."""
+"""The embedding error: the model in the program beside the model itself, at the current values of the variables."""
 
 from __future__ import annotations
 

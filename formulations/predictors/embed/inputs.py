@@ -1,4 +1,4 @@
-r"""What an estimator that is linear in its columns reads of one person, over all that the person may become.
+r"""The inputs of an estimator that is linear in its columns, over all that one person may become.
 
 .. math:: \phi(x) = o + M a, \qquad a = \bigl(x_j \text{ of numbers},\ [x_f = c] \text{ of levels}\bigr)
 

@@ -1,4 +1,4 @@
-r"""Whether what was read says what the library says: asked each time that a model is read, before it is believed.
+r"""Agreement of a model as read with its library: asked each time that one is read, before it is believed.
 
 A library may write its models anew in any version, as XGBoost 3.4 did with the weights of dart's trees. So the model as
 read and the user's own are asked about some hundred rows (``trials.py``), in one call for the predictions and one for

@@ -1,4 +1,4 @@
-"""What an estimator is given for raw rows, by the pipeline's own steps, and what its columns are called."""
+"""The row that an estimator is given, by the pipeline's own steps, and the names of its columns."""
 
 from __future__ import annotations
 

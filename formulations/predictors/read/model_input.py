@@ -1,4 +1,4 @@
-"""How a fitted model is asked about raw rows: exactly as its user would."""
+"""The input of a fitted model: raw rows, given exactly as its user would give them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a library asks of a model of two classes, its decision value or a probability, as a function of one score.
+"""The response of a model of two classes, its decision value or a probability, as a function of one score.
 
 Calibrated and thresholded models decide by a function of that value. It is monotone, so the decision turns over at one
 score, which is found on the library's own arithmetic.

@@ -1,4 +1,4 @@
-"""Which models are read, as the readers themselves say it: the source of README's table and of ``ceopt models``."""
+"""The supported models, as the readers name them: the source of README's table and of ``ceopt models``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""How scores become a prediction and a probability: the last step of every representation.
+r"""The decision rule: scores become a prediction and a probability, the last step of every representation.
 
 ============ ======== =========================================================================
 decision     K        prediction

@@ -1,4 +1,4 @@
-r"""What a fitted model computes, in the library's own arithmetic, as plain arrays.
+r"""Representations: what a fitted model computes, in the library's own arithmetic, as plain arrays.
 
 A representation maps a matrix ``X`` (n, m) to ``K`` scores per row and the scores to a label or value. Here are the
 linear one and that of trees (networks are in ``network.py``, models of models in ``combination.py``):

@@ -1,4 +1,4 @@
-"""How diverse a plan is: the determinant of the kernel of its distances, in quadratic rows."""
+"""The diversity of a plan: the determinant of the kernel of its distances, in quadratic rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a point near a counterfactual has a given lower bound on its validity."""
+"""The robust improvement: a point near a counterfactual with a given lower bound on its validity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the programs that move one counterfactual share: the columns that stay, and conditions on where it goes."""
+"""Side conditions of a correction: the columns that stay, and conditions on where a counterfactual goes."""
 
 from __future__ import annotations
 

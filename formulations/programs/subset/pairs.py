@@ -1,4 +1,4 @@
-"""What the programs over a pool of points share: distances that are some, and the pairs that are too close."""
+"""Pairs of a pool of points: their distances, and those that are too close."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What the programs of the validity bounds share: the events, in coordinates in which the moments have an interior.
+r"""The case of a validity bound: the events, in coordinates in which the moments have an interior.
 
 For a radius above 0 the coordinates are the parameters themselves. For radius 0 mean and covariance are data, and every
 distribution that has them is that of :math:`\theta = \hat\mu + F \xi` with :math:`\mathbb{E}\,\xi = 0` and

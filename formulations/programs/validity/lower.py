@@ -1,4 +1,4 @@
-"""How likely a whole plan is to be valid, at worst: the theorem's own form, one block a counterfactual."""
+"""The lower validity bound of a whole plan: the theorem's own form, one block a counterfactual."""
 
 from __future__ import annotations
 

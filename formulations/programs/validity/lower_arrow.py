@@ -1,4 +1,4 @@
-"""How likely a whole plan is to be valid, at worst: the arrow form, one block for all counterfactuals."""
+"""The lower validity bound of a whole plan: the arrow form, one block for all counterfactuals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely a whole plan is to be valid, at worst: by how the parameters move from their centre, one block in all."""
+"""The lower validity bound of a whole plan: by how the parameters move from their centre, one block in all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely a whole plan is to be valid, at worst: the dual, a quadratic above 1 wherever a counterfactual fails."""
+"""The lower validity bound of a whole plan: the dual, a quadratic above 1 wherever a counterfactual fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely a whole plan is to be valid, at worst: without cones, as products of variables."""
+"""The lower validity bound of a whole plan: without cones, as products of variables."""
 
 from __future__ import annotations
 

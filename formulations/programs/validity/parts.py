@@ -1,4 +1,4 @@
-"""What a distribution in parts must satisfy: its parts are one, and its moments are within the ball."""
+"""A distribution in parts: its masses add up to one, and its moments are within the ball."""
 
 from __future__ import annotations
 

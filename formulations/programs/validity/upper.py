@@ -1,4 +1,4 @@
-"""How likely a whole plan is to be valid, at best: the theorem's own form, a quadratic above 1 on the valid cone."""
+"""The upper validity bound of a whole plan: the theorem's own form, a quadratic above 1 on the valid cone."""
 
 from __future__ import annotations
 

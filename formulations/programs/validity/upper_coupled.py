@@ -1,4 +1,4 @@
-"""How likely a whole plan is to be valid, at best: by how the parameters move from their centre, two cones in all."""
+"""The upper validity bound of a whole plan: by how the parameters move from their centre, two cones in all."""
 
 from __future__ import annotations
 

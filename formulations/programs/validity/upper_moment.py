@@ -1,4 +1,4 @@
-"""How likely a whole plan is to be valid, at best: the moment form, all favourable mass at one point."""
+"""The upper validity bound of a whole plan: the moment form, all favourable mass at one point."""
 
 from __future__ import annotations
 

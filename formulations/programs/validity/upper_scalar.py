@@ -1,4 +1,4 @@
-"""How likely a whole plan is to be valid, at best: the scalar form, second-order cones only."""
+"""The upper validity bound of a whole plan: the scalar form, second-order cones only."""
 
 from __future__ import annotations
 

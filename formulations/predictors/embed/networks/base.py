@@ -1,4 +1,4 @@
-"""What the formulations of ReLU networks share: bounds, neurons that never switch, and scores over the rest."""
+"""Base of the formulations of ReLU networks: bounds, neurons that never switch, and scores over the rest."""
 
 from __future__ import annotations
 

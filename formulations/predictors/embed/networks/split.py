@@ -1,4 +1,4 @@
-"""What the partition and the extended form of ReLU networks share: a neuron's inputs in two parts, by its binary."""
+"""Neurons whose inputs are split in two by their binary: shared by the partition and the extended form."""
 
 from __future__ import annotations
 

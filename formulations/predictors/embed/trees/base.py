@@ -1,4 +1,4 @@
-"""What the three tree formulations share: leaf variables, one leaf per tree, and scores linear in the leaves."""
+"""Base of the three tree formulations: leaf variables, one leaf per tree, and scores linear in the leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a tree ensemble for one person: only leaves that can be reached, only splits that still decide."""
+"""The reachable part of a tree ensemble for one person: its leaves, and the splits that still decide."""
 
 from __future__ import annotations
 

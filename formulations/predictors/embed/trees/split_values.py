@@ -1,4 +1,4 @@
-"""Where the splits of an ensemble lie in raw units: once per model, before any person is known."""
+"""Split values of an ensemble in raw units: once per model, before any person is known."""
 
 from __future__ import annotations
 

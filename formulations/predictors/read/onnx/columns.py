@@ -1,4 +1,4 @@
-"""What an ONNX graph does to the raw columns before its model proper: one rule per operator.
+"""The columns of an ONNX graph before its model proper: one rule per operator.
 
 A row of columns is an array of :class:`Column`, laid out as the tensor's numbers of one row, so that Concat, Gather and
 Reshape do to the columns what they do to the numbers. Numbers get the graph's own steps in its own float width; a level

@@ -1,4 +1,4 @@
-"""What a graph's outputs say: a label, shares of the labels, or a value; and the head that says the same of scores.
+"""The outputs of an ONNX graph: a label, shares of the labels, or a value; and the rule that says the same of scores.
 
 ============================================ ==========================================================================
 outputs                                      prediction

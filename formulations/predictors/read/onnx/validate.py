@@ -1,4 +1,4 @@
-"""What an ONNX file must not be: broken, hostile, or made of anything that the reader does not know.
+"""Validation of an ONNX file: broken, hostile or unknown parts are refused before anything is read.
 
 Every check works on the parsed protobuf, before a runtime sees the model and before anything of a declared size is
 allocated. What passes is self-contained (no external data), flat (no subgraph, no function), in order (each tensor is

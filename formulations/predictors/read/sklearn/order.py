@@ -1,4 +1,4 @@
-"""Whether a fitted model adds up its trees in a fixed order, so that the same row always gets the same floats."""
+"""The order in which a fitted model adds up its trees: fixed, or another each time that it is asked."""
 
 from __future__ import annotations
 

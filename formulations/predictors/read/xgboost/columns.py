@@ -1,4 +1,4 @@
-"""What XGBoost sees of a column: codes of its own for categories, and numbers that stand for a missing value."""
+"""Columns as XGBoost sees them: codes of its own for categories, and numbers that stand for a missing value."""
 
 from __future__ import annotations
 
