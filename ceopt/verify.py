@@ -12,7 +12,8 @@ import pandas as pd
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.checking.space_checks import broken_moves, needing_factual
 from ceopt.checking.target_rows import FavourableRows
-from ceopt.formulations.constraints import AbstractRule, Hull, parse_rules, rule_name
+from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
+from ceopt.formulations.constraints.abilities import WidensItself, about_model, fitted_to, lacks_rows
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace, require_space
@@ -142,11 +143,11 @@ def verify(
     oracle = ModelOracle(model, space)
     checked = parse_target(target, oracle.labels)
     rules = _as_solved(parse_rules(constraints, space), answers)
-    rules = tuple(rule.about(lambda: read(open_model(model), space)) for rule in rules)
+    rules = tuple(about_model(rule, lambda: read(open_model(model), space)) for rule in rules)
     if data is not None:
         rows_of_target = FavourableRows(space, oracle, checked, data, None)
-        rules = tuple(rule.fitted(space, rows_of_target) for rule in rules)
-    bare = tuple(f"{rule_name(r, k)}: {r.sentence()}" for k, r in enumerate(rules) if r.lacks_rows)
+        rules = tuple(fitted_to(rule, space, rows_of_target) for rule in rules)
+    bare = tuple(f"{rule_name(r, k)}: {r.sentence()}" for k, r in enumerate(rules) if lacks_rows(r))
     ranks, rows = _rows(answers)
     if factual is None and isinstance(answers, SolutionSet):
         factual = answers.factual
@@ -168,7 +169,7 @@ def _as_solved(rules: tuple[AbstractRule, ...], answers: Any) -> tuple[AbstractR
     relaxed = answers.relaxed if isinstance(answers, SolutionSet) else {}
     names = [rule_name(rule, place) for place, rule in enumerate(rules)]
     return tuple(
-        rule.widened(relaxed[name] - rule.radius) if name in relaxed and isinstance(rule, Hull) else rule
+        rule.widened(relaxed[name] - rule.radius) if name in relaxed and isinstance(rule, WidensItself) else rule
         for name, rule in zip(names, rules, strict=True)
     )
 
@@ -230,7 +231,7 @@ def broken_rules(
         f"{rule_name(rule, place)}: {rule.sentence()}"
         for place, rule in enumerate(rules)
         if (factual is not None or not rule.needs_factual)
-        and not rule.lacks_rows
+        and not lacks_rows(rule)
         and not rule.violation(space, factual, point) <= 0
     ]
     return (*broken_moves(space, factual, point), *own)

@@ -11,6 +11,7 @@ from pyomo.common.gc_manager import PauseGC
 
 from ceopt.formulations.columns.factual import Factual
 from ceopt.formulations.constraints import AbstractRule, impose, rule_name
+from ceopt.formulations.constraints.abilities import about_model, cluster_of
 from ceopt.formulations.predictors.decision.reaches import Reaches
 from ceopt.formulations.predictors.embed.embed import embed
 from ceopt.formulations.space.reachable import Reach
@@ -39,7 +40,7 @@ class RecourseProgram:
     @property
     def cluster(self) -> Any:
         """Which cluster of a hull the solution that is loaded lies in; None without clusters."""
-        return next((found for rule, block in self.rules if (found := rule.cluster_in(block)) is not None), None)
+        return next((found for rule, block in self.rules if (found := cluster_of(rule, block)) is not None), None)
 
 
 def recourse_program(
@@ -92,7 +93,7 @@ def recourse_program(
         model.rules = pyo.Block(concrete=True)
         imposed: dict[int, tuple[AbstractRule, Any]] = {}
         for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
-            known = rule.about(lambda: predictor)
+            known = about_model(rule, lambda: predictor)
             imposed[position] = known, impose(known, x)
             model.rules.add_component(rule_name(rule, position), imposed[position][1])
         model.cost = pyo.Objective(expr=cost.build(x))

@@ -17,6 +17,7 @@ from ceopt.diverse.memory import Memory
 from ceopt.diverse.nearest import Neighbours, in_order
 from ceopt.diverse.projection import Projection
 from ceopt.formulations.constraints import rule_name
+from ceopt.formulations.constraints.abilities import lacks_rows
 from ceopt.verify import broken_rules
 
 if TYPE_CHECKING:
@@ -245,6 +246,6 @@ def _names_of(keeper: Keeper, point: Floats) -> list[str]:
     own = [
         rule_name(rule, place)
         for place, rule in enumerate(projection.rules)
-        if not rule.lacks_rows and not rule.violation(projection.space, factual, named) <= 0
+        if not lacks_rows(rule) and not rule.violation(projection.space, factual, named) <= 0
     ]
     return own or ["the space"] * bool(keeper.broken(point))

@@ -18,6 +18,7 @@ from ceopt.diverse.query import Fitted, Query
 from ceopt.diverse.settings import DiverseSettings, whole_or_none
 from ceopt.diverse.training_rows import check_labels, row_of, rows_of
 from ceopt.formulations.constraints import AbstractRule, parse_rules
+from ceopt.formulations.constraints.abilities import about_model
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, within_memory
 
@@ -254,7 +255,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         decisions = decisions_of(model_or_predict, fitted.rows.space, target, is_frame=fitted.rows.is_frame)
         space = fitted.rows.space
         rules = _rules(constraints, space)
-        rules = tuple(rule.about(lambda: read(open_model(model_or_predict), space)) for rule in rules)
+        rules = tuple(about_model(rule, lambda: read(open_model(model_or_predict), space)) for rule in rules)
         return Query(fitted, settings, decisions, rules, target, factual, whole_or_none("n", n)).run()
 
     def _settings(self) -> DiverseSettings:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ceopt.diverse.distance import Floats, RowDistance
 from ceopt.formulations.constraints import AbstractRule, AllowedTransitions, AllowedValues, MaxChanges
+from ceopt.formulations.constraints.abilities import mended_points
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace
@@ -112,7 +113,7 @@ class Projection:
                 points[~good[ranks], j] = self.home[j]
         factual = dict(zip(self.space.names, self.home.tolist(), strict=True))
         for rule in self.rules:
-            points = rule.mended(self.space, factual, points)
+            points = mended_points(rule, self.space, factual, points)
         for rule in self.rules:
             if isinstance(rule, MaxChanges):
                 points = self._longest(points, rule)

@@ -17,6 +17,7 @@ from ceopt.diverse.line_search import nearer
 from ceopt.diverse.projection import Projection
 from ceopt.diverse.training_rows import raw_frame
 from ceopt.formulations.constraints import AbstractRule, rule_name
+from ceopt.formulations.constraints.abilities import actions_of, fitted_to, lacks_rows
 from ceopt.formulations.space.reachable import reach_of, removed_by
 from ceopt.formulations.targets import OtherThan
 from ceopt.query.solve_program import changed_names
@@ -91,13 +92,13 @@ class Query:
         """Return the answers, in the order in which they were chosen: that of their candidates' distances."""
         home = np.array(list(self.factual.values()))
         met = self.decisions.meets(home[None, :])
-        if any(rule.lacks_rows for rule in self.rules):
+        if any(lacks_rows(rule) for rule in self.rules):
             rows = self.fitted.rows.coordinates
             known = self.fitted.data.memory.learn(self.decisions, rows)
             favoured = rows[self.decisions.meets(rows) if known is None else known]
             if not len(favoured):
                 return self._without(Candidates(looked_at=len(rows)))
-            self.rules = tuple(rule.fitted(self.fitted.rows.space, lambda: favoured) for rule in self.rules)
+            self.rules = tuple(fitted_to(rule, self.fitted.rows.space, lambda: favoured) for rule in self.rules)
         keeper = self._keeper(self.rules)
         if met[0] and not keeper.broken(home):
             self._require_labels()
@@ -173,7 +174,7 @@ class Query:
         answers: list[Counterfactual] = []
         for k in good:
             named = keeper.named(points[k])
-            told = (rule.actions(space, self.factual, named) for rule in self.rules)
+            told = (actions_of(rule, space, self.factual, named) for rule in self.rules)
             actions = next((listed for listed in told if listed is not None), None)
             answers.append(
                 Counterfactual(

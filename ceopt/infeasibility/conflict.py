@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, rule_name
+from ceopt.formulations.constraints.abilities import widens_itself
 from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.space.reachable import Interval
 from ceopt.infeasibility.relaxation import LATE, Person, Relaxer
@@ -49,7 +50,7 @@ class Conflict:
 
 
 def conflict_of(
-    widener: Relaxer, person: Person, *, reach_of: Callable[[FeatureSpace], Reach], keep_on_interrupt: bool = True
+    relaxer: Relaxer, person: Person, *, reach_of: Callable[[FeatureSpace], Reach], keep_on_interrupt: bool = True
 ) -> Conflict:
     """Find which of the user's rules leave no answer to a question that was proved to have none.
 
@@ -58,7 +59,7 @@ def conflict_of(
 
     Parameters
     ----------
-    widener
+    relaxer
         Model, rules and deadline.
     person
         Who is asked about.
@@ -67,12 +68,12 @@ def conflict_of(
     keep_on_interrupt
         Whether Ctrl-C ends the search and keeps what is known, or goes on as KeyboardInterrupt.
     """
-    rules = _Rules(widener.prepared.settings.rules, person)
-    search = _Filter(widener, rules)
+    rules = _Rules(relaxer.prepared.settings.rules, person)
+    search = _Filter(relaxer, rules)
     try:
         if not rules.names or search.is_empty(frozenset()):
-            listed = _OfSpace(widener.prepared, person, reach_of)
-            search = _Filter(widener, listed)
+            listed = _OfSpace(relaxer.prepared, person, reach_of)
+            search = _Filter(relaxer, listed)
             if not listed.names or search.is_empty(frozenset()):
                 return Conflict((), _nothing(listed))
         elif rules.growing:
@@ -121,7 +122,7 @@ class _Rules:
         self.names = tuple(rule_name(rule, place) for place, rule in enumerate(rules))
         self.sentences = tuple(rule.sentence() for rule in rules)
         self.elastic = tuple(rule if isinstance(rule, AbstractElastic) else None for rule in rules)
-        self.growing = frozenset(k for k, rule in enumerate(rules) if getattr(rule, "enlarge", False))
+        self.growing = frozenset(k for k, rule in enumerate(rules) if widens_itself(rule))
 
     def under(self, chosen: Chosen) -> tuple[Person, Sequence[AbstractRule]]:
         return self.person, [rule for k, rule in enumerate(self.rules) if k in chosen]
@@ -177,7 +178,7 @@ class _Filter:
     What a solve tells is kept: a point serves every set of rules that it keeps, a proof every larger set.
     """
 
-    widener: Relaxer
+    relaxer: Relaxer
     rules: _Listed
     empty: list[Chosen] = field(init=False)
     held: list[Chosen] = field(init=False, default_factory=list)
@@ -206,7 +207,7 @@ class _Filter:
             return True
         if any(chosen <= held for held in self.held):
             return False
-        found = self.widener.least(*self.rules.under(chosen))
+        found = self.relaxer.least(*self.rules.under(chosen))
         if found.is_empty:
             self.empty.append(chosen)
             return True
@@ -264,7 +265,7 @@ class _Widths:
             self.hopeless.add(k)
             return None
         try:
-            found = search.widener.least(*search.rules.others(k), [rule])
+            found = search.relaxer.least(*search.rules.others(k), [rule])
         except KeyboardInterrupt:
             if not self.keep_on_interrupt:
                 raise
@@ -299,5 +300,5 @@ def _unfinished(search: _Filter, why: str) -> Conflict:
     least = sorted(fewest)
     listed = ", ".join(rules.names[k] for k in least)
     them = f"The rules in conflict are among {listed}" if listed else "No rule is needed for that"
-    reason = f"{them}; the search for them ended after {search.widener.solves} solves, as {why}."
+    reason = f"{them}; the search for them ended after {search.relaxer.solves} solves, as {why}."
     return Conflict(tuple((rules.names[k], rules.sentences[k], None) for k in least), reason)

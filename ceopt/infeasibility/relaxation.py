@@ -13,6 +13,7 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.constraints import rule_name
+from ceopt.formulations.constraints.abilities import widens_itself
 from ceopt.formulations.constraints.diversity.excluded_points import leave_out
 from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.costs import AbstractCost
@@ -286,23 +287,23 @@ class Enlarged:
     reason: str
 
 
-def enlargements(widener: Relaxer, person: Person) -> Iterator[Enlarged]:
+def enlargements(relaxer: Relaxer, person: Person) -> Iterator[Enlarged]:
     """Give the question with the rules that widen themselves (``enlarge``) wider by the least sum, then by a bit more.
 
     Nothing where there are no such rules, or where no width of them helps. Where the time does not do for the least
-    widths, those that some point needs; where it does not do for a point, ``widener.unsettled`` says so.
+    widths, those that some point needs; where it does not do for a point, ``relaxer.unsettled`` says so.
     """
-    prepared, rules = widener.prepared, widener.prepared.settings.rules
-    growing = {k: r for k, r in enumerate(rules) if isinstance(r, AbstractElastic) and getattr(r, "enlarge", False)}
+    prepared, rules = relaxer.prepared, relaxer.prepared.settings.rules
+    growing: dict[int, Any] = {k: rule for k, rule in enumerate(rules) if widens_itself(rule)}
     if not growing:
         return
     keep = [rule for k, rule in enumerate(rules) if k not in growing]
-    most_s = _SHARE * (widener.deadline - time.perf_counter())
-    found = widener.least(person, keep, list(growing.values()), most_s=most_s)
+    most_s = _SHARE * (relaxer.deadline - time.perf_counter())
+    found = relaxer.least(person, keep, list(growing.values()), most_s=most_s)
     if found.point is None and not found.is_empty:
-        found = _some_widths(widener, person, keep, list(growing.values()))
+        found = _some_widths(relaxer, person, keep, list(growing.values()))
     if found.point is None:
-        widener.unsettled = found.reason
+        relaxer.unsettled = found.reason
         return
     proved = "" if found.is_least else "The time limit ended the proof that no less would do."
     for share, least in _ROOM:
@@ -310,15 +311,15 @@ def enlargements(widener: Relaxer, person: Person) -> Iterator[Enlarged]:
         for (k, rule), width in zip(growing.items(), found.widths, strict=True):
             if width > 0.0:
                 new = wider[k] = rule.widened(width + max(share * width, least))
-                radii[rule_name(new, k)] = float(new.radius)  # type: ignore[attr-defined]  # what enlarges has one
+                radii[rule_name(new, k)] = float(new.radius)
         yield Enlarged(with_rules(prepared, wider), radii, found.point, proved)
 
 
 def _some_widths(
-    widener: Relaxer, person: Person, keep: Sequence[AbstractRule], growing: Sequence[AbstractElastic]
+    relaxer: Relaxer, person: Person, keep: Sequence[AbstractRule], growing: Sequence[AbstractElastic]
 ) -> Relaxation:
     """Return a point that is found without the rules that grow, and the widths that it needs."""
-    found = widener.least(person, keep)
+    found = relaxer.least(person, keep)
     if found.point is None:
         return found
     off = (rule.violation(person.space, person.factual, found.point) for rule in growing)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
+from ceopt.formulations.constraints.abilities import about_model, lacks_rows
 from ceopt.formulations.content import content_of
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.costs.rule_charges import RuleCharges
@@ -126,8 +127,8 @@ class Fit:
             if known.is_still(rule):
                 fitted: AbstractRule = known.fitted
                 return fitted
-        about = rule.about(lambda: self.prepared.predictor)
-        if about.lacks_rows:
+        about = about_model(rule, lambda: self.prepared.predictor)
+        if lacks_rows(about):
             raise _changed("constraints", f", and {type(rule).__name__} learns from the data")
         return about
 
@@ -151,7 +152,7 @@ def fit_of(
     cost = prepared.settings.cost.cost if isinstance(prepared.settings.cost, RuleCharges) else prepared.settings.cost
     given = (settings.constraints,) if hasattr(settings.constraints, "violation") else tuple(settings.constraints)
     pairs = list(zip(given, prepared.settings.rules, strict=True))
-    learns = any(rule.lacks_rows for rule in given)
+    learns = any(lacks_rows(rule) for rule in given)
     own = content_of(cost)
     return Fit(
         prepared=prepared,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.checking.target_rows import FavourableRows, are_wanted
+from ceopt.formulations.constraints.abilities import about_model, fitted_to
 from ceopt.formulations.costs.rule_charges import charged_by
 from ceopt.formulations.predictors.decision.accepted import accepted, has_fixed_order, tie_width
 from ceopt.formulations.predictors.decision.disagreement import forest_of
@@ -181,7 +182,7 @@ def prepare(
     checkpoint("checking the settings")
     rows = FavourableRows(space, oracle, checked.target, data, labelled)
     if learned is None:
-        rules = tuple(rule.about(lambda: predictor).fitted(space, rows) for rule in checked.rules)
+        rules = tuple(fitted_to(about_model(rule, lambda: predictor), space, rows) for rule in checked.rules)
     else:
         rules = tuple(learned.rule(rule) for rule in checked.rules)
     checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))

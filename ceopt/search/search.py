@@ -225,9 +225,9 @@ class _Search:
         """
         if found.status is not Status.INFEASIBLE or not found.proved:
             return found
-        asked, widener = self.prepared, Relaxer(self.prepared, self.deadline)
+        asked, relaxer = self.prepared, Relaxer(self.prepared, self.deadline)
         try:
-            for wider in enlargements(widener, self._person):
+            for wider in enlargements(relaxer, self._person):
                 self._ask(wider.prepared)
                 self.found = []
                 self._find_starts()
@@ -240,16 +240,16 @@ class _Search:
                     again.reason = f"{again.reason} {wider.reason}".strip()
                     return again
         except OutOfTimeError as error:
-            self.stage, widener.unsettled = error.stage, LATE
+            self.stage, relaxer.unsettled = error.stage, LATE
         except KeyboardInterrupt:
             if not self.keep_on_interrupt:
                 raise
-            widener.unsettled = "the search was interrupted"
+            relaxer.unsettled = "the search was interrupted"
         finally:
-            self._note(widener)
+            self._note(relaxer)
         self._ask(asked)
-        if widener.unsettled:
-            reason = f"{found.reason} By how much wider a rule would have to be is not known: {widener.unsettled}."
+        if relaxer.unsettled:
+            reason = f"{found.reason} By how much wider a rule would have to be is not known: {relaxer.unsettled}."
             return _Found(Status.TIME_LIMIT, reason=reason)
         return found
 
@@ -260,20 +260,20 @@ class _Search:
         if not self.settings.why_s:
             found.reason = f"{found.reason} {_ASK_WHY} {self._of_the_data}".strip()
             return found
-        widener = Relaxer(self.prepared, min(self.deadline, time.perf_counter() + self.settings.why_s))
-        with until(widener.deadline):
+        relaxer = Relaxer(self.prepared, min(self.deadline, time.perf_counter() + self.settings.why_s))
+        with until(relaxer.deadline):
             conflict = conflict_of(
-                widener,
+                relaxer,
                 self._person,
                 reach_of=lambda space: without_unseen(
                     self.prepared.predictor, reach_of(space, self.factual), self.factual
                 ),
                 keep_on_interrupt=self.keep_on_interrupt,
             )
-        self._note(widener)
-        if widener.overlooked is not None:
-            prediction = self._check(widener.overlooked).prediction
-            return self._accept(widener.overlooked, prediction, None, "To the solver's tolerance there is no answer.")
+        self._note(relaxer)
+        if relaxer.overlooked is not None:
+            prediction = self._check(relaxer.overlooked).prediction
+            return self._accept(relaxer.overlooked, prediction, None, "To the solver's tolerance there is no answer.")
         self.conflict = conflict.entries
         found.reason = f"{found.reason} {conflict.reason} {self._of_the_data}".strip()
         return found
@@ -287,8 +287,8 @@ class _Search:
         self.prepared, self.settings = prepared, prepared.settings
         self.attempts = ProgramSolver(prepared, self.factual, self.row, self.reach)
 
-    def _note(self, widener: Relaxer) -> None:
-        for phase, spent in widener.seconds.items():
+    def _note(self, relaxer: Relaxer) -> None:
+        for phase, spent in relaxer.seconds.items():
             setattr(self.timings, phase, getattr(self.timings, phase) + spent)
 
     # ---- starts ------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.formulations.constraints.abilities import mended_points, mends_points
 from ceopt.formulations.costs.cost import move_of
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import NumberCut, PrunedTree, cuts_in_reach, prune
 from ceopt.formulations.predictors.embed.trees.split_values import route
@@ -165,7 +166,7 @@ class StartSearch:
             rungs.append(np.array(ladder))
             costs.append(np.array([sum(price.of(move) for price in prices[feature.name]) for move in moves]))
         homes = [int(np.searchsorted(r, factual[name])) for r, name in zip(rungs, space.names, strict=True)]
-        mend = functools.partial(self._mended, factual) if any(rule.mends for rule in self.rules) else None
+        mend = functools.partial(self._mended, factual) if any(map(mends_points, self.rules)) else None
         joint = functools.partial(self.cost.objectives, space, factual) if self.cost.is_joint or mend else None
         return Ladders(tuple(space.names), tuple(rungs), tuple(costs), np.array(homes), joint, mend)
 
@@ -192,7 +193,7 @@ class StartSearch:
 
     def _mended(self, factual: Mapping[str, float], points: Points) -> Points:
         for rule in self.rules:
-            points = rule.mended(self.predictor.space, factual, points)
+            points = mended_points(rule, self.predictor.space, factual, points)
         return points
 
     def _keeps_rules(self, factual: Mapping[str, float], reach: Reach, width: int, point: Points) -> tuple[bool, int]:

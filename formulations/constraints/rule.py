@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns.factual import Factual, require_factual
+from ceopt.formulations.constraints.abilities import DataRows, Floats, Point, half_ability
 from ceopt.solvers.checks import listed
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
-    from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AbstractElastic", "AbstractRule", "DataRows", "Floats", "Point", "impose", "parse_rules", "rule_name"]
-
-Floats: TypeAlias = NDArray[np.float64]
-#: Coordinates by column.
-Point: TypeAlias = Mapping[str, float]
-#: Gives the rows of the data that are in the target, as coordinates (n, d), or refuses where there is no data.
-DataRows: TypeAlias = Callable[[], Floats]
 
 
 class AbstractRule(ABC):
     """A rule that every answer must keep.
 
     A new rule is one file: a frozen dataclass with the abstract methods, listed in ``formulations.constraints.RULES``.
-    The others are for rules that learn from data, that add to the cost, or that change what is charged.
+    What only some rules can do (learn from data, add to the cost, mend a point, have clusters, widen themselves) stands
+    in the protocols of ``abilities.py``: a rule has an ability if it has its members.
     """
 
     __slots__ = ()
@@ -61,62 +54,6 @@ class AbstractRule(ABC):
     @abstractmethod
     def sentence(self) -> str:
         """Return the rule in words and numbers."""
-
-    # ---- what most rules leave as it is ------------------------------------------------------------------------------
-    @property
-    def lacks_rows(self) -> bool:
-        """Whether the rule has yet to be given the rows of the target class: until then nothing can be checked."""
-        return False
-
-    def fitted(self, space: FeatureSpace, rows: DataRows) -> AbstractRule:
-        """Return the rule with what it takes from the rows of the target class filled in; itself if nothing."""
-        del space, rows
-        return self
-
-    def about(self, predictor: Callable[[], Predictor]) -> AbstractRule:
-        """Return the rule with what it takes from the model that is explained filled in; itself if nothing."""
-        del predictor
-        return self
-
-    @property
-    def charges_more(self) -> bool:
-        """Whether the rule adds to the cost."""
-        return False
-
-    def surcharge(self, space: FeatureSpace, factual: Point, point: Point) -> float:
-        """Return what the point's standing with the rule adds to its cost; ``build`` adds it to ``x.surcharges``."""
-        del space, factual, point
-        return 0.0
-
-    def unpriced(self, space: FeatureSpace) -> frozenset[str]:
-        """Return the columns whose moves the cost does not see as they are, as they may be consequences."""
-        del space
-        return frozenset()
-
-    def charged(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-        """Return points (n, d) as the cost sees them: ``build`` enters the same into ``x.charges``."""
-        del space, factual
-        return points
-
-    @property
-    def mends(self) -> bool:
-        """Whether :meth:`mended` changes anything."""
-        return False
-
-    def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-        """Return points (n, d) with the columns that follow from others set; only the search for a start asks."""
-        del space, factual
-        return points
-
-    def cluster_in(self, block: Any) -> Any:
-        """Return which of the rule's clusters the solution loaded into its ``block`` lies in, if it has some."""
-        del block
-        return None
-
-    def actions(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
-        """Return what is to be done by column, in raw units, where something else follows from it; else None."""
-        del space, factual, point
-        return None
 
 
 class AbstractElastic(AbstractRule):
@@ -172,6 +109,12 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
                 "A rule", "a manifest, which says what it states", f"{type(rule).__name__} has none",
                 "Give the class one: manifest: ClassVar[Manifest] = Manifest(title=..., formula=...).",
             )  # fmt: skip
+        half = half_ability(rule)
+        if half is not None:
+            has, lacks = half
+            raise InvalidTypeError(
+                "A rule", f"{lacks} beside {has}", f"{type(rule).__name__} has {has} alone", f"Give it {lacks} as well."
+            )
         require_name(type(rule).__name__, getattr(rule, "name", None))
         rule.check(space)
         name = rule_name(rule, position)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ceopt.formulations.columns import Price
+from ceopt.formulations.constraints.abilities import adds_to_cost, charged_points, surcharge_of, unpriced_columns
 from ceopt.formulations.costs.cost import AbstractCost, Floats, Sum
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ __all__ = ["RuleCharges", "charged_by"]
 
 def charged_by(cost: AbstractCost, rules: Sequence[AbstractRule], space: FeatureSpace) -> AbstractCost:
     """Return the cost as the rules have it; the cost itself where none of them has a say."""
-    telling = tuple(rule for rule in rules if rule.charges_more or rule.unpriced(space))
+    telling = tuple(rule for rule in rules if adds_to_cost(rule) or unpriced_columns(rule, space))
     return RuleCharges(cost, telling) if telling else cost
 
 
@@ -68,7 +69,7 @@ class RuleCharges(AbstractCost):
 
     @property
     def _stated(self) -> AbstractCost:
-        penalised = any(rule.charges_more for rule in self.rules)
+        penalised = any(map(adds_to_cost, self.rules))
         return Sum(((1.0, self.cost),)) if penalised and not isinstance(self.cost, Sum) else self.cost
 
     def fitted(self, space: FeatureSpace, data: Any) -> AbstractCost:
@@ -77,7 +78,7 @@ class RuleCharges(AbstractCost):
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the cost's own prices, and none for columns that may move as a consequence."""
-        free = frozenset[str]().union(*(rule.unpriced(space) for rule in self.rules))
+        free = frozenset[str]().union(*(unpriced_columns(rule, space) for rule in self.rules))
         own = self._stated.prices(space)
         return {name: () if name in free else prices for name, prices in own.items()}
 
@@ -92,7 +93,7 @@ class RuleCharges(AbstractCost):
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the cost of what is charged plus the penalties, in plain Python arithmetic."""
-        extra = sum(rule.surcharge(space, factual, point) for rule in self.rules)
+        extra = sum(surcharge_of(rule, space, factual, point) for rule in self.rules)
         return self.cost.value(space, factual, self._charged_point(space, factual, point)) + extra
 
     def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
@@ -119,5 +120,5 @@ class RuleCharges(AbstractCost):
 
     def _charged(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         for rule in self.rules:
-            points = rule.charged(space, factual, points)
+            points = charged_points(rule, space, factual, points)
         return points

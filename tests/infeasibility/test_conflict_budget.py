@@ -41,9 +41,9 @@ class Ticking:
         self.now, self.given = 0.0, list[float]()
         inner = Relaxer._solved
 
-        def solved(widener: Any, *args: Any, **words: Any) -> Any:
+        def solved(relaxer: Any, *args: Any, **words: Any) -> Any:
             self.given.append(next(arg for arg in args if isinstance(arg, float)))
-            found = inner(widener, *args, **words)
+            found = inner(relaxer, *args, **words)
             self.now += seconds
             return found
 

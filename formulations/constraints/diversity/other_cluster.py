@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
+from ceopt.formulations.constraints.abilities import adds_to_cost, has_clusters
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.solvers.errors import InvalidValueError
@@ -78,7 +79,7 @@ class OtherCluster(AbstractDiversity):
     def check(self, space: FeatureSpace, rules: tuple[AbstractRule, ...]) -> None:
         """Refuse rules without exactly one hull with clusters."""
         del space
-        count = sum(map(_has_clusters, rules))
+        count = sum(map(has_clusters, rules))
         if count != 1:
             raise InvalidValueError(
                 "diversity='clusters'",
@@ -86,7 +87,7 @@ class OtherCluster(AbstractDiversity):
                 f"there are {count}" if count else "there is none",
                 "Keep one of them." if count else "Add one, such as Hull(clusters=3).",
             )
-        if next(filter(_has_clusters, rules)).charges_more:
+        if adds_to_cost(next(filter(has_clusters, rules))):
             raise InvalidValueError(
                 "diversity='clusters'", "a Hull without a penalty", "it has one, charged by the nearest cluster",
                 "Ask for each cluster alone: Hull(rows of the cluster, penalty=...), or give a radius instead.",
@@ -94,7 +95,7 @@ class OtherCluster(AbstractDiversity):
 
     def fitted(self, rules: tuple[AbstractRule, ...]) -> OtherCluster:
         """Return the same with the hull that has the clusters."""
-        return OtherCluster(hull=next(filter(_has_clusters, rules)))
+        return OtherCluster(hull=next(filter(has_clusters, rules)))
 
     def after(self, cluster: Any) -> OtherCluster:
         """Return what keeps answers out of a cluster."""
@@ -103,7 +104,7 @@ class OtherCluster(AbstractDiversity):
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``other_cluster[k]``."""
         del point
-        block = next(block for rule, block in program.rules if _has_clusters(rule))
+        block = next(block for rule, block in program.rules if has_clusters(rule))
         form = LinearForm(0.0, ((1.0, block.in_cluster[self.cluster]),))
         Rows(program.model, "other_cluster").add(self.cluster, form, lower=0.0, upper=0.0)
 
@@ -123,12 +124,8 @@ class OtherCluster(AbstractDiversity):
 
 def nearest_cluster(rules: Sequence[AbstractRule], space: FeatureSpace, point: Point) -> Any:
     """Return the cluster of a hull among the rules that is nearest to a point, in plain numbers; None without one."""
-    hull: Any = next(filter(_has_clusters, rules), None)
+    hull: Any = next(filter(has_clusters, rules), None)
     if hull is None:
         return None
     distances = hull.distances(space, point)
     return min(distances, key=distances.__getitem__)
-
-
-def _has_clusters(rule: AbstractRule) -> bool:
-    return getattr(rule, "clusters", None) is not None

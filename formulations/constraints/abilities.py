@@ -1,0 +1,241 @@
+"""Abilities that only some rules have, each a small protocol: a rule has one if it has its members.
+
+The functions ask any rule, and give what holds for a rule without the ability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = [
+    "AddsToCost",
+    "ChangesCharges",
+    "DataRows",
+    "Floats",
+    "HasClusters",
+    "LearnsFromModel",
+    "LearnsFromRows",
+    "MendsPoints",
+    "NamesActions",
+    "NeedsRows",
+    "Point",
+    "WidensItself",
+    "about_model",
+    "actions_of",
+    "adds_to_cost",
+    "charged_points",
+    "cluster_of",
+    "fitted_to",
+    "half_ability",
+    "has_clusters",
+    "lacks_rows",
+    "mended_points",
+    "mends_points",
+    "surcharge_of",
+    "unpriced_columns",
+    "widens_itself",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+#: Coordinates by column.
+Point: TypeAlias = Mapping[str, float]
+#: Gives the rows of the data that are in the target, as coordinates (n, d), or refuses where there is no data.
+DataRows: TypeAlias = Callable[[], Floats]
+Rule = TypeVar("Rule")
+
+
+# ---- learning --------------------------------------------------------------------------------------------------------
+@runtime_checkable
+class LearnsFromRows(Protocol):
+    """A rule that takes something from the rows of the target class."""
+
+    def fitted(self, space: FeatureSpace, rows: DataRows) -> Self:
+        """Return the rule with what it takes from the rows filled in."""
+
+
+@runtime_checkable
+class NeedsRows(LearnsFromRows, Protocol):
+    """A rule of which nothing can be checked before it has the rows."""
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether it has yet to be given them."""
+
+
+def lacks_rows(rule: object) -> bool:
+    """Tell whether a rule has yet to be given the rows of the target class."""
+    return isinstance(rule, NeedsRows) and rule.lacks_rows
+
+
+def fitted_to(rule: Rule, space: FeatureSpace, rows: DataRows) -> Rule:
+    """Return a rule with what it takes from the rows of the target class; itself if nothing."""
+    return rule.fitted(space, rows) if isinstance(rule, LearnsFromRows) else rule
+
+
+@runtime_checkable
+class LearnsFromModel(Protocol):
+    """A rule that takes something from the model that is explained."""
+
+    def about(self, predictor: Callable[[], Predictor]) -> Self:
+        """Return the rule with what it takes from the model filled in."""
+
+
+def about_model(rule: Rule, predictor: Callable[[], Predictor]) -> Rule:
+    """Return a rule with what it takes from the model that is explained; itself if nothing."""
+    return rule.about(predictor) if isinstance(rule, LearnsFromModel) else rule
+
+
+# ---- costs -----------------------------------------------------------------------------------------------------------
+@runtime_checkable
+class AddsToCost(Protocol):
+    """A rule whose slack costs something: ``build`` adds it to ``x.surcharges``."""
+
+    @property
+    def charges_more(self) -> bool:
+        """Whether it does."""
+
+    def surcharge(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return what the point's standing with the rule adds to its cost."""
+
+
+def adds_to_cost(rule: object) -> bool:
+    """Tell whether a rule adds to the cost."""
+    return isinstance(rule, AddsToCost) and rule.charges_more
+
+
+def surcharge_of(rule: object, space: FeatureSpace, factual: Point, point: Point) -> float:
+    """Return what a point's standing with a rule adds to its cost."""
+    return rule.surcharge(space, factual, point) if isinstance(rule, AddsToCost) else 0.0
+
+
+@runtime_checkable
+class ChangesCharges(Protocol):
+    """A rule under which some moves are consequences: ``build`` enters what is charged into ``x.charges``."""
+
+    def unpriced(self, space: FeatureSpace) -> frozenset[str]:
+        """Return the columns whose moves the cost does not see as they are."""
+
+    def charged(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return points (n, d) as the cost sees them."""
+
+
+def unpriced_columns(rule: object, space: FeatureSpace) -> frozenset[str]:
+    """Return the columns whose moves the cost does not see as they are, because of a rule."""
+    return rule.unpriced(space) if isinstance(rule, ChangesCharges) else frozenset()
+
+
+def charged_points(rule: object, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+    """Return points (n, d) as the cost sees them under a rule."""
+    return rule.charged(space, factual, points) if isinstance(rule, ChangesCharges) else points
+
+
+@runtime_checkable
+class NamesActions(Protocol):
+    """A rule that tells what is to be done from what follows."""
+
+    def actions(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
+        """Return what is to be done by column, in raw units, or None where nothing else follows from it."""
+
+
+def actions_of(rule: object, space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
+    """Return what is to be done by column, in raw units, where a rule tells it from what follows; else None."""
+    return rule.actions(space, factual, point) if isinstance(rule, NamesActions) else None
+
+
+# ---- the search for a start ------------------------------------------------------------------------------------------
+@runtime_checkable
+class MendsPoints(Protocol):
+    """A rule that says where a point that breaks it is to be put."""
+
+    @property
+    def mends(self) -> bool:
+        """Whether :meth:`mended` changes anything."""
+
+    def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return points (n, d) with the columns set that follow from others, or that may take few values."""
+
+
+def mends_points(rule: object) -> bool:
+    """Tell whether a rule says where points are to be put."""
+    return isinstance(rule, MendsPoints) and rule.mends
+
+
+def mended_points(rule: object, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+    """Return points (n, d) put where a rule says."""
+    return rule.mended(space, factual, points) if isinstance(rule, MendsPoints) else points
+
+
+# ---- clusters --------------------------------------------------------------------------------------------------------
+@runtime_checkable
+class HasClusters(Protocol):
+    """A rule that holds in one of several clusters, with a binary ``block.in_cluster[label]`` for each."""
+
+    clusters: Any
+
+    def cluster_in(self, block: Any) -> Any:
+        """Return the label of the cluster in which the solution loaded into the rule's ``block`` lies."""
+
+    def distances(self, space: FeatureSpace, point: Point) -> Mapping[Any, float]:
+        """Return how far a point is from each cluster, by label."""
+
+
+def has_clusters(rule: object) -> bool:
+    """Tell whether a rule has clusters; a hull may have them or not."""
+    return isinstance(rule, HasClusters) and rule.clusters is not None
+
+
+def cluster_of(rule: object, block: Any) -> Any:
+    """Return the cluster in which the solution loaded into a rule's block lies; None without clusters."""
+    return rule.cluster_in(block) if isinstance(rule, HasClusters) else None
+
+
+# ---- widening --------------------------------------------------------------------------------------------------------
+@runtime_checkable
+class WidensItself(Protocol):
+    """A rule that, where nothing keeps it, is widened by the least amount that helps, if ``enlarge`` says so."""
+
+    enlarge: bool
+    radius: float
+
+    def relax(self, block: Any, x: Factual) -> Any:
+        """Fill the empty ``block`` with the rows of the widened rule; return the amount, at least 0."""
+
+    def widened(self, by: float) -> Self:
+        """Return the rule with a radius greater by an amount."""
+
+
+def widens_itself(rule: object) -> bool:
+    """Tell whether a rule is to be widened where nothing keeps it."""
+    return isinstance(rule, WidensItself) and rule.enlarge
+
+
+# ---- whole or not at all ---------------------------------------------------------------------------------------------
+#: Members that an ability needs beside one of its own: alone, that one would be passed over in silence.
+_BESIDE: Mapping[str, tuple[str, ...]] = {
+    "lacks_rows": ("fitted",),
+    "charges_more": ("surcharge",),
+    "surcharge": ("charges_more",),
+    "unpriced": ("charged",),
+    "charged": ("unpriced",),
+    "mends": ("mended",),
+    "mended": ("mends",),
+    "cluster_in": ("clusters", "distances"),
+}
+
+
+def half_ability(rule: object) -> tuple[str, str] | None:
+    """Return a member that a rule has of an ability and one that it lacks of it; None where all are whole."""
+    for has, needed in _BESIDE.items():
+        for other in needed if hasattr(rule, has) else ():
+            if not hasattr(rule, other):
+                return has, other
+    return None
