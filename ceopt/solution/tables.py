@@ -13,7 +13,7 @@ import pandas as pd
 from ceopt.solution.counterfactual import Counterfactual, scalars
 from ceopt.status import Status
 
-__all__ = ["Result", "headline", "rows", "shown", "to_html", "to_text"]
+__all__ = ["ShownResult", "headline", "rows", "shown", "to_html", "to_text"]
 
 #: Digits shown; the answer itself has all of them.
 _DIGITS = 6
@@ -22,7 +22,7 @@ _NOISE = 1e-12
 _HEAD = ("rank", "column", "from", "to", "why", "cost", "gap")
 
 
-class Result(Protocol):
+class ShownResult(Protocol):
     """What a table says of a :class:`~ceopt.SolutionSet`."""
 
     @property
@@ -65,7 +65,7 @@ def shown(value: Any, away_from: Any = None) -> str:
     return text if len(text) <= 2 * _DIGITS + 4 else f"{value:.{_DIGITS}g}"
 
 
-def headline(result: Result) -> str:
+def headline(result: ShownResult) -> str:
     """Return what happened, in one line."""
     who = "" if result.query_id is None else f"{result.query_id}: "
     count = f", {len(result)} answer{'s' if len(result) != 1 else ''}" if len(result) else ""
@@ -74,7 +74,7 @@ def headline(result: Result) -> str:
     return f"{who}{result.status}{count}, target {result.target}{wider}{reason}"
 
 
-def rows(result: Result) -> Iterator[tuple[str, str, str, str, str, str, str]]:
+def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, str]]:
     """Give one row of text per change: rank, column, from, to, why, and with an answer's first change cost and gap.
 
     Why is an action, by how much where it shifts what follows besides, or a consequence; empty without a causal model.
@@ -89,7 +89,7 @@ def rows(result: Result) -> Iterator[tuple[str, str, str, str, str, str, str]]:
             first = ("", "", "")
 
 
-def _cells(result: Result) -> list[tuple[str, ...]]:
+def _cells(result: ShownResult) -> list[tuple[str, ...]]:
     """Return titles and rows, without a column that is empty in all; without an answer, the rules in conflict."""
     if result.conflict and not len(result):
         said = [(name, text, "" if width is None else shown(width)) for name, text, width in result.conflict]
@@ -113,7 +113,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def to_text(result: Result) -> str:
+def to_text(result: ShownResult) -> str:
     """Lay out the changes in columns, under a headline; where there is no answer, the rules in conflict."""
     cells = _cells(result)
     if len(cells) == 1:
@@ -123,7 +123,7 @@ def to_text(result: Result) -> str:
     return "\n".join([headline(result), lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
-def to_html(result: Result) -> str:
+def to_html(result: ShownResult) -> str:
     """Write the same as an HTML table."""
     titles, *body = _cells(result)
     head = "".join(f"<th>{word}</th>" for word in titles)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.numeric import Numeric
+    from ceopt.formulations.columns.number import AnyNumber
 
 __all__ = ["ChangeIndicator"]
 
@@ -28,7 +28,7 @@ class ChangeIndicator:
 
     __slots__ = ("_claims", "_surely", "_switches", "at", "variable")
 
-    def __init__(self, at: Numeric) -> None:
+    def __init__(self, at: AnyNumber) -> None:
         at.require_bounds("a count of changes")
         self.at = at
         self.variable: Any = at.block.moved[at.name]

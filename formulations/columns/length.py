@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 from ceopt.formulations.linear_form import LinearForm, Rows
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.numeric import Numeric
+    from ceopt.formulations.columns.number import AnyNumber
 
 __all__ = ["Length"]
 
@@ -32,7 +32,7 @@ class Length:
 
     __slots__ = ("down", "up", "variable")
 
-    def __init__(self, at: Numeric, down: float, up: float) -> None:
+    def __init__(self, at: AnyNumber, down: float, up: float) -> None:
         self.down, self.up = down, up
         key = (at.name, down, up)
         self.variable: Any = at.block.length[key]

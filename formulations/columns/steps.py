@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.linear_form import LinearForm
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.numeric import Numeric
+    from ceopt.formulations.columns.number import AnyNumber
 
 __all__ = ["Steps"]
 
@@ -48,7 +48,7 @@ class Steps:
             return at.tabulate(costs).expression()
         return self._of_number(at).expression()
 
-    def _of_number(self, at: Numeric) -> LinearForm:
+    def _of_number(self, at: AnyNumber) -> LinearForm:
         if at.is_point:
             return LinearForm(float(self.cost(np.array([at.interval.lower]))[0]))
         if at.variable is not None:
@@ -56,7 +56,7 @@ class Steps:
         nearest = [at.nearest(low, high) for low, high in at.cells.bounds()]
         return at.cells.telescope(self.cost(np.array(nearest)).tolist())
 
-    def _cuts(self, at: Numeric) -> list[tuple[float, float]]:
+    def _cuts(self, at: AnyNumber) -> list[tuple[float, float]]:
         inside = self.jumps[(self.jumps > at.interval.lower) & (self.jumps <= at.interval.upper)]
         closed = np.zeros(len(inside), dtype=bool)
         for left, right, block in at.gaps:  # its ends are cut off already, and it costs no one anything
