@@ -79,6 +79,7 @@ def test_wheel_holds_files_as_they_are_in_the_repository(wheel):
         "ceopt/formulations/py.typed",
         "ceopt/solvers/py.typed",
         "ceopt/formulations/space/schema.json",
+        "ceopt/solvers/scip/ipopt.opt",
     ],
 )
 def test_wheel_holds_the_files_that_are_not_modules(wheel, name):

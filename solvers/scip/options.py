@@ -16,7 +16,7 @@ from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["new_model", "refuse_huge", "set_options"]
 
-_IPOPT = Path(__file__).with_name("scip_ipopt.opt")
+_IPOPT = Path(__file__).with_name("ipopt.opt")
 _GREATEST = 1e15  # coefficients from here on are "huge values" to SCIP
 _ARGUMENTS = {
     "limits/time": "time_limit_s",
