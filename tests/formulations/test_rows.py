@@ -654,7 +654,7 @@ def test_another_cluster() -> None:
     m = at([WAGE], wage=4.0)
     m.hull = pyo.Block()
     m.hull.in_cluster = pyo.Var(["few", "many"], domain=pyo.Binary)
-    hull = SimpleNamespace(clusters=2, cluster_in=None, distances=None)
+    hull = SimpleNamespace(clusters=2, cluster_in=len, distances=len)
     for label in ("few", "many"):
         exclude(m, OtherCluster(label), {"wage": 3.0}, (MaxChanges(1), None), (hull, m.hull))
     assert rows(m) == ["+1 in_cluster[few] = 0", "+1 in_cluster[many] = 0"]
