@@ -1,7 +1,8 @@
 """Readers: a fitted model of some library becomes a representation with that library's exact semantics.
 
-One file per library, named as the library is imported (``sklearn.py`` reads what ``import sklearn`` fits). It is
-imported only when a model of that library is given, so another library is another file and no edit here. It has
+One file or folder per library, named as the library is imported (``sklearn/`` reads what ``import sklearn`` fits). It
+is imported only when a model of that library is given, so another library is another folder, and no edit here unless it
+saves files (``SUFFIXES``). It has
 
 ``read_estimator(estimator, dtype)``
     -> the representation of what the estimator computes from a matrix of float width ``dtype``;
