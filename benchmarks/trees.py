@@ -10,7 +10,7 @@ import common
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.recourse import recourse_program
+from ceopt.formulations.recourse_program import recourse_program
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
+from ceopt.checking.favourable_rows import FavourableRows
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.checking.space_checks import broken_moves, needing_factual
-from ceopt.checking.target_rows import FavourableRows
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.abilities import WidensItself, about_model, fitted_to, lacks_rows
 from ceopt.formulations.predictors.read import open_model, read

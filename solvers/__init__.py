@@ -3,17 +3,17 @@
 from ceopt.solvers.built_in import BUILT_IN
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.counting import Count, count
-from ceopt.solvers.files.load import load
-from ceopt.solvers.files.read import read
-from ceopt.solvers.files.write import write
+from ceopt.solvers.files.load_solution import load
+from ceopt.solvers.files.read_model import read
+from ceopt.solvers.files.write_model import write
 from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
 from ceopt.solvers.pool.distinct import Apart, Support
 from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution, Status
-from ceopt.solvers.registry import available, bring
+from ceopt.solvers.registry import available, register_built_in
 from ceopt.solvers.run import solve
 
 for _solver in BUILT_IN:
-    bring(_solver)
+    register_built_in(_solver)
 
 __all__ = [
     "Apart",

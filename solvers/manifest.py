@@ -9,7 +9,7 @@ from typing import Any, final
 import pandas as pd
 import pyomo.environ as pyo
 
-from ceopt.solvers.compile.held import Held
+from ceopt.solvers.compile.fixed_vars import Held
 from ceopt.solvers.cones import ConeMargin
 from ceopt.solvers.errors import InvalidTypeError
 

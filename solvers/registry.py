@@ -25,7 +25,7 @@ from ceopt.solvers.problem import ProblemClass as Class
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = ["SOLVERS", "Solver", "available", "bring", "choose", "register", "unregister"]
+__all__ = ["SOLVERS", "Solver", "available", "choose", "register", "register_built_in", "unregister"]
 
 
 @final
@@ -124,7 +124,7 @@ SOLVERS: Mapping[str, Solver] = _SOLVERS
 """Solvers by name, the preferred first."""
 
 
-def bring(solver: Solver) -> None:
+def register_built_in(solver: Solver) -> None:
     """Add a solver of ceopt itself, behind those that are there; it stays."""
     _SOLVERS[solver.name] = solver
     _OWN.add(solver.name)

@@ -160,7 +160,7 @@ def export(
     allow_pickle: AllowPickle = False,
 ) -> None:
     """Write the program of one row for any solver, and beside it what each name in it stands for."""
-    from ceopt.formulations.recourse import recourse_program
+    from ceopt.formulations.recourse_program import recourse_program
     from ceopt.query.prepare import prepare
     from ceopt.settings import Settings
     from ceopt.solvers import write

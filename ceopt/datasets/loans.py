@@ -11,7 +11,7 @@ import pandas as pd
 
 from ceopt.datasets.bunch import Bunch, StructuralEquation
 from ceopt.formulations.space import FeatureSpace
-from ceopt.formulations.space.rules import Kind
+from ceopt.formulations.space.feature_checks import Kind
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["loans"]

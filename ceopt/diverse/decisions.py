@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.diverse.distance import Floats
 from ceopt.diverse.training_rows import raw_frame
-from ceopt.formulations.content import content_of as content_hash
+from ceopt.formulations.content_hash import content_of as content_hash
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import takes_numbers

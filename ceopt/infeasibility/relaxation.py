@@ -18,7 +18,7 @@ from ceopt.formulations.constraints.diversity.excluded_points import leave_out
 from ceopt.formulations.constraints.rule import AbstractElastic
 from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.costs.rule_charges import RuleCharges, charged_by
-from ceopt.formulations.recourse import recourse_program
+from ceopt.formulations.recourse_program import recourse_program
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.checking.favourable_rows import FavourableRows, are_wanted
 from ceopt.checking.model_oracle import ModelOracle
-from ceopt.checking.target_rows import FavourableRows, are_wanted
 from ceopt.formulations.constraints.abilities import about_model, fitted_to
 from ceopt.formulations.costs.rule_charges import charged_by
 from ceopt.formulations.predictors.decision.accepted import accepted, has_fixed_order, tie_width

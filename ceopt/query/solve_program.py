@@ -12,7 +12,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.diversity.excluded_points import leave_out
 from ceopt.formulations.costs.cost_cutoff import CostCutoff
-from ceopt.formulations.recourse import RecourseProgram, recourse_program
+from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.targets import Labels
 from ceopt.query.objective_unit import MOST_UNITS, farthest, is_smaller, unit_for
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model

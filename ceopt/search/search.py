@@ -371,7 +371,7 @@ class _Search:
 
     def _one_more(self) -> _Found:
         """Look for the next answer beyond the margin, then for one that the margin left out."""
-        found = self._beyond_margin()
+        found = self._solve_check_repair()
         return self._within_margin(found) if self._has_room(found) else found
 
     def _has_room(self, found: _Found) -> bool:
@@ -466,7 +466,7 @@ class _Search:
                 return check.prediction, point
         return None
 
-    def _beyond_margin(self) -> _Found:
+    def _solve_check_repair(self) -> _Found:
         """Solve, check, repair: until an answer passes, the program is proved empty, or the time or the repairs end."""
         # What is left to choose from shrinks with each answer, so what was proved of the one before holds.
         tries, asked = _Tries(self.answers[-1][0].bound if self.answers else None), self.margin

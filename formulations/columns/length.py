@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 from ceopt.formulations.linear_form import LinearForm, Rows
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.number import AnyNumber
+    from ceopt.formulations.columns.numeric_view import AnyNumber
 
 __all__ = ["Length"]
 

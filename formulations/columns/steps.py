@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.linear_form import LinearForm
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.number import AnyNumber
+    from ceopt.formulations.columns.numeric_view import AnyNumber
 
 __all__ = ["Steps"]
 

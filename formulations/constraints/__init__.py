@@ -11,9 +11,9 @@ from ceopt.formulations.constraints.causal.causal import Causal
 from ceopt.formulations.constraints.hull.hull import Hull
 from ceopt.formulations.constraints.if_then import IfThen
 from ceopt.formulations.constraints.linear import Linear
+from ceopt.formulations.constraints.max_changes import MaxChanges
 from ceopt.formulations.constraints.robust_validity import RobustValidity
 from ceopt.formulations.constraints.rule import AbstractElastic, AbstractRule, impose, parse_rules, rule_name
-from ceopt.formulations.constraints.sparsity import MaxChanges
 
 __all__ = [
     "RULES",

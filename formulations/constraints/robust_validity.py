@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.constraints.robust_validity_rows import RobustRows
 from ceopt.formulations.constraints.rule import AbstractRule, Point, require_name
-from ceopt.formulations.content import content_of
+from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.estimator_row import column_names, row_seen
 from ceopt.formulations.predictors.representation.predictor import Predictor

@@ -8,9 +8,9 @@ from typing import Any
 from ceopt.formulations.columns.factual import Factual, require_factual
 from ceopt.formulations.costs.cost import AbstractCost, Sum
 from ceopt.formulations.costs.l1_mahalanobis import L1Mahalanobis
+from ceopt.formulations.costs.l2 import L2
 from ceopt.formulations.costs.linf import Linf
 from ceopt.formulations.costs.mahalanobis import Mahalanobis
-from ceopt.formulations.costs.norm import L2
 from ceopt.formulations.costs.percentile import Percentile
 from ceopt.formulations.costs.separable import L0, L1, Changes, Count
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError

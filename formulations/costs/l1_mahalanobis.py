@@ -11,7 +11,7 @@ import numpy as np
 from ceopt.formulations.columns import Price
 from ceopt.formulations.costs.cost import Floats
 from ceopt.formulations.costs.mahalanobis import AbstractMahalanobis
-from ceopt.formulations.costs.metric import root_of
+from ceopt.formulations.costs.mahalanobis_matrix import root_of
 from ceopt.formulations.costs.products import paid, rows_of
 from ceopt.solvers.errors import InvalidValueError
 

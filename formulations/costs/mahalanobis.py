@@ -12,8 +12,15 @@ import pandas as pd
 
 from ceopt.formulations.columns import Price
 from ceopt.formulations.costs.cost import AbstractCost, Floats, check_squared, price_table
-from ceopt.formulations.costs.metric import Metric, check_matrix, covariance_of, metric_of, numeric_names, root_of
-from ceopt.formulations.costs.norm import AbstractNorm, Kind
+from ceopt.formulations.costs.l2 import AbstractNorm, Kind
+from ceopt.formulations.costs.mahalanobis_matrix import (
+    Metric,
+    check_matrix,
+    covariance_of,
+    metric_of,
+    numeric_names,
+    root_of,
+)
 from ceopt.formulations.costs.products import paid, rows_of
 from ceopt.solvers.errors import InvalidValueError
 

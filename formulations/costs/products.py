@@ -9,7 +9,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Price
 from ceopt.formulations.costs.cost import Floats
-from ceopt.formulations.costs.norm import Kind
+from ceopt.formulations.costs.l2 import Kind
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 
 if TYPE_CHECKING:

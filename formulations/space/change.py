@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.feature import Feature, Kind
-from ceopt.formulations.space.rules import require_level
+from ceopt.formulations.space.feature_checks import require_level
 from ceopt.solvers.checks import listed, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ceopt.formulations.space.dtypes import Level, is_object_dtype, plain
 from ceopt.formulations.space.dtypes import pool as array_of
-from ceopt.formulations.space.rules import FINITE, Direction, Kind, Scale, settled
+from ceopt.formulations.space.feature_checks import FINITE, Direction, Kind, Scale, settled
 from ceopt.solvers.checks import LARGEST, is_number, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype, plain
 from ceopt.formulations.space.feature import Feature, Kind
-from ceopt.formulations.space.rules import require_level
+from ceopt.formulations.space.feature_checks import require_level
 from ceopt.solvers.checks import listed, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 

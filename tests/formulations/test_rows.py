@@ -17,7 +17,7 @@ from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
 from ceopt.formulations.costs import L0, L1, L2, Changes, Linf
 from ceopt.formulations.linear_form import LinearForm
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.recourse import RecourseProgram
+from ceopt.formulations.recourse_program import RecourseProgram
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
 from ceopt.solvers import model_summary

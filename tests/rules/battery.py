@@ -25,7 +25,7 @@ from ceopt.formulations import Factual, impose, l1
 from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.costs.rule_charges import charged_by
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.recourse import recourse_program
+from ceopt.formulations.recourse_program import recourse_program
 from ceopt.formulations.targets import parse_target
 from ceopt.solvers import Status, compile_model, solve, write
 from ceopt.solvers import read as read_program

@@ -142,7 +142,7 @@ def test_a_limit_used_up_in_reading_is_a_status_that_names_the_stage(
 
 #: Stages after reading, and what is told of them.
 LATER = {
-    "ceopt.formulations.recourse.Factual": "stating what the model reads",
+    "ceopt.formulations.recourse_program.Factual": "stating what the model reads",
     "ceopt.query.solve_program.recourse_program": "lowering the program to arrays",
 }
 

@@ -16,7 +16,7 @@ from ceopt.formulations.constraints.causal.learning import learned
 from ceopt.formulations.constraints.causal.program import move_in, residuals
 from ceopt.formulations.constraints.causal.structure import Structure
 from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point, require_name
-from ceopt.formulations.content import content_of
+from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.linear_form import Rows
 from ceopt.solvers.checks import is_number, listed, require_choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError

@@ -20,7 +20,7 @@ from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.rule import AbstractRule
-    from ceopt.formulations.recourse import RecourseProgram
+    from ceopt.formulations.recourse_program import RecourseProgram
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
@@ -103,7 +103,7 @@ class Apart(AbstractDiversity):
     >>> from ceopt import L1, Apart, Feature, FeatureSpace
     >>> from ceopt.formulations.predictors import Affine
     >>> from ceopt.formulations.predictors.read import read
-    >>> from ceopt.formulations.recourse import recourse_program
+    >>> from ceopt.formulations.recourse_program import recourse_program
     >>> space = FeatureSpace([Feature("hours", kind="continuous", lower=0, upper=9)])
     >>> model = read(Affine([1.0], -1.0, labels=("no", "yes")), space)
     >>> program = recourse_program(model, {"hours": 0}, target="yes", cost=L1())

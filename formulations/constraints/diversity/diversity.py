@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.constraints.rule import AbstractRule
     from ceopt.formulations.predictors.representation.predictor import Predictor
-    from ceopt.formulations.recourse import RecourseProgram
+    from ceopt.formulations.recourse_program import RecourseProgram
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AbstractDiversity", "OtherDecisions", "OtherSupport", "Point"]
@@ -120,7 +120,7 @@ class OtherDecisions(AbstractDiversity):
     >>> from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
     >>> from ceopt.formulations.predictors import TreeEnsemble
     >>> from ceopt.formulations.predictors.read import read
-    >>> from ceopt.formulations.recourse import recourse_program
+    >>> from ceopt.formulations.recourse_program import recourse_program
     >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
     >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])
     >>> tree = {"feature": 0, "threshold": 2.5, "left": {"value": -1.0}, "right": {"value": 1.0}}
@@ -181,7 +181,7 @@ class OtherSupport(AbstractDiversity):
     >>> from ceopt.formulations.constraints.diversity.diversity import OtherSupport
     >>> from ceopt.formulations.predictors import Affine
     >>> from ceopt.formulations.predictors.read import read
-    >>> from ceopt.formulations.recourse import recourse_program
+    >>> from ceopt.formulations.recourse_program import recourse_program
     >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
     >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])
     >>> model = read(Affine([1.0, 0.0], -2.0, labels=("no", "yes")), space)

@@ -11,7 +11,7 @@ from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.decision.lattice import columns_read
 
 if TYPE_CHECKING:
-    from ceopt.formulations.recourse import RecourseProgram
+    from ceopt.formulations.recourse_program import RecourseProgram
 
 __all__ = ["leave_out"]
 

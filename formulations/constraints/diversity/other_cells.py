@@ -17,7 +17,7 @@ from ceopt.formulations.predictors.representation.representation import Affine
 if TYPE_CHECKING:
     from ceopt.formulations.columns.numeric import Numeric
     from ceopt.formulations.predictors.representation.predictor import Predictor
-    from ceopt.formulations.recourse import RecourseProgram
+    from ceopt.formulations.recourse_program import RecourseProgram
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
 
@@ -82,7 +82,7 @@ class OtherCells(AbstractDiversity):
     >>> from ceopt.formulations.constraints.diversity.other_cells import OtherCells
     >>> from ceopt.formulations.predictors import Affine
     >>> from ceopt.formulations.predictors.read import read
-    >>> from ceopt.formulations.recourse import recourse_program
+    >>> from ceopt.formulations.recourse_program import recourse_program
     >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
     >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])
     >>> model = read(Affine([1.0, 1.0], -3.0, labels=("no", "yes")), space)

@@ -13,7 +13,7 @@ from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.rule import AbstractRule
-    from ceopt.formulations.recourse import RecourseProgram
+    from ceopt.formulations.recourse_program import RecourseProgram
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["OtherCluster", "nearest_cluster"]
@@ -61,7 +61,7 @@ class OtherCluster(AbstractDiversity):
     >>> from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
     >>> from ceopt.formulations.predictors import Affine
     >>> from ceopt.formulations.predictors.read import read
-    >>> from ceopt.formulations.recourse import recourse_program
+    >>> from ceopt.formulations.recourse_program import recourse_program
     >>> space = FeatureSpace([Feature("hours", kind="continuous", lower=0, upper=9)])
     >>> model = read(Affine([1.0], -1.0, labels=("no", "yes")), space)
     >>> people = Hull(pd.DataFrame({"hours": [2.0, 3.0, 7.0, 8.0]}), clusters=["few", "few", "many", "many"])

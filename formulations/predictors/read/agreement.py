@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.read.pipeline.pipeline import split
 from ceopt.formulations.predictors.read.pipeline.trace import refuse
-from ceopt.formulations.predictors.read.trials import trials
+from ceopt.formulations.predictors.read.probe_rows import trials
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork

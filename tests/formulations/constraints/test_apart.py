@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 from ceopt import Apart
 from ceopt.formulations.constraints.diversity.apart import _TOLERANCE
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis
-from ceopt.formulations.recourse import RecourseProgram
+from ceopt.formulations.recourse_program import RecourseProgram
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnboundedFeatureError, UnknownNameError
 

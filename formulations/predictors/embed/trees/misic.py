@@ -8,7 +8,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns.numeric_cells import TINY
 from ceopt.formulations.linear_form import LinearForm, Rows
-from ceopt.formulations.predictors.embed.trees.base import AbstractForest
+from ceopt.formulations.predictors.embed.trees.forest import AbstractForest
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import Cut, NumberCut
 from ceopt.solvers.manifest import Manifest
 

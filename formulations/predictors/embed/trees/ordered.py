@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, final
 
 from ceopt.formulations.linear_form import LinearForm, Rows
-from ceopt.formulations.predictors.embed.trees.base import AbstractForest
+from ceopt.formulations.predictors.embed.trees.forest import AbstractForest
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import Cut
 from ceopt.solvers.manifest import Manifest
 

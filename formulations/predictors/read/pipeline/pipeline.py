@@ -20,10 +20,10 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.read.identities import IDENTITIES
 from ceopt.formulations.predictors.read.model_input import fitted_names
 from ceopt.formulations.predictors.read.pipeline.encoders import ENCODERS, check_encoder, unseen_levels
 from ceopt.formulations.predictors.read.pipeline.scalers import SCALERS
+from ceopt.formulations.predictors.read.pipeline.selectors import IDENTITIES
 from ceopt.formulations.predictors.read.pipeline.trace import (
     Rule,
     Trace,

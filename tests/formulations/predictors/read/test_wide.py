@@ -83,7 +83,7 @@ def test_reading_one_hot_columns_is_linear_in_the_levels(encoder: dict[str, Any]
 
 def test_stating_one_hot_columns_is_linear_in_the_levels() -> None:
     inputs = importlib.import_module("ceopt.formulations.predictors.embed.inputs")
-    recourse = importlib.import_module("ceopt.formulations.recourse")
+    recourse = importlib.import_module("ceopt.formulations.recourse_program")
     model, frame = city_model(WIDE + 88)
     space = ceopt.FeatureSpace.infer(frame)
     predictor = read(model, space)

@@ -11,7 +11,7 @@ import numpy as np
 from ceopt.solvers.checks import in_double
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
-from ceopt.solvers.files.write import CONSTANT, column_names
+from ceopt.solvers.files.write_model import CONSTANT, column_names
 
 __all__ = ["load"]
 
