@@ -12,8 +12,7 @@ from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution, Statu
 from ceopt.solvers.registry import available, register_built_in
 from ceopt.solvers.run import solve
 
-for _solver in BUILT_IN:
-    register_built_in(_solver)
+register_built_in(BUILT_IN)
 
 __all__ = [
     "Apart",

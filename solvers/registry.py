@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
@@ -124,10 +124,11 @@ SOLVERS: Mapping[str, Solver] = _SOLVERS
 """Solvers by name, the preferred first."""
 
 
-def register_built_in(solver: Solver) -> None:
-    """Add a solver of ceopt itself, behind those that are there; it stays."""
-    _SOLVERS[solver.name] = solver
-    _OWN.add(solver.name)
+def register_built_in(solvers: Iterable[Solver]) -> None:
+    """Add the solvers of ceopt itself, in their order; they stay."""
+    for solver in solvers:
+        _SOLVERS[solver.name] = solver
+        _OWN.add(solver.name)
 
 
 def register(solver: Solver) -> None:

@@ -112,8 +112,7 @@ class Projection:
                 points = points.copy()
                 points[~good[ranks], j] = self.home[j]
         factual = dict(zip(self.space.names, self.home.tolist(), strict=True))
-        for rule in self.rules:
-            points = mended_points(rule, self.space, factual, points)
+        points = mended_points(self.rules, self.space, factual, points)
         for rule in self.rules:
             if isinstance(rule, MaxChanges):
                 points = self._longest(points, rule)

@@ -17,7 +17,7 @@ from ceopt.diverse.line_search import nearer
 from ceopt.diverse.projection import Projection
 from ceopt.diverse.training_rows import raw_frame
 from ceopt.formulations.constraints import AbstractRule, rule_name
-from ceopt.formulations.constraints.abilities import actions_of, fitted_to, lacks_rows
+from ceopt.formulations.constraints.abilities import actions_under, fitted_to, lacks_rows
 from ceopt.formulations.space.reachable import reach_of, removed_by
 from ceopt.formulations.targets import OtherThan
 from ceopt.query.solve_program import changed_names
@@ -174,8 +174,7 @@ class Query:
         answers: list[Counterfactual] = []
         for k in good:
             named = keeper.named(points[k])
-            told = (actions_of(rule, space, self.factual, named) for rule in self.rules)
-            actions = next((listed for listed in told if listed is not None), None)
+            actions = actions_under(self.rules, space, self.factual, named)
             answers.append(
                 Counterfactual(
                     values=frame.iloc[k : k + 1],  # type: ignore[arg-type]  # a frame keeps each column's dtype

@@ -175,7 +175,9 @@ class Relaxer:
             if left <= 0:
                 return Relaxation(reason=LATE)
             try:
-                outcome, point, amounts, room = self._solved(person, keep, yielding, refused, left, exact=exact)
+                outcome, point, amounts, room = self._solved(
+                    person, keep, yielding, refused, left, prepared=prepared, exact=exact
+                )
             except OutOfTimeError:
                 return Relaxation(reason=failed or LATE)
             except CeoptError as error:
@@ -212,11 +214,11 @@ class Relaxer:
         refused: Sequence[Point],
         seconds: float,
         *,
+        prepared: Prepared,
         exact: bool,
     ) -> tuple[Outcome, dict[str, float] | None, list[float], float]:
         """Return what the solver said, its point, by how much the rules give way there, and what room that needs."""
-        began, prepared = time.perf_counter(), self.prepared.about(person.factual, person.reach)
-        settings = prepared.settings
+        began, settings = time.perf_counter(), prepared.settings
         program = recourse_program(
             prepared.predictor,
             person.row,

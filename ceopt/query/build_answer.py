@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.constraints.abilities import actions_of
+from ceopt.formulations.constraints.abilities import actions_under
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.query.solve_program import ROUNDING, changed_names
 from ceopt.solution.counterfactual import Counterfactual
@@ -94,8 +94,7 @@ def _answer(
     bound = 0.0 if bound is None else min(bound, cost)
     if cost - bound <= ROUNDING * cost:
         bound = cost
-    told = (actions_of(rule, space, factual, point) for rule in settings.rules)
-    actions = next((listed for listed in told if listed is not None), None)
+    actions = actions_under(settings.rules, space, factual, point)
     return Counterfactual(
         values=frame,  # type: ignore[arg-type]  # a frame keeps each column's dtype
         cost=cost,

@@ -26,19 +26,33 @@ class ShownResult(Protocol):
     """What a table says of a :class:`~ceopt.SolutionSet`."""
 
     @property
-    def status(self) -> Status: ...  # noqa: D102 - the words are SolutionSet's
+    def status(self) -> Status:
+        """Why the search ended."""
+
     @property
-    def factual(self) -> pd.DataFrame: ...  # noqa: D102
+    def factual(self) -> pd.DataFrame:
+        """The person's row."""
+
     @property
-    def target(self) -> str: ...  # noqa: D102
+    def target(self) -> str:
+        """The target in words."""
+
     @property
-    def reason(self) -> str: ...  # noqa: D102
+    def reason(self) -> str:
+        """One sentence, or empty."""
+
     @property
-    def relaxed(self) -> Mapping[str, float]: ...  # noqa: D102
+    def relaxed(self) -> Mapping[str, float]:
+        """The radius of each rule that was widened."""
+
     @property
-    def conflict(self) -> tuple[tuple[str, str, float | None], ...]: ...  # noqa: D102
+    def conflict(self) -> tuple[tuple[str, str, float | None], ...]:
+        """(rule, sentence, width) of each rule in conflict."""
+
     @property
-    def query_id(self) -> Any: ...  # noqa: D102
+    def query_id(self) -> Any:
+        """The person's label in a cohort."""
+
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Counterfactual]: ...
 

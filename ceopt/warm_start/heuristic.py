@@ -192,9 +192,7 @@ class StartSearch:
         )  # fmt: skip
 
     def _mended(self, factual: Mapping[str, float], points: Points) -> Points:
-        for rule in self.rules:
-            points = mended_points(rule, self.predictor.space, factual, points)
-        return points
+        return mended_points(self.rules, self.predictor.space, factual, points)
 
     def _keeps_rules(self, factual: Mapping[str, float], reach: Reach, width: int, point: Points) -> tuple[bool, int]:
         """Tell whether a point keeps the rules, and what it took to see it, in rows of ``width`` trees."""

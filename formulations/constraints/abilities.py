@@ -5,8 +5,8 @@ The functions ask any rule, and give what holds for a rule without the ability.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ __all__ = [
     "Point",
     "WidensItself",
     "about_model",
-    "actions_of",
+    "actions_under",
     "adds_to_cost",
     "charged_points",
     "cluster_of",
@@ -51,6 +51,18 @@ Point: TypeAlias = Mapping[str, float]
 #: Gives the rows of the data that are in the target, as coordinates (n, d), or refuses where there is no data.
 DataRows: TypeAlias = Callable[[], Floats]
 Rule = TypeVar("Rule")
+Ability = TypeVar("Ability")
+
+#: Whether the rules of a class have an ability: Python takes ten microseconds to see that an object lacks a protocol.
+_KNOWN: Final[dict[tuple[type, Any], bool]] = {}
+
+
+def _has(rule: object, ability: Callable[..., Ability]) -> TypeGuard[Ability]:
+    """Tell whether a rule has the members of a protocol."""
+    key = type(rule), ability
+    if key not in _KNOWN:
+        _KNOWN[key] = isinstance(rule, ability)  # type: ignore[arg-type]  # each is a protocol
+    return _KNOWN[key]
 
 
 # ---- learning --------------------------------------------------------------------------------------------------------
@@ -73,12 +85,12 @@ class NeedsRows(LearnsFromRows, Protocol):
 
 def lacks_rows(rule: object) -> bool:
     """Tell whether a rule has yet to be given the rows of the target class."""
-    return isinstance(rule, NeedsRows) and rule.lacks_rows
+    return _has(rule, NeedsRows) and rule.lacks_rows
 
 
 def fitted_to(rule: Rule, space: FeatureSpace, rows: DataRows) -> Rule:
     """Return a rule with what it takes from the rows of the target class; itself if nothing."""
-    return rule.fitted(space, rows) if isinstance(rule, LearnsFromRows) else rule
+    return cast("Rule", rule.fitted(space, rows)) if _has(rule, LearnsFromRows) else rule
 
 
 @runtime_checkable
@@ -91,7 +103,7 @@ class LearnsFromModel(Protocol):
 
 def about_model(rule: Rule, predictor: Callable[[], Predictor]) -> Rule:
     """Return a rule with what it takes from the model that is explained; itself if nothing."""
-    return rule.about(predictor) if isinstance(rule, LearnsFromModel) else rule
+    return cast("Rule", rule.about(predictor)) if _has(rule, LearnsFromModel) else rule
 
 
 # ---- costs -----------------------------------------------------------------------------------------------------------
@@ -109,12 +121,12 @@ class AddsToCost(Protocol):
 
 def adds_to_cost(rule: object) -> bool:
     """Tell whether a rule adds to the cost."""
-    return isinstance(rule, AddsToCost) and rule.charges_more
+    return _has(rule, AddsToCost) and rule.charges_more
 
 
 def surcharge_of(rule: object, space: FeatureSpace, factual: Point, point: Point) -> float:
     """Return what a point's standing with a rule adds to its cost."""
-    return rule.surcharge(space, factual, point) if isinstance(rule, AddsToCost) else 0.0
+    return rule.surcharge(space, factual, point) if _has(rule, AddsToCost) else 0.0
 
 
 @runtime_checkable
@@ -130,12 +142,15 @@ class ChangesCharges(Protocol):
 
 def unpriced_columns(rule: object, space: FeatureSpace) -> frozenset[str]:
     """Return the columns whose moves the cost does not see as they are, because of a rule."""
-    return rule.unpriced(space) if isinstance(rule, ChangesCharges) else frozenset()
+    return rule.unpriced(space) if _has(rule, ChangesCharges) else frozenset()
 
 
-def charged_points(rule: object, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-    """Return points (n, d) as the cost sees them under a rule."""
-    return rule.charged(space, factual, points) if isinstance(rule, ChangesCharges) else points
+def charged_points(rules: Iterable[object], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+    """Return points (n, d) as the cost sees them under some rules."""
+    for rule in rules:
+        if _has(rule, ChangesCharges):
+            points = rule.charged(space, factual, points)
+    return points
 
 
 @runtime_checkable
@@ -146,9 +161,13 @@ class NamesActions(Protocol):
         """Return what is to be done by column, in raw units, or None where nothing else follows from it."""
 
 
-def actions_of(rule: object, space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
-    """Return what is to be done by column, in raw units, where a rule tells it from what follows; else None."""
-    return rule.actions(space, factual, point) if isinstance(rule, NamesActions) else None
+def actions_under(rules: Iterable[object], space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
+    """Return what is to be done by column, in raw units, by the first rule that tells it from what follows; or None."""
+    for rule in rules:
+        actions = rule.actions(space, factual, point) if _has(rule, NamesActions) else None
+        if actions is not None:
+            return actions
+    return None
 
 
 # ---- the search for a start ------------------------------------------------------------------------------------------
@@ -166,12 +185,15 @@ class MendsPoints(Protocol):
 
 def mends_points(rule: object) -> bool:
     """Tell whether a rule says where points are to be put."""
-    return isinstance(rule, MendsPoints) and rule.mends
+    return _has(rule, MendsPoints) and rule.mends
 
 
-def mended_points(rule: object, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-    """Return points (n, d) put where a rule says."""
-    return rule.mended(space, factual, points) if isinstance(rule, MendsPoints) else points
+def mended_points(rules: Iterable[object], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+    """Return points (n, d) put where some rules say, one after the other."""
+    for rule in rules:
+        if _has(rule, MendsPoints):
+            points = rule.mended(space, factual, points)
+    return points
 
 
 # ---- clusters --------------------------------------------------------------------------------------------------------
@@ -190,12 +212,12 @@ class HasClusters(Protocol):
 
 def has_clusters(rule: object) -> bool:
     """Tell whether a rule has clusters; a hull may have them or not."""
-    return isinstance(rule, HasClusters) and rule.clusters is not None
+    return _has(rule, HasClusters) and rule.clusters is not None
 
 
 def cluster_of(rule: object, block: Any) -> Any:
     """Return the cluster in which the solution loaded into a rule's block lies; None without clusters."""
-    return rule.cluster_in(block) if isinstance(rule, HasClusters) else None
+    return rule.cluster_in(block) if _has(rule, HasClusters) else None
 
 
 # ---- widening --------------------------------------------------------------------------------------------------------
@@ -215,7 +237,7 @@ class WidensItself(Protocol):
 
 def widens_itself(rule: object) -> bool:
     """Tell whether a rule is to be widened where nothing keeps it."""
-    return isinstance(rule, WidensItself) and rule.enlarge
+    return _has(rule, WidensItself) and rule.enlarge
 
 
 # ---- whole or not at all ---------------------------------------------------------------------------------------------
@@ -235,7 +257,7 @@ _BESIDE: Mapping[str, tuple[str, ...]] = {
 def half_ability(rule: object) -> tuple[str, str] | None:
     """Return a member that a rule has of an ability and one that it lacks of it; None where all are whole."""
     for has, needed in _BESIDE.items():
-        for other in needed if hasattr(rule, has) else ():
-            if not hasattr(rule, other):
-                return has, other
+        lacks = [member for member in needed if not hasattr(rule, member)]
+        if lacks and hasattr(rule, has):
+            return has, lacks[0]
     return None

@@ -102,7 +102,7 @@ class RuleCharges(AbstractCost):
 
     def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
         """Return the objective at many points, penalties left out: they are never negative, and slow to find."""
-        return self._stated.objectives(space, factual, self._charged(space, factual, points))
+        return self._stated.objectives(space, factual, charged_points(self.rules, space, factual, points))
 
     def from_objective(self, objective: float) -> float:
         """Return the cost that an objective stands for."""
@@ -115,10 +115,5 @@ class RuleCharges(AbstractCost):
     def _charged_point(
         self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]
     ) -> dict[str, float]:
-        row = self._charged(space, factual, np.array([[point[name] for name in space.names]]))[0]
+        row = charged_points(self.rules, space, factual, np.array([[point[name] for name in space.names]]))[0]
         return dict(zip(space.names, row.tolist(), strict=True))
-
-    def _charged(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
-        for rule in self.rules:
-            points = charged_points(rule, space, factual, points)
-        return points

@@ -1,8 +1,8 @@
 r"""Agreement of a model as read with its library: asked each time that one is read, before it is believed.
 
 A library may write its models anew in any version, as XGBoost 3.4 did with the weights of dart's trees. So the model as
-read and the user's own are asked about some hundred rows (``trials.py``), in one call for the predictions and one for
-the numbers behind them:
+read and the user's own are asked about some hundred rows (``probe_rows.py``), in one call for the predictions and one
+for the numbers behind them:
 
 =========================== ========================================================================
 the library's               is compared with

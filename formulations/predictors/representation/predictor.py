@@ -166,7 +166,7 @@ class Combination(AbstractRepresentation):
     divisor
         What the sum is divided by, as in a mean.
     labels, decision, probability, level
-        See ``head.py``.
+        See ``decision_rule.py``.
     """
 
     members: tuple[Predictor, ...]

@@ -48,7 +48,7 @@ class ReluNetwork(AbstractRepresentation):
     activations
         "relu" or "identity" after each layer but the last; by default "relu" everywhere.
     decision, probability, level
-        See ``head.py``. The score is that of the last layer, before its link.
+        See ``decision_rule.py``. The score is that of the last layer, before its link.
     dtype
         Float width in which the library computes.
 

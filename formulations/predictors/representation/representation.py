@@ -1,12 +1,12 @@
 r"""Representations: what a fitted model computes, in the library's own arithmetic, as plain arrays.
 
 A representation maps a matrix ``X`` (n, m) to ``K`` scores per row and the scores to a label or value. Here are the
-linear one and that of trees (networks are in ``network.py``, models of models in ``combination.py``):
+linear one and that of trees (networks are in ``relu_network.py``, models of models in ``predictor.py``):
 
 .. math::
     s(x) = W x + b \qquad\text{and}\qquad s(x) = \bigl(b + \textstyle\sum_t v_t(\mathrm{leaf}_t(x))\bigr) / D .
 
-How scores become a prediction and a probability is their head's matter (``head.py``).
+How scores become a prediction and a probability is their head's matter (``decision_rule.py``).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Affine(AbstractRepresentation):
     labels
         None for a regressor. Two labels for one score (favourable score, second label), else K labels.
     decision, probability, level
-        See ``head.py``. By default "value", "positive" or "argmax", no probability, and 0.
+        See ``decision_rule.py``. By default "value", "positive" or "argmax", no probability, and 0.
     dtype
         Float width in which the library adds up (float64 unless both its weights and its input are float32).
 
@@ -135,7 +135,7 @@ class TreeEnsemble(AbstractRepresentation):
     sum_dtype
         Float width in which the library adds up base and leaves.
     decision, probability, level
-        See ``head.py``. By default "value", "positive" or "argmax", no probability, and 0.
+        See ``decision_rule.py``. By default "value", "positive" or "argmax", no probability, and 0.
     n_inputs
         Columns of the matrix; by default up to the last one that a tree compares.
 

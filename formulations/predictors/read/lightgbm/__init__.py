@@ -14,7 +14,7 @@ poisson, gamma, tweedie, cross_entropy_lambda a function of the score: refused, 
                                               classifier with a custom objective and linear_tree=True
 ============================================= ============================================================
 
-Here is what the estimators and their options mean; ``lightgbm_trees.py`` reads the trees.
+Here is what the estimators and their options mean; ``trees.py`` reads the trees.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 r"""ONNX files, bytes and models: networks, linear models and tree ensembles, as their runtime decides.
 
-A graph is read in three parts. Its first operators are functions of one column each (``onnx_columns.py``): scalers,
-encoders, the choice of columns. Then comes the model proper (``onnx_layers.py``, ``onnx_trees.py``), and behind its
-scores the label and the probabilities (``onnx_outputs.py``). The input is either
+A graph is read in three parts. Its first operators are functions of one column each (``columns.py``): scalers,
+encoders, the choice of columns. Then comes the model proper (``layers.py``, ``trees.py``), and behind its
+scores the label and the probabilities (``outputs.py``). The input is either
 
 * one tensor ``[N, d]`` of numbers, the columns in the order of the space: numbers as they are, levels as
   :meth:`Encoding.identity` codes them (numeric levels as they are, other ordinal levels by rank, two as 0 and 1);
 * or one input ``[N, 1]`` per column with the column's name, text where the column is text.
 
 onnxruntime judges where it is installed, else the reference evaluator of onnx. Files are checked before either sees
-them (``onnx_safety.py``), and the model read is compared with the graph on random rows before it is believed.
+them (``validate.py``), and the model read is compared with the graph on random rows before it is believed.
 """
 
 from __future__ import annotations
