@@ -1,61 +1,452 @@
-"""Checks of what a caller passes to a session, before work starts."""
+"""Checks of arguments as data: a table says for each name what its value must be, and one call goes through it.
+
+A check holds a condition and, where the usual sentence would not do, the :class:`Refusal` that says otherwise. What two
+arguments must be to each other is no matter for a table and stays in the function that takes them.
+
+Examples
+--------
+>>> from ceopt.solvers.checks import Choice, OrNone, Real, Whole, check_arguments
+>>> checks = {"n": Whole(at_least=1), "limit_s": OrNone(Real(above=0)), "norm": Choice(("l1", "l2"))}
+>>> check_arguments("nearest", checks, {"n": 3, "limit_s": None, "norm": "l2"})
+{'n': 3, 'limit_s': None, 'norm': 'l2'}
+>>> check_arguments("nearest", checks, {"n": 0, "limit_s": None, "norm": "l2"})
+Traceback (most recent call last):
+ceopt.solvers.errors.InvalidValueError: nearest needs n to be a whole number from 1, but n is 0. Give such a number.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-from ceopt.solvers.problem import Vector
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = [
     "LARGEST",
-    "Start",
+    "AbstractCheck",
+    "AllOf",
+    "Choice",
+    "Divisor",
+    "Flag",
+    "Instance",
+    "ListOf",
+    "MappingOf",
+    "Matrix",
+    "Moderate",
+    "OrNone",
+    "Real",
+    "Refusal",
+    "Text",
+    "Whole",
+    "check_arguments",
+    "check_fields",
     "in_double",
     "is_number",
-    "listed",
+    "is_whole",
     "refuse_argument",
-    "require_choice",
-    "require_count",
-    "require_data",
-    "require_divisor",
-    "require_moderate",
-    "require_number",
-    "sparse_start",
 ]
 
-Start = Mapping[int, float] | Sequence[float] | Vector
+#: Beyond this size squares, and products of two numbers, are no longer numbers.
+LARGEST = 1e150
+
+#: The greatest whole number that solvers take as a seed or a count.
+_GREATEST = 2**31 - 1
 
 
-def require_choice(who: str, word: str, value: Any, choices: Iterable[str], *, quoted: bool = False) -> None:
-    """Refuse what is not one of some words; values that do not compare, such as arrays and pd.NA, are none."""
-    choices = list(choices)
-    if not isinstance(value, str) or value not in choices:
-        raise UnknownNameError.among(who, word, value, choices, quoted=quoted)
+# ---- the tables ------------------------------------------------------------------------------------------------------
+def check_arguments(who: str, checks: Mapping[str, AbstractCheck], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a table names, as plain values, or refuse the first that is wrong.
+
+    Parameters
+    ----------
+    who
+        The function or class that errors name.
+    checks
+        What each argument must be.
+    given
+        The arguments by name; a function gives its ``locals()``. Names that the table does not have are passed over.
+
+    Raises
+    ------
+    UnknownNameError, InvalidTypeError, InvalidValueError
+        An argument is not what its check asks for.
+    """
+    return {name: check.require(who, name, given[name]) for name, check in checks.items()}
 
 
-def listed(who: str, needs: str, name: str, value: Any) -> tuple[Any, ...]:
-    """Return the entries of a list, or refuse what is none; text is one thing, not a list of its letters."""
-    if not isinstance(value, str | bytes):
-        with contextlib.suppress(TypeError):
-            return tuple(value)
-    raise InvalidTypeError(who, needs, f"{name} is {value!r}", "Correct it.")
+def check_fields(instance: Any, checks: Mapping[str, AbstractCheck]) -> dict[str, Any]:
+    """Return the fields of an object that a table names, as plain values, or refuse the first in its class's name."""
+    given = {name: getattr(instance, name) for name in checks}
+    return check_arguments(type(instance).__name__, checks, given)
 
 
-def require_count(who: str, name: str, value: Any, least: int, most: int = 2**31 - 1) -> None:
-    """Refuse what is not a whole number from ``least`` to ``most``."""
-    if (
-        isinstance(value, bool | np.timedelta64)
-        or not isinstance(value, int | np.integer)
-        or not least <= value <= most
-    ):
-        wanted = f"{name} to be a whole number from {least}" + (f" to {most}" if most < 2**31 - 1 else "")
-        raise InvalidValueError(who, wanted, f"{name} is {value!r}", "Give such a number.")
+@final
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The sentence that refuses a value: ``<who> needs <needs>, but <but>. <then>``.
+
+    In each part ``{name}`` stands for the argument, ``{value}`` for its value as Python writes it, and ``{type}`` for
+    the name of its class.
+    """
+
+    needs: str
+    then: str
+    but: str = "{name} is {value}"
+    error: type[CeoptError] = InvalidValueError
+
+    def of(self, who: str, name: str, value: Any) -> CeoptError:
+        """Return the error about a value."""
+        words = {"{name}": name, "{type}": type(value).__name__, "{value}": repr(value)}
+        parts = []
+        for part in (self.needs, self.but, self.then):
+            for word, meaning in words.items():
+                part = part.replace(word, meaning)  # noqa: PLW2901 - the part, word for word
+            parts.append(part)
+        return self.error(who, *parts)
+
+
+# ---- what a value may be ---------------------------------------------------------------------------------------------
+class AbstractCheck(ABC):
+    """What a value must be."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def require(self, who: str, name: str, value: Any) -> Any:
+        """Return the value as a plain one, or raise the error that refuses it in the name of ``who``."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Whole(AbstractCheck):
+    """A whole number within limits; ``at_most`` None is no limit.
+
+    ``wrong_type`` refuses what is no whole number and ``too_high`` what is above the limits, where that is to be said
+    otherwise than ``otherwise`` says of all.
+    """
+
+    at_least: int
+    at_most: int | None = _GREATEST
+    otherwise: Refusal | None = None
+    wrong_type: Refusal | None = None
+    too_high: Refusal | None = None
+
+    def require(self, who: str, name: str, value: Any) -> int:
+        """Return the number as an ``int``."""
+        if not is_whole(value):
+            raise (self.wrong_type or self._usual()).of(who, name, value)
+        if value < self.at_least:
+            raise self._usual().of(who, name, value)
+        if self.at_most is not None and value > self.at_most:
+            raise (self.too_high or self._usual()).of(who, name, value)
+        return int(value)
+
+    def _usual(self) -> Refusal:
+        if self.otherwise is not None:
+            return self.otherwise
+        needs = f"{{name}} to be a whole number from {self.at_least}"
+        if self.at_most is not None and self.at_most < _GREATEST:
+            needs += f" to {self.at_most}"
+        return Refusal(needs, "Give such a number.")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Real(AbstractCheck):
+    """A number within limits, infinite unless ``finite``; NaN is none.
+
+    ``wrong_type`` refuses what is no number, where that is to be said otherwise than ``otherwise`` says of all.
+    """
+
+    above: float | None = None
+    at_least: float | None = None
+    below: float | None = None
+    at_most: float | None = None
+    finite: bool = False
+    otherwise: Refusal | None = None
+    wrong_type: Refusal | None = None
+
+    def require(self, who: str, name: str, value: Any) -> float:
+        """Return the number as a ``float``."""
+        if not is_number(value):
+            raise (self.wrong_type or self._usual(value)).of(who, name, value)
+        if not self._holds(float(value)):
+            raise self._usual(value).of(who, name, value)
+        return float(value)
+
+    def _holds(self, number: float) -> bool:
+        return not (
+            math.isnan(number)
+            or (self.finite and math.isinf(number))
+            or (self.above is not None and number <= self.above)
+            or (self.at_least is not None and number < self.at_least)
+            or (self.below is not None and number >= self.below)
+            or (self.at_most is not None and number > self.at_most)
+        )
+
+    def _usual(self, value: Any) -> Refusal:
+        if self.otherwise is not None:
+            return self.otherwise
+        limits = {"above": self.above, "at least": self.at_least, "below": self.below, "at most": self.at_most}
+        needs = ["{name} to be a number"]
+        needs += [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
+        if self.finite or (is_whole(value) and math.isinf(in_double(value))):  # an int of more than 308 digits
+            needs.append("and finite")
+        return Refusal(" ".join(needs), "Give such a number.")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Moderate(AbstractCheck):
+    """A number with which a program can calculate: its square does not overflow. Infinities mean "none"."""
+
+    then: str = "Change its unit, or correct it."
+
+    def require(self, who: str, name: str, value: float) -> float:
+        """Return the number."""
+        if LARGEST < abs(value) < math.inf:
+            raise InvalidValueError(who, f"numbers of at most {LARGEST:g} in size", f"{name} is {value!r}", self.then)
+        return value
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Divisor(AbstractCheck):
+    """A number by which others can be divided: neither it nor its inverse overflows when squared. 0 means "none"."""
+
+    then: str = "Change its unit, or correct it."
+
+    def require(self, who: str, name: str, value: float) -> float:
+        """Return the number."""
+        Moderate(self.then).require(who, name, value)
+        least = 1.0 / LARGEST
+        if 0.0 < abs(value) < least:
+            raise InvalidValueError(who, f"numbers of at least {least:g} in size", f"{name} is {value!r}", self.then)
+        return value
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Choice(AbstractCheck):
+    """One of some words, or of those that a function lists at the time; errors call it ``word``, or by its name.
+
+    Values that do not compare, such as arrays and pd.NA, are none of them.
+    """
+
+    choices: Iterable[str] | Callable[[], Iterable[str]]
+    word: str | None = None
+
+    def require(self, who: str, name: str, value: Any) -> str:
+        """Return the word."""
+        choices = list(self.choices() if callable(self.choices) else self.choices)
+        if not isinstance(value, str) or value not in choices:
+            raise UnknownNameError.among(who, self.word or name, value, choices)
+        return value
+
+
+_NO_FLAG = Refusal("True or False as {name}", "Write one.", error=InvalidTypeError)
+_NO_TEXT = Refusal("text as {name}", "Write it as text.", error=InvalidTypeError)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Flag(AbstractCheck):
+    """True or False, of Python or numpy."""
+
+    otherwise: Refusal = _NO_FLAG
+
+    def require(self, who: str, name: str, value: Any) -> bool:
+        """Return it as a ``bool``."""
+        if not isinstance(value, bool | np.bool_):
+            raise self.otherwise.of(who, name, value)
+        return bool(value)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Text(AbstractCheck):
+    """A text."""
+
+    otherwise: Refusal = _NO_TEXT
+
+    def require(self, who: str, name: str, value: Any) -> str:
+        """Return the text."""
+        if not isinstance(value, str):
+            raise self.otherwise.of(who, name, value)
+        return value
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Instance(AbstractCheck):
+    """An object of a class, or of one of several."""
+
+    kinds: type[Any] | tuple[type[Any], ...]
+    otherwise: Refusal
+
+    def require(self, who: str, name: str, value: Any) -> Any:
+        """Return the object."""
+        if not isinstance(value, self.kinds):
+            raise self.otherwise.of(who, name, value)
+        return value
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OrNone(AbstractCheck):
+    """None, or what another check asks for."""
+
+    check: AbstractCheck
+
+    def require(self, who: str, name: str, value: Any) -> Any:
+        """Return None, or what the other check returns."""
+        if value is None:
+            return None
+        return self.check.require(who, name, value)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AllOf(AbstractCheck):
+    """What several checks ask for, one after the other, each of what the one before it returned."""
+
+    checks: tuple[AbstractCheck, ...]
+
+    def require(self, who: str, name: str, value: Any) -> Any:
+        """Return what the last check returns."""
+        for check in self.checks:
+            value = check.require(who, name, value)
+        return value
+
+
+# ---- collections -----------------------------------------------------------------------------------------------------
+@final
+@dataclass(frozen=True, slots=True)
+class MappingOf(AbstractCheck):
+    """A mapping from texts, or from keys of any kind, to what another check asks for.
+
+    ``entry`` is what errors call the value at a key; ``{name}`` and ``{key}`` stand for the two.
+    """
+
+    otherwise: Refusal
+    values: AbstractCheck | None = None
+    empty: Refusal | None = None
+    texts: bool = False
+    entry: str = "{name}[{key}]"
+
+    def require(self, who: str, name: str, value: Any) -> dict[Any, Any]:
+        """Return the mapping as a ``dict`` with the values that their check returns."""
+        if not isinstance(value, Mapping) or (self.texts and not all(isinstance(key, str) for key in value)):
+            raise self.otherwise.of(who, name, value)
+        if self.empty is not None and not value:
+            raise self.empty.of(who, name, value)
+        if self.values is None:
+            return dict(value)
+        entries = {}
+        for key, each in value.items():
+            entry = self.entry.replace("{name}", name).replace("{key}", repr(key))
+            entries[key] = self.values.require(who, entry, each)
+        return entries
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ListOf(AbstractCheck):
+    """Anything that can be iterated over, but text, which is one thing and not a list of its letters."""
+
+    otherwise: Refusal
+    entries: AbstractCheck | None = None
+    empty: Refusal | None = None
+
+    def require(self, who: str, name: str, value: Any) -> tuple[Any, ...]:
+        """Return the entries as a tuple."""
+        if isinstance(value, str | bytes):
+            raise self.otherwise.of(who, name, value)
+        try:
+            entries = tuple(value)
+        except TypeError:
+            raise self.otherwise.of(who, name, value) from None
+        if self.empty is not None and not entries:
+            raise self.empty.of(who, name, value)
+        if self.entries is None:
+            return entries
+        return tuple(self.entries.require(who, name, entry) for entry in entries)
+
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Matrix(AbstractCheck):
+    """Finite numbers of a shape, in which None is any length; ``then`` is what to do about another shape."""
+
+    shape: tuple[int | None, ...]
+    then: str = "Reshape it."
+
+    def require(self, who: str, name: str, value: Any) -> Floats:
+        """Return a copy in double precision."""
+        found = _numbers_in(value)
+        if found is None:
+            raise _not_numbers(who, name, value)
+        fits = len(found.shape) == len(self.shape)
+        for wanted, length in zip(self.shape, found.shape, strict=False):
+            fits = fits and wanted in {None, length}
+        if not fits:
+            shape = " by ".join("n" if length is None else str(length) for length in self.shape)
+            raise InvalidValueError(who, f"{name} of shape {shape}", f"its shape is {found.shape}", self.then)
+        infinite = np.argwhere(~np.isfinite(found))
+        if len(infinite):
+            first = tuple(infinite[0])
+            place = ", ".join(map(str, first))
+            but = f"{name}[{place}] is {found[first]}"
+            raise InvalidValueError(who, f"finite {name}", but, "Leave out what has none.")
+        return found
+
+
+def _numbers_in(value: Any) -> Floats | None:
+    """Return a copy of an array-like of numbers, or None if it holds anything else; text is no number."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind not in "biufO":
+            return None
+        if given.dtype.kind == "O" and any(isinstance(entry, str | bytes) for entry in given.flat):
+            return None
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _not_numbers(who: str, name: str, value: Any) -> InvalidValueError:
+    """Return what refuses other things than numbers, of a frame by the name of the column."""
+    if hasattr(value, "dtypes") and hasattr(value, "columns"):
+        for column, kind in value.dtypes.items():
+            if kind.kind not in "biuf":
+                then = "Give rows as the classifier sees them, of a pipeline model[:-1].transform(rows)."
+                return InvalidValueError(who, f"numbers as {name}", f"its column {column!r} has type {kind}", then)
+    shown = repr(value)
+    if len(shown) > 60:
+        shown = f"of type {type(value).__name__}"
+    return InvalidValueError(who, f"numbers as {name}", f"{name} is {shown}", "Give an array of numbers.")
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number that double precision holds; bool, complex numbers and spans of time are not."""
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return not isinstance(value, int) or math.isfinite(in_double(value))
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number by its type; bool and spans of time are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def in_double(value: Any) -> float:
@@ -64,45 +455,6 @@ def in_double(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a real number that double precision holds; bool, complex numbers and spans of time are not."""
-    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | float | np.integer | np.floating):
-        return False
-    return not isinstance(value, int) or math.isfinite(in_double(value))
-
-
-#: Beyond this size squares, and products of two numbers, are no longer numbers.
-LARGEST = 1e150
-
-
-def require_moderate(who: str, name: str, value: float, then: str = "Change its unit, or correct it.") -> None:
-    """Refuse a number with which a program cannot calculate, as its square overflows; infinities mean "none"."""
-    if LARGEST < abs(value) < math.inf:
-        raise InvalidValueError(who, f"numbers of at most {LARGEST:g} in size", f"{name} is {value!r}", then)
-
-
-def require_divisor(who: str, name: str, value: float, then: str = "Change its unit, or correct it.") -> None:
-    """Refuse a number by which others cannot be divided, as it is too small or too large; 0 means "none"."""
-    require_moderate(who, name, value, then)
-    if 0.0 < abs(value) < 1.0 / LARGEST:
-        raise InvalidValueError(who, f"numbers of at least {1.0 / LARGEST:g} in size", f"{name} is {value!r}", then)
-
-
-def require_number(
-    who: str, name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = False
-) -> None:
-    """Refuse what is not a number above ``above`` and at least ``least``, or infinite; NaN is neither."""
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
-        value, bool | np.timedelta64
-    )
-    number = in_double(value) if is_number else math.nan
-    finite = finite or (number == math.inf and value != math.inf)
-    if not is_number or not (number > above and number >= least) or (finite and number == math.inf):
-        limit = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
-        limit += " and finite" if finite else ""
-        raise InvalidValueError(who, f"{name} to be a number {limit}", f"{name} is {value!r}", "Give such a number.")
 
 
 def refuse_argument(who: str, name: str, value: Any, arguments: Mapping[str, str], word: str = "option") -> None:
@@ -116,26 +468,33 @@ def refuse_argument(who: str, name: str, value: Any, arguments: Mapping[str, str
         )
 
 
-def require_data(who: str, compiled: CompiledModel) -> None:
-    """Refuse data columns that have no value yet."""
-    unset = np.flatnonzero(np.isnan(compiled.lb))
-    if unset.size:
-        name = compiled.columns[unset[0]].name
-        raise InvalidValueError(who, "a value for all data", f"{name!r} has none", "Call set_data first.")
+def require_choice(who: str, word: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse what is not one of some words."""
+    Choice(choices, word).require(who, word, value)
 
 
-def sparse_start(start: Start | None, n: int) -> dict[int, float]:
-    """Return a start as column -> value, each finite and one of the ``n`` columns."""
-    if start is None:
-        return {}
-    if not isinstance(start, Mapping) and len(start) != n:
-        raise InvalidValueError(
-            "start", f"a value for each of {n} columns", f"it has {len(start)}", "Give all of them."
-        )
-    pairs = dict(start) if isinstance(start, Mapping) else dict(enumerate(start))
-    for column, value in pairs.items():
-        if not 0 <= column < n or not math.isfinite(value):
-            raise InvalidValueError(
-                "start", f"finite values for columns 0 to {n - 1}", f"column {column} is {value}", "Leave it out."
-            )
-    return {int(column): float(value) for column, value in pairs.items()}
+def listed(who: str, needs: str, name: str, value: Any) -> tuple[Any, ...]:
+    """Return the entries of a list, or refuse what is none."""
+    return ListOf(Refusal(needs, "Correct it.", error=InvalidTypeError)).require(who, name, value)
+
+
+def require_count(who: str, name: str, value: Any, least: int, most: int = _GREATEST) -> None:
+    """Refuse what is not a whole number from ``least`` to ``most``."""
+    Whole(least, most).require(who, name, value)
+
+
+def require_number(
+    who: str, name: str, value: Any, *, above: float | None = None, least: float | None = None, finite: bool = False
+) -> None:
+    """Refuse what is not a number above ``above`` and at least ``least``."""
+    Real(above, least, finite=finite).require(who, name, value)
+
+
+def require_moderate(who: str, name: str, value: float, then: str = "Change its unit, or correct it.") -> None:
+    """Refuse a number with which a program cannot calculate."""
+    Moderate(then).require(who, name, value)
+
+
+def require_divisor(who: str, name: str, value: float, then: str = "Change its unit, or correct it.") -> None:
+    """Refuse a number by which others cannot be divided."""
+    Divisor(then).require(who, name, value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import pandas as pd
 
-from ceopt.solvers.checks import require_choice
+from ceopt.solvers.checks import Choice
 from ceopt.solvers.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -123,6 +123,9 @@ _OWN: set[str] = set()
 SOLVERS: Mapping[str, Solver] = _SOLVERS
 """Solvers by name, the preferred first."""
 
+SOLVER_NAME = Choice(lambda: ["auto", *SOLVERS], "solver")
+"""What an argument that names a solver may be: one that is registered at the time, or "auto"."""
+
 
 def register_built_in(solvers: Iterable[Solver]) -> None:
     """Add the solvers of ceopt itself, in their order; they stay."""
@@ -186,7 +189,7 @@ def choose(name: str, compiled: CompiledModel) -> Solver:
     MissingLibraryError, MissingLicenceError
         Its library is not installed, its licence is missing or too small; or that of every solver of this class.
     """
-    require_choice("solve", "solver", name, ["auto", *SOLVERS])
+    SOLVER_NAME.require("solve", "solver", name)
     needed = compiled.problem_class
     able = [solver for solver in SOLVERS.values() if needed in solver.supports]
     able += [solver for solver in SOLVERS.values() if needed in solver.by_cuts]

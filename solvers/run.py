@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.solvers.checks import require_count, require_number
+from ceopt.solvers.checks import Flag, Instance, OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import InvalidTypeError
@@ -21,6 +21,17 @@ from ceopt.solvers.problem import Result, Solution, Status
 from ceopt.solvers.registry import choose
 
 __all__ = ["solve"]
+
+_NO_START = Refusal("True or False as {name}", "Set the values of the Vars, and pass True.", error=InvalidTypeError)
+_NO_FUNCTION = Refusal("a function as {name}", "Pass a callable.", "it is {value}", InvalidTypeError)
+_NO_MAPPING = Refusal("a mapping as {name}", "Pass a dict: name -> value.", "it is {value}", InvalidTypeError)
+_CHECKS = {
+    "pool": Whole(at_least=1),
+    "time_limit_s": OrNone(Real(above=0.0)),
+    "start": Flag(_NO_START),
+    "on_incumbent": OrNone(Instance(Callable, _NO_FUNCTION)),  # type: ignore[arg-type]
+    "options": OrNone(Instance(Mapping, _NO_MAPPING)),
+}
 
 
 def solve(
@@ -110,16 +121,8 @@ def solve(
     [1, 0, 0]
     """
     began = time.perf_counter()
-    require_count("solve", "pool", pool, 1)
+    check_arguments("solve", _CHECKS, locals())
     limit = math.inf if time_limit_s is None else time_limit_s
-    require_number("solve", "time_limit_s", limit, above=0.0)
-    if not isinstance(start, bool):
-        but = f"start is {start!r}"
-        raise InvalidTypeError("solve", "True or False as start", but, "Set the values of the Vars, and pass True.")
-    if on_incumbent is not None and not callable(on_incumbent):
-        raise InvalidTypeError("solve", "a function as on_incumbent", f"it is {on_incumbent!r}", "Pass a callable.")
-    if options is not None and not isinstance(options, Mapping):
-        raise InvalidTypeError("solve", "a mapping as options", f"it is {options!r}", "Pass a dict: name -> value.")
     deadline = min(began + limit, deadline_now())
     try:
         with until(deadline):

@@ -5,25 +5,35 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from ceopt.solvers.checks import Start, require_count, require_data, require_number, sparse_start
+from ceopt.solvers.checks import MappingOf, OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
-from ceopt.solvers.errors import InvalidTypeError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.guard.contradictions import contradicts
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
 
-__all__ = ["AbstractSession", "RunResult", "SolveRun"]
+__all__ = ["AbstractSession", "RunResult", "SolveRun", "Start", "require_data", "sparse_start"]
+
+Start = Mapping[int, float] | Sequence[float] | Vector
 
 _NOTABLE_VIOLATION = 1e-5
 _MOST_THREADS = 1024  # HiGHS was seen to hang over a million
 PROVED_EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
+
+_NO_OPTIONS = Refusal("a mapping from names to values as options", "Give a dict.", "it is {value}", InvalidTypeError)
+_OPENED_WITH = {
+    "threads": Whole(at_least=1, at_most=_MOST_THREADS),
+    "random_state": Whole(at_least=0),
+    "options": OrNone(MappingOf(_NO_OPTIONS, texts=True)),
+}
+_RUN_WITH = {"time_limit_s": OrNone(Real(above=0.0)), "relative_gap": Real(at_least=0.0), "pool": Whole(at_least=1)}
 
 
 @final
@@ -135,11 +145,10 @@ class AbstractSession(ABC):
         random_state: int = 0,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        require_count(self.who, "threads", threads, 1, most=_MOST_THREADS)
-        require_count(self.who, "random_state", random_state, 0)
+        check_arguments(self.who, _OPENED_WITH, locals())
         self._compiled = compiled
         self._threads, self._random_state = int(threads), int(random_state)
-        self._options = _named_options(self.who, options)
+        self._options = dict(options or {})
         self._open()
 
     @property
@@ -187,10 +196,8 @@ class AbstractSession(ABC):
         InvalidValueError
             A limit, gap or start that makes no sense, or data columns without a value.
         """
+        check_arguments(self.who, _RUN_WITH, locals())
         limit = math.inf if time_limit_s is None else time_limit_s
-        require_number(self.who, "time_limit_s", limit, above=0.0)
-        require_number(self.who, "relative_gap", relative_gap, least=0.0)
-        require_count(self.who, "pool", pool, 1)
         compiled, began = self._compiled, time.perf_counter()
         require_data(self.who, compiled)
         begin = sparse_start(start, len(compiled.columns))
@@ -222,12 +229,29 @@ class AbstractSession(ABC):
         return _measured(found, search)
 
 
-def _named_options(who: str, options: Any) -> dict[str, Any]:
-    if options is None:
+def require_data(who: str, compiled: CompiledModel) -> None:
+    """Refuse data columns that have no value yet."""
+    unset = np.flatnonzero(np.isnan(compiled.lb))
+    if unset.size:
+        name = compiled.columns[unset[0]].name
+        raise InvalidValueError(who, "a value for all data", f"{name!r} has none", "Call set_data first.")
+
+
+def sparse_start(start: Start | None, n: int) -> dict[int, float]:
+    """Return a start as column -> value, each finite and one of the ``n`` columns."""
+    if start is None:
         return {}
-    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
-        raise InvalidTypeError(who, "a mapping from names to values as options", f"it is {options!r}", "Give a dict.")
-    return dict(options)
+    if not isinstance(start, Mapping) and len(start) != n:
+        raise InvalidValueError(
+            "start", f"a value for each of {n} columns", f"it has {len(start)}", "Give all of them."
+        )
+    pairs = dict(start) if isinstance(start, Mapping) else dict(enumerate(start))
+    for column, value in pairs.items():
+        if not 0 <= column < n or not math.isfinite(value):
+            raise InvalidValueError(
+                "start", f"finite values for columns 0 to {n - 1}", f"column {column} is {value}", "Leave it out."
+            )
+    return {int(column): float(value) for column, value in pairs.items()}
 
 
 def _without_columns(compiled: CompiledModel) -> RunResult:

@@ -18,7 +18,6 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.solvers.checks import Start, sparse_start
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
@@ -26,6 +25,7 @@ from ceopt.solvers.extreme_numbers.units import Rescaled, is_extreme, is_far_fro
 from ceopt.solvers.guard.contradictions import contradicts, credible, missed, readable
 from ceopt.solvers.problem import Outcome, Status, Vector, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, Solver
+from ceopt.solvers.session import Start, sparse_start
 
 __all__ = ["WideSession", "open_session"]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, final
 
-from ceopt.solvers.checks import Start, sparse_start
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
@@ -15,6 +14,7 @@ from ceopt.solvers.extreme_numbers.session import open_session
 from ceopt.solvers.guard.contradictions import credible, readable
 from ceopt.solvers.problem import Outcome, Status, Vector
 from ceopt.solvers.registry import Solver
+from ceopt.solvers.session import Start, sparse_start
 
 __all__ = ["GuardedSession"]
 

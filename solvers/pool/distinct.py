@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 
-from ceopt.solvers.checks import require_number
+from ceopt.solvers.checks import Choice, Real, check_fields
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnboundedFeatureError, UnknownNameError
 from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, Distances, integers, no_goods
@@ -17,7 +17,7 @@ from ceopt.solvers.problem import Vector
 __all__ = ["Apart", "Distinct", "Support", "rule_of"]
 
 _WHO = "A pool"
-_NORMS = ("l1", "linf")
+_APART = {"least": Real(above=0.0), "norm": Choice(("l1", "linf"))}
 
 
 @final
@@ -54,9 +54,7 @@ class Apart:
     norm: Literal["l1", "linf"] = "l1"
 
     def __post_init__(self) -> None:
-        require_number("Apart", "least", self.least, above=0.0)
-        if self.norm not in _NORMS:
-            raise UnknownNameError.among("Apart", "norm", self.norm, _NORMS)
+        check_fields(self, _APART)
 
 
 Distinct: TypeAlias = Literal["decisions", "incumbents"] | Support | Apart

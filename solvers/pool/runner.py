@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
-from ceopt.solvers.checks import Start
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.guard.session import GuardedSession
 from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Outcome, Status, Vector
 from ceopt.solvers.registry import Solver
+from ceopt.solvers.session import Start
 
 __all__ = ["Runner"]
 

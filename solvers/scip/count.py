@@ -6,17 +6,19 @@ import math
 
 import numpy as np
 
-from ceopt.solvers.checks import require_count, require_data, require_number
+from ceopt.solvers.checks import OrNone, Real, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.scip.model import Program
 from ceopt.solvers.scip.options import new_model, refuse_huge
+from ceopt.solvers.session import require_data
 
 __all__ = ["count_solutions"]
 
 _WHO = "count_solutions"
 _TOLERANCE = 1e-6  # by which a program of constants alone may be violated
 _MOST = 2**63 - 1  # SCIP counts no further
+_CHECKS = {"limit": OrNone(Whole(at_least=1)), "time_limit_s": OrNone(Real(above=0.0))}
 
 
 def count_solutions(
@@ -60,9 +62,7 @@ def count_solutions(
     >>> count_solutions(compile_model(m))
     (7, True)
     """
-    if limit is not None:
-        require_count(_WHO, "limit", limit, 1)
-    require_number(_WHO, "time_limit_s", math.inf if time_limit_s is None else time_limit_s, above=0.0)
+    check_arguments(_WHO, _CHECKS, {"limit": limit, "time_limit_s": time_limit_s})
     require_data(_WHO, compiled)
     _require_integers(compiled)
     if compiled.contradiction is not None:
