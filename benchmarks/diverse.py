@@ -14,9 +14,10 @@ import numpy as np
 
 from ceopt.diverse import DiverseRobustExplainer
 
-sys.path.insert(0, str(common.ROOT / "examples"))  # the protocol of the paper is the example's
+sys.path.insert(0, str(common.ROOT / "examples" / "papers"))  # the protocol of the paper is the example's
 
 from leofante_potyka import dice, protocol
+from shared.dice import PRECISION, is_installed
 
 #: Lower is better; diversity is told beside them.
 MEASURES = ("k_distance", "set_distance_sum", "set_distance_max")
@@ -109,7 +110,7 @@ def main() -> None:
     # With --all the validation rows: what the settings are chosen on.
     place = protocol.VALIDATION_ROWS if options.all else protocol.TEST_ROWS
     rows = place[: 2 if options.quick else options.rows]
-    if not dice.is_installed():
+    if not is_installed():
         sys.exit("This benchmark asks dice-ml. Install benchmarks/requirements-dice.txt.")
     methods = dice.METHODS
     ways = [(way, norm) for way in SETTINGS for norm in protocol.NORMS] + [(way, "both") for way in methods]
@@ -182,8 +183,9 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: Sequence[str]
     text = (
         f"Networks of 20 and 10 neurons, trained with {settings['seeds']} seeds; test rows {settings['rows']}, three "
         "noisy copies of each; five answers asked for; the protocol of Leofante & Potyka "
-        f"(`examples/leofante_potyka/`). dice-ml {settings['dice'].get('dice-ml', '-')}, scikit-learn back end, its "
-        f"defaults on scaled columns of {dice.PRECISION} decimals, a fresh seed per call. Lower is better; mean over "
+        "(`examples/papers/leofante_potyka/`). "
+        f"dice-ml {settings['dice'].get('dice-ml', '-')}, scikit-learn back end, its "
+        f"defaults on scaled columns of {PRECISION} decimals, a fresh seed per call. Lower is better; mean over "
         "seeds ± standard deviation of the seeds' means. In bold the setting that is held against dice-ml. It was "
         "chosen on ten validation rows of each network: of the settings that give at least "
         f"{LEAST_ANSWERS:.0f} answers a call and are at least {LEAST_RATIO:.0f} times faster than dice-ml's fastest "

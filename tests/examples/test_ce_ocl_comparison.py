@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,17 +16,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture
-def example(monkeypatch):
-    if not (ROOT / "examples").is_dir():
-        pytest.skip("The examples are not beside the tests.")
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    yield lambda part="": importlib.import_module(f"ce_ocl.comparison{part and '_'}{part}")
-    for name in [name for name in sys.modules if name.startswith(("ce_ocl", "leofante_potyka", "paper"))]:
-        del sys.modules[name]
+def example(papers):
+    return lambda part="cases": importlib.import_module(f"ce_ocl.comparison_{part}")
 
 
 def test_numbers_are_scaled_by_all_rows_and_a_pair_of_levels_is_one_column(example):
@@ -303,9 +295,9 @@ def test_a_group_in_which_nobody_was_answered_is_worse_and_an_exception(example)
         assert line.count("**worse**") == len(report.TARGETS)
 
 
-def test_published_rows_are_complete_and_say_what_is_no_target(example):
+def test_published_rows_are_complete_and_say_what_is_no_target(papers, example):
     report = example("report")
-    text = json.loads((ROOT / "examples/ce_ocl/published_comparison.json").read_text(encoding="utf-8"))
+    text = json.loads((papers / "ce_ocl" / "published_comparison.json").read_text(encoding="utf-8"))
     kinds = ("logistic", "tree", "forest", "boosting", "network")
     rows = {
         (3, data, kind, who)
@@ -389,7 +381,7 @@ def test_the_grid_is_ranked_by_area_under_the_curve(example):
 # ---- the script ------------------------------------------------------------------------------------------------------
 def test_the_other_models_of_the_grid_are_asked_where_the_best_misses(example, tmp_path, monkeypatch):
     run, report = example("run"), example("report")
-    script, made = importlib.import_module("ce_ocl_comparison"), {}
+    script, made = importlib.import_module("ce_ocl.comparison"), {}
 
     def quick(item):
         made[item[0]] = item[1]
@@ -399,7 +391,7 @@ def test_the_other_models_of_the_grid_are_asked_where_the_best_misses(example, t
 
     monkeypatch.setattr(run, "answer", quick)
     monkeypatch.setattr(report, "exceptions", lambda *_: [("loans", "tree")])
-    monkeypatch.setattr(sys, "argv", ["ce_ocl_comparison.py"])
+    monkeypatch.setattr(sys, "argv", ["comparison.py"])
     script.main(fast=True, only=None, jobs=1, out=tmp_path)
     (found,) = tmp_path.glob("*.json")
     keys = set(json.loads(found.read_text(encoding="utf-8"))["results"])
@@ -411,11 +403,11 @@ def test_the_other_models_of_the_grid_are_asked_where_the_best_misses(example, t
     assert all(json.loads(made[key]) == options[place] for key, place in expected.items())
 
 
-def test_fast_needs_nothing_goes_on_and_leaves_other_selections_alone(example, tmp_path):
+def test_fast_needs_nothing_goes_on_and_leaves_other_selections_alone(papers, example, tmp_path):
     """The second run takes all from the journal of the first, as it would be found after an interruption."""
     run = example("run")
     environment = {name: value for name, value in os.environ.items() if name != "CEOPT_DATA"}
-    command = [sys.executable, str(ROOT / "examples/ce_ocl_comparison.py"), "--fast", "--out", str(tmp_path)]
+    command = [sys.executable, str(papers / "ce_ocl" / "comparison.py"), "--fast", "--out", str(tmp_path)]
     page, result = tmp_path / "ce_ocl_comparison_loans.md", tmp_path / "ce_ocl_comparison_loans.json"
     foreign = {"loans/svm": [], "loans/svm/0/pool/0": record({"sparsity": 0.5}), "compas/tree/0/pool/0": record({})}
     pages = []

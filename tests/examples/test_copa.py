@@ -1,9 +1,7 @@
 """The experiments of COPA: data under both protocols, classifiers, two descents restated, and how rows are judged."""
 
 import importlib
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,17 +9,10 @@ from sklearn.linear_model import LogisticRegression
 
 from ceopt.plans import gelbrich_distance
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture
-def example(monkeypatch):
-    if not (ROOT / "examples").is_dir():
-        pytest.skip("The examples are not beside the tests.")
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    yield lambda part: importlib.import_module(f"copa_paper.{part}")
-    for name in [name for name in sys.modules if name.startswith(("copa_paper", "leofante_potyka", "paper"))]:
-        del sys.modules[name]
+def example(papers):
+    return lambda part: importlib.import_module(f"copa.{part}")
 
 
 # ---- data ------------------------------------------------------------------------------------------------------------
@@ -238,7 +229,7 @@ def test_the_descent_takes_the_steps_of_dice_ml(example):
 
 # ---- the table -------------------------------------------------------------------------------------------------------
 def test_a_run_goes_on_where_it_was_interrupted(example, tmp_path, monkeypatch):
-    table, journals, made = example("table"), importlib.import_module("paper.journal"), []
+    table, journals, made = example("table"), importlib.import_module("shared.journal"), []
     size = table.Size(people=2, moments=20, futures=20)
 
     def counted(self, method, k):
@@ -260,7 +251,7 @@ def test_a_run_goes_on_where_it_was_interrupted(example, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("number", "protocol"), [(1, "honest"), (1, "paper"), (4, "paper")])
 def test_a_person_has_a_plan_by_each_method_and_a_row_in_the_table(example, number, protocol, monkeypatch):
-    table, report, journals = example("table"), example("report"), importlib.import_module("paper.journal")
+    table, report, journals = example("table"), example("report"), importlib.import_module("shared.journal")
     monkeypatch.setitem(table.WEIGHTS, number, table.WEIGHTS[number][-1:])
     size, journal = table.Size(people=1, moments=40, futures=40, networks=2), journals.Journal(None, ())
     table.run(number, ["loans"], protocol, size, journal, with_dice=False, quiet=True)

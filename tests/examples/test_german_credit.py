@@ -1,4 +1,4 @@
-"""The case studies of CE-OCL, as examples/german_credit.py and examples/heart_disease.py run them.
+"""The case studies of CE-OCL, as german_credit.py and heart_disease.py of examples/papers/ce_ocl run them.
 
 Golden numbers are those of the released notebooks; every rule that a part asks for is checked here in plain numpy.
 """
@@ -8,7 +8,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,7 +23,6 @@ import ceopt
 from ceopt.solvers.problem import ProblemClass
 from ceopt.solvers.registry import SOLVERS
 
-ROOT = Path(__file__).resolve().parents[2]
 SOLVED_BY = [
     name
     for name, solver in SOLVERS.items()
@@ -71,14 +69,8 @@ HEART_E_MEASURES = {
 
 
 @pytest.fixture(scope="module")
-def study():
-    if not (ROOT / "examples").is_dir():
-        pytest.skip("The examples are not beside the tests.")
-    sys.path.insert(0, str(ROOT / "examples"))
-    yield importlib.import_module("ce_ocl.study")
-    sys.path.remove(str(ROOT / "examples"))
-    for name in [name for name in sys.modules if name.startswith("ce_ocl")]:
-        del sys.modules[name]
+def study(papers):
+    return importlib.import_module("ce_ocl.study")
 
 
 def case_of(name, data_dir):
@@ -372,8 +364,8 @@ def test_heart_says_that_its_class_1_is_the_disease(heart):
     assert "Class 1, which the released notebooks ask for, is the presence of heart disease" in page
 
 
-def test_published_values_are_those_of_the_tables(study):
-    values = json.loads((ROOT / "examples" / "ce_ocl" / "published.json").read_text(encoding="utf-8"))
+def test_published_values_are_those_of_the_tables(papers, study):
+    values = json.loads((papers / "ce_ocl" / "published.json").read_text(encoding="utf-8"))
     assert {letter: part["objective"] for letter, part in values["german"]["parts"].items()} == {
         letter: value for letter, (value, _) in RELEASED.items()
     }
@@ -397,9 +389,9 @@ def told(values):
     return found
 
 
-def test_published_values_are_those_of_the_reference(study):
+def test_published_values_are_those_of_the_reference(papers, study):
     """Both ways and value by value; left out are the factual and the artefact of heart's part A."""
-    path = ROOT.parent / "shared" / "reference" / "published.json"
+    path = papers.parents[2] / "shared" / "reference" / "published.json"
     if not path.is_file():
         pytest.skip("The reference is not beside the repository.")
     names = {"F1": "duration", "F2": "amount", "F3": "installment_rate", "F4": "age"}
@@ -477,9 +469,9 @@ def test_a_run_in_which_no_part_is_solved_fails(command, tmp_path, capsys, monke
 
 
 @pytest.mark.parametrize("script", ["german_credit", "heart_disease"])
-def test_fast_needs_nothing_and_the_whole_says_what_it_needs(study, tmp_path, monkeypatch, script):
+def test_fast_needs_nothing_and_the_whole_says_what_it_needs(papers, tmp_path, monkeypatch, script):
     monkeypatch.delenv("CEOPT_DATA", raising=False)
-    run = [sys.executable, str(ROOT / "examples" / f"{script}.py")]
+    run = [sys.executable, str(papers / "ce_ocl" / f"{script}.py")]
     refused = subprocess.run(run, check=False, capture_output=True, text=True)
     assert refused.returncode == 1
     assert refused.stderr.startswith("Set CEOPT_DATA to the folder")

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from typing import Any, final
 
 import numpy as np
-from paper.journal import Journal
+from shared.journal import Journal
 from tqdm import tqdm
 
 from ceopt.plans import (
@@ -22,9 +22,9 @@ from ceopt.plans import (
     requirement_correction,
     validity_bounds,
 )
-from copa_paper import descent, models
-from copa_paper.dice import Dice
-from copa_paper.protocol import Case, Floats, load
+from copa import descent, models
+from copa.dice import Dice
+from copa.protocol import Case, Floats, load
 
 __all__ = ["EARLY", "MARGIN", "RADIUS", "WEIGHTS", "N", "Size", "Study", "methods", "run"]
 

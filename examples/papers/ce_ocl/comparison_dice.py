@@ -8,12 +8,12 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
-from leofante_potyka.dice import PRECISION, is_installed, limited, quiet
+from shared.dice import PRECISION, limited, quiet
 
-from ce_ocl.comparison import Case, encoded
 from ce_ocl.comparison_asking import ANSWERS, LIMIT_S, measured
+from ce_ocl.comparison_cases import Case, encoded
 
-__all__ = ["Dice", "is_installed"]
+__all__ = ["Dice"]
 
 _LABEL = "label"
 

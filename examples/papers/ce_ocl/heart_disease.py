@@ -4,10 +4,15 @@ Set CEOPT_DATA to the folder of data. The network is trained here: the released 
 values of parts A to D can only be near; in part E it is the hull that decides, and the objective is the released one.
 The class that the notebooks ask for, 1, is the presence of the disease: answers lead to illness and are no advice.
 
-Run: python examples/heart_disease.py [--fast] [--out FOLDER] [--solver NAME]
+Run: python examples/papers/ce_ocl/heart_disease.py [--fast] [--out FOLDER] [--solver NAME]
 """
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the papers find one another and what they share
 
 from ce_ocl.heart import heart
 from ce_ocl.report import command

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paper.table import markdown
+from shared.table import markdown
 
 from ceopt.plans import gelbrich_distance, validity_bounds
-from copa_paper import descent, synthetic
-from copa_paper.protocol import Floats
-from copa_paper.table import N
+from copa import descent, synthetic
+from copa.protocol import Floats
+from copa.table import N
 
 __all__ = ["computed", "described", "draw", "in_ball"]
 

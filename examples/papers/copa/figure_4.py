@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paper.table import markdown
+from shared.table import markdown
 from tqdm import tqdm
 
 from ceopt.plans import copa_objective, copa_plan, mahalanobis_correction, requirement_correction
-from copa_paper import descent, synthetic
-from copa_paper.protocol import Case, Floats
-from copa_paper.table import CORRECTED, MARGIN, PERTURBATION, RADIUS, N
+from copa import descent, synthetic
+from copa.protocol import Case, Floats
+from copa.table import CORRECTED, MARGIN, PERTURBATION, RADIUS, N
 
 __all__ = ["computed", "described", "draw"]
 

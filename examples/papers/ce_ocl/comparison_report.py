@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paper.table import markdown
+from shared.table import markdown
 
 from ce_ocl.comparison_asking import FAR, GAP, LIMIT_S, METHODS, SOLVER, summary
 from ce_ocl.comparison_run import others

@@ -12,10 +12,10 @@ from typing import Any
 
 import joblib
 import pandas as pd
-from paper.journal import Journal
+from shared.journal import Journal
 from tqdm import tqdm
 
-from ce_ocl import comparison, comparison_dice
+from ce_ocl import comparison_cases, comparison_dice
 from ce_ocl.comparison_asking import ANSWERS, GAP, LIMIT_S, METHODS, ask
 from ce_ocl.comparison_models import KINDS, fitted, tuned
 
@@ -99,9 +99,9 @@ def answer(item: tuple[str, str]) -> Any:
 
 
 @cache
-def case_of(name: str) -> comparison.Case:
+def case_of(name: str) -> comparison_cases.Case:
     """Return a data set, read once."""
-    return comparison.loans() if name == "loans" else comparison.load(name)
+    return comparison_cases.loans() if name == "loans" else comparison_cases.load(name)
 
 
 def _models(name: str, kind: str) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ Set CEOPT_DATA to the folder of data; without it, loans that ceopt makes up are 
 installed it is asked the same (``pip install dice-ml==0.12``). Results are kept as they come: a run that was
 interrupted goes on.
 
-Run: python examples/ce_ocl_comparison.py [--fast] [--only DATASET] [--jobs N] [--out FOLDER]
+Run: python examples/papers/ce_ocl/comparison.py [--fast] [--only DATASET] [--jobs N] [--out FOLDER]
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from ce_ocl import comparison_dice as dice
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the papers find one another and what they share
+
+from shared.dice import is_installed
+
 from ce_ocl import comparison_figure as figure
 from ce_ocl import comparison_report as report
 from ce_ocl import comparison_run as asking
-from ce_ocl.comparison import DATA_SETS
+from ce_ocl.comparison_cases import DATA_SETS
 from ce_ocl.comparison_models import KINDS
 
 NAME = "ce_ocl_comparison"
@@ -35,7 +38,7 @@ def main(*, fast: bool, only: str | None, jobs: int, out: Path | None) -> None:
     names = ("loans",) if fast or not has_data else (only,) if only else DATA_SETS
     kinds = ("logistic", "tree", "forest") if fast else tuple(KINDS)
     stem = NAME + ("_loans" if names == ("loans",) else f"_{only}" if only else "")
-    peer = version("dice-ml") if dice.is_installed() and not fast else None
+    peer = version("dice-ml") if is_installed() and not fast else None
     journal = asking.opened(None if out is None else out / f"{stem}.partial.jsonl", peer)
     asking.run([f"{name}/{kind}" for name in names for kind in kinds], journal, jobs, quiet=fast)
     asking.run(asking.questions(names, kinds, with_dice=peer is not None), journal, jobs, quiet=fast)
@@ -47,7 +50,7 @@ def main(*, fast: bool, only: str | None, jobs: int, out: Path | None) -> None:
     print(text)
     if out is None:
         return
-    command = "python examples/ce_ocl_comparison.py " + " ".join(sys.argv[1:])
+    command = "python examples/papers/ce_ocl/comparison.py " + " ".join(sys.argv[1:])
     about = f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}"
     picture = out / f"{stem}.png"
     shown = (

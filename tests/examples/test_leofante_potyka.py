@@ -1,27 +1,18 @@
-"""The protocol of the paper's experiments, as examples/diverse.py and benchmarks/diverse.py run it."""
+"""The protocol of the paper's experiments, as the study of the paper and benchmarks/diverse.py run it."""
 
 import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
 
 #: Mean of k-distance, k-diversity, sum and max over 59 pairs: diabetes, l1, minimised, released network.
 RELEASED = (1.1356, 1.3891, 0.2100, 0.5193)
 
 
 @pytest.fixture
-def protocol(monkeypatch):
-    if not (ROOT / "examples").is_dir():
-        pytest.skip("The examples are not beside the tests.")
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    yield importlib.import_module("leofante_potyka.protocol")
-    for name in [name for name in sys.modules if name.startswith("leofante_potyka")]:
-        del sys.modules[name]
+def protocol(papers):
+    return importlib.import_module("leofante_potyka.protocol")
 
 
 def test_columns_are_scaled_by_the_whole_file_before_the_split(protocol):

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from ce_ocl.comparison import SEED, Case
+from ce_ocl.comparison_cases import SEED, Case
 
 __all__ = ["KINDS", "Grid", "fitted", "tuned"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from copa_paper import models
-from copa_paper.protocol import SEED, Case, Floats
+from copa import models
+from copa.protocol import SEED, Case, Floats
 
 __all__ = ["VARIANCE", "clouds", "moments"]
 

@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from copa_paper.protocol import Case, Floats
+from copa.protocol import Case, Floats
 
 __all__ = ["HIDDEN", "Future", "accuracy", "futures", "network", "networks", "present", "trained", "validity"]
 

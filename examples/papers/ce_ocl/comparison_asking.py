@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import ceopt
-from ce_ocl.comparison import Case, encoded
+from ce_ocl.comparison_cases import Case, encoded
 
 __all__ = ["ANSWERS", "LIMIT_S", "METHODS", "Method", "ask", "measured", "summary"]
 

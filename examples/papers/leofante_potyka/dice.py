@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import random
-import signal
-import warnings
-from collections.abc import Iterator
-from importlib.util import find_spec
-from types import FrameType
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
+from shared.dice import PRECISION, limited, quiet
 
 from leofante_potyka.protocol import Floats, Split
 
-__all__ = ["METHODS", "Dice", "is_installed", "limited", "quiet"]
+__all__ = ["METHODS", "Dice"]
 
 METHODS = ("random", "genetic", "kdtree")
-#: Decimals of each column, which dice-ml would else take from the most frequent value: 17 for a scaled column, and its
-#: search in steps of that size then takes minutes a query.
-PRECISION = 3
 _LABEL = "label"
-
-
-def is_installed() -> bool:
-    """Whether dice-ml can be imported."""
-    return find_spec("dice_ml") is not None
 
 
 @final
@@ -98,34 +84,3 @@ class Dice:
         )
         shown = shown if len(shown) else raw
         return ("answered" if len(shown) else "none"), shown, raw
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep its bars and warnings back."""
-    with (
-        contextlib.redirect_stderr(io.StringIO()),
-        contextlib.redirect_stdout(io.StringIO()),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        yield
-
-
-@contextlib.contextmanager
-def limited(seconds: int | None) -> Iterator[None]:
-    """Raise TimeoutError after so many seconds of the clock, where the system has alarms."""
-    if seconds is None or not hasattr(signal, "SIGALRM"):
-        yield
-        return
-
-    def ring(_number: int, _frame: FrameType | None) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)

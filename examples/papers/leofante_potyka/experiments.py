@@ -4,7 +4,7 @@ Set CEOPT_DATA to the folder of data and CEOPT_NN003 to the file of the authors'
 are trained. Where dice-ml is installed it is asked the same (``pip install dice-ml==0.12``). Results are kept as they
 come: a run that was interrupted goes on.
 
-Run: python examples/diverse.py [--fast] [--out FOLDER]
+Run: python examples/papers/leofante_potyka/experiments.py [--fast] [--out FOLDER]
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from leofante_potyka import dice, protocol
-from paper.journal import Journal
-from paper.table import markdown
 from tqdm import tqdm
 
 from ceopt.diverse import DiverseRobustExplainer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the papers find one another and what they share
+
+from shared.dice import is_installed
+from shared.journal import Journal
+from shared.table import markdown
+
+from leofante_potyka import dice, protocol
 
 MEASURES = protocol.MEASURES
 
@@ -158,7 +163,7 @@ def work(names: tuple[str, ...], source: str, *, fast: bool) -> Iterator[tuple[s
             rows = Table(table.number, table.diversity, table.tolerance, range(3)) if fast else table
             for norm in protocol.NORMS:
                 yield f"{name}/{table.number}/{norm}", lambda n=name, t=rows, p=norm: ours(n, source, t, p)
-        if dice.is_installed() and not fast:
+        if is_installed() and not fast:
             rows = MAIN.rows[:DICE_ROWS]
             few = Table(MAIN.number, MAIN.diversity, MAIN.tolerance, rows)
             for norm in protocol.NORMS:
@@ -284,7 +289,7 @@ def main(*, fast: bool, out: Path | None) -> None:
         print("CEOPT_NN003 names no file of the released weights: networks are trained, and only trends agree.")
     else:
         source = "released"
-    if not dice.is_installed():
+    if not is_installed():
         print("dice-ml is not installed, and is left out.")
     source = "retrained" if names == ("loans",) else source
     kept = None if out is None else out / "leofante_potyka.partial.jsonl"
@@ -298,7 +303,7 @@ def main(*, fast: bool, out: Path | None) -> None:
         return
     about = f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}"
     title = "# Robustness through diversity: the tables of Leofante & Potyka (2024)"
-    command = "python examples/diverse.py " + " ".join(sys.argv[1:])
+    command = "python examples/papers/leofante_potyka/experiments.py " + " ".join(sys.argv[1:])
     figure = out / "leofante_potyka.png"
     out.mkdir(parents=True, exist_ok=True)
     shown = (

@@ -5,8 +5,8 @@ Set CEOPT_DATA to the folder of data for the tables; without it, loans that ceop
 installed (benchmarks/requirements-copa.txt) dice-ml itself is asked about a few people. Results are kept as they come:
 a run that was interrupted goes on.
 
-Run: python examples/copa.py [--table 1] [--protocol paper] [--only german] [--fast] [--out FOLDER]
-     python examples/copa.py [--figure 3] [--protocol paper] [--fast] [--out FOLDER]
+Run: python examples/papers/copa/experiments.py [--table 1] [--protocol paper] [--only german] [--fast] [--out FOLDER]
+     python examples/papers/copa/experiments.py [--figure 3] [--protocol paper] [--fast] [--out FOLDER]
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from copa_paper import dice, figure_3, figure_4, report, table
-from copa_paper.protocol import DATA_SETS, PROTOCOLS, has_data
-from paper.journal import Journal
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the papers find one another and what they share
+
+from shared.journal import Journal
+
+from copa import dice, figure_3, figure_4, report, table
+from copa.protocol import DATA_SETS, PROTOCOLS, has_data
 
 #: What --fast does: a few people, and models enough for a covariance.
 FAST = table.Size(people=2, moments=60, futures=60, networks=5, checked=0)
@@ -72,7 +75,7 @@ def make_figure(number: int, *, protocol: str, fast: bool, out: Path | None) -> 
 
 
 def _run() -> tuple[str, str]:
-    command = "python examples/copa.py " + " ".join(sys.argv[1:])
+    command = "python examples/papers/copa/experiments.py " + " ".join(sys.argv[1:])
     return (
         command,
         f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}",

@@ -13,8 +13,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from copa_paper.dice import OPTIONS
-from copa_paper.protocol import Case, Floats
+from copa.dice import OPTIONS
+from copa.protocol import Case, Floats
 
 __all__ = ["copa", "dice", "scored"]
 

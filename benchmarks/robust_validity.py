@@ -6,7 +6,7 @@ successor is favourable with at least a probability (``ceopt.RobustValidity``), 
 data have them. Other halves give the models that the answers then meet. Set CEOPT_DATA to the folder of data; without
 it, the loans that ceopt makes up take its place.
 
-Run: python examples/robust_validity.py [--fast] [--out FOLDER] [--solver NAME]
+Run: python benchmarks/robust_validity.py [--fast] [--out FOLDER] [--solver NAME]
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import common
 import numpy as np
-from paper.table import markdown
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -167,7 +167,7 @@ def table(done: list[Asked]) -> str:
         texts = [f"{share:.3f}" for share in told] or ["-"] * 3
         rows.append((f"{radius:g}", f"{level:g}", len(answered), none, *costs, *texts,
                      f"{np.median([each.seconds for each in asked]):.2f}"))  # fmt: skip
-    return markdown(HEAD, rows)
+    return common.markdown_table(HEAD, rows)
 
 
 def draw(given: Study, done: list[Asked], path: Path) -> bool:
@@ -224,6 +224,7 @@ def page(given: Study, done: list[Asked], scale: Scale) -> str:
 
 
 def main(*, fast: bool, out: Path | None, solver: str) -> None:
+    """Ask, print, and write where a folder is given."""
     has_data = (Path(os.environ.get("CEOPT_DATA", "")) / "schema.json").is_file()
     if not has_data:
         print("CEOPT_DATA names no folder of data: the people are of the loans that ceopt makes up.")
@@ -240,7 +241,7 @@ def main(*, fast: bool, out: Path | None, solver: str) -> None:
         return
     out.mkdir(parents=True, exist_ok=True)
     shown = "\n\n![Cost against level](robust_validity.png)" if draw(given, done, out / "robust_validity.png") else ""
-    command = "python examples/robust_validity.py " + " ".join(sys.argv[1:])
+    command = "python benchmarks/robust_validity.py " + " ".join(sys.argv[1:])
     about = f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}"
     title = "# What robust validity costs"
     page_of = f"{title}\n\n`{command}`, {about}, solver {solver}.{shown}\n\n{text}\n"

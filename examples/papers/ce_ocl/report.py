@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from paper.table import markdown
+from shared.table import markdown
 from tqdm import tqdm
 
 import ceopt
@@ -64,7 +64,7 @@ def command(script: str, about: str, make: Callable[[], Case], *, network: bool)
     last = tried[-1].part.letter
     shown = f"\n\n![Changes of parts A to {last}]({figure.name})" if _drawn(case, tried, figure) else ""
     made = f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}"
-    line = f"`python examples/{script}.py {' '.join(sys.argv[1:])}`, {made}, {found[0].result.solver}."
+    line = f"`python examples/papers/ce_ocl/{script}.py {' '.join(sys.argv[1:])}`, {made}, {found[0].result.solver}."
     (asked.out / f"{script}.md").write_text(f"# {about}\n\n{line}{shown}\n\n{text}\n", encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The curve of cost against level, as examples/robust_validity.py draws it."""
+"""The curve of cost against level, as benchmarks/robust_validity.py draws it."""
 
 import importlib.util
 import itertools
@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """Run the example as a person without data would."""
-    script, out = ROOT / "examples" / "robust_validity.py", tmp_path_factory.mktemp("out")
+    """Run the benchmark as a person without data would."""
+    script, out = ROOT / "benchmarks" / "robust_validity.py", tmp_path_factory.mktemp("out")
     if not script.is_file():
-        pytest.skip("The examples are not beside the tests.")
+        pytest.skip("The benchmarks are not beside the tests.")
     run = [sys.executable, str(script), "--fast", "--out", str(out), "--solver", "highs"]
     done = subprocess.run(run, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -10,9 +10,9 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
-from leofante_potyka.dice import quiet
+from shared.dice import quiet
 
-from copa_paper.protocol import Case, Floats
+from copa.protocol import Case, Floats
 
 __all__ = ["OPTIONS", "Dice", "is_installed"]
 

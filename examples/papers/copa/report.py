@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paper.table import markdown
+from shared.table import markdown
 
-from copa_paper.protocol import SHIFTS
-from copa_paper.table import EARLY, MARGIN, RADIUS, N, Size, methods
+from copa.protocol import SHIFTS
+from copa.table import EARLY, MARGIN, RADIUS, N, Size, methods
 
 __all__ = ["HEADS", "group", "page", "published", "summary", "target"]
 
