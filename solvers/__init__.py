@@ -9,7 +9,7 @@ from ceopt.solvers.files.write_model import write
 from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
 from ceopt.solvers.pool.distinct import Apart, Support
 from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution, Status
-from ceopt.solvers.registry import available, register_built_in
+from ceopt.solvers.registry import Solver, available, register, register_built_in, unregister
 from ceopt.solvers.run import solve
 
 register_built_in(BUILT_IN)
@@ -23,6 +23,7 @@ __all__ = [
     "ProblemClass",
     "Result",
     "Solution",
+    "Solver",
     "Status",
     "Support",
     "available",
@@ -33,6 +34,8 @@ __all__ = [
     "manifest_of",
     "model_summary",
     "read",
+    "register",
     "solve",
+    "unregister",
     "write",
 ]

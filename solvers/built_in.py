@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ceopt.solvers.licence import Licence
 from ceopt.solvers.problem import ProblemClass as Class
-from ceopt.solvers.registry import Solver
+from ceopt.solvers.registry import Licence, Solver
 
 __all__ = ["BUILT_IN"]
 

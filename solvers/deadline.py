@@ -63,7 +63,10 @@ def seconds_left() -> float:
 
 
 def checkpoint(stage: str) -> None:
-    """End the stage where its time is used up; it costs a tenth of a microsecond, so loops may ask in every round.
+    """End the stage where its time is used up.
+
+    A loop of short rounds compares the clock with :func:`deadline_now`, asked before it, and raises the error itself:
+    a call in every round is felt.
 
     Raises
     ------

@@ -11,7 +11,17 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Certificate", "Outcome", "ProblemClass", "Result", "Solution", "Status", "relative_gap_of"]
+__all__ = [
+    "Certificate",
+    "Outcome",
+    "ProblemClass",
+    "Result",
+    "Solution",
+    "Status",
+    "StopTable",
+    "relative_gap_of",
+    "status_of",
+]
 
 Vector = NDArray[np.float64]
 
@@ -80,6 +90,16 @@ class Status(StrEnum):
     """The user stopped the search; an incumbent, if any, is kept."""
     ERROR = "error"
     """The solver failed; the message says how."""
+
+
+#: A solver's own word for its stop -> (our status with a point in hand, our status with nothing in hand).
+StopTable = Mapping[str, tuple[Status, Status]]
+
+
+def status_of(stops: StopTable, word: str, *, has_point: bool) -> Status:
+    """Return our status for a solver's word; one that is not in its table is an error."""
+    with_point, without_point = stops.get(word, (Status.ERROR, Status.ERROR))
+    return with_point if has_point else without_point
 
 
 def relative_gap_of(objective: float | None, bound: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""The registry of solvers: what each supports, which library it needs, and which one takes a program."""
+"""The registry of solvers: what each supports, which library and licence it needs, and which one takes a program."""
 
 from __future__ import annotations
 
@@ -19,13 +19,36 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.licence import Licence
 from ceopt.solvers.problem import ProblemClass as Class
 
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = ["SOLVERS", "Solver", "available", "choose", "register", "register_built_in", "unregister"]
+__all__ = ["SOLVERS", "Licence", "Solver", "available", "choose", "register", "register_built_in", "unregister"]
+
+
+def _takes_all(_compiled: CompiledModel) -> str:
+    return ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Licence:
+    """A licence, or why there is none.
+
+    Parameters
+    ----------
+    why_not
+        One sentence where there is none; else empty.
+    limits
+        The sizes that it takes, for people; empty where there is no limit.
+    refusal
+        One sentence on why a compiled model is too large for it; empty where it is not.
+    """
+
+    why_not: str = ""
+    limits: str = ""
+    refusal: Callable[[CompiledModel], str] = _takes_all
 
 
 @final

@@ -1,11 +1,14 @@
-"""Sessions of every solver: check what is asked, gather incumbents, measure what came back."""
+"""Sessions of every solver: check what is asked, gather incumbents, measure what came back, stop when told to."""
 
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -16,12 +19,72 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.guard.contradictions import contradicts
-from ceopt.solvers.interrupt import StopSwitch
 from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
 
-__all__ = ["AbstractSession", "RunResult", "SolveRun", "Start", "require_data", "sparse_start"]
+__all__ = ["AbstractSession", "RunResult", "SolveRun", "Start", "StopSwitch", "require_data", "sparse_start"]
 
 Start = Mapping[int, float] | Sequence[float] | Vector
+
+_POLL_S = 0.01
+
+
+@final
+class StopSwitch:
+    """Asks whether to stop: set by Ctrl-C, by ``should_stop``, or by an exception in a caller's function.
+
+    Parameters
+    ----------
+    should_stop
+        Called without arguments at most once in 10 ms.
+    """
+
+    __slots__ = ("_last", "_should_stop", "error", "pressed")
+
+    def __init__(self, should_stop: Callable[[], bool] | None) -> None:
+        self._should_stop = should_stop
+        self._last = -_POLL_S
+        self.pressed = False
+        self.error: BaseException | None = None
+
+    def poll(self) -> bool:
+        """Return whether to stop now."""
+        if not self.pressed and self._should_stop is not None:
+            now = time.monotonic()
+            if now - self._last >= _POLL_S:
+                self._last = now
+                self.guard(self._ask)
+        return self.pressed
+
+    def _ask(self) -> None:
+        if self._should_stop is not None and self._should_stop():
+            self.pressed = True
+
+    def guard(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call the caller's own function; keep its exception, which must not cross the solver's C++ frames."""
+        try:
+            function(*arguments)
+        except BaseException as error:  # noqa: BLE001  (raised again by the session when the solver has stopped)
+            self.error = error
+            self.pressed = True
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Turn Ctrl-C into a press of the switch, in the main thread and where Python handles the signal."""
+        in_main = threading.current_thread() is threading.main_thread()
+        previous = signal.getsignal(signal.SIGINT) if in_main else None
+        if previous is None or previous is signal.SIG_IGN:
+            yield
+            return
+
+        def press(_signal: int, _frame: Any) -> None:
+            self.pressed = True
+
+        signal.signal(signal.SIGINT, press)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
 
 _NOTABLE_VIOLATION = 1e-5
 _MOST_THREADS = 1024  # HiGHS was seen to hang over a million

@@ -11,9 +11,8 @@ import pyomo.environ as pyo
 from ceopt.formulations.columns import AbstractCharge, Category
 from ceopt.formulations.columns.columns_block import COLUMNWISE, AbstractColumns, Lookup
 from ceopt.formulations.space.reachable import Reach, reach_of
-from ceopt.solvers.compile.fixed_vars import Held
 from ceopt.solvers.errors import InvalidTypeError
-from ceopt.solvers.manifest import Manifest, describe
+from ceopt.solvers.manifest import Held, Manifest, describe
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace

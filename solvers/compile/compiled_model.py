@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
@@ -15,12 +16,11 @@ from pyomo.common.collections import ComponentMap
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.staleflag import StaleFlagManager
 
-from ceopt.solvers.compile.convexity import is_convex
+from ceopt.solvers.compile.convexity import cone_of, is_convex
 from ceopt.solvers.compile.pyomo_walker import ConeEntries, Recorder, Row, Walker, refuse_foreign_components
-from ceopt.solvers.compile.quadratic_row_cone import cone_of
 from ceopt.solvers.compile.rows_and_cones import Auxiliary, ConeRows, QuadraticRow, lower_triangle, resized
 from ceopt.solvers.cones import Cone
-from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.deadline import OutOfTimeError, deadline_now
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.manifest import check_held, held_of
 from ceopt.solvers.problem import ProblemClass, Vector
@@ -69,62 +69,56 @@ class CompiledModel:
         refuse_foreign_components(model)
         check_held(model, "compile_model")
         self._model = model.model()  # Pyomo's components know theirs weakly alone, and without it have no names
-        active = list(model.component_data_objects(pyo.Objective, active=True))
-        if len(active) > 1:
-            raise UnsupportedProblemError(
-                "compile_model",
-                "at most one active objective",
-                f"the model has {len(active)}: {', '.join(repr(o.name) for o in active)}",
-                "Deactivate all but one, or add them up in one expression.",
-            )
+        stated = _objective_of(model)
         walker = Walker(Recorder(data))
-        rows = []
-        for constraint in model.component_data_objects(pyo.Constraint, active=True):
-            checkpoint(_STAGE)
-            rows.append(walker.row(constraint))
-        objective = walker.objective(active[0]) if active else None
-        _refuse_strays(model, walker.recorder.var_map.values())
-        self.sense = 1 if not active or active[0].sense == pyo.minimize else -1
+        rows = _walked_rows(model, walker)
+        objective = None if stated is None else walker.objective(stated)
+        met = list(walker.recorder.var_map.values())
+        _refuse_strays(model, met)
+        self.sense = 1 if stated is None or stated.sense == pyo.minimize else -1
         self.contradiction: str | None = None
         self.columns: list[Any] = []
         self.rows: list[Any] = []
         self.index: Any = ComponentMap()
         self.A = sp.csr_array((0, 0))
-        self.row_lb = self.row_ub = self.lb = self.ub = self.c = np.zeros(0)
+        self.Q: Any = None
+        self.c = np.zeros(0)
+        self.c0 = 0.0
+        self.lb = np.zeros(0)
+        self.ub = np.zeros(0)
+        self.row_lb = np.zeros(0)
+        self.row_ub = np.zeros(0)
         self.integer = np.zeros(0, dtype=bool)
         self.data = np.arange(len(data), dtype=np.int32)
         self.quadratics: list[QuadraticRow] = []
         self.cones: list[ConeRows] = []
-        self._add_columns(list(walker.recorder.var_map.values()), len(data))
-        self._add_rows([row for row in rows if row is not None])
-        n = len(self.columns)
-        self.c0 = objective.constant if objective else 0.0
-        self.Q: Any = None
-        if objective:
+        self._add_columns(met, len(data))
+        self._add_rows(rows)
+        if objective is not None:
+            self.c0 = objective.constant
             self.c[list(objective.linear)] = list(objective.linear.values())
             if objective.quadratic:
-                self.Q = lower_triangle(objective.quadratic, n)
-        present = model.component_data_objects(pyo.Var, active=True, descend_into=True)
-        self._idle = []
-        for v in present:
-            checkpoint(_STAGE)
-            if not v.fixed and v not in self.index:
-                self._idle.append((v, self._nearest_zero(v)))
+                self.Q = lower_triangle(objective.quadratic, len(self.columns))
+        self._idle = self._idle_vars(model)
 
     # -- shape ---------------------------------------------------------------------------------------------------------
     @property
     def problem_class(self) -> ProblemClass:
         """What a solver must support."""
         kinds = {cone.cone for cone in self.cones}
-        convex = is_convex(self.Q, self.sense) and all(cone_of(row, self.lb) is not None for row in self.quadratics)
         return ProblemClass.of(
             integer=bool(self.integer.any()),
             quadratic=self.Q is not None,
-            convex=convex,
+            convex=self._is_convex(),
             second_order=bool(self.quadratics) or not kinds.isdisjoint({Cone.SECOND_ORDER, Cone.ROTATED}),
             semidefinite=Cone.SEMIDEFINITE in kinds,
             exponential=Cone.EXPONENTIAL in kinds,
         )
+
+    def _is_convex(self) -> bool:
+        if self.Q is not None and not is_convex(self.Q, self.sense):
+            return False
+        return all(cone_of(row, self.lb) is not None for row in self.quadratics)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -149,22 +143,10 @@ class CompiledModel:
             no data.
         """
         members = _members(var)
-        if isinstance(values, Mapping):
-            unknown = [key for key in values if var.is_indexed() and key not in var]
-            if unknown:
-                raise UnknownNameError.among("set_data", f"index of {var.name}", unknown[0], var.index_set())
-            numbers = [values.get(v.index(), math.nan) for v in members]
-        else:
-            numbers = np.atleast_1d(np.asarray(values, dtype=float)).tolist()
-        if len(numbers) != len(members):
-            raise InvalidValueError(
-                "set_data",
-                f"{len(members)} values for {var.name!r}",
-                f"{len(numbers)} were given",
-                "Give one per index.",
-            )
-        where = [self.index.get(v, len(self.data)) for v in members]
-        for member, k, number in zip(members, where, numbers, strict=True):
+        numbers = _numbers_for(var, members, values)
+        where = []
+        for member, number in zip(members, numbers, strict=True):
+            k = self.index.get(member, len(self.data))
             if k >= len(self.data):
                 raise InvalidValueError(
                     "set_data",
@@ -176,9 +158,12 @@ class CompiledModel:
                 raise InvalidValueError(
                     "set_data", "finite values", f"{member.name!r} gets {number}", "Give a number for every index."
                 )
-            if (held := held_of(member)) is not None:
+            held = held_of(member)
+            if held is not None:
                 held.check_one(member.parent_block(), member.index(), number, "set_data")
-        self.lb[where] = self.ub[where] = numbers
+            where.append(k)
+        self.lb[where] = numbers
+        self.ub[where] = numbers
 
     def append(self, constraint: Any) -> None:
         """Add an active Constraint (scalar, indexed or one of its data) below the rows; new Vars become columns.
@@ -189,11 +174,15 @@ class CompiledModel:
             It is neither linear nor quadratic nor a cone.
         """
         walker = Walker(Recorder(self.columns))
-        members = list(constraint.values()) if constraint.is_indexed() else [constraint]
-        rows = [walker.row(con) for con in members if con.active]
-        self._add_columns(list(walker.recorder.var_map.values())[len(self.columns) :], 0)
-        self._idle = [(v, value) for v, value in self._idle if v not in self.index]
-        self._add_rows([row for row in rows if row is not None])
+        rows = []
+        for member in _members(constraint):
+            row = walker.row(member) if member.active else None
+            if row is not None:
+                rows.append(row)
+        met = list(walker.recorder.var_map.values())
+        self._add_columns(met[len(self.columns) :], 0)
+        self._idle = [(var, value) for var, value in self._idle if var not in self.index]
+        self._add_rows(rows)
 
     def extended(
         self,
@@ -218,8 +207,10 @@ class CompiledModel:
         """
         other = copy.copy(self)
         n = len(self.columns) + len(columns)
-        other.columns, other.rows = [*self.columns, *columns], list(self.rows)
-        other.lb, other.ub = np.concatenate([self.lb, lb]), np.concatenate([self.ub, ub])
+        other.columns = [*self.columns, *columns]
+        other.rows = list(self.rows)
+        other.lb = np.concatenate([self.lb, lb])
+        other.ub = np.concatenate([self.ub, ub])
         whole = np.array([column.integer for column in columns], dtype=bool)
         other.integer = np.concatenate([self.integer, whole])
         other.c = np.concatenate([self.c, np.zeros(len(columns))])
@@ -231,7 +222,8 @@ class CompiledModel:
             other.A = sp.csr_array(sp.vstack([other.A, sp.csr_array(A)]))
             other.A.sort_indices()
             other.rows += [None] * A.shape[0]
-            other.row_lb, other.row_ub = np.concatenate([self.row_lb, row_lb]), np.concatenate([self.row_ub, row_ub])
+            other.row_lb = np.concatenate([self.row_lb, row_lb])
+            other.row_ub = np.concatenate([self.row_ub, row_ub])
         return other
 
     # -- points --------------------------------------------------------------------------------------------------------
@@ -248,12 +240,22 @@ class CompiledModel:
         x = self._point(x)
         if self.contradiction is not None or not np.isfinite(x).all():
             return math.inf
-        activity, off = self.A @ x, x[self.integer]
-        parts = (self.row_lb - activity, activity - self.row_ub, self.lb - x, x - self.ub, np.abs(off - np.round(off)))
-        worst = [float(part.max()) for part in parts if part.size]
-        worst += [row.violation(x) for row in self.quadratics]
-        worst += [cone.violation(x) for cone in self.cones]
-        return max([0.0, *worst])
+        activity = self.A @ x
+        whole = x[self.integer]
+        worst = 0.0
+        for excess in (
+            self.row_lb - activity,
+            activity - self.row_ub,
+            self.lb - x,
+            x - self.ub,
+            np.abs(whole - np.round(whole)),
+        ):
+            worst = max(worst, float(excess.max(initial=0.0)))
+        for row in self.quadratics:
+            worst = max(worst, row.violation(x))
+        for cone in self.cones:
+            worst = max(worst, cone.violation(x))
+        return worst
 
     def assignment(self, x: ArrayLike) -> list[tuple[Any, float]]:
         """Return (VarData, value) for every Var: integers exact, fixed columns at their bound, idle Vars near zero."""
@@ -270,30 +272,39 @@ class CompiledModel:
             Vars (indexed or scalar) to set, where few are read; the others keep the values that they have.
         """
         if only is not None:
-            point = self._point(x)
-            for var in (member for container in only for member in _members(container)):
-                if (k := self.index.get(var)) is not None:
-                    value = float(self.lb[k] if self.lb[k] == self.ub[k] else point[k])
-                    var.set_value(round(value) if self.integer[k] else value, skip_validation=True)
+            self._load_some(self._point(x), only)
             return
         # As Pyomo's solvers load an answer, but without a call of Var.set_value each, which is most of a re-solve's
         # time, and without the pairs of assignment, which would set off a collection of a large model's garbage.
         StaleFlagManager.mark_all_as_stale()
         flag = StaleFlagManager.get_flag(0)
         for var, value in zip(self.columns, self._numbers(x), strict=True):
-            var._value, var._stale = value, flag  # noqa: SLF001
+            var._value = value  # noqa: SLF001
+            var._stale = flag  # noqa: SLF001
         for var, value in self._idle:
             var.set_value(value, skip_validation=True)
         StaleFlagManager.mark_all_as_stale(delayed=True)
 
     # -- inside --------------------------------------------------------------------------------------------------------
+    def _load_some(self, point: Vector, only: Iterable[Any]) -> None:
+        for container in only:
+            for var in _members(container):
+                k = self.index.get(var)
+                if k is None:
+                    continue
+                is_fixed = self.lb[k] == self.ub[k]
+                value = float(self.lb[k]) if is_fixed else float(point[k])
+                var.set_value(round(value) if self.integer[k] else value, skip_validation=True)
+
     def _numbers(self, x: ArrayLike) -> list[Any]:
         """Return a Python number for each column: whole ones as int, fixed columns at their bound."""
         values = np.where(self.lb == self.ub, self.lb, self._point(x))
         numbers = values.astype(object)
         whole = np.round(values[self.integer])
-        fits = np.abs(whole).max(initial=0.0) < 2.0**62
-        numbers[self.integer] = whole.astype(np.int64) if fits else [int(value) for value in whole.tolist()]
+        if np.abs(whole).max(initial=0.0) < 2.0**62:
+            numbers[self.integer] = whole.astype(np.int64)
+        else:  # numpy's integers end at 2^63, Python's do not
+            numbers[self.integer] = [int(value) for value in whole.tolist()]
         for k in self.data.tolist():
             if self.columns[k].is_integer() and values[k].is_integer():
                 numbers[k] = int(values[k])
@@ -312,28 +323,39 @@ class CompiledModel:
         return point
 
     def _add_columns(self, new: list[Any], n_data: int) -> None:
-        lower, upper = np.empty(len(new)), np.empty(len(new))
+        """Add columns for new Vars, of which the first ``n_data`` are data."""
+        deadline = deadline_now()
+        lower = np.empty(len(new))
+        upper = np.empty(len(new))
+        whole = np.zeros(len(new), dtype=bool)
         for k, var in enumerate(new):
-            checkpoint(_STAGE)
+            if time.perf_counter() >= deadline:
+                raise OutOfTimeError(_STAGE)
             self.index[var] = len(self.columns) + k
             if k < n_data:
-                lower[k] = upper[k] = math.nan if var.value is None else var.value
+                value = math.nan if var.value is None else var.value
+                lower[k] = value
+                upper[k] = value
             else:
                 lower[k], upper[k] = self._bounds(var)
+                whole[k] = var.is_integer()
         self.columns += new
-        self.lb, self.ub = np.concatenate([self.lb, lower]), np.concatenate([self.ub, upper])
-        whole = [k >= n_data and var.is_integer() for k, var in enumerate(new)]
-        self.integer = np.concatenate([self.integer, np.array(whole, dtype=bool)])
+        self.lb = np.concatenate([self.lb, lower])
+        self.ub = np.concatenate([self.ub, upper])
+        self.integer = np.concatenate([self.integer, whole])
         self.c = np.concatenate([self.c, np.zeros(len(new))])
         n = len(self.columns)
-        self.A = resized(self.A, (self.A.shape[0], n))
-        if getattr(self, "Q", None) is not None:
+        if self.A.shape[0]:
+            self.A = resized(self.A, (self.A.shape[0], n))
+        if self.Q is not None:
             self.Q = sp.csc_array(resized(self.Q.tocsr(), (n, n)))
         self.quadratics = [row.widened(n) for row in self.quadratics]
         self.cones = [cone.widened(n) for cone in self.cones]
 
     def _add_rows(self, walked: list[Row | ConeEntries]) -> None:
-        n, rows = len(self.columns), []
+        """Add walked rows, whose Vars have columns already, each to the list of its kind."""
+        n = len(self.columns)
+        rows = []
         for row in walked:
             if isinstance(row, ConeEntries):
                 self.cones.append(ConeRows.of(row, n))
@@ -343,11 +365,18 @@ class CompiledModel:
                 self.quadratics.append(QuadraticRow.of(row, n))
             elif row.columns:
                 rows.append(row)
-        indptr = np.cumsum([0, *(len(row.columns) for row in rows)], dtype=np.int32)
-        indices = np.fromiter((k for row in rows for k in row.columns), dtype=np.int32, count=indptr[-1])
-        values = np.fromiter((v for row in rows for v in row.values), dtype=np.float64, count=indptr[-1])
-        block = sp.csr_array((values, indices, indptr), shape=(len(rows), len(self.columns)))
-        self.A = sp.csr_array(sp.vstack([self.A, block])) if self.A.shape[0] else block
+        starts = [0]
+        columns: list[int] = []
+        values: list[float] = []
+        for row in rows:
+            columns += row.columns
+            values += row.values
+            starts.append(len(columns))
+        arrays = (np.array(values, dtype=np.float64), np.array(columns, np.int32), np.array(starts, np.int32))
+        block = sp.csr_array(arrays, shape=(len(rows), n))
+        if self.A.shape[0]:
+            block = sp.csr_array(sp.vstack([self.A, block]))
+        self.A = block
         self.A.sort_indices()
         self.rows += [row.constraint for row in rows]
         self.row_lb = np.concatenate([self.row_lb, np.array([row.lower for row in rows], dtype=np.float64)])
@@ -362,17 +391,31 @@ class CompiledModel:
                 "State the domain with binaries.",
             )
         lower, upper = var.bounds
-        low, high = -math.inf if lower is None else float(lower), math.inf if upper is None else float(upper)
+        low = -math.inf if lower is None else float(lower)
+        high = math.inf if upper is None else float(upper)
         if math.isnan(low) or math.isnan(high):
             raise InvalidValueError(
                 "compile_model", "bounds that are numbers", f"Var {var.name!r} has NaN", "Set the bound."
             )
         if var.is_integer():  # HiGHS 1.15.1 presolves better points away where such a bound is no whole number
-            low = float(math.ceil(low - 1e-9)) if math.isfinite(low) else low
-            high = float(math.floor(high + 1e-9)) if math.isfinite(high) else high
+            if math.isfinite(low):
+                low = float(math.ceil(low - 1e-9))
+            if math.isfinite(high):
+                high = float(math.floor(high + 1e-9))
         if low > high:
             self.contradiction = f"the bounds of Var {var.name!r}"
         return low, high
+
+    def _idle_vars(self, model: Any) -> list[tuple[Any, float]]:
+        """Return the free Vars that occur nowhere, each with the value that it is loaded with."""
+        deadline = deadline_now()
+        idle = []
+        for var in model.component_data_objects(pyo.Var, active=True, descend_into=True):
+            if time.perf_counter() >= deadline:
+                raise OutOfTimeError(_STAGE)
+            if not var.fixed and var not in self.index:
+                idle.append((var, self._nearest_zero(var)))
+        return idle
 
     def _nearest_zero(self, var: Any) -> float:
         low, high = self._bounds(var)
@@ -411,6 +454,32 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
         return CompiledModel(model, [member for var in data for member in _members(var)])
 
 
+def _objective_of(model: Any) -> Any | None:
+    """Return the one active objective; None without one."""
+    active = list(model.component_data_objects(pyo.Objective, active=True))
+    if len(active) > 1:
+        raise UnsupportedProblemError(
+            "compile_model",
+            "at most one active objective",
+            f"the model has {len(active)}: {', '.join(repr(o.name) for o in active)}",
+            "Deactivate all but one, or add them up in one expression.",
+        )
+    return active[0] if active else None
+
+
+def _walked_rows(model: Any, walker: Walker) -> list[Row | ConeEntries]:
+    """Return every active constraint that bounds something, as the walker reads it."""
+    deadline = deadline_now()
+    rows = []
+    for constraint in model.component_data_objects(pyo.Constraint, active=True):
+        if time.perf_counter() >= deadline:
+            raise OutOfTimeError(_STAGE)
+        row = walker.row(constraint)
+        if row is not None:
+            rows.append(row)
+    return rows
+
+
 def _refuse_strays(model: Any, variables: Iterable[Any]) -> None:
     """Refuse variables of a block that was never added to the model: the rows of that block are not in it."""
     root = model.model()
@@ -425,5 +494,28 @@ def _refuse_strays(model: Any, variables: Iterable[Any]) -> None:
             )
 
 
-def _members(var: Any) -> list[Any]:
-    return list(var.values()) if var.is_indexed() else [var]
+def _numbers_for(var: Any, members: list[Any], values: Any) -> list[float]:
+    """Return one number per member of a Var, NaN where a mapping leaves one out."""
+    if isinstance(values, Mapping):
+        if var.is_indexed():
+            unknown = [key for key in values if key not in var]
+            if unknown:
+                raise UnknownNameError.among("set_data", f"index of {var.name}", unknown[0], var.index_set())
+        numbers = [values.get(member.index(), math.nan) for member in members]
+    else:
+        numbers = np.atleast_1d(np.asarray(values, dtype=float)).tolist()
+    if len(numbers) != len(members):
+        raise InvalidValueError(
+            "set_data",
+            f"{len(members)} values for {var.name!r}",
+            f"{len(numbers)} were given",
+            "Give one per index.",
+        )
+    return numbers
+
+
+def _members(component: Any) -> list[Any]:
+    """Return the data of an indexed component, or a scalar one alone."""
+    if component.is_indexed():
+        return list(component.values())
+    return [component]

@@ -6,8 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.compile.convexity import is_convex
-from ceopt.solvers.compile.quadratic_row_cone import cone_of, factor
+from ceopt.solvers.compile.convexity import cone_of, factor, is_convex
 from ceopt.solvers.compile.rows_and_cones import Auxiliary, ConeRows, resized
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import UnsupportedProblemError

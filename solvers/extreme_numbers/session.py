@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
-from ceopt.solvers.extreme_numbers.units import Rescaled, is_extreme, is_far_from_zero, rescaled, span_of, wide_columns
+from ceopt.solvers.extreme_numbers.units import Rescaled, rescaled, span_of, wide_columns
 from ceopt.solvers.guard.contradictions import contradicts, credible, missed, readable
 from ceopt.solvers.problem import Outcome, Status, Vector, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, Solver
 from ceopt.solvers.session import Start, sparse_start
 
-__all__ = ["WideSession", "open_session"]
+__all__ = ["WideSession"]
 
 #: Steps that wide columns may be from the optimum of the relaxation: more, if what is so near leaves a gap. HiGHS takes
 #: the worse of two points for optimal if they are apart by many steps of which each is too small for it to see.
@@ -41,29 +41,6 @@ _FAR_APART = 1e8
 _KEPT = 1e-9
 #: A bound beyond the point in hand by no more, relatively, is off by what rows may be missed by.
 _NOISE = 1e-8
-
-
-def open_session(
-    solver: Solver,
-    compiled: CompiledModel,
-    *,
-    threads: int = 1,
-    random_state: int = 0,
-    options: Mapping[str, Any] | None = None,
-) -> Any:
-    """Return a session of a solver for a program: its own, or one in other units where numbers are extreme.
-
-    Raises
-    ------
-    UnsupportedProblemError, UnknownNameError, InvalidValueError
-        As the solver's own session.
-    """
-    words = {"threads": threads, "random_state": random_state, "options": options}
-    # SCIP 10 was seen to call a program infeasible of which it had a point, where columns of 5e10 move by 1e4.
-    is_lost = solver.name == "scip" and is_far_from_zero(compiled)
-    if not solver.certifies and (is_lost or is_extreme(compiled)):  # who certifies has units of his own
-        return WideSession(solver, compiled, words)
-    return solver.session(compiled.problem_class)(compiled, **words)
 
 
 @final

@@ -15,7 +15,7 @@ from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedProblemError
 from ceopt.solvers.files.finite_coefficients import odd_number_of_ptf
 from ceopt.solvers.files.model_builder import add, add_column, add_cone, add_row, affine
-from ceopt.solvers.mosek.status import name_of
+from ceopt.solvers.mosek.tables import name_of
 from ceopt.solvers.mosek.task import layout, require_library
 
 __all__ = ["model_of_ptf"]

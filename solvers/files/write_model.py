@@ -18,9 +18,8 @@ from pyomo.repn.plugins.mps import ProblemWriter_mps
 
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.compile.component_names import ROW_MARKS, label_components
-from ceopt.solvers.compile.convexity import is_convex
+from ceopt.solvers.compile.convexity import cone_of, is_convex
 from ceopt.solvers.compile.pyomo_walker import refuse_foreign_components
-from ceopt.solvers.compile.quadratic_row_cone import cone_of
 from ceopt.solvers.compile.quadratic_to_cone import without_quadratics
 from ceopt.solvers.errors import CeoptError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.files.cbf_write import cbf_text

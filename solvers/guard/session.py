@@ -10,7 +10,8 @@ from typing import Any, final
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
-from ceopt.solvers.extreme_numbers.session import open_session
+from ceopt.solvers.extreme_numbers.session import WideSession
+from ceopt.solvers.extreme_numbers.units import is_extreme, is_far_from_zero
 from ceopt.solvers.guard.contradictions import credible, readable
 from ceopt.solvers.problem import Outcome, Status, Vector
 from ceopt.solvers.registry import Solver
@@ -48,8 +49,9 @@ class GuardedSession:
         self._compiled, self._who = compiled, f"Solver {solver.name!r}"
         self._session: Any = None
         self._failure = ""
+        words = {"threads": threads, "random_state": random_state, "options": options}
         try:
-            self._session = open_session(solver, compiled, threads=threads, random_state=random_state, options=options)
+            self._session = _opened(solver, compiled, words)
         except (CeoptError, OutOfTimeError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a foreign library raises is its failure, not the caller's
@@ -102,6 +104,15 @@ class GuardedSession:
             if caller is not None and error is caller.error:
                 raise
             return Outcome(status=Status.ERROR, message=_words(self._who, error))
+
+
+def _opened(solver: Solver, compiled: CompiledModel, words: Mapping[str, Any]) -> Any:
+    """Return the solver's own session for a program, or one in other units where numbers are extreme."""
+    # SCIP 10 was seen to call a program infeasible of which it had a point, where columns of 5e10 move by 1e4.
+    is_lost = solver.name == "scip" and is_far_from_zero(compiled)
+    if not solver.certifies and (is_lost or is_extreme(compiled)):  # who certifies has units of his own
+        return WideSession(solver, compiled, words)
+    return solver.session(compiled.problem_class)(compiled, **words)
 
 
 @final

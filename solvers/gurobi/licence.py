@@ -13,8 +13,7 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.cone_to_quadratic import cones_as_quadratics
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import MissingLicenceError
-from ceopt.solvers.licence import Licence
-from ceopt.solvers.registry import SOLVERS
+from ceopt.solvers.registry import SOLVERS, Licence
 
 __all__ = ["environment", "licence", "refuse"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ceopt.solvers.gurobi.model import GurobiModel
 from ceopt.solvers.gurobi.precision import misses
-from ceopt.solvers.gurobi.status import BOUNDLESS, IMPRECISE, name_of
+from ceopt.solvers.gurobi.tables import BOUNDLESS, IMPRECISE, name_of
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.session import SolveRun
 

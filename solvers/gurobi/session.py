@@ -12,7 +12,6 @@ from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.gurobi.licence import environment, licence, refuse
 from ceopt.solvers.gurobi.model import GurobiModel
-from ceopt.solvers.gurobi.options import set_options
 from ceopt.solvers.gurobi.precision import (
     finer_scale,
     finer_units,
@@ -22,9 +21,9 @@ from ceopt.solvers.gurobi.precision import (
     settled_bound,
 )
 from ceopt.solvers.gurobi.run import Run, Units, run_again, run_once
-from ceopt.solvers.gurobi.status import IMPRECISE, status_of
+from ceopt.solvers.gurobi.tables import IMPRECISE, STOP, set_options
 from ceopt.solvers.highs.scaling import first_scale
-from ceopt.solvers.problem import Status, Vector
+from ceopt.solvers.problem import Status, Vector, status_of
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 
 __all__ = ["GurobiSession", "licence"]
@@ -95,7 +94,7 @@ class GurobiSession(AbstractSession):
     def _found(self, search: SolveRun) -> RunResult:
         run, gap = self._best(search), search.relative_gap
         point, rows = run.x, self._handed.program.quadratics
-        status = Status.INTERRUPTED if search.switch.pressed else status_of(run.stop, has_point=point is not None)
+        status = Status.INTERRUPTED if search.switch.pressed else status_of(STOP, run.stop, has_point=point is not None)
         message = "" if status is Status.OPTIMAL else f"Gurobi stopped: {run.stop.replace('_', ' ').lower()}."
         if status is Status.UNBOUNDED:
             status = self._status_without_objective(search)
@@ -169,7 +168,7 @@ class GurobiSession(AbstractSession):
         run = run_once(self._handed, search, self._units(0.0), {}, listen=False)
         if run.x is not None:
             return Status.UNBOUNDED
-        return Status.INTERRUPTED if search.switch.pressed else status_of(run.stop, has_point=False)
+        return Status.INTERRUPTED if search.switch.pressed else status_of(STOP, run.stop, has_point=False)
 
     def _own(self, x: Vector) -> Vector:
         """Return the compiled model's columns of a point of the program that was handed over."""

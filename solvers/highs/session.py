@@ -1,28 +1,32 @@
-"""HiGHS over a compiled model: linear, mixed-integer linear and convex quadratic programs."""
+"""HiGHS over a compiled model: linear, mixed-integer linear and convex quadratic programs.
+
+The session, then the options that HiGHS takes, then its stop statuses and ours.
+"""
 
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 from scipy.sparse import diags_array
 
+from ceopt.solvers.checks import refuse_argument
 from ceopt.solvers.conic.clarabel import ClarabelSession
-from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.guard.contradictions import contradicts
-from ceopt.solvers.highs.options import set_options
-from ceopt.solvers.highs.proof import bound_from_duals
-from ceopt.solvers.highs.rays import improves_for_ever
+from ceopt.solvers.highs.proof import bound_from_duals, improves_for_ever
 from ceopt.solvers.highs.scaling import IMPROVEMENT, finer_scale, first_scale, is_blind, units_of
-from ceopt.solvers.highs.status import status_of
-from ceopt.solvers.problem import ProblemClass, Status, Vector
+from ceopt.solvers.options import plain_of_type
+from ceopt.solvers.problem import ProblemClass, Status, StopTable, Vector, status_of
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 
-__all__ = ["HighsSession"]
+__all__ = ["STOP", "HighsSession", "set_options"]
 
 _SECOND_OPINION_S = 5.0  # for a program that presolve alone calls infeasible
 _KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
@@ -80,7 +84,7 @@ class HighsSession(AbstractSession):
         self._pass_changes()
         switch = search.switch
         name, x, bound = self._best(search)
-        status = Status.INTERRUPTED if switch.pressed else status_of(name, has_point=x is not None)
+        status = Status.INTERRUPTED if switch.pressed else status_of(STOP, name, has_point=x is not None)
         message = "" if status is Status.OPTIMAL else f"HiGHS stopped: {_words(name)}."
         found = RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
         if switch.pressed:
@@ -339,7 +343,7 @@ class HighsSession(AbstractSession):
             self._pass_model()
         if x is not None:
             return Status.UNBOUNDED
-        return Status.INTERRUPTED if search.switch.pressed else status_of(name, has_point=False)
+        return Status.INTERRUPTED if search.switch.pressed else status_of(STOP, name, has_point=False)
 
 
 def _keep_best(pool: list[Vector], search: SolveRun) -> None:
@@ -357,3 +361,74 @@ def _words(name: str) -> str:
 def _no_nan(bounds: Vector) -> Vector:
     """Hand data without a value over as 0 until they have one."""
     return np.where(np.isnan(bounds), 0.0, bounds)
+
+
+# ---- options by HiGHS's own names, refused before work starts if unknown or out of range -----------------------------
+_ARGUMENTS = {
+    "time_limit": "time_limit_s",
+    "mip_rel_gap": "relative_gap",
+    "threads": "threads",
+    "random_seed": "random_state",
+}
+_TYPES: dict[str, type[bool | int | float | str]] = {"kBool": bool, "kInt": int, "kDouble": float, "kString": str}
+
+
+def set_options(highs: Any, options: Mapping[str, Any]) -> None:
+    """Set each option on a ``highspy.Highs``.
+
+    Raises
+    ------
+    UnknownNameError
+        HiGHS has no option of that name.
+    InvalidValueError
+        HiGHS does not take the value, or the option has an argument of its own.
+    """
+    import highspy
+
+    for name, value in options.items():
+        refuse_argument("HiGHS", name, value, _ARGUMENTS)
+        status, kind = highs.getOptionType(name)
+        if status != highspy.HighsStatus.kOk:
+            raise UnknownNameError.among("HiGHS", "option", name, _names(highs))
+        plain = plain_of_type(value, _TYPES[kind.name])
+        if plain is None or highs.setOptionValue(name, plain) != highspy.HighsStatus.kOk:
+            raise InvalidValueError(
+                "HiGHS",
+                f"a value of type {kind.name[1:].lower()} that option {name!r} takes",
+                f"{name} is {value!r}",
+                f"Its present value is {highs.getOptionValue(name)[1]!r}.",
+            )
+
+
+def _names(highs: Any) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "options.txt"
+        highs.writeOptions(str(path))
+        lines = path.read_text(encoding="utf-8").splitlines()
+    return sorted(line.split("=")[0].strip() for line in lines if "=" in line and not line.startswith("#"))
+
+
+# ---- HiGHS's stop statuses, each mapped to one of ours ---------------------------------------------------------------
+# by the names of highspy.HighsModelStatus
+STOP: StopTable = {
+    "kNotset": (Status.ERROR, Status.ERROR),
+    "kLoadError": (Status.ERROR, Status.ERROR),
+    "kModelError": (Status.ERROR, Status.ERROR),
+    "kPresolveError": (Status.ERROR, Status.ERROR),
+    "kSolveError": (Status.ERROR, Status.ERROR),
+    "kPostsolveError": (Status.ERROR, Status.ERROR),
+    "kModelEmpty": (Status.OPTIMAL, Status.OPTIMAL),
+    "kOptimal": (Status.OPTIMAL, Status.ERROR),
+    "kInfeasible": (Status.INFEASIBLE, Status.INFEASIBLE),
+    "kUnboundedOrInfeasible": (Status.UNBOUNDED, Status.UNBOUNDED),  # the session tells the two apart
+    "kUnbounded": (Status.UNBOUNDED, Status.UNBOUNDED),
+    "kObjectiveBound": (Status.FEASIBLE, Status.TIME_LIMIT),
+    "kObjectiveTarget": (Status.FEASIBLE, Status.TIME_LIMIT),
+    "kTimeLimit": (Status.FEASIBLE, Status.TIME_LIMIT),
+    "kIterationLimit": (Status.FEASIBLE, Status.TIME_LIMIT),
+    "kUnknown": (Status.FEASIBLE, Status.ERROR),
+    "kSolutionLimit": (Status.FEASIBLE, Status.TIME_LIMIT),
+    "kInterrupt": (Status.INTERRUPTED, Status.INTERRUPTED),
+    "kMemoryLimit": (Status.FEASIBLE, Status.TIME_LIMIT),
+    "kHighsInterrupt": (Status.INTERRUPTED, Status.INTERRUPTED),
+}

@@ -15,14 +15,12 @@ from ceopt.solvers.compile.quadratic_to_cone import without_quadratics
 from ceopt.solvers.conic.certificate import Proof
 from ceopt.solvers.errors import MissingLicenceError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.files.file_names import FileNames
-from ceopt.solvers.licence import Licence
 from ceopt.solvers.mosek import task as mosek_task
-from ceopt.solvers.mosek.options import set_options
 from ceopt.solvers.mosek.proof import MosekDual, proof_of
-from ceopt.solvers.mosek.status import name_of, status_of
+from ceopt.solvers.mosek.tables import name_of, set_options, status_of
 from ceopt.solvers.mosek.task import require_library
 from ceopt.solvers.problem import ProblemClass, Status, Vector
-from ceopt.solvers.registry import SOLVERS
+from ceopt.solvers.registry import SOLVERS, Licence
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 
 __all__ = ["MosekSession", "licence"]

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.compile.quadratic_row_cone import factor
+from ceopt.solvers.compile.convexity import factor
 from ceopt.solvers.compile.quadratic_to_cone import cones_of_rows
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow
 from ceopt.solvers.cones import Cone

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.highs.options import set_options
+from ceopt.solvers.highs.session import set_options
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.session import SolveRun
 

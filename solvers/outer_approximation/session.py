@@ -11,8 +11,7 @@ import numpy as np
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import UnsupportedProblemError
-from ceopt.solvers.highs.options import set_options
-from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.highs.session import HighsSession, set_options
 from ceopt.solvers.outer_approximation.box import bounded_integers, unbounded_integers
 from ceopt.solvers.outer_approximation.cuts import Cuts
 from ceopt.solvers.outer_approximation.relaxation import LEAST_GAP, GrowingRelaxation

@@ -10,7 +10,7 @@ from ceopt.solvers.checks import OrNone, Real, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.scip.model import Program
-from ceopt.solvers.scip.options import new_model, refuse_huge
+from ceopt.solvers.scip.tables import new_model, refuse_huge
 from ceopt.solvers.session import require_data
 
 __all__ = ["count_solutions"]

@@ -26,8 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.compile.convexity import is_convex
-from ceopt.solvers.compile.quadratic_row_cone import factor
+from ceopt.solvers.compile.convexity import factor, is_convex
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
@@ -54,7 +53,7 @@ class Program:
     scale
         Factor of the objective, a power of two; 0 leaves the objective out.
     listener
-        What the model reports its events to; see :mod:`ceopt.solvers.scip.events`.
+        What the model reports its events to; see :mod:`ceopt.solvers.scip.session`.
 
     Attributes
     ----------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from pyomo.common.gc_manager import PauseGC
@@ -12,16 +14,14 @@ from pyomo.common.gc_manager import PauseGC
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.guard.contradictions import missed
-from ceopt.solvers.problem import ProblemClass, Status, Vector
+from ceopt.solvers.problem import ProblemClass, Status, Vector, status_of
 from ceopt.solvers.scip.count import count_solutions
-from ceopt.solvers.scip.events import attach, heard
 from ceopt.solvers.scip.model import Program
-from ceopt.solvers.scip.options import new_model, refuse_huge, set_options
 from ceopt.solvers.scip.proof import OptimalityProof, first_scale
-from ceopt.solvers.scip.status import status_of, words_of
+from ceopt.solvers.scip.tables import STOP, new_model, refuse_huge, set_options, words_of
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 
-__all__ = ["ScipSession", "count_solutions"]
+__all__ = ["ScipSession", "attach", "count_solutions", "heard"]
 
 _SOLVES = frozenset(
     {
@@ -156,7 +156,7 @@ class ScipSession(AbstractSession):
         if program.scale and abs(model.getDualbound()) < _INFINITE:
             bound = self._compiled.sense * model.getDualbound() / program.scale
         model.freeTransform()
-        status = status_of(name, has_point=x is not None)
+        status = status_of(STOP, name, has_point=x is not None)
         message = "" if status is Status.OPTIMAL else f"SCIP stopped: {words_of(name)}."
         return RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
 
@@ -229,3 +229,57 @@ def _better(compiled: CompiledModel, best: RunResult, found: RunResult) -> RunRe
         return replace(best, status=status, message=found.message)
     worse = compiled.sense * (compiled.evaluate(found.x) - compiled.evaluate(best.x)) > 0
     return replace(found, x=best.x, pool=(best.x, *found.pool)) if worse else found
+
+
+# ---- events while SCIP searches: better points, and moments at which it can be stopped -------------------------------
+def attach(model: Any) -> Any:
+    """Give a ``pyscipopt.Model`` a listener, which it keeps, and return it."""
+    listener = _listener_class()()
+    model.includeEventhdlr(listener, "ceopt", "better points, and polls of the switch")
+    listener.model = None  # pyscipopt sets it: a cycle that would keep SCIP's memory until the next collection
+    return listener
+
+
+@contextmanager
+def heard(listener: Any, program: Program, search: SolveRun, *, points: bool) -> Iterator[None]:
+    """Let the listener report to ``search``, and forget both at the end."""
+    listener.model, listener.program, listener.search, listener.points = program.model, program, search, points
+    try:
+        yield
+    finally:
+        listener.model = listener.program = listener.search = None
+
+
+@functools.cache
+def _listener_class() -> Any:
+    from pyscipopt import SCIP_EVENTTYPE, Eventhdlr  # type: ignore[attr-defined]
+
+    better = SCIP_EVENTTYPE.BESTSOLFOUND
+    moments = (
+        SCIP_EVENTTYPE.PRESOLVEROUND,
+        SCIP_EVENTTYPE.NODEFOCUSED,
+        SCIP_EVENTTYPE.FIRSTLPSOLVED,
+        SCIP_EVENTTYPE.LPSOLVED,
+    )
+
+    class Listener(Eventhdlr):
+        """Hears better points, rounds of presolve, nodes and linear programs."""
+
+        program: Program | None = None
+        search: SolveRun | None = None
+        points = True
+
+        def eventinit(self) -> None:
+            for kind in (better, *moments) if self.model is not None else ():
+                self.model.catchEvent(kind, self)
+
+        def eventexec(self, event: Any) -> None:
+            program, search = self.program, self.search
+            if program is None or search is None:
+                return
+            if self.points and event.getType() == better:
+                search.improved(program.point(self.model.getBestSol()))
+            if search.switch.poll():
+                self.model.interruptSolve()
+
+    return Listener

@@ -32,9 +32,10 @@ from ceopt.solvers.gurobi import licence as gurobi_licence
 from ceopt.solvers.gurobi import session as adapter
 from ceopt.solvers.gurobi.precision import finer_units, is_missed_for_good, misses
 from ceopt.solvers.gurobi.session import GurobiSession, licence
-from ceopt.solvers.gurobi.status import STOP, name_of, status_of
+from ceopt.solvers.gurobi.tables import STOP, name_of
 from ceopt.solvers.highs.session import HighsSession
-from ceopt.solvers.licence import Licence
+from ceopt.solvers.problem import status_of
+from ceopt.solvers.registry import Licence
 
 gurobipy = pytest.importorskip("gurobipy")
 pytestmark = pytest.mark.skipif(bool(licence().why_not), reason=licence().why_not)
@@ -427,10 +428,10 @@ def test_every_status_of_gurobi_is_in_the_table():
     assert set(known) <= set(STOP)  # those of later versions are kept for them
     assert {name: name_of(code) for name, code in known.items()} == {name: name for name in known}
     assert name_of(99) == "status 99"
-    assert {status_of(name, has_point=True) for name in (*STOP, name_of(99))} >= {Status.OPTIMAL, Status.ERROR}
-    assert [name for name in STOP if status_of(name, has_point=True) is Status.OPTIMAL] == ["OPTIMAL"]
-    assert [name for name in STOP if status_of(name, has_point=False) is Status.OPTIMAL] == []
-    assert status_of(name_of(99), has_point=True) is Status.ERROR
+    assert {status_of(STOP, name, has_point=True) for name in (*STOP, name_of(99))} >= {Status.OPTIMAL, Status.ERROR}
+    assert [name for name in STOP if status_of(STOP, name, has_point=True) is Status.OPTIMAL] == ["OPTIMAL"]
+    assert [name for name in STOP if status_of(STOP, name, has_point=False) is Status.OPTIMAL] == []
+    assert status_of(STOP, name_of(99), has_point=True) is Status.ERROR
 
 
 # ---- limits, starts, interruption ------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from scipy.optimize import linprog
 from ceopt.solvers import Status, compile_model, read
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs.proof import bound_from_duals
-from ceopt.solvers.highs.session import HighsSession
-from ceopt.solvers.highs.status import STOP
+from ceopt.solvers.highs.session import STOP, HighsSession
 from ceopt.solvers.scip.session import ScipSession
 
 

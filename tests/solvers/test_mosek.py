@@ -30,9 +30,9 @@ from ceopt.solvers.errors import (
     UnreadableFileError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.licence import Licence
-from ceopt.solvers.mosek.status import PROBLEM, SOLUTION, TERMINATION, name_of, status_of
+from ceopt.solvers.mosek.tables import PROBLEM, SOLUTION, TERMINATION, name_of, status_of
 from ceopt.solvers.mosek.task import scaled_rows
+from ceopt.solvers.registry import Licence
 
 mosek = pytest.importorskip("mosek")
 adapter = pytest.importorskip("ceopt.solvers.mosek.session")

@@ -31,8 +31,7 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.licence import Licence
-from ceopt.solvers.registry import SOLVERS, Solver, choose, register, unregister
+from ceopt.solvers.registry import SOLVERS, Licence, Solver, choose, register, unregister
 
 NOBODY = {ProblemClass.MISDP, ProblemClass.NONCONVEX_CONIC}
 #: Whom "auto" chooses where everything is installed and licensed.

@@ -35,8 +35,9 @@ from ceopt.solvers.errors import (
     UnsupportedProblemError,
 )
 from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.problem import status_of
 from ceopt.solvers.scip.session import ScipSession, _missed_cone, count_solutions
-from ceopt.solvers.scip.status import STOP, status_of, words_of
+from ceopt.solvers.scip.tables import STOP, words_of
 
 pyscipopt = pytest.importorskip("pyscipopt")
 
@@ -574,10 +575,10 @@ def test_the_stop_table_is_total() -> None:
     assert set(STOP) == known
     for name in known:
         assert words_of(name)
-        held, nothing = status_of(name, has_point=True), status_of(name, has_point=False)
+        held, nothing = status_of(STOP, name, has_point=True), status_of(STOP, name, has_point=False)
         assert (held is Status.OPTIMAL) == (name in {"optimal", "gaplimit"})
         assert nothing not in {Status.OPTIMAL, Status.FEASIBLE}
-    assert status_of("new in SCIP 11", has_point=True) is Status.ERROR
+    assert status_of(STOP, "new in SCIP 11", has_point=True) is Status.ERROR
 
 
 @pytest.mark.parametrize(
@@ -847,6 +848,7 @@ def test_a_true_optimum_over_integers_without_bounds_is_confirmed() -> None:
 _LARGE_AND_CURVED = """
 import numpy as np, pyomo.environ as pyo
 from ceopt.solvers import compile_model
+from ceopt.solvers.problem import status_of
 from ceopt.solvers.scip.session import ScipSession
 
 n, draw = 5000, np.random.default_rng(0)

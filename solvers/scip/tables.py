@@ -1,8 +1,7 @@
-"""SCIP as we set it: our own settings, then the user's by SCIP's names, refused if unknown or out of range."""
+"""SCIP's own words: its stop statuses, each mapped to one of ours, our settings, and the parameters that it takes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,9 +12,58 @@ import numpy as np
 from ceopt.solvers.checks import refuse_argument
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.options import plain_of_type
+from ceopt.solvers.problem import Status, StopTable
 
-__all__ = ["new_model", "refuse_huge", "set_options"]
+__all__ = ["STOP", "new_model", "refuse_huge", "set_options", "words_of"]
 
+# ---- stop statuses ---------------------------------------------------------------------------------------------------
+_LIMIT = (Status.FEASIBLE, Status.TIME_LIMIT)
+
+# by the words of pyscipopt's getStatus
+STOP: StopTable = {
+    "optimal": (Status.OPTIMAL, Status.ERROR),
+    "gaplimit": (Status.OPTIMAL, Status.ERROR),
+    "infeasible": (Status.INFEASIBLE, Status.INFEASIBLE),
+    "unbounded": (Status.UNBOUNDED, Status.UNBOUNDED),  # the session confirms it
+    "inforunbd": (Status.UNBOUNDED, Status.UNBOUNDED),  # the session tells the two apart
+    "userinterrupt": (Status.INTERRUPTED, Status.INTERRUPTED),
+    "timelimit": _LIMIT,
+    "nodelimit": _LIMIT,
+    "totalnodelimit": _LIMIT,
+    "stallnodelimit": _LIMIT,
+    "memlimit": _LIMIT,
+    "sollimit": _LIMIT,
+    "bestsollimit": _LIMIT,
+    "restartlimit": _LIMIT,
+    "primallimit": _LIMIT,
+    "duallimit": _LIMIT,
+    "unknown": (Status.FEASIBLE, Status.ERROR),
+}
+
+_WORDS = {
+    "gaplimit": "gap limit",
+    "inforunbd": "infeasible or unbounded",
+    "userinterrupt": "interrupted",
+    "timelimit": "time limit",
+    "nodelimit": "node limit",
+    "totalnodelimit": "total node limit",
+    "stallnodelimit": "stall node limit",
+    "memlimit": "memory limit",
+    "sollimit": "solution limit",
+    "bestsollimit": "best solution limit",
+    "restartlimit": "restart limit",
+    "primallimit": "primal limit",
+    "duallimit": "dual limit",
+}
+
+
+def words_of(name: str) -> str:
+    """Return ``timelimit`` as "time limit"."""
+    return _WORDS.get(name, name)
+
+
+# ---- parameters: our own settings, then the user's, refused if unknown or out of range -------------------------------
 _IPOPT = Path(__file__).with_name("ipopt.opt")
 _GREATEST = 1e15  # coefficients from here on are "huge values" to SCIP
 _ARGUMENTS = {
@@ -78,7 +126,7 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
             present = model.getParam(name)
         except (KeyError, TypeError, AttributeError):
             raise _unknown(model, name) from None
-        plain = _plain(value, present)
+        plain = plain_of_type(value, type(present))
         if plain is None or not _is_taken(model, name, plain):
             raise InvalidValueError(
                 "SCIP",
@@ -86,18 +134,6 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
                 f"{name} is {value!r}",
                 f"Its present value is {present!r}.",
             )
-
-
-def _plain(value: Any, present: Any) -> bool | float | str | None:
-    """Return the value as a plain one of the parameter's own type; None if it is not."""
-    value = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
-    if isinstance(present, str):
-        return value if isinstance(value, str) else None
-    if isinstance(present, bool) or isinstance(value, bool):
-        return value if isinstance(value, bool) and isinstance(present, bool) else None
-    if isinstance(present, int):
-        return value if isinstance(value, int) else None
-    return float(value) if isinstance(value, int | float) and not math.isnan(value) else None
 
 
 def _is_taken(model: Any, name: str, value: bool | float | str) -> bool:

@@ -1,13 +1,19 @@
-"""MOSEK's own solution and problem statuses, each mapped to one of ours."""
+"""MOSEK's own words: its statuses, each mapped to one of ours, and the parameters that it takes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ceopt.solvers.problem import Status
+from ceopt.solvers.checks import refuse_argument
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.options import plain, plain_of_type
+from ceopt.solvers.problem import Status, StopTable
+from ceopt.solvers.problem import status_of as stop_status
 
-__all__ = ["PROBLEM", "SOLUTION", "TERMINATION", "name_of", "status_of"]
+__all__ = ["PROBLEM", "SOLUTION", "TERMINATION", "name_of", "set_options", "status_of"]
 
+# ---- solution, problem and termination -------------------------------------------------------------------------------
 # name of mosek.solsta -> our status; None where the problem status and the termination have to tell
 SOLUTION: dict[str, Status | None] = {
     "optimal": Status.OPTIMAL,
@@ -35,8 +41,8 @@ PROBLEM: dict[str, Status | None] = {
     "prim_infeas_or_unbounded": Status.UNBOUNDED,  # the session tells the two apart
 }
 
-# name of the termination code, a mosek.rescode -> (status with a feasible point in hand, status with none)
-TERMINATION: dict[str, tuple[Status, Status]] = {
+# name of the termination code, a mosek.rescode
+TERMINATION: StopTable = {
     "ok": (Status.FEASIBLE, Status.ERROR),
     "trm_max_iterations": (Status.FEASIBLE, Status.TIME_LIMIT),
     "trm_max_time": (Status.FEASIBLE, Status.TIME_LIMIT),
@@ -76,7 +82,55 @@ def status_of(solution: str, problem: str, termination: str, *, has_point: bool)
         proved = PROBLEM.get(problem, Status.ERROR)
     if proved in {Status.INFEASIBLE, Status.UNBOUNDED} or (proved is Status.OPTIMAL and has_point):
         return proved
-    held, nothing = TERMINATION.get(termination, (Status.ERROR, Status.ERROR))
-    if proved is Status.ERROR and nothing is not Status.INTERRUPTED:
+    stop = stop_status(TERMINATION, termination, has_point=has_point)
+    if proved is Status.ERROR and stop is not Status.INTERRUPTED:
         return Status.ERROR
-    return held if has_point else nothing
+    return stop
+
+
+# ---- parameters, refused before work starts if unknown or out of range -----------------------------------------------
+_ARGUMENTS = {
+    "MSK_DPAR_OPTIMIZER_MAX_TIME": "time_limit_s",
+    "MSK_DPAR_MIO_MAX_TIME": "time_limit_s",
+    "MSK_DPAR_MIO_TOL_REL_GAP": "relative_gap",
+    "MSK_IPAR_NUM_THREADS": "threads",
+    "MSK_IPAR_MIO_SEED": "random_state",
+}
+_TYPES: dict[str, tuple[type, ...]] = {"dparam": (float,), "iparam": (int, str), "sparam": (str,)}
+
+
+def set_options(task: Any, options: Mapping[str, Any]) -> None:
+    """Set each option on a ``mosek.Task``.
+
+    Raises
+    ------
+    UnknownNameError
+        MOSEK has no parameter of that name.
+    InvalidValueError
+        MOSEK does not take the value, or the parameter has an argument of its own.
+    """
+    import mosek
+
+    known = dict(_names())
+    for name, value in options.items():
+        refuse_argument("MOSEK", name, value, _ARGUMENTS)
+        if name not in known:
+            raise UnknownNameError.among("MOSEK", "option", name, known)
+        if all(plain_of_type(value, kind) is None for kind in _TYPES[known[name]]):
+            raise _refusal(name, value, "")
+        try:
+            task.putparam(name, str(plain(value)))
+        except mosek.Error as error:
+            raise _refusal(name, value, f"{error.msg.strip().rstrip('.')}.") from error
+
+
+def _refusal(name: str, value: Any, then: str) -> InvalidValueError:
+    return InvalidValueError("MOSEK", f"a value that option {name!r} takes", f"{name} is {value!r}", then)
+
+
+def _names() -> Iterator[tuple[str, str]]:
+    import mosek
+
+    for kind in _TYPES:
+        for member in getattr(mosek, kind).members():
+            yield f"MSK_{kind[0].upper()}PAR_{name_of(member).upper()}", kind
