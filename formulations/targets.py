@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.solvers.checks import is_number, require_moderate
+from ceopt.solvers.checks import AllOf, Moderate, Real, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = [
@@ -28,6 +28,13 @@ __all__ = [
     "Values",
     "parse_target",
 ]
+
+_NO_VALUE = Refusal("a finite number", "Give {name} as a number.")
+_VALUE = AllOf((Real(finite=True, otherwise=_NO_VALUE), Moderate()))
+_NO_LEVEL = Refusal("a level strictly between 0 and 1", "Give for example Probability('good', at_least=0.6).")
+_LEVEL = Real(above=0.0, below=1.0, otherwise=_NO_LEVEL)
+_NO_SHARE = Refusal("a share of the trees from 0 to below 1", "Give for example Disagreement('good', at_most=0.1).")
+_SHARE = AllOf((_VALUE, Real(at_least=0.0, below=1.0, otherwise=_NO_SHARE)))
 
 #: Shares of trees are whole counts up to rounding.
 _WHOLE = 1e-9
@@ -50,13 +57,7 @@ class Probability:
     at_least: float
 
     def __post_init__(self) -> None:
-        if not is_number(self.at_least) or not 0.0 < self.at_least < 1.0:
-            raise InvalidValueError(
-                "Probability",
-                "a level strictly between 0 and 1",
-                f"at_least is {self.at_least!r}",
-                "Give for example Probability('good', at_least=0.6).",
-            )
+        check_fields(self, {"at_least": _LEVEL})
 
 
 @final
@@ -67,7 +68,7 @@ class AtLeast:
     value: float
 
     def __post_init__(self) -> None:
-        _require_number("AtLeast", "value", self.value)
+        check_fields(self, {"value": _VALUE})
 
 
 @final
@@ -78,7 +79,7 @@ class AtMost:
     value: float
 
     def __post_init__(self) -> None:
-        _require_number("AtMost", "value", self.value)
+        check_fields(self, {"value": _VALUE})
 
 
 @final
@@ -90,8 +91,7 @@ class Between:
     high: float
 
     def __post_init__(self) -> None:
-        _require_number("Between", "low", self.low)
-        _require_number("Between", "high", self.high)
+        check_fields(self, {"low": _VALUE, "high": _VALUE})
         if self.low > self.high:
             raise InvalidValueError(
                 "Between", "low at most high", f"low is {self.low!r} and high is {self.high!r}", "Swap them."
@@ -130,12 +130,7 @@ class Disagreement:
     at_most: float
 
     def __post_init__(self) -> None:
-        _require_number("Disagreement", "at_most", self.at_most)
-        if not 0.0 <= self.at_most < 1.0:
-            raise InvalidValueError(
-                "Disagreement", "a share of the trees from 0 to below 1", f"at_most is {self.at_most!r}",
-                "Give for example Disagreement('good', at_most=0.1).",
-            )  # fmt: skip
+        check_fields(self, {"at_most": _SHARE})
         if isinstance(self.target, Probability | Disagreement):
             raise InvalidValueError(
                 "Disagreement", "what a single tree decides", f"target is {self.target!r}",
@@ -225,12 +220,6 @@ def one_of(said: NDArray[Any], labels: Iterable[Any]) -> NDArray[np.bool_]:
     for label in labels:
         found |= np.asarray(said == label, dtype=bool)
     return found
-
-
-def _require_number(who: str, name: str, value: Any) -> None:
-    if not is_number(value) or not math.isfinite(value):
-        raise InvalidValueError(who, "a finite number", f"{name} is {value!r}", f"Give {name} as a number.")
-    require_moderate(who, name, value)
 
 
 def _position(label: Any, labels: tuple[Any, ...]) -> int:

@@ -28,7 +28,11 @@ from numpy.typing import NDArray
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = [
+    "COEFFICIENT",
     "LARGEST",
+    "LENGTH",
+    "NOT_A_NUMBER",
+    "NOT_WHOLE",
     "AbstractCheck",
     "AllOf",
     "Choice",
@@ -39,6 +43,7 @@ __all__ = [
     "MappingOf",
     "Matrix",
     "Moderate",
+    "OneOrMapping",
     "OrNone",
     "Real",
     "Refusal",
@@ -91,8 +96,8 @@ def check_fields(instance: Any, checks: Mapping[str, AbstractCheck]) -> dict[str
 class Refusal:
     """The sentence that refuses a value: ``<who> needs <needs>, but <but>. <then>``.
 
-    In each part ``{name}`` stands for the argument, ``{value}`` for its value as Python writes it, and ``{type}`` for
-    the name of its class.
+    In each part ``{name}`` stands for the argument, ``{value}`` for its value as Python writes it, ``{text}`` for it as
+    text and ``{type}`` for the name of its class.
     """
 
     needs: str
@@ -102,7 +107,7 @@ class Refusal:
 
     def of(self, who: str, name: str, value: Any) -> CeoptError:
         """Return the error about a value."""
-        words = {"{name}": name, "{type}": type(value).__name__, "{value}": repr(value)}
+        words = {"{name}": name, "{type}": type(value).__name__, "{text}": str(value), "{value}": repr(value)}
         parts = []
         for part in (self.needs, self.but, self.then):
             for word, meaning in words.items():
@@ -209,10 +214,10 @@ class Moderate(AbstractCheck):
     then: str = "Change its unit, or correct it."
 
     def require(self, who: str, name: str, value: float) -> float:
-        """Return the number."""
+        """Return the number as a ``float``."""
         if LARGEST < abs(value) < math.inf:
             raise InvalidValueError(who, f"numbers of at most {LARGEST:g} in size", f"{name} is {value!r}", self.then)
-        return value
+        return float(value)
 
 
 @final
@@ -223,12 +228,12 @@ class Divisor(AbstractCheck):
     then: str = "Change its unit, or correct it."
 
     def require(self, who: str, name: str, value: float) -> float:
-        """Return the number."""
-        Moderate(self.then).require(who, name, value)
+        """Return the number as a ``float``."""
+        number = Moderate(self.then).require(who, name, float(value))
         least = 1.0 / LARGEST
-        if 0.0 < abs(value) < least:
-            raise InvalidValueError(who, f"numbers of at least {least:g} in size", f"{name} is {value!r}", self.then)
-        return value
+        if 0.0 < abs(number) < least:
+            raise InvalidValueError(who, f"numbers of at least {least:g} in size", f"{name} is {number!r}", self.then)
+        return number
 
 
 @final
@@ -249,6 +254,31 @@ class Choice(AbstractCheck):
             raise UnknownNameError.among(who, self.word or name, value, choices)
         return value
 
+
+@final
+@dataclass(frozen=True, slots=True)
+class AllOf(AbstractCheck):
+    """What several checks ask for, one after the other."""
+
+    checks: tuple[AbstractCheck, ...]
+
+    def require(self, who: str, name: str, value: Any) -> Any:
+        """Return what the last check returns."""
+        plain = value
+        for check in self.checks:
+            plain = check.require(who, name, value)
+        return plain
+
+
+#: Refusals of what has the wrong type, for arguments whose limits are named apart from it.
+NOT_WHOLE = Refusal("a whole number as {name}", "Give an int.", error=InvalidTypeError)
+NOT_A_NUMBER = Refusal("a number as {name}", "Give a number.", error=InvalidTypeError)
+
+#: A number that stands in a row of a program.
+COEFFICIENT = AllOf((Real(finite=True, otherwise=Refusal("finite numbers", "Give a number.")), Moderate()))
+
+#: A length, weight or margin: at least 0, and finite.
+LENGTH = Real(at_least=0.0, finite=True)
 
 _NO_FLAG = Refusal("True or False as {name}", "Write one.", error=InvalidTypeError)
 _NO_TEXT = Refusal("text as {name}", "Write it as text.", error=InvalidTypeError)
@@ -311,27 +341,14 @@ class OrNone(AbstractCheck):
         return self.check.require(who, name, value)
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class AllOf(AbstractCheck):
-    """What several checks ask for, one after the other, each of what the one before it returned."""
-
-    checks: tuple[AbstractCheck, ...]
-
-    def require(self, who: str, name: str, value: Any) -> Any:
-        """Return what the last check returns."""
-        for check in self.checks:
-            value = check.require(who, name, value)
-        return value
-
-
 # ---- collections -----------------------------------------------------------------------------------------------------
 @final
 @dataclass(frozen=True, slots=True)
 class MappingOf(AbstractCheck):
     """A mapping from texts, or from keys of any kind, to what another check asks for.
 
-    ``entry`` is what errors call the value at a key; ``{name}`` and ``{key}`` stand for the two.
+    ``entry`` is what errors call the value at a key: in it ``{name}`` stands for the argument, ``{key}`` for the key as
+    Python writes it and ``{column}`` for the key as text.
     """
 
     otherwise: Refusal
@@ -348,21 +365,42 @@ class MappingOf(AbstractCheck):
             raise self.empty.of(who, name, value)
         if self.values is None:
             return dict(value)
-        entries = {}
-        for key, each in value.items():
-            entry = self.entry.replace("{name}", name).replace("{key}", repr(key))
-            entries[key] = self.values.require(who, entry, each)
-        return entries
+        return _checked_values(self.values, self.entry, who, name, value)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OneOrMapping(AbstractCheck):
+    """One value, or a mapping of values; ``entry`` is as for :class:`MappingOf`."""
+
+    one: AbstractCheck
+    values: AbstractCheck
+    entry: str = "{name}[{key}]"
+
+    def require(self, who: str, name: str, value: Any) -> Any:
+        """Return what the check of the value, or of each value, returns."""
+        if isinstance(value, Mapping):
+            return _checked_values(self.values, self.entry, who, name, value)
+        return self.one.require(who, name, value)
+
+
+def _checked_values(check: AbstractCheck, entry: str, who: str, name: str, given: Mapping[Any, Any]) -> dict[Any, Any]:
+    checked = {}
+    for key, value in given.items():
+        entry_name = entry.replace("{name}", name).replace("{key}", repr(key)).replace("{column}", str(key))
+        checked[key] = check.require(who, entry_name, value)
+    return checked
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ListOf(AbstractCheck):
-    """Anything that can be iterated over, but text, which is one thing and not a list of its letters."""
+    """A list of texts, or of entries of any kind: all that can be iterated over but text, which is one thing."""
 
     otherwise: Refusal
     entries: AbstractCheck | None = None
     empty: Refusal | None = None
+    texts: bool = False
 
     def require(self, who: str, name: str, value: Any) -> tuple[Any, ...]:
         """Return the entries as a tuple."""
@@ -372,6 +410,8 @@ class ListOf(AbstractCheck):
             entries = tuple(value)
         except TypeError:
             raise self.otherwise.of(who, name, value) from None
+        if self.texts and not all(isinstance(entry, str) for entry in entries):
+            raise self.otherwise.of(who, name, value)
         if self.empty is not None and not entries:
             raise self.empty.of(who, name, value)
         if self.entries is None:
@@ -388,7 +428,7 @@ class Matrix(AbstractCheck):
     """Finite numbers of a shape, in which None is any length; ``then`` is what to do about another shape."""
 
     shape: tuple[int | None, ...]
-    then: str = "Reshape it."
+    then: str = "Give such an array."
 
     def require(self, who: str, name: str, value: Any) -> Floats:
         """Return a copy in double precision."""

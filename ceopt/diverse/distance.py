@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.costs.cost import check_scale
+from ceopt.formulations.costs.cost import SCALE
 from ceopt.formulations.costs.separable import slopes_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class RowDistance:
 
 def distance_of(who: str, norm: Norm, scale: str | Mapping[str, float], space: FeatureSpace) -> RowDistance:
     """Return the distance over a space's columns, or refuse the scale in the name of ``who``."""
-    check_scale(who, scale)
+    SCALE.require(who, "scale", scale)
     prices = [price for (price,) in slopes_of(who, "linear", scale, space).values()]
     levels = [len(feature.levels) if feature.kind == "categorical" else 0 for feature in space]
     down, up = np.array([p.down for p in prices]), np.array([p.up for p in prices])

@@ -11,7 +11,7 @@ import numpy as np
 
 from ceopt.diverse.candidates import Cutoff
 from ceopt.diverse.filters import Diversity
-from ceopt.formulations.costs.cost import check_scale
+from ceopt.formulations.costs.cost import SCALE
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
@@ -61,7 +61,7 @@ class DiverseSettings:
             value = getattr(self, word)
             if not isinstance(value, str) or value not in choices:
                 raise UnknownNameError.among(_WHO, word, value, choices)
-        check_scale(_WHO, self.scale)
+        SCALE.require(_WHO, "scale", self.scale)
         if self.keep == "nearest":
             _number("alpha", self.alpha, "a whole number of candidates, at least 1", least=1, whole=True)
         else:

@@ -11,10 +11,11 @@ import pandas as pd
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Numeric, close, equals, members
-from ceopt.formulations.constraints.condition import listed
-from ceopt.formulations.constraints.rule import AbstractRule, Floats, require_name
+from ceopt.formulations.constraints.condition import ValueList
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.columns import column_coordinates
+from ceopt.solvers.checks import Instance, Refusal, Text, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AllowedRows"]
+
+_NO_NAME = Refusal("names of columns", "Write them as text.", "one is {value}", InvalidTypeError)
+_NO_FRAME = Refusal("a DataFrame", "Name its columns.", "{name} is {type}", InvalidTypeError)
+_CHECKS = {
+    "name": RULE_NAME,
+    "columns": ValueList(Text(_NO_NAME)),
+    "frame": Instance(pd.DataFrame, _NO_FRAME),
+}
 
 #: A multiple of a step is off by a rounding of the product and one of the sum.
 _ROUNDINGS = 4 * 2.0**-53
@@ -110,17 +119,9 @@ class AllowedRows(AbstractRule):
     gives_bounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_name("AllowedRows", self.name)
-        columns = listed("AllowedRows", "columns", self.columns)
-        for name in columns:
-            if not isinstance(name, str):
-                raise InvalidTypeError("AllowedRows", "names of columns", f"one is {name!r}", "Write them as text.")
+        columns = check_fields(self, _CHECKS)["columns"]
         if not columns or len(set(columns)) < len(columns):
             raise InvalidValueError("AllowedRows", "columns, each once", f"columns is {columns!r}", "Name some.")
-        if not isinstance(self.frame, pd.DataFrame):
-            raise InvalidTypeError(
-                "AllowedRows", "a DataFrame", f"frame is {type(self.frame).__name__}", "Name its columns."
-            )
         for name in columns:
             if name not in self.frame.columns:
                 raise UnknownNameError.among("AllowedRows", "column of the frame", name, self.frame.columns)

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from ceopt.formulations.constraints.condition import listed
-from ceopt.formulations.constraints.rule import AbstractRule, require_name
+from ceopt.formulations.constraints.condition import ValueList
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule
 from ceopt.formulations.linear_form import Rows
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.checks import MappingOf, Refusal, check_fields
+from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -17,6 +18,17 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AllowedTransitions"]
+
+_NO_MAPPING = Refusal("a mapping from levels to levels", 'Write {"rent": ["own"]}.', error=InvalidTypeError)
+_NO_TRANSITION = Refusal(
+    "a transition",
+    "Name one, or make the column immutable: space.update(name, mutable=False).",
+    "{name} is empty",
+)
+_CHECKS = {
+    "name": RULE_NAME,
+    "transitions": MappingOf(_NO_MAPPING, ValueList(), empty=_NO_TRANSITION, entry="level {key}"),
+}
 
 
 @final
@@ -84,19 +96,7 @@ class AllowedTransitions(AbstractRule):
     )
 
     def __post_init__(self) -> None:
-        require_name("AllowedTransitions", self.name)
-        if not isinstance(self.transitions, Mapping):
-            raise InvalidTypeError(
-                "AllowedTransitions", "a mapping from levels to levels", f"transitions is {self.transitions!r}",
-                'Write {"rent": ["own"]}.',
-            )  # fmt: skip
-        if not self.transitions:
-            raise InvalidValueError(
-                "AllowedTransitions", "a transition", "transitions is empty",
-                "Name one, or make the column immutable: space.update(name, mutable=False).",
-            )  # fmt: skip
-        given = {level: listed("AllowedTransitions", f"level {level!r}", to) for level, to in self.transitions.items()}
-        object.__setattr__(self, "transitions", given)
+        object.__setattr__(self, "transitions", check_fields(self, _CHECKS)["transitions"])
 
     def check(self, space: FeatureSpace) -> None:
         """Refuse an unknown column or level, and a column of numbers."""

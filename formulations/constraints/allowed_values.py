@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from ceopt.formulations.columns import AbstractCoordinate, Numeric, at_least, at_most, close, members
-from ceopt.formulations.constraints.condition import listed
-from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point, require_name
+from ceopt.formulations.constraints.condition import ValueList
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats, Point
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.space.reachable import Interval, reach_of
-from ceopt.solvers.checks import require_moderate
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.checks import MappingOf, Moderate, Refusal, check_fields
+from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AllowedValues"]
+
+_NO_MAPPING = Refusal("a mapping from columns to values", 'Write {"term": [12, 24]}.', error=InvalidTypeError)
+_NO_VALUE = Refusal("a value for each column", "Name one, or leave the column out.", "the list of {name} is empty")
+_CHECKS = {
+    "name": RULE_NAME,
+    "values": MappingOf(_NO_MAPPING, ValueList(empty=_NO_VALUE), empty=_NO_MAPPING, entry="column {key}"),
+}
 
 #: A multiple of a step is off by a rounding of the product and one of the sum.
 _ROUNDINGS = 4 * 2.0**-53
@@ -108,20 +115,7 @@ class AllowedValues(AbstractRule):
     gives_bounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_name("AllowedValues", self.name)
-        if not isinstance(self.values, Mapping) or not self.values:
-            raise InvalidTypeError(
-                "AllowedValues", "a mapping from columns to values", f"values is {self.values!r}",
-                'Write {"term": [12, 24]}.',
-            )  # fmt: skip
-        given = {name: listed("AllowedValues", f"column {name!r}", some) for name, some in self.values.items()}
-        for name, some in given.items():
-            if not some:
-                raise InvalidValueError(
-                    "AllowedValues", "a value for each column", f"the list of column {name!r} is empty",
-                    "Name one, or leave the column out.",
-                )  # fmt: skip
-        object.__setattr__(self, "values", given)
+        object.__setattr__(self, "values", check_fields(self, _CHECKS)["values"])
 
     def check(self, space: FeatureSpace) -> None:
         """Refuse unknown columns, and values that a column cannot hold."""
@@ -129,7 +123,8 @@ class AllowedValues(AbstractRule):
             if name not in space:
                 raise UnknownNameError.among("AllowedValues", "column", name, space.names)
             for value in some:
-                require_moderate("AllowedValues", f"a value of column {name!r}", space[name].to_coordinate(value))
+                coordinate = space[name].to_coordinate(value)
+                Moderate().require("AllowedValues", f"a value of column {name!r}", coordinate)
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the rows ``allowed``."""

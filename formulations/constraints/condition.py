@@ -12,15 +12,15 @@ import pandas as pd
 
 from ceopt.formulations.columns import AbstractCoordinate, Numeric, at_least, at_most, one_of
 from ceopt.formulations.linear_form import LinearForm
-from ceopt.solvers.checks import is_number, require_moderate
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.checks import AbstractCheck, Choice, Flag, Moderate, Refusal, is_number
+from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["OPS", "Condition", "listed"]
+__all__ = ["OPS", "Condition", "ValueList"]
 
 OPS = ("==", "!=", "<=", ">=", "in", "changed")
 
@@ -28,17 +28,31 @@ OPS = ("==", "!=", "<=", ">=", "in", "changed")
 _ROUNDINGS = 4 * 2.0**-53
 
 
-def listed(who: str, what: str, given: Any) -> tuple[Any, ...]:
-    """Return a collection of values as a tuple, or refuse what is none (text and single values included)."""
-    if isinstance(given, np.ndarray | pd.Series | pd.Index) and given.ndim:
-        return tuple(given.tolist())
-    if (
-        isinstance(given, Iterable)
-        and not isinstance(given, np.ndarray)
-        and not isinstance(given, str | bytes | pd.DataFrame)
-    ):
-        return tuple(given)
-    raise InvalidTypeError(who, f"a list of values for {what}", f"it got {given!r}", "Write [value, ...].")
+_NO_LIST = Refusal("a list of values for {name}", "Write [value, ...].", "it got {value}", InvalidTypeError)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ValueList(AbstractCheck):
+    """A collection of values, plain ones of an array; text, a frame and a single value are none."""
+
+    entries: AbstractCheck | None = None
+    empty: Refusal | None = None
+
+    def require(self, who: str, name: str, value: Any) -> tuple[Any, ...]:
+        """Return the values as a tuple."""
+        if isinstance(value, np.ndarray | pd.Series | pd.Index) and value.ndim:
+            values = tuple(value.tolist())
+        elif isinstance(value, Iterable) and not isinstance(value, np.ndarray | str | bytes | pd.DataFrame):
+            values = tuple(value)
+        else:
+            raise _NO_LIST.of(who, name, value)
+        if self.empty is not None and not values:
+            raise self.empty.of(who, name, value)
+        if self.entries is not None:
+            for entry in values:
+                self.entries.require(who, name, entry)
+        return values
 
 
 @final
@@ -74,18 +88,15 @@ class Condition:
                 who, "conditions (column, op, value)", f"one is {given!r}", 'Write for example ("age", ">=", 30).'
             )
         column, op, value = parts
-        if op not in OPS:
-            raise UnknownNameError.among(who, "op", op, OPS)
+        Choice(OPS).require(who, "op", op)
+        where = f"on column {column!r}"
         if op == "in":
-            value = listed(who, f"op 'in' on column {column!r}", value)
-            if not value:
-                raise InvalidValueError(
-                    who, "a value for op 'in'", f"the list on column {column!r} is empty", "Name one."
-                )
-        if op == "changed" and not isinstance(value, bool | np.bool_):
-            raise InvalidTypeError(
-                who, "True or False for op 'changed'", f"on column {column!r} it is {value!r}", "Leave it out for True."
-            )
+            empty = Refusal("a value for op 'in'", "Name one.", f"the list {where} is empty")
+            value = ValueList(empty=empty).require(who, f"op 'in' {where}", value)
+        if op == "changed":
+            but = f"{where} it is {value!r}"
+            no_flag = Refusal("True or False for op 'changed'", "Leave it out for True.", but, InvalidTypeError)
+            Flag(no_flag).require(who, "value", value)
         return cls(column, op, value, who)
 
     @property
@@ -174,6 +185,6 @@ def _bound(feature: Feature, value: Any) -> float:
     """Return a number that integers are compared with, which need not be one."""
     number = is_number(value)
     if number and math.isfinite(value):
-        require_moderate("A condition", f"the value of column {feature.name!r}", value)
+        Moderate().require("A condition", f"the value of column {feature.name!r}", value)
         return float(value)
     return feature.to_coordinate(value)  # says what is wrong with it

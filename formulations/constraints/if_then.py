@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from ceopt.formulations.constraints.condition import Condition
-from ceopt.formulations.constraints.rule import AbstractRule, require_name
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.solvers.manifest import Manifest
 
@@ -92,7 +92,7 @@ class IfThen(AbstractRule):
     )
 
     def __post_init__(self) -> None:
-        require_name("IfThen", self.name)
+        RULE_NAME.require("IfThen", "name", self.name)
         for own, given in (("_if", "condition"), ("_then", "conclusion")):
             parsed = Condition.parse("IfThen", getattr(self, given))
             object.__setattr__(self, own, parsed)

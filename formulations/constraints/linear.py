@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.rule import AbstractElastic, require_name
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.trace import ROUNDING, trace_of
-from ceopt.solvers.checks import is_number, require_choice, require_moderate
+from ceopt.solvers.checks import COEFFICIENT, Choice, MappingOf, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
@@ -22,7 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Linear"]
 
-_SENSES = ("<=", ">=", "==")
+_NO_COEFFICIENT = Refusal("a coefficient for some column", "Give a mapping.")
+_CHECKS = {
+    "name": RULE_NAME,
+    "sense": Choice(("<=", ">=", "==")),
+    "coefficients": MappingOf(_NO_COEFFICIENT, COEFFICIENT, empty=_NO_COEFFICIENT, entry="{column}"),
+    "rhs": COEFFICIENT,
+    "within": COEFFICIENT,
+}
 
 
 @final
@@ -85,16 +91,7 @@ class Linear(AbstractElastic):
     needs_factual: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        require_name("Linear", self.name)
-        require_choice("Linear", "sense", self.sense, _SENSES)
-        if not isinstance(self.coefficients, Mapping) or not self.coefficients:
-            raise InvalidValueError(
-                "Linear", "a coefficient for some column", f"coefficients is {self.coefficients!r}", "Give a mapping."
-            )
-        for what, value in (("rhs", self.rhs), ("within", self.within), *self.coefficients.items()):
-            if not is_number(value) or not math.isfinite(value):
-                raise InvalidValueError("Linear", "finite numbers", f"{what} is {value!r}", "Give a number.")
-            require_moderate("Linear", what, value)
+        check_fields(self, _CHECKS)
         if self.within < 0.0 or (self.within > 0.0 and self.sense != "=="):
             but = f"within is {self.within!r} and the sense {self.sense!r}"
             raise InvalidValueError("Linear", "within of at least 0, and only of '=='", but, "Change rhs, or leave it.")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
-import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.rule import AbstractElastic, require_name
-from ceopt.solvers.checks import is_number, require_choice
-from ceopt.solvers.errors import InvalidValueError
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
+from ceopt.solvers.checks import Choice, Refusal, Whole, check_fields
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -21,7 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MaxChanges"]
 
-_COUNTS = ("features", "columns")
+_CHECKS = {
+    "name": RULE_NAME,
+    "k": Whole(0, int(sys.float_info.max), Refusal("a whole number of at least 0", "Give for example 3.")),
+    "count": Choice(("features", "columns")),
+}
 
 #: A count this close to a whole number is one.
 _WHOLE = 1e-6
@@ -100,12 +103,7 @@ class MaxChanges(AbstractElastic):
     )
 
     def __post_init__(self) -> None:
-        require_name("MaxChanges", self.name)
-        if not is_number(self.k) or not isinstance(self.k, int | np.integer) or self.k < 0:
-            raise InvalidValueError(
-                "MaxChanges", "a whole number of at least 0", f"k is {self.k!r}", "Give for example 3."
-            )
-        require_choice("MaxChanges", "count", self.count, _COUNTS)
+        check_fields(self, _CHECKS)
 
     def check(self, space: FeatureSpace) -> None:
         """Accept every space."""

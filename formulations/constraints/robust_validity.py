@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.constraints.robust_validity_rows import RobustRows
-from ceopt.formulations.constraints.rule import AbstractRule, Point, require_name
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.estimator_row import column_names, row_seen
@@ -19,8 +19,17 @@ from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.predictors.representation.representation import Affine
 from ceopt.formulations.programs.moments import Moments, require_moments
 from ceopt.formulations.programs.validity.score_bound import least_of_score
-from ceopt.solvers.checks import in_double, is_number
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
+from ceopt.solvers.checks import (
+    NOT_A_NUMBER,
+    AbstractCheck,
+    Real,
+    Refusal,
+    check_fields,
+    in_double,
+    is_number,
+    is_whole,
+)
+from ceopt.solvers.errors import InvalidValueError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -28,6 +37,32 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["RobustValidity"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _OfAnySize(AbstractCheck):
+    """A number of any size, beyond doubles infinite, that is then what another check asks for."""
+
+    check: AbstractCheck
+
+    def require(self, who: str, name: str, value: Any) -> Any:
+        """Return what the other check returns of the number in double precision."""
+        if not (is_whole(value) or is_number(value)):
+            raise NOT_A_NUMBER.of(who, name, value)
+        return self.check.require(who, name, in_double(value))
+
+
+_NO_RADIUS = Refusal("a finite radius of at least 0", "Give for example 0.1.")
+_NO_LEVEL = Refusal(
+    "a level of at least 0 and less than 1",
+    "A level is a probability, 0.9 for 90 %; nothing is certain while covariance or radius is not 0.",
+)
+_CHECKS = {
+    "name": RULE_NAME,
+    "radius": _OfAnySize(Real(at_least=0.0, finite=True, otherwise=_NO_RADIUS)),
+    "level": _OfAnySize(Real(at_least=0.0, at_most=1.0, otherwise=_NO_LEVEL)),
+}
 
 #: Rounding of the bound, relative: the rows ask for more, so that a solver's tolerance does not use this up.
 _ROUNDING = 1e-9
@@ -139,27 +174,14 @@ class RobustValidity(AbstractRule):
     slow: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_name("RobustValidity", self.name)
-        for word, value in (("radius", self.radius), ("level", self.level)):
-            # A whole number may be of any size: beyond doubles it is infinite.
-            is_whole = isinstance(value, int) and not isinstance(value, bool)
-            if not (is_whole or is_number(value)):
-                raise InvalidTypeError(
-                    "RobustValidity", f"a number as {word}", f"{word} is {value!r}", "Give a number."
-                )
-            object.__setattr__(self, word, in_double(value))
-        if not 0.0 <= self.radius < math.inf:
-            raise InvalidValueError(
-                "RobustValidity", "a finite radius of at least 0", f"radius is {self.radius!r}", "Give for example 0.1."
-            )
+        checked = check_fields(self, _CHECKS)
+        object.__setattr__(self, "radius", checked["radius"])
+        object.__setattr__(self, "level", checked["level"])
         moments = require_moments("RobustValidity", self.mean, self.covariance)
         object.__setattr__(self, "_moments", moments)
         certain = self.radius == 0.0 and not moments.covariance.any()
-        if not 0.0 <= self.level <= 1.0 or (self.level == 1.0 and not certain):
-            raise InvalidValueError(
-                "RobustValidity", "a level of at least 0 and less than 1", f"level is {self.level!r}",
-                "A level is a probability, 0.9 for 90 %; nothing is certain while covariance or radius is not 0.",
-            )  # fmt: skip
+        if self.level == 1.0 and not certain:
+            raise _NO_LEVEL.of("RobustValidity", "level", self.level)
 
     # ---- the classifier ----------------------------------------------------------------------------------------------
     def check(self, space: FeatureSpace) -> None:

@@ -10,7 +10,7 @@ from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns.factual import Factual, require_factual
 from ceopt.formulations.constraints.abilities import DataRows, Floats, Point, half_ability
-from ceopt.solvers.checks import listed
+from ceopt.solvers.checks import ListOf, OrNone, Refusal, Text
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AbstractElastic", "AbstractRule", "DataRows", "Floats", "Point", "impose", "parse_rules", "rule_name"]
+
+#: What a rule's name may be: the user's, in exports and reports, or None.
+RULE_NAME = OrNone(Text(Refusal("text as {name}", "Write it as text, or leave it out.", error=InvalidTypeError)))
+_RULES = ListOf(Refusal("a list of rules", "Correct it.", error=InvalidTypeError))
 
 
 class AbstractRule(ABC):
@@ -70,12 +74,6 @@ class AbstractElastic(AbstractRule):
         """Return the rule that is wider by an amount."""
 
 
-def require_name(who: str, name: Any) -> None:
-    """Refuse a rule's name that is no text."""
-    if name is not None and not isinstance(name, str):
-        raise InvalidTypeError(who, "text as name", f"name is {name!r}", "Write it as text, or leave it out.")
-
-
 def rule_name(rule: AbstractRule, position: int) -> str:
     """Return the name that the rule bears in exports and reports: the user's, or its class and place."""
     given: str | None = getattr(rule, "name", None)
@@ -93,8 +91,7 @@ def impose(rule: AbstractRule, x: Factual) -> Any:
 
 def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     """Check a sequence of rules against the space; a single rule may stand for itself."""
-    needs = "a list of rules"
-    given = (rules,) if isinstance(rules, AbstractRule) else listed("constraints", needs, "constraints", rules)
+    given = (rules,) if isinstance(rules, AbstractRule) else _RULES.require("constraints", "constraints", rules)
     names: set[str] = set()
     for position, rule in enumerate(given):
         if not isinstance(rule, AbstractRule):
@@ -115,7 +112,7 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
             raise InvalidTypeError(
                 "A rule", f"{lacks} beside {has}", f"{type(rule).__name__} has {has} alone", f"Give it {lacks} as well."
             )
-        require_name(type(rule).__name__, getattr(rule, "name", None))
+        RULE_NAME.require(type(rule).__name__, "name", getattr(rule, "name", None))
         rule.check(space)
         name = rule_name(rule, position)
         if name in names:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.columns import Price
-from ceopt.solvers.checks import is_number, require_choice, require_divisor
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.checks import AllOf, Choice, Divisor, OneOrMapping, Real, Refusal
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,16 @@ __all__ = ["AbstractCost", "Sum", "move_of", "price_table", "scale_of"]
 
 Floats = NDArray[np.float64]
 
-_SCALES = ("mad", "std", "range", "none")
+_NO_SCALE = Refusal("positive scales", "Give a positive number per column.")
+#: What a scale may be: the name of a statistic, or a mapping from columns to numbers to divide by.
+SCALE = OneOrMapping(
+    Choice(("mad", "std", "range", "none")), AllOf((Real(above=0.0, finite=True, otherwise=_NO_SCALE), Divisor()))
+)
+_FACTOR = Real(
+    at_least=0.0,
+    finite=True,
+    otherwise=Refusal("a factor of at least 0", "Scale by a number >= 0.", "the factor is {value}"),
+)
 
 
 def move_of(feature: Feature, x0: float, x: float) -> float:
@@ -33,25 +42,6 @@ def move_of(feature: Feature, x0: float, x: float) -> float:
     if feature.kind == "categorical":
         return 1.0 if x != x0 else 0.0
     return x - x0
-
-
-def check_scale(who: str, scale: Any) -> None:
-    """Refuse a scale that is neither a known name nor a mapping of positive numbers."""
-    if isinstance(scale, Mapping):
-        for name, value in scale.items():
-            if not is_number(value) or not 0.0 < value < float("inf"):
-                raise InvalidValueError(
-                    who, "positive scales", f"scale[{name!r}] is {value!r}", "Give a positive number per column."
-                )
-            require_divisor(who, f"scale[{name!r}]", float(value))
-    else:
-        require_choice(who, "scale", scale, _SCALES)
-
-
-def check_squared(who: str, squared: Any) -> None:
-    """Refuse what is neither True nor False."""
-    if not isinstance(squared, bool | np.bool_):
-        raise InvalidTypeError(who, "True or False as squared", f"squared is {squared!r}", "Write one.")
 
 
 def scale_of(who: str, scale: str | Mapping[str, float], space: FeatureSpace) -> dict[str, float]:
@@ -152,11 +142,8 @@ class AbstractCost(ABC):
     def __mul__(self, factor: float) -> Sum:
         if isinstance(factor, bool) or not isinstance(factor, int | float | np.integer | np.floating):
             return NotImplemented
-        if not is_number(factor) or not 0.0 <= factor < float("inf"):
-            raise InvalidValueError(
-                "cost", "a factor of at least 0", f"the factor is {factor!r}", "Scale by a number >= 0."
-            )
-        return Sum(tuple((float(factor) * own, cost) for own, cost in _terms(self)))
+        share = _FACTOR.require("cost", "factor", factor)
+        return Sum(tuple((share * own, cost) for own, cost in _terms(self)))
 
     __rmul__ = __mul__
 

@@ -12,8 +12,9 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.cost import AbstractCost, Floats, check_scale, check_squared
-from ceopt.formulations.costs.separable import Count, check_count, slopes_of
+from ceopt.formulations.costs.cost import SCALE, AbstractCost, Floats
+from ceopt.formulations.costs.separable import COUNT, Count, slopes_of
+from ceopt.solvers.checks import Flag, check_fields
 from ceopt.solvers.cones import soc
 
 if TYPE_CHECKING:
@@ -125,9 +126,7 @@ class L2(AbstractNorm):
     count: Count = "features"
 
     def __post_init__(self) -> None:
-        check_scale("L2", self.scale)
-        check_count("L2", self.count)
-        check_squared("L2", self.squared)
+        check_fields(self, {"scale": SCALE, "count": COUNT, "squared": Flag()})
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return the squared slopes per column and direction."""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.cost import AbstractCost, Floats, check_scale, price_table
+from ceopt.formulations.costs.cost import SCALE, AbstractCost, Floats, price_table
 from ceopt.formulations.costs.greatest import greatest_of
 from ceopt.formulations.costs.separable import slopes_of
+from ceopt.solvers.checks import check_fields
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.factual import Factual
@@ -37,7 +38,7 @@ class Linf(AbstractCost):
     additive = False
 
     def __post_init__(self) -> None:
-        check_scale("Linf", self.scale)
+        check_fields(self, {"scale": SCALE})
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return weight over scale per column and direction."""

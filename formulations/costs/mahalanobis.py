@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.cost import AbstractCost, Floats, check_squared, price_table
+from ceopt.formulations.costs.cost import AbstractCost, Floats, price_table
 from ceopt.formulations.costs.l2 import AbstractNorm, Kind
 from ceopt.formulations.costs.mahalanobis_matrix import (
     Metric,
@@ -22,6 +22,7 @@ from ceopt.formulations.costs.mahalanobis_matrix import (
     root_of,
 )
 from ceopt.formulations.costs.products import paid, rows_of
+from ceopt.solvers.checks import Flag, check_fields
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class Mahalanobis(AbstractMahalanobis, AbstractNorm):
 
     def __post_init__(self) -> None:
         self._check()
-        check_squared("Mahalanobis", self.squared)
+        check_fields(self, {"squared": Flag()})
 
     def _level_price(self, down: float, up: float) -> Price:
         return Price("fixed", down * down, up * up)

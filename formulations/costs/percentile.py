@@ -16,7 +16,7 @@ from ceopt.formulations.space.columns import column_coordinates, row_mapping
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.checks import require_choice
+from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Percentile"]
 
-_KINDS = ("max", "total_log")
+_NO_FRAME = Refusal("a DataFrame", "Name columns.", "{name} is {type}", InvalidTypeError)
+_CHECKS = {"kind": Choice(("max", "total_log")), "data": OrNone(Instance(pd.DataFrame, _NO_FRAME))}
 
 
 @final
@@ -148,12 +149,8 @@ class Percentile(AbstractCost):
     additive = False
 
     def __post_init__(self) -> None:
-        require_choice("Percentile", "kind", self.kind, _KINDS)
-        if self.data is None:
-            return
-        if not isinstance(self.data, pd.DataFrame):
-            raise InvalidTypeError("Percentile", "a DataFrame", f"data is {type(self.data).__name__}", "Name columns.")
-        if not len(self.data):
+        check_fields(self, _CHECKS)
+        if self.data is not None and not len(self.data):
             raise InvalidValueError("Percentile", "a row in data", "there is none", "Give the target population.")
 
     def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> Percentile:

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.cost import AbstractCost, check_scale, scale_of
-from ceopt.solvers.checks import require_choice
+from ceopt.formulations.costs.cost import SCALE, AbstractCost, scale_of
+from ceopt.solvers.checks import Choice, check_fields
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["L0", "L1", "AbstractSeparable", "Changes", "Count", "check_count", "slopes_of"]
+__all__ = ["L0", "L1", "AbstractSeparable", "Changes", "Count", "slopes_of"]
 
 Count = Literal["features", "columns"]
-_COUNTS = ("features", "columns")
+#: What is counted of a category.
+COUNT = Choice(("features", "columns"))
 
 
 class AbstractSeparable(AbstractCost):
@@ -64,7 +65,7 @@ class Changes(AbstractSeparable):
     count: Count = "features"
 
     def __post_init__(self) -> None:
-        check_count("Changes", self.count)
+        check_fields(self, {"count": COUNT})
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return 1 for each column (2 for a category counted by columns)."""
@@ -93,17 +94,11 @@ class L1(AbstractSeparable):
     count: Count = "features"
 
     def __post_init__(self) -> None:
-        check_scale("L1", self.scale)
-        check_count("L1", self.count)
+        check_fields(self, {"scale": SCALE, "count": COUNT})
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return weight over scale per column and direction."""
         return slopes_of("L1", "linear", self.scale, space, self.count)
-
-
-def check_count(who: str, count: Any) -> None:
-    """Refuse a word for what is counted that does not exist."""
-    require_choice(who, "count", count, _COUNTS)
 
 
 def slopes_of(

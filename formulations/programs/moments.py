@@ -12,7 +12,8 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.subset.pairs import Floats, numbers
+from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.solvers.checks import Matrix
 from ceopt.solvers.errors import InvalidValueError
 
 __all__ = ["Moments", "require_mean", "require_moments", "require_plan", "require_point"]
@@ -78,7 +79,7 @@ class Moments:
 def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int | None = None) -> Moments:
     """Return mean and covariance of parameters, d of them if given, or refuse what is none in the name of ``who``."""
     m = require_mean(who, mean, d=d)
-    s = numbers(who, "covariance", covariance, (len(m), len(m)))
+    s = Matrix((len(m), len(m))).require(who, "covariance", covariance)
     size = float(np.abs(s).max(initial=0.0))
     apart = np.abs(s - s.T)
     if (apart > _SYMMETRIC * size).any():
@@ -95,12 +96,13 @@ def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int 
 
 def require_point(who: str, name: str, values: ArrayLike, moments: Moments | None) -> Floats:
     """Return a point of a column for each parameter, or of any number, or refuse it in the name of ``who``."""
-    return numbers(who, name, values, (None if moments is None else len(moments.mean),), then=_COLUMNS)
+    d = None if moments is None else len(moments.mean)
+    return Matrix((d,), _COLUMNS).require(who, name, values)
 
 
 def require_mean(who: str, mean: ArrayLike, *, d: int | None = None) -> Floats:
     """Return the mean of parameters, d of them if given, or refuse it in the name of ``who``."""
-    m = numbers(who, "mean", mean, (d,), then=_COLUMNS)
+    m = Matrix((d,), _COLUMNS).require(who, "mean", mean)
     if not len(m):
         raise InvalidValueError(who, "at least one parameter", "mean is empty", "Give the mean of the parameters.")
     return m
@@ -109,7 +111,7 @@ def require_mean(who: str, mean: ArrayLike, *, d: int | None = None) -> Floats:
 def require_plan(who: str, plan: ArrayLike, *, d: int | None = None) -> Floats:
     """Return a plan of shape (J, d), J at least 1, or refuse what is none in the name of ``who``."""
     then = "Give one counterfactual a row: [[...]] for one." if np.ndim(plan) == 1 else _COLUMNS
-    found = numbers(who, "plan", plan, (None, d), then=then)
+    found = Matrix((None, d), then).require(who, "plan", plan)
     if not len(found):
         raise InvalidValueError(who, "a plan", "plan has no rows", "Give one counterfactual a row.")
     return found

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.places import require_bounds, require_list, require_places
-from ceopt.formulations.programs.subset.pairs import Floats, numbers
+from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.solvers.checks import Matrix
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["Cost", "Distance", "Region", "require_distance", "require_region"]
@@ -86,7 +87,7 @@ def require_distance(who: str, cost: Any, d: int) -> Distance:
         if cost not in _COSTS:
             raise UnknownNameError.among(who, "cost", cost, _COSTS)
         return Distance("l1" if cost == "l1" else "l2" if cost == "l2" else "linf")
-    matrix = numbers(who, "cost", cost, (d, d))
+    matrix = Matrix((d, d)).require(who, "cost", cost)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
     if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0) or values[0] <= 0.0:
         but = f"its least eigenvalue is {values[0]:.6g}" if values[0] <= 0.0 else "cost differs from its transpose"

@@ -106,7 +106,7 @@ REFUSED = [
     (ListOf(OTHER), 3, "f needs something else as x, but its int is 3. Give x.", InvalidTypeError),
     (ListOf(OTHER, empty=Refusal("one", "Add.")), [], "f needs one, but x is []. Add.", InvalidValueError),
     (ListOf(OTHER, Text()), ["a", 1], "f needs text as x, but x is 1.", InvalidTypeError),
-    (Matrix((2,)), [1], "f needs x of shape 2, but its shape is (1,). Reshape it.", InvalidValueError),
+    (Matrix((2,)), [1], "f needs x of shape 2, but its shape is (1,). Give such an array.", InvalidValueError),
     (Matrix((None, 2), "Turn."), [1, 2], "f needs x of shape n by 2, but its shape is (2,). Turn.", InvalidValueError),
     (Matrix((2,)), ["1", "2"], "f needs numbers as x, but x is ['1', '2']. Give an array", InvalidValueError),
     (Matrix((2,)), [1, [2]], "f needs numbers as x, but x is [1, [2]]. Give an array", InvalidValueError),

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ceopt.diverse.subset.exact_search import FoundSubset, SubsetSearch
 from ceopt.diverse.subset.pool import NORMS, Norm, pool_distances
-from ceopt.formulations.programs.subset.pairs import numbers
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.checks import is_number, require_count, require_number
+from ceopt.solvers.checks import Matrix, is_number, require_count, require_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import relative_gap_of
 from ceopt.solvers.registry import SOLVERS
@@ -177,7 +176,7 @@ def select(
     n = len(distances)
     if k is not None:
         require_count("select", "k", k, 1, n)
-    price = np.zeros(n) if costs is None else numbers("select", "costs", costs, (n,))
+    price = np.zeros(n) if costs is None else Matrix((n,)).require("select", "costs", costs)
     least = None if beta is None else _least(beta, norm)
     search = SubsetSearch(distances, solver, began + time_limit_s)
     found = _found(search, objective, k, least, price)

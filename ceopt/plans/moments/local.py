@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from ceopt.formulations.programs.subset.pairs import numbers
-from ceopt.solvers.checks import require_count, require_number
+from ceopt.solvers.checks import LENGTH, Matrix, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
 
 __all__ = ["local_moments"]
+
+_CHECKS = {"n_samples": Whole(at_least=2), "variance": LENGTH, "random_state": Whole(at_least=0)}
 
 Floats = NDArray[np.float64]
 _WHO: Final = "local_moments"
@@ -91,12 +92,10 @@ def local_moments(
     >>> (mean.round(1) + 0.0).tolist(), covariance[0].tolist()
     ([0.5, 0.0, 0.0], [0.05, 0.0, 0.0])
     """
-    require_count(_WHO, "n_samples", n_samples, 2)
-    require_number(_WHO, "variance", variance, least=0.0, finite=True)
-    require_count(_WHO, "random_state", random_state, 0)
+    check_arguments(_WHO, _CHECKS, locals())
     names, row = _row(factual)
     d = len(row)
-    spread = numbers(_WHO, "scale", np.broadcast_to(scale, (d,)) if np.ndim(scale) == 0 else scale, (d,))
+    spread = Matrix((d,)).require(_WHO, "scale", np.broadcast_to(scale, (d,)) if np.ndim(scale) == 0 else scale)
     if (spread <= 0.0).any():
         but = f"that of column {int((spread <= 0.0).argmax())} is {spread.min():g}"
         raise InvalidValueError(_WHO, "scales above 0", but, "Leave out a column that is constant.")
@@ -119,7 +118,7 @@ def _row(factual: Any) -> tuple[list[Any] | None, Floats]:
             raise InvalidValueError(_WHO, "one row", f"factual has {len(factual)}", "Give frame.loc[[label]].")
         factual = factual.iloc[0]
     names = list(factual.index) if isinstance(factual, pd.Series) else None
-    row = numbers(_WHO, "factual", factual, (None,))
+    row = Matrix((None,)).require(_WHO, "factual", factual)
     if not len(row):
         raise InvalidValueError(_WHO, "at least one column", "factual is empty", "Give a row.")
     return names, row
@@ -137,7 +136,7 @@ def _scores(predict: Any, rows: Floats, names: list[Any] | None) -> Floats:
     if found.dtype.kind in "OUS":
         then = "Give the classifier itself, or its predict_proba."
         raise InvalidValueError(_WHO, "probabilities from predict", f"it returned {found.flat[0]!r}", then)
-    scores = numbers(_WHO, "what predict returns", found, (len(rows),))
+    scores = Matrix((len(rows),)).require(_WHO, "what predict returns", found)
     if not is_probability:
         return scores
     wrong = (scores < 0.0) | (scores > 1.0)

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
-import numpy as np
-
 from ceopt.formulations.constraints.causal.charges import hold, intervene, refuse_others, shift
 from ceopt.formulations.constraints.causal.equation import Equation, FittedEquation, parse_equations
 from ceopt.formulations.constraints.causal.graph import ordered
@@ -15,11 +13,11 @@ from ceopt.formulations.constraints.causal.interventions import Interventions
 from ceopt.formulations.constraints.causal.learning import learned
 from ceopt.formulations.constraints.causal.program import move_in, residuals
 from ceopt.formulations.constraints.causal.structure import Structure
-from ceopt.formulations.constraints.rule import AbstractRule, Floats, Point, require_name
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats, Point
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.linear_form import Rows
-from ceopt.solvers.checks import is_number, listed, require_choice
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.checks import Choice, ListOf, OneOrMapping, OrNone, Real, Refusal, check_fields
+from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -31,7 +29,15 @@ if TYPE_CHECKING:
 __all__ = ["Causal"]
 
 Intervention = Literal["none", "soft", "hard"]
-_INTERVENTIONS = ("none", "soft", "hard")
+_NO_NAMES = Refusal("a list of columns as {name}", 'Write ["income", "savings"].', error=InvalidTypeError)
+_NO_SLACK = Refusal("a slack of at least 0", "Give a number, or one per column.")
+_SLACK = Real(at_least=0.0, finite=True, otherwise=_NO_SLACK)
+_CHECKS = {
+    "name": RULE_NAME,
+    "intervention": Choice(("none", "soft", "hard")),
+    "slack": OneOrMapping(_SLACK, _SLACK, entry="{name} of {key}"),
+    "actionable": OrNone(ListOf(_NO_NAMES, texts=True)),
+}
 
 
 @final
@@ -151,10 +157,7 @@ class Causal(AbstractRule):
     )
 
     def __post_init__(self) -> None:
-        require_name("Causal", self.name)
-        require_choice("Causal", "intervention", self.intervention, _INTERVENTIONS)
-        _check_slack(self.slack)
-        object.__setattr__(self, "actionable", _names(self.actionable))
+        object.__setattr__(self, "actionable", check_fields(self, _CHECKS)["actionable"])
         object.__setattr__(self, "_parsed", parse_equations(self.equations))
         ordered({column: equation.parents for column, equation in self._parsed.items()})
 
@@ -284,25 +287,3 @@ class Causal(AbstractRule):
         first, *others = (f"{column} {{}}from {', '.join(parents[column])}" for column in ordered(parents))
         text = "; ".join([first.format("follows "), *(other.format("") for other in others)])
         return text if self.intervention == "none" else f"{text} ({self.intervention} interventions)"
-
-
-def _names(given: Any) -> tuple[str, ...] | None:
-    """Return the actionable columns, or refuse what is no list of names."""
-    if given is None:
-        return None
-    names = listed("Causal", "a list of columns as actionable", "actionable", given)
-    if not all(isinstance(name, str) for name in names):
-        raise InvalidTypeError(
-            "Causal", "a list of columns as actionable", f"actionable is {given!r}", 'Write ["income", "savings"].'
-        )
-    return names
-
-
-def _check_slack(slack: Any) -> None:
-    given = slack.items() if isinstance(slack, Mapping) else [(None, slack)]
-    for column, value in given:
-        if not is_number(value) or not 0.0 <= value < np.inf:
-            where = "" if column is None else f" of {column!r}"
-            raise InvalidValueError(
-                "Causal", "a slack of at least 0", f"slack{where} is {value!r}", "Give a number, or one per column."
-            )

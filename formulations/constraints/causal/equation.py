@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -11,13 +10,36 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import names_of
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.checks import is_number, require_moderate
+from ceopt.solvers.checks import COEFFICIENT, ListOf, MappingOf, Refusal, Text, check_fields
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.representation.predictor import Predictor
 
 __all__ = ["Equation", "FittedEquation", "LinearEquation", "parse_equations"]
+
+_NO_COEFFICIENTS = Refusal(
+    "a mapping from parents to coefficients", 'Write LinearEquation({"age": 120.0}).', error=InvalidTypeError
+)
+_NO_PARENT = Refusal("at least one parent", "A column without parents has no equation.", "{name} is empty")
+_LINEAR = {
+    "parents": MappingOf(_NO_COEFFICIENTS, COEFFICIENT, empty=_NO_PARENT, texts=True, entry="{column}"),
+    "intercept": COEFFICIENT,
+}
+
+_NO_MAPPING = Refusal(
+    "a mapping from columns to equations",
+    'Write Causal({"income": LinearEquation({"age": 120.0})}).',
+    error=InvalidTypeError,
+)
+_EQUATIONS = MappingOf(
+    _NO_MAPPING, empty=Refusal("at least one equation", "Leave the rule out.", "{name} is empty"), texts=True
+)
+
+_NO_LIST = Refusal("its parents in a list", 'Write ["age", "education"].', "they are {value}", InvalidTypeError)
+_NO_NAME = Refusal("names of columns as parents", "Name the columns.", "one is {value}", InvalidTypeError)
+_NOTHING = Refusal("at least one parent", "Leave it out: it moves on its own.", "it has none")
+_PARENTS = ListOf(_NO_LIST, Text(_NO_NAME), empty=_NOTHING)
 
 
 @final
@@ -46,20 +68,7 @@ class LinearEquation:
     intercept: float = 0.0
 
     def __post_init__(self) -> None:
-        given = self.parents
-        if not isinstance(given, Mapping) or not all(isinstance(parent, str) for parent in given):
-            raise InvalidTypeError(
-                "LinearEquation", "a mapping from parents to coefficients", f"parents is {given!r}",
-                'Write LinearEquation({"age": 120.0}).',
-            )  # fmt: skip
-        if not given:
-            raise InvalidValueError(
-                "LinearEquation", "at least one parent", "parents is empty", "A column without parents has no equation."
-            )
-        for what, value in (("intercept", self.intercept), *given.items()):
-            if not is_number(value) or not math.isfinite(value):
-                raise InvalidValueError("LinearEquation", "finite numbers", f"{what} is {value!r}", "Give a number.")
-            require_moderate("LinearEquation", what, value)
+        check_fields(self, _LINEAR)
 
 
 @final
@@ -115,14 +124,8 @@ def parse_equations(given: Any) -> dict[str, Equation]:
         No mapping, or an empty one; something else than an equation; parents that are missing, named twice, or more or
         fewer than the regressor's inputs.
     """
-    if not isinstance(given, Mapping) or not all(isinstance(column, str) for column in given):
-        raise InvalidTypeError(
-            "Causal", "a mapping from columns to equations", f"equations is {given!r}",
-            'Write Causal({"income": LinearEquation({"age": 120.0})}).',
-        )  # fmt: skip
-    if not given:
-        raise InvalidValueError("Causal", "at least one equation", "equations is empty", "Leave the rule out.")
-    return {column: _parsed(column, equation) for column, equation in given.items()}
+    equations = _EQUATIONS.require("Causal", "equations", given)
+    return {column: _parsed(column, equation) for column, equation in equations.items()}
 
 
 def _parsed(column: str, given: Any) -> Equation:
@@ -150,16 +153,10 @@ def _parsed(column: str, given: Any) -> Equation:
 
 def names_in(who: str, given: Any) -> tuple[str, ...]:
     """Return a list of names, or refuse it: text, other things than names, none, or one twice."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InvalidTypeError(who, "its parents in a list", f"they are {given!r}", 'Write ["age", "education"].')
-    names = tuple(given)
+    names: tuple[str, ...] = _PARENTS.require(who, "parents", given)
     for place, name in enumerate(names):
-        if not isinstance(name, str):
-            raise InvalidTypeError(who, "names of columns as parents", f"one is {name!r}", "Name the columns.")
         if name in names[:place]:
             raise InvalidValueError(who, "each parent once", f"{name!r} is there twice", "Remove one.")
-    if not names:
-        raise InvalidValueError(who, "at least one parent", "it has none", "Leave it out: it moves on its own.")
     return names
 
 

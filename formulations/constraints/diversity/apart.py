@@ -14,7 +14,7 @@ from ceopt.formulations.constraints.diversity.distance_rows import ROUNDING, is_
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point
 from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, Sum, parse_cost
 from ceopt.formulations.linear_form import Rows, total
-from ceopt.solvers.checks import is_number
+from ceopt.solvers.checks import Real, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Apart"]
 
+_CHECKS = {
+    "least": Real(
+        above=0.0,
+        finite=True,
+        otherwise=Refusal("a finite number above 0 as least", "Give for example 0.5."),
+        wrong_type=Refusal("a number as least", "Give for example 0.5.", error=InvalidTypeError),
+    )
+}
 #: Share of the distance by which an answer may miss it: what a solver takes for 0.
 _TOLERANCE = 1e-6
 #: By how much :meth:`Apart.firmer` multiplies what the rows ask for beyond the distance.
@@ -121,13 +129,7 @@ class Apart(AbstractDiversity):
     extra: float = field(default=0.0, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        if not is_number(self.least):
-            raise InvalidTypeError("Apart", "a number as least", f"least is {self.least!r}", "Give for example 0.5.")
-        if not 0.0 < self.least < math.inf:
-            raise InvalidValueError(
-                "Apart", "a finite number above 0 as least", f"least is {self.least!r}", "Give for example 0.5."
-            )
-        object.__setattr__(self, "least", float(self.least))
+        object.__setattr__(self, "least", check_fields(self, _CHECKS)["least"])
         _require_distance(self.cost)
 
     @property

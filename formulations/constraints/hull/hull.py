@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
-import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 
@@ -16,9 +15,20 @@ from ceopt.formulations.constraints.hull.distance import hull_distance, least_su
 from ceopt.formulations.constraints.hull.points import HullPoints, hull_points
 from ceopt.formulations.constraints.hull.rows import HullRows
 from ceopt.formulations.constraints.hull.text import sentence_of, short_text
-from ceopt.formulations.constraints.rule import AbstractElastic, DataRows, Floats, Point, require_name
-from ceopt.formulations.costs.cost import check_scale, scale_of
-from ceopt.solvers.checks import is_number, require_choice
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Floats, Point
+from ceopt.formulations.costs.cost import SCALE, scale_of
+from ceopt.solvers.checks import (
+    NOT_A_NUMBER,
+    AllOf,
+    Choice,
+    Flag,
+    Instance,
+    OrNone,
+    Real,
+    Refusal,
+    Whole,
+    check_fields,
+)
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -28,7 +38,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Hull"]
 
-_NORMS = ("l1", "l2", "linf")
+_NO_FRAME = Refusal("a DataFrame as {name}", "Name its columns as the space's.", "{name} is {type}", InvalidTypeError)
+_AT_LEAST_0 = Real(
+    at_least=0.0, otherwise=Refusal("a {name} of at least 0", "Give for example 0.1."), wrong_type=NOT_A_NUMBER
+)
+_FINITE = Real(finite=True, otherwise=Refusal("a finite {name}", "Leave it out: radius is a limit."))
+_NO_COUNT = Refusal("a whole number of at least 1 as {name}", "Give for example 1000.")
+_CHECKS = {
+    "name": RULE_NAME,
+    "data": OrNone(Instance(pd.DataFrame, _NO_FRAME)),
+    "radius": _AT_LEAST_0,
+    "norm": Choice(("l1", "l2", "linf")),
+    "scale": SCALE,
+    "penalty": OrNone(AllOf((_AT_LEAST_0, _FINITE))),
+    "sample": OrNone(Whole(1, None, _NO_COUNT)),
+    "enlarge": Flag(),
+}
 
 #: By how much a solver's tolerances may leave the slack too long, as a share of its size.
 _TOLERANCE = 1e-6
@@ -155,27 +180,8 @@ class Hull(AbstractElastic):
     slow: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_name("Hull", self.name)
-        if self.data is not None and not isinstance(self.data, pd.DataFrame):
-            raise InvalidTypeError(
-                "Hull", "a DataFrame as data", f"data is {type(self.data).__name__}", "Name its columns as the space's."
-            )
-        _check_number("radius", self.radius)
-        require_choice("Hull", "norm", self.norm, _NORMS)
-        check_scale("Hull", self.scale)
+        check_fields(self, _CHECKS)
         check_clusters(self.clusters)
-        if self.penalty is not None:
-            _check_number("penalty", self.penalty)
-            if math.isinf(self.penalty):
-                raise InvalidValueError(
-                    "Hull", "a finite penalty", "penalty is inf", "Leave it out: radius is a limit."
-                )
-        whole = isinstance(self.sample, int | np.integer) and not isinstance(self.sample, bool) and self.sample >= 1
-        if self.sample is not None and not whole:
-            but = f"sample is {self.sample!r}"
-            raise InvalidValueError("Hull", "a whole number of at least 1 as sample", but, "Give for example 1000.")
-        if not isinstance(self.enlarge, bool | np.bool_):
-            raise InvalidTypeError("Hull", "True or False as enlarge", f"enlarge is {self.enlarge!r}", "Write one.")
         if self.enlarge and self._limit is None:
             but = f"radius is {self.radius:g}" + (
                 "" if self.penalty is None else " beside a penalty, which is no limit"
@@ -317,11 +323,3 @@ class Hull(AbstractElastic):
 
     def __repr__(self) -> str:
         return short_text(self, self._known.get("points"))
-
-
-def _check_number(word: str, value: Any) -> None:
-    """Refuse what is no number of at least 0."""
-    if not is_number(value):
-        raise InvalidTypeError("Hull", f"a number as {word}", f"{word} is {value!r}", "Give a number.")
-    if not value >= 0.0:
-        raise InvalidValueError("Hull", f"a {word} of at least 0", f"{word} is {value!r}", "Give for example 0.1.")

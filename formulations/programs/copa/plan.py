@@ -14,11 +14,20 @@ from ceopt.formulations.programs.corrections.point import affine_differences, li
 from ceopt.formulations.programs.moments import Moments, require_moments, require_point
 from ceopt.formulations.programs.region import Cost, Distance, Region, require_distance, require_region
 from ceopt.formulations.programs.subset.pairs import Floats, sum_of
-from ceopt.solvers.checks import require_count, require_number
+from ceopt.solvers.checks import LENGTH, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["copa_plan", "greatest_ratio"]
+
+_CHECKS = {
+    "n": Whole(at_least=1),
+    "validity_weight": LENGTH,
+    "diversity_weight": LENGTH,
+    "margin": LENGTH,
+    "smoothing": LENGTH,
+    "within": OrNone(Real(above=0.0)),
+}
 
 
 def copa_plan(
@@ -139,11 +148,7 @@ def copa_plan(
     who = "copa_plan"
     moments = require_moments(who, mean, covariance)
     x0 = require_point(who, "factual", factual, moments)
-    require_count(who, "n", n, 1)
-    for name, weight in (("validity_weight", validity_weight), ("diversity_weight", diversity_weight)):
-        require_number(who, name, weight, least=0.0, finite=True)
-    require_number(who, "margin", margin, least=0.0, finite=True)
-    require_number(who, "smoothing", smoothing, least=0.0, finite=True)
+    check_arguments(who, _CHECKS, locals())
     distance = require_distance(who, cost, len(x0))
     if distance.kind == "linf":
         then = "Use 'l1', 'l2' or a matrix."
@@ -153,8 +158,6 @@ def copa_plan(
     if within is None:
         within = _farthest(x0, moments, distance, region, margin) + diversity_weight
         within = n * (within + (validity_weight * most if validity_weight else 0.0))
-    else:
-        require_number(who, "within", within, above=0.0)
     if not np.isfinite(within):
         but = "the covariance is singular and the mean outside its range"
         then = "Say within, the farthest that a counterfactual may be."

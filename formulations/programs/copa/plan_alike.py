@@ -12,11 +12,13 @@ from ceopt.formulations.programs.corrections.point import add_point
 from ceopt.formulations.programs.moments import require_moments, require_point
 from ceopt.formulations.programs.region import Cost, require_distance, require_region
 from ceopt.formulations.programs.subset.pairs import sum_of
-from ceopt.solvers.checks import require_number
+from ceopt.solvers.checks import LENGTH, Real, check_arguments
 from ceopt.solvers.cones import soc
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["copa_plan_alike"]
+
+_CHECKS = {"radius": Real(at_least=0.0), "margin": LENGTH}
 
 
 def copa_plan_alike(
@@ -103,8 +105,7 @@ def copa_plan_alike(
     who = "copa_plan_alike"
     moments = require_moments(who, mean, covariance)
     x0 = require_point(who, "factual", factual, moments)
-    require_number(who, "radius", radius, least=0.0)
-    require_number(who, "margin", margin, least=0.0, finite=True)
+    check_arguments(who, _CHECKS, locals())
     distance = require_distance(who, cost, len(x0))
     region = require_region(who, x0, fixed=fixed, bounds=bounds, groups=groups)
     model = pyo.ConcreteModel(name=who)

@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.corrections.side_conditions import add_side_conditions, combination, free_columns
 from ceopt.formulations.programs.moments import require_moments, require_point
-from ceopt.solvers.checks import require_number
+from ceopt.solvers.checks import LENGTH, check_arguments
 from ceopt.solvers.cones import soc
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["robust_improvement"]
+
+_CHECKS = {"kappa": LENGTH, "perturbation": LENGTH, "radius": LENGTH}
 
 
 def robust_improvement(
@@ -106,8 +108,7 @@ def robust_improvement(
     moments = require_moments(who, mean, covariance)
     d = len(moments.mean)
     point = require_point(who, "x", x, moments)
-    for name, value in (("kappa", kappa), ("perturbation", perturbation), ("radius", radius)):
-        require_number(who, name, value, least=0.0, finite=True)
+    check_arguments(who, _CHECKS, locals())
     free = free_columns(who, fixed, d) & (perturbation > 0.0)
     factor = moments.factor
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.corrections.side_conditions import add_side_conditions, combination, free_columns
 from ceopt.formulations.programs.moments import require_moments, require_point
-from ceopt.solvers.checks import require_number
+from ceopt.solvers.checks import LENGTH
 from ceopt.solvers.cones import soc
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -100,7 +100,7 @@ def mahalanobis_correction(
     moments = require_moments(who, mean, covariance)
     d = len(moments.mean)
     point = require_point(who, "x", x, moments)
-    require_number(who, "perturbation", perturbation, least=0.0, finite=True)
+    LENGTH.require(who, "perturbation", perturbation)
     free = free_columns(who, fixed, d) & (perturbation > 0.0)
     factor = moments.factor
 

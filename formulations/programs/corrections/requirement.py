@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.corrections.side_conditions import combination, free_columns
 from ceopt.formulations.programs.moments import require_mean, require_plan
-from ceopt.solvers.checks import require_number
+from ceopt.solvers.checks import LENGTH
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["requirement_correction"]
@@ -80,7 +80,7 @@ def requirement_correction(
     given = require_plan(who, plan)
     n, d = given.shape
     m = require_mean(who, mean, d=d)
-    require_number(who, "margin", margin, least=0.0, finite=True)
+    LENGTH.require(who, "margin", margin)
     free = np.flatnonzero(free_columns(who, fixed, d)).tolist()
     model = pyo.ConcreteModel(name=who)
     model.move = pyo.Var(range(n), free)

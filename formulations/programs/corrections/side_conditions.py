@@ -10,7 +10,8 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations.programs.places import require_bounds, require_places
-from ceopt.formulations.programs.subset.pairs import Floats, numbers, sum_of
+from ceopt.formulations.programs.subset.pairs import Floats, sum_of
+from ceopt.solvers.checks import Matrix
 from ceopt.solvers.errors import InvalidTypeError
 
 __all__ = ["add_side_conditions", "combination", "free_columns", "require_inequalities"]
@@ -36,8 +37,8 @@ def require_inequalities(who: str, inequalities: Sequence[ArrayLike] | None, d: 
     if not isinstance(inequalities, Sequence) or len(inequalities) != 2:
         but = f"inequalities is {type(inequalities).__name__}"
         raise InvalidTypeError(who, "a pair (A, b), meaning A x <= b, as inequalities", but, "Give (A, b).")
-    matrix = numbers(who, "A of inequalities", inequalities[0], (None, d))
-    return matrix, numbers(who, "b of inequalities", inequalities[1], (len(matrix),))
+    matrix = Matrix((None, d)).require(who, "A of inequalities", inequalities[0])
+    return matrix, Matrix((len(matrix),)).require(who, "b of inequalities", inequalities[1])
 
 
 def add_side_conditions(

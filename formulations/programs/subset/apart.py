@@ -10,10 +10,10 @@ from ceopt.formulations.programs.subset.pairs import (
     add_choice,
     clique_cover,
     close_pairs,
-    numbers,
     require_pairs,
     sum_of,
 )
+from ceopt.solvers.checks import Matrix
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["cheapest_subset", "largest_subset"]
@@ -157,7 +157,7 @@ def cheapest_subset(
     6.0
     """
     d = require_pairs("cheapest_subset", distances)
-    price = numbers("cheapest_subset", "costs", costs, (len(d),))
+    price = Matrix((len(d),)).require("cheapest_subset", "costs", costs)
     model = pyo.ConcreteModel(name="cheapest_subset")
     add_choice(model, "cheapest_subset", len(d), k)
     _keep_apart(model, "cheapest_subset", d, beta, cliques=cliques)

@@ -7,7 +7,7 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.subset.pairs import Floats, add_choice, pairs_of, require_pairs, sum_of
-from ceopt.solvers.checks import require_count
+from ceopt.solvers.checks import Whole
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["least_distance_bound", "max_min_subset", "max_sum_subset"]
@@ -144,7 +144,7 @@ def max_min_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     (3.0, 3.0)
     """
     d = require_pairs("max_min_subset", distances)
-    require_count("max_min_subset", "k", k, 2, len(d))
+    Whole(2, len(d)).require("max_min_subset", "k", k)
     most = least_distance_bound(d, k)
     pairs = [pair for pair in pairs_of(len(d)) if d[pair] < most]
     model = pyo.ConcreteModel(name="max_min_subset")

@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from ceopt.solvers.checks import require_count, require_number
+from ceopt.solvers.checks import Matrix, Real, Whole
 from ceopt.solvers.errors import InvalidValueError
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "add_choice",
     "clique_cover",
     "close_pairs",
-    "numbers",
     "pairs_of",
     "require_pairs",
     "sum_of",
@@ -29,46 +28,9 @@ Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 
 
-def numbers(
-    who: str, name: str, values: ArrayLike, shape: tuple[int | None, ...], *, then: str = "Give such an array."
-) -> Floats:
-    """Return a copy of finite numbers of a shape (None: any length), or refuse them in the name of ``who``.
-
-    ``then`` is what to do about another shape.
-    """
-    want = " by ".join("n" if length is None else str(length) for length in shape)
-    try:
-        given = np.asarray(values)
-        is_text = given.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in given.flat)
-        found = None if is_text or given.dtype.kind not in "biufO" else np.array(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        found = None
-    if found is None:
-        raise _not_numbers(who, name, values)
-    if found.ndim != len(shape) or any(w not in {None, f} for w, f in zip(shape, found.shape, strict=True)):
-        raise InvalidValueError(who, f"{name} of shape {want}", f"its shape is {found.shape}", then)
-    bad = np.argwhere(~np.isfinite(found))
-    if len(bad):
-        at = ", ".join(map(str, bad[0]))
-        but = f"{name}[{at}] is {found[tuple(bad[0])]}"
-        raise InvalidValueError(who, f"finite {name}", but, "Leave out what has none.")
-    return found
-
-
-def _not_numbers(who: str, name: str, values: Any) -> InvalidValueError:
-    """Return what refuses other things than numbers, of a frame by the name of the column."""
-    kinds = values.dtypes.items() if hasattr(values, "dtypes") and hasattr(values, "columns") else ()
-    for column, kind in kinds:
-        if kind.kind not in "biuf":
-            then = "Give rows as the classifier sees them, of a pipeline model[:-1].transform(rows)."
-            return InvalidValueError(who, f"numbers as {name}", f"its column {column!r} has type {kind}", then)
-    shown = repr(values) if len(repr(values)) <= 60 else f"of type {type(values).__name__}"
-    return InvalidValueError(who, f"numbers as {name}", f"{name} is {shown}", "Give an array of numbers.")
-
-
 def require_pairs(who: str, distances: ArrayLike) -> Floats:
     """Return the distances of all pairs of n points, shape (n, n), with a diagonal of 0, or refuse them."""
-    found = numbers(who, "distances", distances, (None, None)).copy()
+    found = Matrix((None, None)).require(who, "distances", distances)
     n = len(found)
     if not n:
         raise InvalidValueError(who, "at least one point", "distances is empty", "Give the distances of a pool.")
@@ -92,7 +54,7 @@ def pairs_of(n: int) -> list[Pair]:
 
 def close_pairs(who: str, distances: Floats, beta: float) -> list[Pair]:
     """Return the pairs p < q that are less than ``beta`` apart."""
-    require_number(who, "beta", beta, least=0.0)
+    Real(at_least=0.0).require(who, "beta", beta)
     return [(int(p), int(q)) for p, q in zip(*np.nonzero(np.triu(distances < beta, 1)), strict=True)]
 
 
@@ -100,7 +62,7 @@ def add_choice(model: Any, who: str, n: int, k: int | None = None) -> None:
     r"""Add ``y``, a binary for each point, and with ``k`` the row ``count``: :math:`\sum_p y_p = k`."""
     model.y = pyo.Var(range(n), domain=pyo.Binary)
     if k is not None:
-        require_count(who, "k", k, 1, n)
+        Whole(1, n).require(who, "k", k)
         model.count = pyo.Constraint(expr=sum_of(model.y.values()) == int(k))
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.moments import Moments, require_moments, require_plan
 from ceopt.formulations.programs.subset.pairs import Floats, sum_of
-from ceopt.solvers.checks import require_number
+from ceopt.solvers.checks import LENGTH
 from ceopt.solvers.cones import psd
 
 __all__ = ["ValidityCase", "bordered", "case_of", "mirrored", "require_case", "require_radius", "symmetric"]
@@ -67,8 +67,7 @@ class ValidityCase:
 
 def require_radius(who: str, radius: Any) -> float:
     """Return a finite radius that is at least 0, or refuse it in the name of ``who``."""
-    require_number(who, "radius", radius, least=0.0, finite=True)
-    return float(radius)
+    return LENGTH.require(who, "radius", radius)
 
 
 def require_case(

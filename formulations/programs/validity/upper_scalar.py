@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.subset.pairs import sum_of
 from ceopt.formulations.programs.validity.case import require_case
-from ceopt.solvers.checks import require_number
+from ceopt.solvers.checks import LENGTH
 from ceopt.solvers.cones import soc
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -86,7 +86,7 @@ def validity_upper_scalar(
     """
     who = "validity_upper_scalar"
     x, moments, rho = require_case(who, plan, mean, covariance, radius)
-    require_number(who, "kappa", kappa, least=0.0, finite=True)
+    LENGTH.require(who, "kappa", kappa)
     n, d = x.shape
     factor = moments.factor
     model = pyo.ConcreteModel(name=who)
