@@ -16,7 +16,7 @@ from ceopt.cohort import Cohort
 from ceopt.population.batch import answers, no_answer, resumed, until_interrupted
 from ceopt.population.fitted import fit_of
 from ceopt.population.jobs import Lost, whole_jobs
-from ceopt.settings import Settings, whole
+from ceopt.settings import Settings, check_setting
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
 
@@ -194,7 +194,7 @@ random_state, solver_options, why
             raise InvalidValueError("Recourse.explain", "a fitted Recourse", "fit was not called", "Call fit(X) first.")
         prepared = self.fit_.renewed(self.model, self.space, self.data, self._settings())
         if n is not None:
-            prepared = replace(prepared, settings=replace(prepared.settings, n=whole("n", n, least=1)))
+            prepared = replace(prepared, settings=replace(prepared.settings, n=check_setting("n", n)))
         jobs = whole_jobs("Recourse.explain", n_jobs)
         self._check_frame("Recourse.explain", frame)
         queries = frame[list(self.space.names)]

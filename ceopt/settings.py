@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, final
-
-import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
@@ -15,14 +12,25 @@ from ceopt.formulations.constraints.diversity.registry import parse_diversity
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.embed.embed import FORMULATIONS
 from ceopt.formulations.targets import Target, parse_target
-from ceopt.solvers.checks import is_number, require_choice, require_divisor
+from ceopt.solvers.checks import (
+    NOT_A_NUMBER,
+    OPTIONS,
+    AbstractCheck,
+    AllOf,
+    Choice,
+    Divisor,
+    OrNone,
+    Real,
+    Refusal,
+    check_arguments,
+    whole_from,
+)
 from ceopt.solvers.errors import (
     InvalidTypeError,
-    InvalidValueError,
     MissingLibraryError,
     MissingLicenceError,
 )
-from ceopt.solvers.registry import SOLVERS
+from ceopt.solvers.registry import SOLVER_NAME, SOLVERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,7 +118,8 @@ class Settings:
 
     def limit_s(self) -> float:
         """Return the time limit, or refuse what is none: it is asked for before anything else is read."""
-        return number("time_limit_s", self.time_limit_s, above=0.0)
+        limit_s: float = check_setting("time_limit_s", self.time_limit_s)
+        return limit_s
 
     def unchecked_options(self) -> dict[str, Any]:
         """Return the settings as plain values where there was no time to check them: what is an object, as its text."""
@@ -140,60 +149,65 @@ class Settings:
         asked = parse_cost(self.cost)
         cost = asked.fitted(space, data)
         cost.prices(space)  # refuses scales of columns that do not exist
-        formulations = dict.fromkeys(name for names in FORMULATIONS.values() for name in names)
         rules, diversity = _rules(self.constraints, space), parse_diversity(self.diversity, INCUMBENTS)
         if diversity is not None:
             diversity.check(space, rules)
-        among("formulation", self.formulation, ("auto", *formulations))
-        margin = None if self.margin is None else number("margin", self.margin)
-        if margin is not None:
-            require_divisor("explain", "margin", margin, "Give None, 0 or an ordinary number.")
-        checked = {word.name: getattr(self, word.name) for word in fields(self)} | {
-            "target": parse_target(self.target, labels),
-            "n": whole("n", self.n, least=1),
-            "cost": cost,
-            "rules": rules,
-            "diversity": diversity,
-            "solver": _solver(self.solver),
-            "time_limit_s": self.limit_s(),
-            "relative_gap": number("relative_gap", self.relative_gap),
-            "margin": margin,
-            "threads": whole("threads", self.threads, least=1),
-            "random_state": whole("random_state", self.random_state, least=0, most=2**31 - 1),
-            "solver_options": _solver_options(self.solver_options),
-            "why": self.why if isinstance(self.why, bool) else number("why", self.why),
-            "cost_name": self.cost if isinstance(self.cost, str) else repr(asked),
-        }
-        del checked["constraints"]
-        return CheckedSettings(**checked)
-
-
-def among(word: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Refuse an option that is not one of a few words."""
-    require_choice("explain", word, value, choices)
-
-
-def whole(word: str, value: Any, *, least: int, most: int | None = None) -> int:
-    """Return a whole number from ``least`` to ``most``, or refuse the option by name."""
-    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
-        raise InvalidTypeError("explain", f"a whole number as {word}", f"{word} is {value!r}", "Give an int.")
-    if value < least:
-        raise InvalidValueError("explain", f"{word} to be at least {least}", f"{word} is {value!r}", "Raise it.")
-    if most is not None and value > most:
-        raise InvalidValueError("explain", f"{word} to be at most {most}", f"{word} is {value!r}", "Lower it.")
-    return int(value)
-
-
-def number(word: str, value: Any, *, above: float | None = None) -> float:
-    """Return a finite number, above ``above`` or else at least 0, or refuse the option by name."""
-    if not is_number(value):
-        raise InvalidTypeError("explain", f"a number as {word}", f"{word} is {value!r}", "Give a number.")
-    if not math.isfinite(value) or (value < 0 if above is None else value <= above):
-        range_text = "of at least 0" if above is None else f"above {above:g}"
-        raise InvalidValueError(
-            "explain", f"a finite number {range_text} as {word}", f"{word} is {value!r}", "Change it."
+        given = {word.name: getattr(self, word.name) for word in fields(self)}
+        checked = check_arguments("explain", _CHECKS, given)
+        _require_licence(self.solver)
+        return CheckedSettings(
+            **checked,
+            target=parse_target(self.target, labels),
+            cost=cost,
+            rules=rules,
+            diversity=diversity,
+            cost_name=self.cost if isinstance(self.cost, str) else repr(asked),
         )
-    return float(value)
+
+
+def check_setting(name: str, value: Any) -> Any:
+    """Return one setting as a plain value, or refuse it by name."""
+    return _CHECKS[name].require("explain", name, value)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _OrFlag(AbstractCheck):
+    """True or False, or what another check asks for."""
+
+    check: AbstractCheck
+
+    def require(self, who: str, name: str, value: Any) -> Any:
+        """Return the flag, or what the other check returns."""
+        return value if isinstance(value, bool) else self.check.require(who, name, value)
+
+
+_ABOVE_0 = Real(
+    above=0.0,
+    finite=True,
+    otherwise=Refusal("a finite number above 0 as {name}", "Change it."),
+    wrong_type=NOT_A_NUMBER,
+)
+_AT_LEAST_0 = Real(
+    at_least=0.0,
+    finite=True,
+    otherwise=Refusal("a finite number of at least 0 as {name}", "Change it."),
+    wrong_type=NOT_A_NUMBER,
+)
+_FORMULATIONS = ("auto", *dict.fromkeys(name for names in FORMULATIONS.values() for name in names))
+#: The settings that need neither the model nor the space to be checked.
+_CHECKS: Mapping[str, AbstractCheck] = {
+    "formulation": Choice(_FORMULATIONS),
+    "margin": OrNone(AllOf((_AT_LEAST_0, Divisor("Give None, 0 or an ordinary number.")))),
+    "n": whole_from(1),
+    "solver": SOLVER_NAME,
+    "time_limit_s": _ABOVE_0,
+    "relative_gap": _AT_LEAST_0,
+    "threads": whole_from(1),
+    "random_state": whole_from(0, 2**31 - 1),
+    "solver_options": OPTIONS,
+    "why": _OrFlag(_AT_LEAST_0),
+}
 
 
 def _rules(constraints: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
@@ -204,23 +218,12 @@ def _rules(constraints: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     return parse_rules(constraints, space)
 
 
-def _solver(name: str) -> str:
-    require_choice("explain", "solver", name, ["auto", *SOLVERS])
+def _require_licence(name: str) -> None:
+    """Refuse a solver that is asked for by name and cannot be used."""
     if name == "auto":
-        return "auto"
+        return
     solver = SOLVERS[name]
     if not solver.is_licensed:
         kind = MissingLicenceError if solver.is_installed else MissingLibraryError
         wanted = f"solver {name!r} to be {'licensed' if solver.is_installed else 'installed'}"
         raise kind("explain", wanted, solver.why_not.rstrip("."), "Mend that, or use solver='auto'.")
-    return name
-
-
-def _solver_options(options: Any) -> dict[str, Any]:
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
-        raise InvalidTypeError(
-            "explain", "a mapping from names to values as solver_options", f"it is {options!r}", "Give a dict."
-        )
-    return dict(options)

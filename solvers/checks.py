@@ -33,6 +33,7 @@ __all__ = [
     "LENGTH",
     "NOT_A_NUMBER",
     "NOT_WHOLE",
+    "OPTIONS",
     "AbstractCheck",
     "AllOf",
     "Choice",
@@ -55,6 +56,7 @@ __all__ = [
     "is_number",
     "is_whole",
     "refuse_argument",
+    "whole_from",
 ]
 
 #: Beyond this size squares, and products of two numbers, are no longer numbers.
@@ -270,16 +272,6 @@ class AllOf(AbstractCheck):
         return plain
 
 
-#: Refusals of what has the wrong type, for arguments whose limits are named apart from it.
-NOT_WHOLE = Refusal("a whole number as {name}", "Give an int.", error=InvalidTypeError)
-NOT_A_NUMBER = Refusal("a number as {name}", "Give a number.", error=InvalidTypeError)
-
-#: A number that stands in a row of a program.
-COEFFICIENT = AllOf((Real(finite=True, otherwise=Refusal("finite numbers", "Give a number.")), Moderate()))
-
-#: A length, weight or margin: at least 0, and finite.
-LENGTH = Real(at_least=0.0, finite=True)
-
 _NO_FLAG = Refusal("True or False as {name}", "Write one.", error=InvalidTypeError)
 _NO_TEXT = Refusal("text as {name}", "Write it as text.", error=InvalidTypeError)
 
@@ -474,6 +466,33 @@ def _not_numbers(who: str, name: str, value: Any) -> InvalidValueError:
     if len(shown) > 60:
         shown = f"of type {type(value).__name__}"
     return InvalidValueError(who, f"numbers as {name}", f"{name} is {shown}", "Give an array of numbers.")
+
+
+# ---- checks and refusals that several rooms share -----------------------------------------------------------------------
+def whole_from(at_least: int, at_most: int | None = None) -> Whole:
+    """Return the check of a whole number whose type, least and greatest are each refused in a sentence of its own."""
+    too_low = Refusal(f"{{name}} to be at least {at_least}", "Raise it.")
+    too_high = Refusal(f"{{name}} to be at most {at_most}", "Lower it.")
+    return Whole(at_least, at_most, too_low, NOT_WHOLE, too_high)
+
+
+#: Refusals of what has the wrong type, for arguments whose limits are named apart from it.
+NOT_WHOLE = Refusal("a whole number as {name}", "Give an int.", error=InvalidTypeError)
+NOT_A_NUMBER = Refusal("a number as {name}", "Give a number.", error=InvalidTypeError)
+
+#: A number that stands in a row of a program.
+COEFFICIENT = AllOf((Real(finite=True, otherwise=Refusal("finite numbers", "Give a number.")), Moderate()))
+
+#: Options of a solver, by its own names for them.
+OPTIONS = OrNone(
+    MappingOf(
+        Refusal("a mapping from names to values as {name}", "Give a dict.", "it is {value}", InvalidTypeError),
+        texts=True,
+    )
+)
+
+#: A length, weight or margin: at least 0, and finite.
+LENGTH = Real(at_least=0.0, finite=True)
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from ceopt.solvers.checks import MappingOf, OrNone, Real, Refusal, Whole, check_arguments
+from ceopt.solvers.checks import OPTIONS, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.guard.contradictions import contradicts
 from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
 
@@ -90,11 +90,10 @@ _NOTABLE_VIOLATION = 1e-5
 _MOST_THREADS = 1024  # HiGHS was seen to hang over a million
 PROVED_EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
 
-_NO_OPTIONS = Refusal("a mapping from names to values as options", "Give a dict.", "it is {value}", InvalidTypeError)
 _OPENED_WITH = {
     "threads": Whole(at_least=1, at_most=_MOST_THREADS),
     "random_state": Whole(at_least=0),
-    "options": OrNone(MappingOf(_NO_OPTIONS, texts=True)),
+    "options": OPTIONS,
 }
 _RUN_WITH = {"time_limit_s": OrNone(Real(above=0.0)), "relative_gap": Real(at_least=0.0), "pool": Whole(at_least=1)}
 

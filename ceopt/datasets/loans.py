@@ -12,7 +12,7 @@ import pandas as pd
 from ceopt.datasets.bunch import Bunch, StructuralEquation
 from ceopt.formulations.space import FeatureSpace
 from ceopt.formulations.space.feature_checks import Kind
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.checks import check_arguments, whole_from
 
 __all__ = ["loans"]
 
@@ -30,6 +30,7 @@ _EQUATIONS = {
     "loan_amount": StructuralEquation(parents={"income": 0.25}, intercept=7_000.0, noise_scale=3_000.0),
     "duration": StructuralEquation(parents={"loan_amount": 0.0012}, intercept=18.0, noise_scale=5.0),
 }
+_CHECKS = {"n": whole_from(1), "random_state": whole_from(0)}
 _ROUNDED_TO = {"years_employed": 0.1, "income": 100, "savings": 100, "loan_amount": 100, "duration": 1}
 
 
@@ -88,7 +89,7 @@ def loans(n: int = 2000, random_state: int = 0) -> Bunch:
     >>> book.data.shape, book.space["education"].levels
     ((500, 12), ('primary', 'secondary', 'bachelor', 'master'))
     """
-    _check(n, random_state)
+    check_arguments("loans", _CHECKS, locals())
     rng = np.random.default_rng(random_state)
     columns: dict[str, Any] = {
         "sex": np.array(_SEXES)[rng.integers(0, 2, n)],
@@ -127,14 +128,6 @@ def loans(n: int = 2000, random_state: int = 0) -> Bunch:
         equations=dict(_EQUATIONS),
         graph={name: list(equation.parents) for name, equation in _EQUATIONS.items()},
     )
-
-
-def _check(n: Any, random_state: Any) -> None:
-    for word, value, least in (("n", n, 1), ("random_state", random_state, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise InvalidTypeError("loans", f"a whole number as {word}", f"{word} is {value!r}", "Give an int.")
-        if value < least:
-            raise InvalidValueError("loans", f"{word} to be at least {least}", f"{word} is {value}", "Raise it.")
 
 
 def _score(columns: dict[str, Any]) -> Any:

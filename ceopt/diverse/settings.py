@@ -2,31 +2,69 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, final
-
-import numpy as np
 
 from ceopt.diverse.candidates import Cutoff
 from ceopt.diverse.filters import Diversity
 from ceopt.formulations.costs.cost import SCALE
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.checks import AbstractCheck, AllOf, Choice, Instance, OrNone, Real, Refusal, Whole, check_arguments
+from ceopt.solvers.errors import InvalidTypeError
 
 __all__ = ["DiverseSettings", "whole_or_none"]
 
 _WHO: Final = "DiverseRobustExplainer"
-_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "distance": ("l1", "l2"),
-    "keep": ("nearest", "within"),
-    "diversity": ("angle", "distance"),
-    "put_back": ("categories", "columns"),
-    "minimise": ("chosen", "all"),
-    "origin": ("row", "data"),
-    "variant": ("paper", "released"),
+
+
+def _real(needs: str, at_most: float | None = None) -> Real:
+    """Return the check of a finite number of at least 0."""
+    return Real(
+        at_least=0.0,
+        at_most=at_most,
+        finite=True,
+        otherwise=Refusal(f"{needs} as {{name}}", "Change it."),
+        wrong_type=Refusal(f"{needs} as {{name}}", "Give such a number.", error=InvalidTypeError),
+    )
+
+
+def _count(needs: str) -> Whole:
+    """Return the check of a whole number of at least 1."""
+    return Whole(
+        at_least=1,
+        at_most=None,
+        otherwise=Refusal(f"{needs} as {{name}}", "Change it."),
+        wrong_type=Refusal(f"{needs} as {{name}}", "Give such a number.", error=InvalidTypeError),
+    )
+
+
+_BEYOND = _real("a share of at least 0 beyond the nearest distance")
+_NO_TOLERANCE = Refusal("a tolerance above 0", "None switches minimisation off.")
+_NO_SPACE = Refusal("a FeatureSpace", "Make one: ceopt.FeatureSpace.infer(X).", "{name} is {type}", InvalidTypeError)
+_CHECKS: Final[Mapping[str, AbstractCheck]] = {
+    "distance": Choice(("l1", "l2")),
+    "keep": Choice(("nearest", "within")),
+    "diversity": Choice(("angle", "distance")),
+    "put_back": Choice(("categories", "columns")),
+    "minimise": Choice(("chosen", "all")),
+    "origin": Choice(("row", "data")),
+    "variant": Choice(("paper", "released")),
+    "scale": SCALE,
+    "tolerance": OrNone(
+        AllOf(
+            (_real("a length above 0, or None for no minimisation"), Real(above=0.0, otherwise=_NO_TOLERANCE)),
+        )
+    ),
+    "space": OrNone(Instance(FeatureSpace, _NO_SPACE)),
 }
+#: What alpha means depends on what is kept, and what beta means on what diversity is.
+_ALPHA: Final[Mapping[str, AbstractCheck]] = {
+    "nearest": _count("a whole number of candidates, at least 1"),
+    "within": _BEYOND,
+}
+_BETA: Final[Mapping[str, AbstractCheck]] = {"angle": _real("1 less a cosine, from 0 to 2", 2.0), "distance": _BEYOND}
+_LIMIT: Final = OrNone(_count("a whole number of at least 1, or None for all"))
 
 
 @final
@@ -57,28 +95,10 @@ class DiverseSettings:
         InvalidTypeError, InvalidValueError
             A number that is none or out of its range; a space that is none.
         """
-        for word, choices in _WORDS.items():
-            value = getattr(self, word)
-            if not isinstance(value, str) or value not in choices:
-                raise UnknownNameError.among(_WHO, word, value, choices)
-        SCALE.require(_WHO, "scale", self.scale)
-        if self.keep == "nearest":
-            _number("alpha", self.alpha, "a whole number of candidates, at least 1", least=1, whole=True)
-        else:
-            _number("alpha", self.alpha, "a share of at least 0 beyond the nearest distance")
-        if self.diversity == "angle":
-            _number("beta", self.beta, "1 less a cosine, from 0 to 2", most=2.0)
-        else:
-            _number("beta", self.beta, "a share of at least 0 beyond the nearest distance")
-        if self.tolerance is not None:
-            _number("tolerance", self.tolerance, "a length above 0, or None for no minimisation")
-            if not self.tolerance > 0:
-                raise InvalidValueError(
-                    _WHO, "a tolerance above 0", f"tolerance is {self.tolerance!r}", "None switches minimisation off."
-                )
-        if self.space is not None and not isinstance(self.space, FeatureSpace):
-            but = f"space is {type(self.space).__name__}"
-            raise InvalidTypeError(_WHO, "a FeatureSpace", but, "Make one: ceopt.FeatureSpace.infer(X).")
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        check_arguments(_WHO, _CHECKS, given)
+        _ALPHA[self.keep].require(_WHO, "alpha", self.alpha)
+        _BETA[self.diversity].require(_WHO, "beta", self.beta)
 
     @property
     def is_released(self) -> bool:
@@ -120,16 +140,5 @@ class DiverseSettings:
 
 def whole_or_none(word: str, value: Any) -> int | None:
     """Return a whole number of at least 1, or None, or refuse the option by name."""
-    if value is not None:
-        _number(word, value, "a whole number of at least 1, or None for all", least=1, whole=True)
-    return None if value is None else int(value)
-
-
-def _number(
-    word: str, value: Any, needs: str, *, least: float = 0.0, most: float = math.inf, whole: bool = False
-) -> None:
-    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    if isinstance(value, bool) or not isinstance(value, kinds):
-        raise InvalidTypeError(_WHO, f"{needs} as {word}", f"{word} is {value!r}", "Give such a number.")
-    if not math.isfinite(value) or not least <= value <= most:
-        raise InvalidValueError(_WHO, f"{needs} as {word}", f"{word} is {value!r}", "Change it.")
+    limit: int | None = _LIMIT.require(_WHO, word, value)
+    return limit

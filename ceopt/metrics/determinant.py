@@ -7,12 +7,18 @@ from typing import Any, Literal
 import numpy as np
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import Norm, embedded, pairwise, require_norm
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.metrics.distance import NORM, Norm, embedded, pairwise
+from ceopt.solvers.checks import Choice, Real, Refusal, check_arguments
 
 __all__ = ["dpp_determinant"]
 
 _KERNELS = {"inverse": lambda apart: 1.0 / (1.0 + apart), "exponential": lambda apart: np.exp(-apart)}
+_NO_JITTER = Refusal("a jitter of at least 0", "Give 1e-4 or 0.")
+_CHECKS = {
+    "norm": NORM,
+    "kernel": Choice(_KERNELS),
+    "jitter": Real(at_least=0.0, finite=True, otherwise=_NO_JITTER),
+}
 
 
 def dpp_determinant(
@@ -60,11 +66,7 @@ def dpp_determinant(
     >>> dpp_determinant([[0.0], [1.0]])
     0.75
     """
-    require_norm("dpp_determinant", norm)
-    if not isinstance(kernel, str) or kernel not in _KERNELS:
-        raise UnknownNameError.among("dpp_determinant", "kernel", kernel, _KERNELS)
-    if not 0.0 <= jitter < np.inf:
-        raise InvalidValueError("dpp_determinant", "a jitter of at least 0", f"jitter is {jitter!r}", "Give 1e-4 or 0.")
+    check_arguments("dpp_determinant", _CHECKS, locals())
     (points,) = embedded("dpp_determinant", norm, space=space, scale=scale, data=data, zero=zero, S=S)
     similar = _KERNELS[kernel](pairwise(points, points, norm))
     return float(np.linalg.det(similar + jitter * np.eye(len(points))))

@@ -9,7 +9,7 @@ import numpy as np
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.proximity import scaled
 from ceopt.metrics.rows import Floats, read
-from ceopt.solvers.errors import UnknownNameError
+from ceopt.solvers.checks import Choice
 
 __all__ = ["gower", "heom"]
 
@@ -100,8 +100,7 @@ def heom(
     >>> heom(x, S, data=people).tolist(), heom(x, S, data=people, form="sum").tolist()
     ([0.5], [0.7])
     """
-    if form not in {"euclidean", "sum"}:
-        raise UnknownNameError.among("heom", "form", form, ("euclidean", "sum"))
+    Choice(("euclidean", "sum")).require("heom", "form", form)
     parts = np.hstack(_parts("heom", x, S, space, data, scale, zero))
     return np.asarray(parts.sum(axis=1) if form == "sum" else np.sqrt((parts**2).sum(axis=1)))
 

@@ -9,14 +9,17 @@ import numpy as np
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.rows import Floats, TableRows, read
 from ceopt.metrics.scales import scales_of
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.checks import Choice
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["NORMS", "Norm", "distance", "embedded", "pairwise", "require_norm"]
+__all__ = ["NORM", "NORMS", "Norm", "distance", "embedded", "pairwise"]
 
 Norm: TypeAlias = Literal["l1", "l2", "linf"]
 
 #: Names of the norms in scipy.
 NORMS = {"l1": "cityblock", "l2": "euclidean", "linf": "chebyshev"}
+#: What an argument that names a norm may be.
+NORM = Choice(NORMS)
 #: A category is a corner of a simplex: corners are 1 apart if each 0/1 coordinate is multiplied by this.
 _CORNER = {"l1": 0.5, "l2": np.sqrt(0.5), "linf": 1.0}
 
@@ -70,15 +73,9 @@ def distance(
     >>> distance([0, 0], [[3, 4], [1, 0]], "l1").tolist(), distance([0, 0], [[3, 4], [1, 0]], "l2").tolist()
     ([7.0, 1.0], [5.0, 1.0])
     """
-    require_norm("distance", norm)
+    NORM.require("distance", "norm", norm)
     from_x, of_s = embedded("distance", norm, space=space, scale=scale, data=data, zero=zero, x=x, S=S)
     return np.asarray(pairwise(from_x, of_s, norm)[0])
-
-
-def require_norm(who: str, norm: Any) -> None:
-    """Refuse a norm that there is not, with the choices."""
-    if not isinstance(norm, str) or norm not in NORMS:
-        raise UnknownNameError.among(who, "norm", norm, NORMS)
 
 
 def pairwise(A: Floats, B: Floats, norm: Norm) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.proximity import columns_as, scaled
+from ceopt.metrics.proximity import OVER, scaled
 from ceopt.metrics.rows import Floats, read
 
 __all__ = ["categorical_diversity", "continuous_diversity", "count_diversity", "unique_fraction"]
@@ -49,7 +49,7 @@ def continuous_diversity(
     >>> continuous_diversity([[0, 0], [3, 0], [3, 4]], scale="none", over="sum")  # (3 + 7 + 4) / 3
     4.666666666666667
     """
-    columns_as("continuous_diversity", over)
+    OVER.require("continuous_diversity", "over", over)
     rows, *rest = read("continuous_diversity", space, S=S, **({} if data is None else {"data": data}))
     if not rows.numeric or len(rows) < 2:
         return _NAN

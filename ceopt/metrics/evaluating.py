@@ -13,9 +13,12 @@ from ceopt.metrics.asking import alike
 from ceopt.metrics.people import MEAN, count, has_people, of_one, people
 from ceopt.metrics.published import SUITES
 from ceopt.metrics.published.measure import Evidence, Measure
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.checks import Choice, check_arguments
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["suite", "suites"]
+
+_CHECKS = {"name": Choice(SUITES, "suite"), "missing": Choice(("raise", "nan"))}
 
 
 def suites() -> pd.DataFrame:
@@ -121,10 +124,7 @@ def suite(
     {'validity': 1.0, 'continuous_proximity': -3.0, 'sparsity': 0.25, 'continuous_diversity': 6.0,
      'sparsity_based_diversity': 1.0}
     """
-    if not isinstance(name, str) or name not in SUITES:
-        raise UnknownNameError.among("suite", "suite", name, SUITES)
-    if missing not in {"raise", "nan"}:
-        raise UnknownNameError.among("suite", "missing", missing, ("raise", "nan"))
+    check_arguments("suite", _CHECKS, locals())
     shared = Evidence(
         S=counterfactuals, factual=factual, space=space, model=model, target=target, data=data, labels=labels,
         others=others, models=models, n=n, neighbours=neighbours,

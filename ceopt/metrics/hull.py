@@ -8,7 +8,7 @@ import numpy as np
 
 from ceopt.formulations.constraints.hull.distance import hull_distance as nearest
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import Norm, embedded, require_norm
+from ceopt.metrics.distance import NORM, Norm, embedded
 from ceopt.metrics.rows import Floats
 
 __all__ = ["hull_distance"]
@@ -60,7 +60,7 @@ def hull_distance(
     >>> hull_distance([[2, 2]], corners, "linf").round(9).tolist()
     [1.0]
     """
-    require_norm("hull_distance", norm)
+    NORM.require("hull_distance", "norm", norm)
     points, people = embedded(
         "hull_distance", norm, space=space, scale=scale, zero=zero, corner=1.0, data=data, include_data=True, S=S
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import Norm, embedded, pairwise, require_norm
+from ceopt.metrics.distance import NORM, Norm, embedded, pairwise
 
 __all__ = ["k_distance"]
 
@@ -48,6 +48,6 @@ def k_distance(
     >>> k_distance([0, 0], [[3, 4], [1, 0]], "l1")
     4.0
     """
-    require_norm("k_distance", norm)
+    NORM.require("k_distance", "norm", norm)
     home, points = embedded("k_distance", norm, space=space, scale=scale, data=data, zero=zero, x=x, S=S)
     return float(pairwise(home, points, norm).mean())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import Norm, embedded, pairwise, require_norm
+from ceopt.metrics.distance import NORM, Norm, embedded, pairwise
 
 __all__ = ["k_diversity"]
 
@@ -49,7 +49,7 @@ def k_diversity(
     >>> k_diversity([[0, 0], [3, 0], [3, 4]], "l2"), k_diversity([[0, 0]], "l2")
     (4.0, nan)
     """
-    require_norm("k_diversity", norm)
+    NORM.require("k_diversity", "norm", norm)
     (points,) = embedded("k_diversity", norm, space=space, scale=scale, data=data, zero=zero, S=S)
     upper = np.triu_indices(len(points), 1)
     return float(pairwise(points, points, norm)[upper].mean()) if len(points) > 1 else float("nan")

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.asking import predicted, wanted
-from ceopt.metrics.distance import NORMS, Norm, embedded, require_norm
+from ceopt.metrics.distance import NORM, NORMS, Norm, embedded
 from ceopt.metrics.rows import Floats
+from ceopt.solvers.checks import Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["favoured", "favoured_share", "knn_distance", "require_count", "ynn"]
@@ -71,7 +72,7 @@ def ynn(
     >>> ynn([[2.9], [9.0]], [[1.0], [2.0], [3.0], [4.0]], lambda rows: rows[:, 0] > 2, True, k=2)
     0.75
     """
-    require_norm("ynn", norm)
+    NORM.require("ynn", "norm", norm)
     points, people = embedded("ynn", norm, space=space, scale=scale, zero=zero, data=data, include_data=True, S=S)
     return favoured_share(points, people, k, norm, favoured(data, model, target, labels, len(people), space))
 
@@ -134,7 +135,7 @@ def knn_distance(
     >>> knn_distance([[0.0], [5.0]], [[1.0], [2.0], [9.0]], k=2).tolist()
     [1.5, 3.5]
     """
-    require_norm("knn_distance", norm)
+    NORM.require("knn_distance", "norm", norm)
     points, people = embedded(
         "knn_distance", norm, space=space, scale=scale, zero=zero, data=data, include_data=True, S=S
     )
@@ -144,8 +145,7 @@ def knn_distance(
 
 def require_count(who: str, k: Any, most: int, rows: str) -> None:
     """Refuse a count of neighbours that is none, or more than there are."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= most:
-        raise InvalidValueError(who, f"k from 1 to {most}, with {rows}", f"k is {k!r}", "Choose another k.")
+    Whole(1, most, Refusal(f"k from 1 to {most}, with {rows}", "Choose another k.")).require(who, "k", k)
 
 
 def _nearest(who: str, points: Floats, people: Floats, k: int, norm: Norm) -> tuple[Floats, NDArray[np.intp]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import NORMS, Norm, embedded, require_norm
+from ceopt.metrics.distance import NORM, NORMS, Norm, embedded
 from ceopt.metrics.neighbours import require_count
 from ceopt.metrics.rows import Floats
 
@@ -62,7 +62,7 @@ def lof(
     """
     from sklearn.neighbors import LocalOutlierFactor
 
-    require_norm("lof", norm)
+    NORM.require("lof", "norm", norm)
     points, people = embedded("lof", norm, space=space, scale=scale, zero=zero, data=data, include_data=True, S=S)
     require_count("lof", k, len(people) - 1, f"{len(people)} rows of data")
     fitted = LocalOutlierFactor(n_neighbors=k, metric=NORMS[norm], novelty=True).fit(people)

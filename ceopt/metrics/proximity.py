@@ -9,9 +9,12 @@ import numpy as np
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.rows import Floats, TableRows, read
 from ceopt.metrics.scales import scales_of
-from ceopt.solvers.errors import UnknownNameError
+from ceopt.solvers.checks import Choice
 
-__all__ = ["categorical_proximity", "columns_as", "continuous_proximity", "scaled"]
+__all__ = ["OVER", "categorical_proximity", "continuous_proximity", "scaled"]
+
+#: How columns are put together.
+OVER = Choice(("mean", "sum"))
 
 
 def continuous_proximity(
@@ -64,7 +67,7 @@ def continuous_proximity(
     >>> continuous_proximity([2, 20], [[4, 25]], scale="none", over="sum")
     -7.0
     """
-    columns_as("continuous_proximity", over)
+    OVER.require("continuous_proximity", "over", over)
     home, rows, *rest = _read("continuous_proximity", space, data, x=x, S=S)
     if not rows.numeric:
         return float("nan")
@@ -105,12 +108,6 @@ def categorical_proximity(x: Any, S: Any, *, space: FeatureSpace | None = None) 
     """
     home, rows = read("categorical_proximity", space, x=x, S=S)
     return float(1.0 - (rows.codes != home.codes).mean()) if rows.categorical else float("nan")
-
-
-def columns_as(who: str, over: Any) -> None:
-    """Refuse another way to put columns together than their mean or sum."""
-    if over not in {"mean", "sum"}:
-        raise UnknownNameError.among(who, "over", over, ("mean", "sum"))
 
 
 def scaled(who: str, tables: list[TableRows], scale: Any, data: list[TableRows], zero: float | None) -> list[Floats]:

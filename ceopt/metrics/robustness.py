@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.asking import accepted, alike, predicted, table_of, wanted
 from ceopt.metrics.rows import Floats, read
+from ceopt.solvers.checks import Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["invalidation_rate", "multiplicity_validity", "plan_validity", "robustness"]
@@ -175,10 +176,8 @@ def invalidation_rate(
         raise InvalidValueError(
             "invalidation_rate", f"sd of at least 0, one or {len(rows.numeric)}", f"sd is {sd!r}", "Correct it."
         )
-    if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
-        raise InvalidValueError(
-            "invalidation_rate", "a positive number of draws", f"n_samples is {n_samples!r}", "Give for example 1000."
-        )
+    draws = Whole(1, None, Refusal("a positive number of draws", "Give for example 1000."))
+    draws.require("invalidation_rate", "n_samples", n_samples)
     noise = np.random.default_rng(random_state).standard_normal((n_samples, len(rows.numeric))) * spread
     table = table_of(S, space)
     lost = []

@@ -9,9 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from ceopt.solvers.checks import Real, Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["run_time", "run_time_ratio"]
+
+_SECONDS = Real(
+    at_least=0.0,
+    finite=True,
+    otherwise=Refusal("seconds of at least 0", "Correct it.", "one is {text}"),
+    wrong_type=Refusal("seconds", "Give numbers.", "one is {value}", InvalidTypeError),
+)
 
 
 def run_time(timings: Any) -> float:
@@ -78,8 +86,7 @@ def run_time_ratio(
     >>> run_time_ratio(lambda: None, lambda: None, repeats=1, clock=lambda: next(ticks))
     3.0
     """
-    if repeats < 1:
-        raise InvalidValueError("run_time_ratio", "a positive number of repeats", f"repeats is {repeats}", "Give 5.")
+    Whole(1, None, Refusal("a positive number of repeats", "Give 5.")).require("run_time_ratio", "repeats", repeats)
     taken: list[list[float]] = [[], []]
     for _ in range(repeats):
         for call, seconds in zip((first, second), taken, strict=True):
@@ -100,9 +107,4 @@ def _seconds(one: Any) -> float:
     phases = [one]
     if isinstance(one, Mapping):
         phases = [one["total"]] if "total" in one else list(one.values())
-    for phase in phases:
-        if isinstance(phase, bool) or not isinstance(phase, int | float | np.number):
-            raise InvalidTypeError("run_time", "seconds", f"one is {phase!r}", "Give numbers.")
-        if not 0.0 <= phase < np.inf:
-            raise InvalidValueError("run_time", "seconds of at least 0", f"one is {phase}", "Correct it.")
-    return float(sum(phases))
+    return float(sum(_SECONDS.require("run_time", "seconds", phase) for phase in phases))

@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from ceopt.metrics.rows import Floats, TableRows
+from ceopt.solvers.checks import Choice, OrNone, Real, Refusal
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["SCALES", "scales_of"]
+
+_NO_ZERO = Refusal("a positive number in place of a scale of zero", "Give 1.0.")
+_ZERO = OrNone(Real(above=0.0, finite=True, otherwise=_NO_ZERO))
 
 #: Statistics of a column, each of numbers (n, d).
 SCALES = {
@@ -78,8 +82,7 @@ def scales_of(
 def _statistics(who: str, rows: TableRows, scale: str, data: TableRows | None) -> Floats:
     if scale == "none":
         return np.ones(len(rows.numeric))
-    if scale not in SCALES:
-        raise UnknownNameError.among(who, "scale", scale, ("none", *SCALES))
+    Choice(("none", *SCALES)).require(who, "scale", scale)
     if data is not None:
         return np.asarray(SCALES[scale](data.numbers), dtype=np.float64)
     known = [None if rows.space is None else getattr(rows.space[name], scale) for name in rows.numeric]
@@ -93,8 +96,7 @@ def _statistics(who: str, rows: TableRows, scale: str, data: TableRows | None) -
 
 
 def _positive(who: str, tables: Sequence[TableRows], found: Floats, zero: float | None) -> Floats:
-    if zero is not None and not 0.0 < zero < np.inf:
-        raise InvalidValueError(who, "a positive number in place of a scale of zero", f"zero is {zero!r}", "Give 1.0.")
+    _ZERO.require(who, "zero", zero)
     for j, name in enumerate(tables[0].numeric):
         if not 0.0 <= found[j] < np.inf:
             raise InvalidValueError(who, "positive scales", f"that of column {name!r} is {found[j]}", "Correct it.")

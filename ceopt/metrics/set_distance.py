@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.distance import Norm, embedded, pairwise, require_norm
-from ceopt.solvers.errors import UnknownNameError
+from ceopt.metrics.distance import NORM, Norm, embedded, pairwise
+from ceopt.solvers.checks import Choice, check_arguments
 
 __all__ = ["set_distance"]
 
-_KINDS = ("sum", "max")
+_CHECKS = {"kind": Choice(("sum", "max")), "norm": NORM}
 
 
 def set_distance(
@@ -63,9 +63,7 @@ def set_distance(
     >>> set_distance(A, B, "sum"), set_distance(A, B, "max")
     (1.5, 2.0)
     """
-    if kind not in _KINDS:
-        raise UnknownNameError.among("set_distance", "kind", kind, _KINDS)
-    require_norm("set_distance", norm)
+    check_arguments("set_distance", _CHECKS, locals())
     a, b = embedded("set_distance", norm, space=space, scale=scale, data=data, zero=zero, A=A, B=B)
     apart = pairwise(a, b, norm)
     from_a, from_b = apart.min(axis=1), apart.min(axis=0)

@@ -10,7 +10,8 @@ import pandas as pd
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.asking import accepted, alike, predicted, wanted
 from ceopt.metrics.rows import frame_of, read
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.checks import Real, Refusal, Whole
+from ceopt.solvers.errors import InvalidTypeError
 
 __all__ = ["distinct_validity", "label_change", "label_gap", "success_rate", "validity"]
 
@@ -86,11 +87,9 @@ def distinct_validity(
         for numbers, codes in zip(rows.numbers[valid].tolist(), rows.codes[valid].tolist(), strict=True)
     }
     asked = len(rows) if n is None else n
-    if isinstance(asked, bool) or not isinstance(asked, int | np.integer) or asked < max(len(distinct), 1):
-        raise InvalidValueError(
-            "distinct_validity", f"n of at least the {len(distinct)} distinct valid rows", f"n is {asked!r}",
-            "Give how many counterfactuals were asked for.",
-        )  # fmt: skip
+    needs = f"n of at least the {len(distinct)} distinct valid rows"
+    too_few = Refusal(needs, "Give how many counterfactuals were asked for.")
+    Whole(max(len(distinct), 1), None, too_few).require("distinct_validity", "n", asked)
     return len(distinct) / int(asked)
 
 
@@ -199,8 +198,7 @@ def success_rate(S: Any, *, n: int | None = None) -> float:
     """
     frame = frame_of(S) if isinstance(frame_of(S), pd.DataFrame) else pd.DataFrame(S)
     found, asked = len(frame.dropna()), len(frame) if n is None else n
-    if asked < max(found, 1):
-        raise InvalidValueError(
-            "success_rate", f"n of at least {max(found, 1)}", f"n is {asked}", "Give how many rows were asked for."
-        )
+    least = max(found, 1)
+    too_few = Refusal(f"n of at least {least}", "Give how many rows were asked for.", "{name} is {text}")
+    Real(at_least=least, otherwise=too_few).require("success_rate", "n", asked)
     return found / int(asked)

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any, final
 
 import joblib
-import numpy as np
 from joblib.parallel import get_active_backend
 
+from ceopt.solvers.checks import is_whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Lost", "completed", "whole_jobs"]
@@ -40,7 +40,7 @@ class _Raised:
 
 def whole_jobs(who: str, n_jobs: Any) -> int:
     """Return how many processes are asked for, or refuse what is no such number."""
-    if isinstance(n_jobs, bool | np.timedelta64) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+    if not is_whole(n_jobs) or n_jobs == 0:
         raise InvalidValueError(who, "a number of processes", f"n_jobs is {n_jobs!r}", "Give 1, 2, ... or -1 for all.")
     return int(n_jobs)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
-
-import numpy as np
 
 from ceopt.diverse.exhaustive_search.cells import cell_columns, cell_of, has_a_cheapest_point
 from ceopt.diverse.exhaustive_search.enumeration import ROUNDING, Enumeration, Kept
@@ -23,9 +20,9 @@ from ceopt.search.search import search, unread, used_up, without_unseen
 from ceopt.settings import Settings
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.checks import is_number
+from ceopt.solvers.checks import OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.errors import InvalidTypeError
 from ceopt.status import Status
 
 if TYPE_CHECKING:
@@ -42,6 +39,23 @@ _LEAST_SHARE = 0.5
 _SAMPLE = 8
 #: Counts of votes are equal up to this.
 _TIE = 1e-9
+_IN_UNITS = "Give one in the cost's units."
+_CHECKS = {
+    "epsilon": Real(
+        at_least=0.0,
+        finite=True,
+        otherwise=Refusal("a finite epsilon of at least 0", _IN_UNITS),
+        wrong_type=Refusal("a number as {name}", _IN_UNITS, error=InvalidTypeError),
+    ),
+    "limit": OrNone(
+        Whole(
+            at_least=1,
+            at_most=None,
+            otherwise=Refusal("a limit of at least 1", "Raise it, or give None for all."),
+            wrong_type=Refusal("a whole number as {name}", "Give an int, or None for all.", error=InvalidTypeError),
+        )
+    ),
+}
 
 
 def exhaustive(
@@ -134,13 +148,13 @@ def exhaustive(
     ([(('income',), 0.333), (('income',), 0.444), (('income',), 0.556)], True)
     """
     began = time.perf_counter()
-    epsilon, limit = _checked(epsilon, limit)
+    check_arguments(_WHO, _CHECKS, locals())
     settings = Settings(
         target=target, cost=cost, constraints=constraints, solver=solver, time_limit_s=time_limit_s, margin=margin
     )
     try:
         with until(began + settings.limit_s()):
-            question = _Question(prepare(model, space, settings), row, epsilon, limit, began)
+            question = _Question(prepare(model, space, settings), row, float(epsilon), limit, began)
             return _answered(question, model, settings)
     except OutOfTimeError as error:  # in reading
         return unread(settings, space, row, stage=error.stage, began=began)
@@ -160,22 +174,6 @@ def _answered(question: _Question, model: Any, settings: Settings) -> SolutionSe
         by_a_hair = question.by_walking(factual, reach)
         found = by_a_hair if len(by_a_hair) else found
     return found
-
-
-def _checked(epsilon: Any, limit: Any) -> tuple[float, int | None]:
-    number = is_number(epsilon)
-    if not number:
-        raise InvalidTypeError(_WHO, "a number as epsilon", f"epsilon is {epsilon!r}", "Give one in the cost's units.")
-    if not math.isfinite(epsilon) or epsilon < 0:
-        but = f"epsilon is {epsilon!r}"
-        raise InvalidValueError(_WHO, "a finite epsilon of at least 0", but, "Give one in the cost's units.")
-    if limit is None:
-        return float(epsilon), None
-    if isinstance(limit, bool) or not isinstance(limit, int | np.integer):
-        raise InvalidTypeError(_WHO, "a whole number as limit", f"limit is {limit!r}", "Give an int, or None for all.")
-    if limit < 1:
-        raise InvalidValueError(_WHO, "a limit of at least 1", f"limit is {limit!r}", "Raise it, or give None for all.")
-    return float(epsilon), int(limit)
 
 
 @final

@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.checks import is_number
+from ceopt.solvers.checks import MappingOf, Real, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = ["NORMS", "Norm", "pool_distances"]
+
+_NO_SCALES = Refusal("a scale by column", "Give for example {'income': 1000}.", "{name} is {type}", InvalidTypeError)
+_NO_SCALE = Refusal("a scale above 0", "Change it.")
+_SCALES = MappingOf(_NO_SCALES, Real(above=0.0, finite=True, otherwise=_NO_SCALE), entry="that of {key}")
 
 Floats = NDArray[np.float64]
 Norm = Literal["l1", "l2", "linf", "cosine"]
@@ -130,16 +134,11 @@ def _scales(scale: Any, frame: pd.DataFrame) -> dict[Any, float]:
     """Return the scale of some columns by name, or refuse it."""
     if scale is None:
         return {}
-    if not isinstance(scale, Mapping):
-        but = f"scale is {type(scale).__name__}"
-        raise InvalidTypeError("select", "a scale by column", but, "Give for example {'income': 1000}.")
-    for name, value in scale.items():
+    scales: dict[Any, float] = _SCALES.require("select", "scale", scale)
+    for name in scales:
         if name not in frame.columns:
             raise UnknownNameError.among("select", "column of scale", name, list(frame.columns))
-        number = is_number(value)
-        if not number or not 0.0 < value < np.inf:
-            raise InvalidValueError("select", "a scale above 0", f"that of {name!r} is {value!r}", "Change it.")
-    return {name: float(value) for name, value in scale.items()}
+    return scales
 
 
 def _vectors(frame: pd.DataFrame, origin: dict[Any, Any] | None, norm: Norm, scales: dict[Any, float]) -> Floats:

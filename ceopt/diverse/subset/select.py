@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from ceopt.diverse.subset.exact_search import FoundSubset, SubsetSearch
 from ceopt.diverse.subset.pool import NORMS, Norm, pool_distances
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.checks import Matrix, is_number, require_count, require_number
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.checks import Choice, Matrix, Real, Refusal, Whole, check_arguments
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.problem import relative_gap_of
-from ceopt.solvers.registry import SOLVERS
+from ceopt.solvers.registry import SOLVER_NAME
 from ceopt.status import Status
 
 __all__ = ["Selection", "select"]
@@ -32,6 +32,25 @@ _TAKES: Final = {
     "largest": (("beta",), ()),
     "determinant": (("k",), ()),
 }
+_CHECKS = {
+    "objective": Choice(list(_TAKES)),
+    "norm": Choice(list(NORMS)),
+    "solver": SOLVER_NAME,
+    "time_limit_s": Real(above=0.0),
+}
+_NO_BETA = Refusal("a number as beta", "Give for example 0.5.", error=InvalidTypeError)
+_BETA = Real(
+    at_least=0.0,
+    finite=True,
+    otherwise=Refusal("a finite beta of at least 0", "Give such a number."),
+    wrong_type=_NO_BETA,
+)
+_BETA_OF_COSINE = Real(
+    at_least=0.0,
+    at_most=2.0,
+    otherwise=Refusal("beta from 0 to 2, as 1 - cosine is", "Give such a number."),
+    wrong_type=_NO_BETA,
+)
 #: A distance counts as at least beta if it fails by no more than rounding, as in the filters of the explainer.
 _ROUNDING: Final = 1e-12
 
@@ -169,13 +188,12 @@ def select(
     began = time.perf_counter()
     if isinstance(points, SolutionSet) and objective == "cheapest" and costs is None:
         costs = [answer.cost for answer in points]
-    _check_words(objective, norm, solver)
+    check_arguments("select", _CHECKS, locals())
     _check_use(objective, {"k": k, "beta": beta, "costs": costs})
-    require_number("select", "time_limit_s", time_limit_s, above=0.0)
     distances = pool_distances(points, norm, origin, scale)
     n = len(distances)
     if k is not None:
-        require_count("select", "k", k, 1, n)
+        Whole(1, n).require("select", "k", k)
     price = np.zeros(n) if costs is None else Matrix((n,)).require("select", "costs", costs)
     least = None if beta is None else _least(beta, norm)
     search = SubsetSearch(distances, solver, began + time_limit_s)
@@ -221,16 +239,6 @@ def _cheapest_of_largest(search: SubsetSearch, beta: float, costs: NDArray[np.fl
     return FoundSubset(Status.FEASIBLE, found.chosen, found.value, None, reason)
 
 
-def _check_words(objective: str, norm: str, solver: str) -> None:
-    for what, name, known in (
-        ("objective", objective, list(_TAKES)),
-        ("norm", norm, list(NORMS)),
-        ("solver", solver, ["auto", *SOLVERS]),
-    ):
-        if not isinstance(name, str) or name not in known:
-            raise UnknownNameError.among("select", what, name, known)
-
-
 def _check_use(objective: str, given: dict[str, Any]) -> None:
     """Refuse what the objective needs and lacks, and what it would ignore."""
     needs, may = _TAKES[objective]
@@ -246,10 +254,7 @@ def _check_use(objective: str, given: dict[str, Any]) -> None:
 
 def _least(beta: Any, norm: str) -> float:
     """Return the least distance with room for rounding, or refuse it."""
-    if not is_number(beta):
-        raise InvalidTypeError("select", "a number as beta", f"beta is {beta!r}", "Give for example 0.5.")
-    most = 2.0 if norm == "cosine" else math.inf
-    if not (0.0 <= beta <= most and math.isfinite(beta)):
-        wanted = "beta from 0 to 2, as 1 - cosine is" if norm == "cosine" else "a finite beta of at least 0"
-        raise InvalidValueError("select", wanted, f"beta is {beta!r}", "Give such a number.")
-    return max(0.0, float(beta) - _ROUNDING * (1.0 if norm == "cosine" else float(beta)))
+    if norm == "cosine":
+        return max(0.0, _BETA_OF_COSINE.require("select", "beta", beta) - _ROUNDING)
+    least = _BETA.require("select", "beta", beta)
+    return max(0.0, least - _ROUNDING * least)

@@ -14,7 +14,7 @@ from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.copa.terms import Terms
 from ceopt.plans.copa.validity_value import margins, spreads
 from ceopt.plans.results import Readable
-from ceopt.solvers.checks import require_number
+from ceopt.solvers.checks import LENGTH, check_arguments
 from ceopt.status import Status
 
 __all__ = ["PlanObjective", "copa_objective", "objective_of"]
@@ -104,8 +104,7 @@ def copa_objective(
     moments = require_moments(who, mean, covariance)
     x0 = require_point(who, "factual", factual, moments)
     found = require_plan(who, plan, d=len(x0))
-    for name, weight in (("validity_weight", validity_weight), ("diversity_weight", diversity_weight)):
-        require_number(who, name, weight, least=0.0, finite=True)
+    check_arguments(who, {"validity_weight": LENGTH, "diversity_weight": LENGTH}, locals())
     distance = require_distance(who, cost, len(x0))
     return objective_of(Terms(x0, moments, distance, float(validity_weight), float(diversity_weight)), found)
 

@@ -22,15 +22,23 @@ from ceopt.plans.copa.terms import FeatureMap, Terms
 from ceopt.plans.corrections.intercept import moved_intercept
 from ceopt.plans.results import Readable, frozen
 from ceopt.plans.threads import one_thread
-from ceopt.solvers.checks import require_count, require_number
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.checks import LENGTH, Choice, Real, Whole, check_arguments
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.problem import Status as Stop
 from ceopt.status import Status
 
 __all__ = ["CopaPlan", "copa_plan"]
 
 Method = Literal["gradient", "nonlinear", "global"]
-_METHODS: Final = ("gradient", "nonlinear", "global")
+_CHECKS: Final = {
+    "n": Whole(at_least=1),
+    "validity_weight": LENGTH,
+    "diversity_weight": LENGTH,
+    "margin": LENGTH,
+    "time_limit_s": Real(above=0.0),
+    "random_state": Whole(at_least=0),
+    "method": Choice(("gradient", "nonlinear", "global")),
+}
 _ROUNDING: Final = 1e-12  # of 1 + the margin: by what the greatest score may miss it and count as equal
 _ALIKE: Final = 1e-9  # of 1 + the proximity: counterfactuals closer than this coincide
 
@@ -203,17 +211,7 @@ def copa_plan(
     >>> true_validity = np.mean(predict(found.plan[:, :2]) >= 0.5)
     """
     who = "copa_plan"
-    require_count(who, "n", n, 1)
-    for name, value in (
-        ("validity_weight", validity_weight),
-        ("diversity_weight", diversity_weight),
-        ("margin", margin),
-    ):
-        require_number(who, name, value, least=0.0, finite=True)
-    require_number(who, "time_limit_s", time_limit_s, above=0.0)
-    require_count(who, "random_state", random_state, 0)
-    if method not in _METHODS:
-        raise UnknownNameError.among(who, "method", method, _METHODS)
+    check_arguments(who, _CHECKS, locals())
     moments = require_moments(who, mean, covariance)
     x0 = require_point(who, "factual", factual, moments if feature_map is None else None)
     distance = require_distance(who, cost, len(x0))

@@ -16,7 +16,7 @@ from ceopt.plans.corrections.intercept import moved_intercept
 from ceopt.plans.results import Readable, frozen
 from ceopt.plans.threads import one_thread
 from ceopt.plans.validity.one_counterfactual import lower_bound_of_one
-from ceopt.solvers.checks import require_number
+from ceopt.solvers.checks import LENGTH, check_arguments
 from ceopt.status import Status
 
 __all__ = ["RobustImprovement", "robust_improvement"]
@@ -106,8 +106,7 @@ def robust_improvement(
     who = "robust_improvement"
     moments = require_moments(who, mean, covariance)
     point = require_point(who, "x", x, moments)
-    for name, value in (("perturbation", perturbation), ("radius", radius)):
-        require_number(who, name, value, least=0.0, finite=True)
+    check_arguments(who, {"perturbation": LENGTH, "radius": LENGTH}, locals())
     free = free_columns(who, fixed, len(point))
     before = lower_bound_of_one(point, moments, float(radius))
     found = BestInReach(moments, float(radius), free).best(point, float(perturbation))

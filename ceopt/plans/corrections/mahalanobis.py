@@ -20,14 +20,18 @@ from ceopt.plans.threads import one_thread
 from ceopt.plans.validity.bounds import validity_bounds
 from ceopt.plans.validity.reduction import directions
 from ceopt.solvers import solve
-from ceopt.solvers.checks import require_count, require_number
-from ceopt.solvers.errors import UnknownNameError
-from ceopt.solvers.registry import SOLVERS
+from ceopt.solvers.checks import LENGTH, Choice, Whole, check_arguments
+from ceopt.solvers.registry import SOLVER_NAME
 from ceopt.status import Status
 
 __all__ = ["MahalanobisCorrection", "mahalanobis_correction"]
 
-_MOMENTS: Final = ("nominal", "worst")
+_CHECKS: Final = {
+    "perturbation": LENGTH,
+    "radius": LENGTH,
+    "moments": Choice(("nominal", "worst")),
+    "solver": SOLVER_NAME,
+}
 #: Weights that differ by less are equal: the solver's own accuracy, on probabilities.
 _TIE: Final = 1e-6
 #: A row of the inequalities may be missed by rounding, relative to its size.
@@ -154,13 +158,8 @@ def mahalanobis_correction(
     given = require_moments(who, mean, covariance)
     d = len(given.mean)
     x = require_plan(who, plan, d=d)
-    for name, value in (("perturbation", perturbation), ("radius", radius)):
-        require_number(who, name, value, least=0.0, finite=True)
-    require_count(who, "n_corrected", n_corrected, 0, len(x))
-    if moments not in _MOMENTS:
-        raise UnknownNameError.among(who, "moments", moments, _MOMENTS)
-    if solver != "auto" and solver not in SOLVERS:
-        raise UnknownNameError.among(who, "solver", solver, ["auto", *SOLVERS])
+    check_arguments(who, _CHECKS, locals())
+    Whole(0, len(x)).require(who, "n_corrected", n_corrected)
     free = free_columns(who, fixed, d)
     sides = require_inequalities(who, inequalities, d)
 

@@ -14,7 +14,7 @@ from ceopt.formulations.programs.moments import require_mean, require_plan
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.corrections.intercept import moved_intercept
 from ceopt.plans.results import Readable, frozen
-from ceopt.solvers.checks import require_number
+from ceopt.solvers.checks import LENGTH
 from ceopt.status import Status
 
 __all__ = ["RequirementCorrection", "requirement_correction"]
@@ -93,7 +93,7 @@ def requirement_correction(
     who = "requirement_correction"
     given = require_plan(who, plan)
     m = require_mean(who, mean, d=given.shape[1])
-    require_number(who, "margin", margin, least=0.0, finite=True)
+    LENGTH.require(who, "margin", margin)
     free = free_columns(who, fixed, len(m))
     missing = margin - given @ m
     below = missing > 0.0

@@ -17,10 +17,18 @@ from tqdm import tqdm
 
 from ceopt.plans.threads import one_thread
 from ceopt.population.jobs import Lost, completed, whole_jobs
-from ceopt.solvers.checks import require_count, require_number
+from ceopt.solvers.checks import LENGTH, AllOf, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnsupportedModelError
 
 __all__ = ["bootstrap_moments"]
+
+_TOO_LARGE = Refusal("a fraction of at most 1", "Give for example 0.5.")
+_CHECKS = {
+    "n_models": Whole(at_least=2),
+    "fraction": AllOf((Real(above=0.0), Real(at_most=1.0, otherwise=_TOO_LARGE))),
+    "regularization": LENGTH,
+    "random_state": Whole(at_least=0),
+}
 
 Floats = NDArray[np.float64]
 _WHO = "bootstrap_moments"
@@ -105,12 +113,7 @@ def bootstrap_moments(
     >>> mean.round(1).tolist(), covariance.shape
     ([2.5, 2.6, -1.7], (3, 3))
     """
-    require_count(_WHO, "n_models", n_models, 2)
-    require_number(_WHO, "fraction", fraction, above=0.0)
-    if fraction > 1.0:
-        raise InvalidValueError(_WHO, "a fraction of at most 1", f"fraction is {fraction}", "Give for example 0.5.")
-    require_number(_WHO, "regularization", regularization, least=0.0, finite=True)
-    require_count(_WHO, "random_state", random_state, 0)
+    check_arguments(_WHO, _CHECKS, locals())
     jobs = whole_jobs(_WHO, n_jobs)
     labels = _labels(y)
     classifier, rows = _last_step(estimator, X, labels)

@@ -16,14 +16,17 @@ from ceopt.plans.results import Readable, frozen
 from ceopt.plans.validity.closed_form_cases import Side, Solved, Solver, lower_side, upper_side
 from ceopt.plans.validity.forms import LOWER, UPPER
 from ceopt.solvers import Status
-from ceopt.solvers.checks import require_number
-from ceopt.solvers.errors import UnknownNameError
-from ceopt.solvers.registry import SOLVERS
+from ceopt.solvers.checks import Choice, OrNone, Real, check_arguments
+from ceopt.solvers.registry import SOLVER_NAME
 
 __all__ = ["Form", "ValidityBounds", "validity_bounds"]
 
 Form = Literal["auto", "theorem", "arrow", "moment", "scalar", "dual", "nonlinear"]
-_FORMS: Final = get_args(Form)
+_CHECKS: Final = {
+    "form": Choice(get_args(Form)),
+    "solver": SOLVER_NAME,
+    "time_limit_s": OrNone(Real(above=0.0)),
+}
 _NONLINEAR_S: Final = 60.0
 
 
@@ -152,13 +155,8 @@ def validity_bounds(
     (0.7867, 1.0, [0.1163, 0.0969])
     """
     who = "validity_bounds"
-    if form not in _FORMS:
-        raise UnknownNameError.among(who, "form", form, _FORMS)
-    if solver != "auto" and solver not in SOLVERS:
-        raise UnknownNameError.among(who, "solver", solver, ["auto", *SOLVERS])
+    check_arguments(who, _CHECKS, locals())
     x, given, distance = require_case(who, plan, mean, covariance, radius)
-    if time_limit_s is not None:
-        require_number(who, "time_limit_s", time_limit_s, above=0.0)
     limit = _NONLINEAR_S if time_limit_s is None and form == "nonlinear" else time_limit_s
     lower = lower_side(x, given, distance, _solve_by(LOWER, form, solver, limit))
     upper = upper_side(x, given, distance, _solve_by(UPPER, form, solver, limit))

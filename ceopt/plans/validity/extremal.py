@@ -18,9 +18,8 @@ from ceopt.plans.validity.closed_form_cases import Side, lower_side, nearest_val
 from ceopt.plans.validity.forms import LOWER, UPPER
 from ceopt.plans.validity.reduction import directions
 from ceopt.solvers import Status
-from ceopt.solvers.checks import require_count
-from ceopt.solvers.errors import UnknownNameError
-from ceopt.solvers.registry import SOLVERS
+from ceopt.solvers.checks import Choice, Whole, check_arguments
+from ceopt.solvers.registry import SOLVER_NAME
 
 __all__ = ["ExtremalDistribution", "extremal_distribution"]
 
@@ -72,7 +71,7 @@ class ExtremalDistribution(Readable):
 
     def sample(self, n: int, random_state: int = 0) -> Floats:
         """Return n draws of the parameters, shape (n, d)."""
-        require_count("sample", "n", n, 1)
+        Whole(at_least=1).require("sample", "n", n)
         rng = np.random.default_rng(random_state)
         shares = np.append(self.weights, self.rest_weight)
         part = rng.choice(len(shares), size=n, p=shares / shares.sum())
@@ -128,10 +127,7 @@ def extremal_distribution(
     0.8
     """
     who = "extremal_distribution"
-    if bound not in {"lower", "upper"}:
-        raise UnknownNameError.among(who, "bound", bound, ["lower", "upper"])
-    if solver != "auto" and solver not in SOLVERS:
-        raise UnknownNameError.among(who, "solver", solver, ["auto", *SOLVERS])
+    check_arguments(who, {"bound": Choice(("lower", "upper")), "solver": SOLVER_NAME}, locals())
     x, given, distance = require_case(who, plan, mean, covariance, radius)
     if bound == "lower":
         side = lower_side(x, given, distance, partial(LOWER["auto"], solver=solver))
