@@ -468,7 +468,7 @@ def _not_numbers(who: str, name: str, value: Any) -> InvalidValueError:
     return InvalidValueError(who, f"numbers as {name}", f"{name} is {shown}", "Give an array of numbers.")
 
 
-# ---- checks and refusals that several rooms share -----------------------------------------------------------------------
+# ---- checks and refusals that several rooms share --------------------------------------------------------------------
 def whole_from(at_least: int, at_most: int | None = None) -> Whole:
     """Return the check of a whole number whose type, least and greatest are each refused in a sentence of its own."""
     too_low = Refusal(f"{{name}} to be at least {at_least}", "Raise it.")
@@ -525,35 +525,3 @@ def refuse_argument(who: str, name: str, value: Any, arguments: Mapping[str, str
             f"it is in options with {value!r}",
             f"Use {arguments[name]}= instead.",
         )
-
-
-def require_choice(who: str, word: str, value: Any, choices: Iterable[str]) -> None:
-    """Refuse what is not one of some words."""
-    Choice(choices, word).require(who, word, value)
-
-
-def listed(who: str, needs: str, name: str, value: Any) -> tuple[Any, ...]:
-    """Return the entries of a list, or refuse what is none."""
-    return ListOf(Refusal(needs, "Correct it.", error=InvalidTypeError)).require(who, name, value)
-
-
-def require_count(who: str, name: str, value: Any, least: int, most: int = _GREATEST) -> None:
-    """Refuse what is not a whole number from ``least`` to ``most``."""
-    Whole(least, most).require(who, name, value)
-
-
-def require_number(
-    who: str, name: str, value: Any, *, above: float | None = None, least: float | None = None, finite: bool = False
-) -> None:
-    """Refuse what is not a number above ``above`` and at least ``least``."""
-    Real(above, least, finite=finite).require(who, name, value)
-
-
-def require_moderate(who: str, name: str, value: float, then: str = "Change its unit, or correct it.") -> None:
-    """Refuse a number with which a program cannot calculate."""
-    Moderate(then).require(who, name, value)
-
-
-def require_divisor(who: str, name: str, value: float, then: str = "Change its unit, or correct it.") -> None:
-    """Refuse a number by which others cannot be divided."""
-    Divisor(then).require(who, name, value)

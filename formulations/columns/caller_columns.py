@@ -15,7 +15,7 @@ from ceopt.formulations.columns.columns_block import COLUMNWISE, AbstractColumns
 from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.checks import is_number
+from ceopt.solvers.checks import OrNone, Real, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -34,6 +34,8 @@ _MANIFEST = Manifest(
 #: program: rows are right to 1e-6 of a unit, two of them lie between a cut and the caller's variable, and a binary is
 #: right to 1e-6, which its row turns into as much of the range.
 _GAP = 1e-5
+_NO_GAP = Refusal("a split_gap of at least 0", "Give None or a number in raw units.")
+_SPLIT_GAP = OrNone(Real(at_least=0.0, finite=True, otherwise=_NO_GAP))
 
 #: What is given for a column: an expression, an expression per rank of a level, or the coordinate itself.
 _Given: TypeAlias = Any
@@ -113,7 +115,7 @@ class Columns(AbstractColumns):
                 "Write {column: Var, expression or value}.",
             )  # fmt: skip
         space.check_names("Columns", values)
-        gap = _checked_gap(split_gap)
+        gap = _SPLIT_GAP.require("Columns", "split_gap", split_gap)
         given = {feature.name: _read(feature, values[feature.name]) for feature in space}
         super().__init__(space, {f.name: _reach(f, given[f.name], gap) for f in space})
         self.given: dict[str, _Given] = given
@@ -165,14 +167,6 @@ class Columns(AbstractColumns):
         if isinstance(given, dict):
             return float(max(values, key=values.__getitem__))
         return float(values[0] if feature.kind == "continuous" else round(values[0]))
-
-
-def _checked_gap(gap: Any) -> float | None:
-    if gap is not None and (not is_number(gap) or not 0.0 <= gap < math.inf):
-        raise InvalidValueError(
-            "Columns", "a split_gap of at least 0", f"split_gap is {gap!r}", "Give None or a number in raw units."
-        )
-    return None if gap is None else float(gap)
 
 
 def _read(feature: Feature, value: Any) -> _Given:

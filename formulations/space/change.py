@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.feature import Feature, Kind
-from ceopt.formulations.space.feature_checks import require_level
-from ceopt.solvers.checks import listed, require_choice
+from ceopt.formulations.space.feature_checks import LEVELS, require_level
+from ceopt.solvers.checks import Choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = ["changed"]
@@ -27,10 +27,10 @@ def changed(
         if bound in news:
             news[f"{bound}_inferred"] = False
     if levels is not None:
-        levels = listed(feature.who, "levels in a list or tuple", "levels", levels)
+        levels = LEVELS.require(feature.who, "levels", levels)
         news["levels"] = tuple(plain(level) for level in levels)
     if kind is not None:
-        require_choice(feature.who, "kind", kind, get_args(Kind))
+        Choice(get_args(Kind)).require(feature.who, "kind", kind)
     if kind is not None and kind != feature.kind:
         news = _of_kind(feature, kind, news) | {"kind": kind}
     elif "levels" in news and feature.is_finite:

@@ -13,7 +13,7 @@ import pandas as pd
 from ceopt.formulations.space.dtypes import Level, is_object_dtype, plain
 from ceopt.formulations.space.dtypes import pool as array_of
 from ceopt.formulations.space.feature_checks import FINITE, Direction, Kind, Scale, settled
-from ceopt.solvers.checks import LARGEST, is_number, require_choice
+from ceopt.solvers.checks import LARGEST, Choice, is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Direction", "Feature", "Kind", "Scale"]
@@ -134,7 +134,7 @@ class Feature:
             ``kind`` is not one of ``"mad"``, ``"std"``, ``"range"``, ``"none"``.
         """
         known = get_args(Scale)
-        require_choice("Feature.scale", "scale", kind, known)
+        Choice(known).require("Feature.scale", "scale", kind)
         if self.kind == "ordinal":
             return float(max(len(self.levels) - 1, 1))
         if self.is_finite or kind == "none":

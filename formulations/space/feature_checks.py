@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,16 +19,45 @@ from ceopt.formulations.space.dtypes import (
     plain,
     pool,
 )
-from ceopt.solvers.checks import listed, require_choice, require_divisor
+from ceopt.solvers.checks import (
+    AbstractCheck,
+    Choice,
+    Divisor,
+    Flag,
+    ListOf,
+    OrNone,
+    Real,
+    Refusal,
+    Text,
+    check_arguments,
+)
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["FINITE", "Direction", "Kind", "Scale", "require_level", "settled"]
+__all__ = ["FINITE", "LEVELS", "Direction", "Kind", "Scale", "require_level", "settled"]
 
 Kind = Literal["continuous", "integer", "ordinal", "categorical", "binary"]
 Direction = Literal["any", "increasing", "decreasing"]
 Scale = Literal["mad", "std", "range", "none"]
 
 FINITE = frozenset({"ordinal", "categorical", "binary"})
+
+_NO_TEXT = Refusal("{name} to be text", "Write it as text.", error=InvalidTypeError)
+_NO_FLAG = Refusal("{name} to be True or False", "Correct it.", error=InvalidTypeError)
+_NO_NUMBER = Refusal("{name} to be a number", "Correct it.", error=InvalidTypeError)
+_NOT_FINITE = Refusal("{name} to be finite", "Correct it.", "{name} is {text}")
+_NO_SIZE = Refusal("{name} to be finite and at least 0", "Correct it.", "{name} is {text}")
+_NO_BOUND = Refusal("{name} to be a number (inf for none)", "Correct it.", "{name} is {text}")
+
+_SIZE = Real(at_least=0.0, finite=True, otherwise=_NO_SIZE, wrong_type=_NO_NUMBER)
+_BOUND = Real(otherwise=_NO_BOUND, wrong_type=_NO_NUMBER)
+_STEP = Real(finite=True, otherwise=_NOT_FINITE, wrong_type=_NO_NUMBER)
+LEVELS = ListOf(Refusal("levels in a list or tuple", "Correct it.", error=InvalidTypeError))
+
+_WORDS = {"kind": Choice(get_args(Kind)), "direction": Choice(get_args(Direction))}
+_TEXTS = {"unit": OrNone(Text(_NO_TEXT)), "guess": Text(_NO_TEXT)}
+_FLAGS = dict.fromkeys(("mutable", "lower_inferred", "upper_inferred"), Flag(_NO_FLAG))
+_STATISTICS = dict.fromkeys(("mad", "std", "range"), OrNone(_SIZE))
+_BOUNDS = dict.fromkeys(("lower", "upper"), _BOUND)
 
 
 def settled(given: Any) -> dict[str, Any]:
@@ -42,8 +72,7 @@ def settled(given: Any) -> dict[str, Any]:
 
 
 def _words(who: str, given: Any) -> dict[str, Any]:
-    for word, choices in (("kind", get_args(Kind)), ("direction", get_args(Direction))):
-        require_choice(who, word, getattr(given, word), choices)
+    _fields(who, _WORDS, given)
     if given.direction != "any" and given.kind == "categorical":
         raise InvalidValueError(
             who,
@@ -51,17 +80,13 @@ def _words(who: str, given: Any) -> dict[str, Any]:
             f"direction is {given.direction!r}",
             'Make it ordinal with levels lowest first, or set direction="any".',
         )
-    for word in ("unit", "guess"):
-        value = getattr(given, word)
-        if not isinstance(value, str) and not (word == "unit" and value is None):
-            raise InvalidTypeError(who, f"{word} to be text", f"{word} is {value!r}", "Write it as text.")
-    new = {}
-    for word in ("mutable", "lower_inferred", "upper_inferred"):
-        value = getattr(given, word)
-        if not isinstance(value, bool | np.bool_):
-            raise InvalidTypeError(who, f"{word} to be True or False", f"{word} is {value!r}", "Correct it.")
-        new[word] = bool(value)
-    return new
+    _fields(who, _TEXTS, given)
+    return _fields(who, _FLAGS, given)
+
+
+def _fields(who: str, checks: Mapping[str, AbstractCheck], given: Any) -> dict[str, Any]:
+    """Return the fields that a table names, as plain values, or refuse the first that is wrong."""
+    return check_arguments(who, checks, {name: getattr(given, name) for name in checks})
 
 
 def _weights_and_scales(who: str, given: Any) -> dict[str, Any]:
@@ -69,19 +94,16 @@ def _weights_and_scales(who: str, given: Any) -> dict[str, Any]:
     if isinstance(given.weight, tuple | list):
         if len(given.weight) != 2:
             raise InvalidValueError(who, "a weight or (down, up)", f"weight is {given.weight!r}", "Give one or two.")
-        new["weight"] = tuple(_number(who, "weight", part, least=0.0) for part in given.weight)
+        new["weight"] = tuple(_SIZE.require(who, "weight", part) for part in given.weight)
     else:
-        new["weight"] = _number(who, "weight", given.weight, least=0.0)
-    for word in ("mad", "std", "range"):
-        if getattr(given, word) is not None:
-            new[word] = _number(who, word, getattr(given, word), least=0.0)
-    return new
+        new["weight"] = _SIZE.require(who, "weight", given.weight)
+    return new | _fields(who, _STATISTICS, given)
 
 
 def _dtype(who: str, given: Any) -> dict[str, Any]:
     """Settle dtype (text), categories, levels as plain scalars and ``pandas_dtype``, the object."""
     text, categories, levels = given.dtype, given.categories, given.levels
-    levels = tuple(plain(level) for level in listed(who, "levels in a list or tuple", "levels", levels))
+    levels = tuple(plain(level) for level in LEVELS.require(who, "levels", levels))
     if text is not None and not isinstance(text, str):
         if isinstance(text, pd.CategoricalDtype) and text.categories is not None and categories is None:
             categories = text.categories.tolist()
@@ -167,7 +189,7 @@ def _bounds(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
         raise InvalidValueError(
             who, f"no levels, being {given.kind}", f"levels is {new['levels']!r}", "Give bounds, or another kind."
         )
-    lower, upper = (_number(who, word, getattr(given, word), finite=False) for word in ("lower", "upper"))
+    lower, upper = _fields(who, _BOUNDS, given).values()
     if lower > upper or lower == math.inf or upper == -math.inf:
         raise InvalidValueError(
             who, "a lower bound that is at most the upper", f"bounds are [{lower:g}, {upper:g}]", "Change one of them."
@@ -184,29 +206,9 @@ def _bounds(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
                 )
     step = given.step
     if step is not None:
-        step = _number(who, "step", step)
+        step = _STEP.require(who, "step", step)
         if step <= 0 or (given.kind == "integer" and step != math.floor(step)):
             needs = "a positive whole step" if given.kind == "integer" else "a positive step"
             raise InvalidValueError(who, needs, f"step is {step:g}", "Correct it.")
-        require_divisor(who, "step", step)
+        Divisor().require(who, "step", step)
     return {"lower": lower, "upper": upper, "step": step}
-
-
-def _number(who: str, word: str, value: Any, *, least: float = -math.inf, finite: bool = True) -> float:
-    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(
-        value, int | float | np.integer | np.floating
-    ):
-        raise InvalidTypeError(who, f"{word} to be a number", f"{word} is {value!r}", "Correct it.")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.nan
-    if math.isnan(number) or (finite and math.isinf(number)) or number < least:
-        needs = " finite" if finite else " a number (inf for none)"
-        raise InvalidValueError(
-            who,
-            f"{word} to be{needs}" + (f" and at least {least:g}" if math.isfinite(least) else ""),
-            f"{word} is {value}",
-            "Correct it.",
-        )
-    return number

@@ -12,12 +12,16 @@ import pandas as pd
 from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype, plain
 from ceopt.formulations.space.feature import Feature, Kind
 from ceopt.formulations.space.feature_checks import require_level
-from ceopt.solvers.checks import listed, require_choice
+from ceopt.solvers.checks import Choice, ListOf, MappingOf, OrNone, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["infer_features"]
 
 _WHO = "FeatureSpace.infer"
+_NO_ORDINAL = Refusal("ordinal as a mapping of names to levels", 'Write {"size": ["S", "M"]}.', error=InvalidTypeError)
+_ORDINAL = OrNone(MappingOf(_NO_ORDINAL))
+_NAMES = ListOf(Refusal("{name} to be a list of column names", "Correct it.", error=InvalidTypeError))
+_LEVELS = ListOf(Refusal("its levels in a list, lowest first", "Correct it.", error=InvalidTypeError))
 
 
 def infer_features(
@@ -31,10 +35,7 @@ def infer_features(
 ) -> list[Feature]:
     """Describe each column of ``frame``; see :meth:`FeatureSpace.infer`, whose work this is."""
     _check_frame(frame)
-    if ordinal is not None and not isinstance(ordinal, Mapping):
-        raise InvalidTypeError(
-            _WHO, "ordinal as a mapping of names to levels", f"ordinal is {ordinal!r}", 'Write {"size": ["S", "M"]}.'
-        )
+    _ORDINAL.require(_WHO, "ordinal", ordinal)
     named: dict[str, Kind] = {}
     kinds = {
         "categorical": categorical,
@@ -45,8 +46,8 @@ def infer_features(
     }
     for kind, names in kinds.items():
         given = (names,) if isinstance(names, str) else () if names is None else names
-        for name in listed(_WHO, f"{kind} to be a list of column names", kind, given):
-            require_choice(_WHO, "column", name, frame.columns)
+        for name in _NAMES.require(_WHO, kind, given):
+            Choice(frame.columns).require(_WHO, "column", name)
             if name in named:
                 raise InvalidValueError(
                     _WHO, "one kind per column", f"{name!r} is named {named[name]} and {kind}", "Choose one."
@@ -182,7 +183,7 @@ def scales(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
 
 
 def _ordered(who: str, values: list[Any], order: Sequence[Any] | None) -> list[Any]:
-    levels = [plain(level) for level in listed(who, "its levels in a list, lowest first", "levels", order)]
+    levels = [plain(level) for level in _LEVELS.require(who, "levels", order)]
     for level in levels:
         require_level(who, level)
     missing = [value for value in values if value not in levels]

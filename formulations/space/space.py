@@ -15,11 +15,19 @@ from ceopt.formulations.space.feature import Direction, Feature, Kind
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.table import to_frame, to_text
-from ceopt.solvers.checks import listed, require_divisor, require_moderate
+from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.files.whole_files import write_text
 
 __all__ = ["FeatureSpace", "require_space"]
+
+_NO_FEATURE = Refusal("Feature objects", 'Write Feature("name", kind=...).', "one is {value}", InvalidTypeError)
+_FEATURES = ListOf(
+    Refusal("a list of Feature objects", "Correct it.", error=InvalidTypeError),
+    Instance(Feature, _NO_FEATURE),
+    empty=Refusal("at least one feature", "Add one.", "there is none"),
+)
+_ROWS = ListOf(Refusal("a list of rows, each a mapping of coordinates", "Correct it.", error=InvalidTypeError))
 
 
 def require_space(who: str, space: Any) -> None:
@@ -62,15 +70,8 @@ class FeatureSpace:
     _limits: tuple[Any, Any, Any]
 
     def __init__(self, features: Iterable[Feature]) -> None:
-        features = listed("FeatureSpace", "a list of Feature objects", "it", features)
-        for feature in features:
-            if not isinstance(feature, Feature):
-                raise InvalidTypeError(
-                    "FeatureSpace", "Feature objects", f"one is {feature!r}", 'Write Feature("name", kind=...).'
-                )
+        features = _FEATURES.require("FeatureSpace", "it", features)
         by_name = {feature.name: feature for feature in features}
-        if not features:
-            raise InvalidValueError("FeatureSpace", "at least one feature", "there is none", "Add one.")
         if len(by_name) < len(features):
             names = [feature.name for feature in features]
             twice = next(name for name in names if names.count(name) > 1)
@@ -277,10 +278,10 @@ class FeatureSpace:
     def require_moderate(self, point: Mapping[str, float]) -> None:
         """Refuse a row's numbers, and bounds, that are too large or too near for a program to calculate with."""
         for name, feature in self._by_name.items():
-            require_moderate(feature.who, "its value", point[name])
+            Moderate().require(feature.who, "its value", point[name])
             for word in ("lower", "upper"):
-                require_moderate(feature.who, word, getattr(feature, word), "Use -inf or inf for none.")
-            require_divisor(feature.who, "upper less lower", min(feature.upper - feature.lower, 1.0))
+                Moderate("Use -inf or inf for none.").require(feature.who, word, getattr(feature, word))
+            Divisor().require(feature.who, "upper less lower", min(feature.upper - feature.lower, 1.0))
 
     def frame(self, rows: Sequence[Mapping[str, float]], index: Any = None) -> pd.DataFrame:
         """Raw rows, shape (n, d), of coordinates by name: original units, dtypes and categories, columns in order.
@@ -292,7 +293,7 @@ class FeatureSpace:
         InvalidValueError
             A row lacks a column, or a coordinate is not finite, not whole where it must be, or no rank.
         """
-        rows = listed("FeatureSpace.frame", "a list of rows, each a mapping of coordinates", "rows", rows)
+        rows = _ROWS.require("FeatureSpace.frame", "rows", rows)
         for row in rows:
             if not isinstance(row, Mapping):
                 raise InvalidTypeError(

@@ -12,8 +12,7 @@ from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
 from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
 from ceopt.formulations.space.level_table import span
-from ceopt.solvers.checks import is_number, require_divisor
-from ceopt.solvers.errors import InvalidValueError
+from ceopt.solvers.checks import AllOf, Divisor, Real, Refusal
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.representation.predictor import Predictor
@@ -21,6 +20,14 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
 __all__ = ["checked_margin", "default_margin", "margin_near", "rounding_at", "row_scale", "score_size"]
+
+_NO_MARGIN = Refusal("a margin of at least 0", "Give None or a number.")
+_MARGIN = AllOf(
+    (
+        Real(at_least=0.0, finite=True, otherwise=_NO_MARGIN),
+        Divisor("Give None, 0 or an ordinary number."),
+    )
+)
 
 #: Ten times the feasibility tolerance that mixed-integer solvers use: a smaller margin is inside their noise.
 _LEAST = 1e-5
@@ -182,7 +189,5 @@ def checked_margin(margin: float | None, predictor: Predictor) -> float:
     """Return the margin to use, or refuse one that is negative or not a number."""
     if margin is None:
         return default_margin(predictor)
-    if not is_number(margin) or not 0.0 <= margin < math.inf:
-        raise InvalidValueError("Reaches", "a margin of at least 0", f"margin is {margin!r}", "Give None or a number.")
-    require_divisor("Reaches", "margin", float(margin), "Give None, 0 or an ordinary number.")
-    return float(margin)
+    checked: float = _MARGIN.require("Reaches", "margin", margin)
+    return checked
