@@ -154,6 +154,7 @@ class Settings:
             diversity.check(space, rules)
         given = {word.name: getattr(self, word.name) for word in fields(self)}
         checked = check_arguments("explain", _CHECKS, given)
+        checked["solver_options"] = checked["solver_options"] or {}
         _require_licence(self.solver)
         return CheckedSettings(
             **checked,

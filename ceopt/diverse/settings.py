@@ -40,6 +40,7 @@ def _count(needs: str) -> Whole:
 
 
 _BEYOND = _real("a share of at least 0 beyond the nearest distance")
+_LENGTH = _real("a length above 0, or None for no minimisation")
 _NO_TOLERANCE = Refusal("a tolerance above 0", "None switches minimisation off.")
 _NO_SPACE = Refusal("a FeatureSpace", "Make one: ceopt.FeatureSpace.infer(X).", "{name} is {type}", InvalidTypeError)
 _CHECKS: Final[Mapping[str, AbstractCheck]] = {
@@ -51,11 +52,7 @@ _CHECKS: Final[Mapping[str, AbstractCheck]] = {
     "origin": Choice(("row", "data")),
     "variant": Choice(("paper", "released")),
     "scale": SCALE,
-    "tolerance": OrNone(
-        AllOf(
-            (_real("a length above 0, or None for no minimisation"), Real(above=0.0, otherwise=_NO_TOLERANCE)),
-        )
-    ),
+    "tolerance": OrNone(AllOf((_LENGTH, Real(above=0.0, otherwise=_NO_TOLERANCE)))),
     "space": OrNone(Instance(FeatureSpace, _NO_SPACE)),
 }
 #: What alpha means depends on what is kept, and what beta means on what diversity is.
