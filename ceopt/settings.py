@@ -152,13 +152,14 @@ class Settings:
         rules, diversity = _rules(self.constraints, space), parse_diversity(self.diversity, INCUMBENTS)
         if diversity is not None:
             diversity.check(space, rules)
+        wanted = parse_target(self.target, labels)
         given = {word.name: getattr(self, word.name) for word in fields(self)}
         checked = check_arguments("explain", _CHECKS, given)
         checked["solver_options"] = checked["solver_options"] or {}
         _require_licence(self.solver)
         return CheckedSettings(
             **checked,
-            target=parse_target(self.target, labels),
+            target=wanted,
             cost=cost,
             rules=rules,
             diversity=diversity,

@@ -22,8 +22,9 @@ from ceopt.solvers.registry import SOLVER_NAME
 __all__ = ["Form", "ValidityBounds", "validity_bounds"]
 
 Form = Literal["auto", "theorem", "arrow", "moment", "scalar", "dual", "nonlinear"]
+_FORMS: Final = get_args(Form)
 _CHECKS: Final = {
-    "form": Choice(get_args(Form)),
+    "form": Choice(_FORMS),
     "solver": SOLVER_NAME,
     "time_limit_s": OrNone(Real(above=0.0)),
 }
