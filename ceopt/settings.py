@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, final
 
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
+from ceopt.formulations.constraints.diversity import parse_diversity
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
-from ceopt.formulations.constraints.diversity.registry import parse_diversity
 from ceopt.formulations.costs import AbstractCost, parse_cost
-from ceopt.formulations.predictors.embed.embed import FORMULATIONS
+from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.targets import Target, parse_target
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,

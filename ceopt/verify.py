@@ -13,7 +13,7 @@ from ceopt.checking.favourable_rows import FavourableRows
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.checking.space_checks import broken_moves, needing_factual
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
-from ceopt.formulations.constraints.abilities import WidensItself, about_model, fitted_to, lacks_rows
+from ceopt.formulations.constraints.rule import WidensItself, about_model, fitted_to, lacks_rows
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace, require_space

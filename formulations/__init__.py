@@ -9,7 +9,7 @@ from ceopt.formulations.columns.factual import Factual
 from ceopt.formulations.constraints import impose
 from ceopt.formulations.costs import l0, l1, l2, l2_squared, linf, mahalanobis
 from ceopt.formulations.predictors.decision.reaches import Reaches
-from ceopt.formulations.predictors.embed.embed import embed
+from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.predictors.embed.embedding_error import embedding_error
 
 __all__ = [

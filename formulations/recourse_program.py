@@ -11,9 +11,9 @@ from pyomo.common.gc_manager import PauseGC
 
 from ceopt.formulations.columns.factual import Factual
 from ceopt.formulations.constraints import AbstractRule, impose, rule_name
-from ceopt.formulations.constraints.abilities import about_model, cluster_of
+from ceopt.formulations.constraints.rule import about_model, cluster_of
 from ceopt.formulations.predictors.decision.reaches import Reaches
-from ceopt.formulations.predictors.embed.embed import embed
+from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.space.reachable import Reach
 
 if TYPE_CHECKING:

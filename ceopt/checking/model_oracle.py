@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ceopt.checking.tree_oracle import TreeOracle
 from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.predictors.read.model_input import given, names_of
-from ceopt.formulations.predictors.read.pipeline.trace import is_fitted
+from ceopt.formulations.predictors.read.model_input import given, is_fitted, names_of
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.dtypes import plain

@@ -17,7 +17,7 @@ from ceopt.diverse.memory import Memory
 from ceopt.diverse.nearest import Neighbours, in_order
 from ceopt.diverse.projection import Projection
 from ceopt.formulations.constraints import rule_name
-from ceopt.formulations.constraints.abilities import lacks_rows
+from ceopt.formulations.constraints.rule import lacks_rows
 from ceopt.verify import broken_rules
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.costs.cost import SCALE
-from ceopt.formulations.costs.separable import slopes_of
+from ceopt.formulations.costs.base import SCALE, slopes_of
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace

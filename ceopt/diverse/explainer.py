@@ -18,7 +18,7 @@ from ceopt.diverse.query import Fitted, Query
 from ceopt.diverse.settings import DiverseSettings, whole_or_none
 from ceopt.diverse.training_rows import check_labels, row_of, rows_of
 from ceopt.formulations.constraints import AbstractRule, parse_rules
-from ceopt.formulations.constraints.abilities import about_model
+from ceopt.formulations.constraints.rule import about_model
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, within_memory
 

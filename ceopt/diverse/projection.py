@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ceopt.diverse.distance import Floats, RowDistance
 from ceopt.formulations.constraints import AbstractRule, AllowedTransitions, AllowedValues, MaxChanges
-from ceopt.formulations.constraints.abilities import mended_points
+from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace

@@ -17,7 +17,7 @@ from ceopt.diverse.line_search import nearer
 from ceopt.diverse.projection import Projection
 from ceopt.diverse.training_rows import raw_frame
 from ceopt.formulations.constraints import AbstractRule, rule_name
-from ceopt.formulations.constraints.abilities import actions_under, fitted_to, lacks_rows
+from ceopt.formulations.constraints.rule import actions_under, fitted_to, lacks_rows
 from ceopt.formulations.space.reachable import reach_of, removed_by
 from ceopt.formulations.targets import OtherThan
 from ceopt.query.solve_program import changed_names

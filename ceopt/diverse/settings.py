@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 from ceopt.diverse.candidates import Cutoff
 from ceopt.diverse.filters import Diversity
-from ceopt.formulations.costs.cost import SCALE
+from ceopt.formulations.costs.base import SCALE
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import AbstractCheck, AllOf, Choice, Instance, OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError

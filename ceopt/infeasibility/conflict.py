@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, rule_name
-from ceopt.formulations.constraints.abilities import widens_itself
-from ceopt.formulations.constraints.rule import AbstractElastic
+from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
 from ceopt.formulations.space.reachable import Interval
 from ceopt.infeasibility.relaxation import LATE, Person, Relaxer
 from ceopt.infeasibility.space_rules import WIDE, space_rules, wide_interval, without

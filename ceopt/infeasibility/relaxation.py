@@ -13,9 +13,8 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.constraints import rule_name
-from ceopt.formulations.constraints.abilities import widens_itself
 from ceopt.formulations.constraints.diversity.excluded_points import leave_out
-from ceopt.formulations.constraints.rule import AbstractElastic
+from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
 from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.costs.rule_charges import RuleCharges, charged_by
 from ceopt.formulations.recourse_program import recourse_program

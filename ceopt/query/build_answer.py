@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.constraints.abilities import actions_under
+from ceopt.formulations.constraints.rule import actions_under
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.query.solve_program import ROUNDING, changed_names
 from ceopt.solution.counterfactual import Counterfactual

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ceopt.checking.favourable_rows import FavourableRows, are_wanted
 from ceopt.checking.model_oracle import ModelOracle
-from ceopt.formulations.constraints.abilities import about_model, fitted_to
+from ceopt.formulations.constraints.rule import about_model, fitted_to
 from ceopt.formulations.costs.rule_charges import charged_by
-from ceopt.formulations.predictors.decision.accepted import accepted, has_fixed_order, tie_width
+from ceopt.formulations.predictors.decision.attained_levels import accepted, has_fixed_order, tie_width
 from ceopt.formulations.predictors.decision.disagreement import forest_of
 from ceopt.formulations.predictors.decision.lattice import is_on_lattice
 from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.predictors.decision.reaches import require_probability, slack, target_margin
-from ceopt.formulations.predictors.embed.embed import check_formulation
+from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.space import FeatureSpace, require_space

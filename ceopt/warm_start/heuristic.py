@@ -15,10 +15,15 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.constraints.abilities import mended_points, mends_points
-from ceopt.formulations.costs.cost import move_of
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import NumberCut, PrunedTree, cuts_in_reach, prune
-from ceopt.formulations.predictors.embed.trees.split_values import route
+from ceopt.formulations.constraints.rule import mended_points, mends_points
+from ceopt.formulations.costs.base import move_of
+from ceopt.formulations.predictors.embed.trees.reachable_leaves import (
+    NumberCut,
+    PrunedTree,
+    cuts_in_reach,
+    prune,
+    route,
+)
 from ceopt.formulations.space.reachable import Levels, Reach
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.warm_start.data_rows import from_rows

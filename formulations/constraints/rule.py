@@ -1,23 +1,96 @@
-"""Rules: rows over a person's block, a check in plain numbers apart from them, and a sentence."""
+"""Rules: rows over a person's block, a check in plain numbers apart from them, and a sentence.
+
+What only some rules can do (learn from data, add to the cost, mend a point, have clusters, widen themselves) stands in
+small protocols, its *abilities*: a rule has one if it has its members. The functions beside each protocol ask any rule,
+and give what holds for a rule without the ability.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 
+import numpy as np
+from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns.factual import Factual, require_factual
-from ceopt.formulations.constraints.abilities import DataRows, Floats, Point, half_ability
 from ceopt.solvers.checks import ListOf, OrNone, Refusal, Text
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
+    from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["AbstractElastic", "AbstractRule", "DataRows", "Floats", "Point", "impose", "parse_rules", "rule_name"]
+__all__ = [
+    "AbstractElastic",
+    "AbstractRule",
+    "AddsToCost",
+    "ChangesCharges",
+    "DataRows",
+    "Floats",
+    "HasClusters",
+    "LearnsFromModel",
+    "LearnsFromRows",
+    "MendsPoints",
+    "NamesActions",
+    "NeedsRows",
+    "Point",
+    "WidensItself",
+    "about_model",
+    "actions_under",
+    "adds_to_cost",
+    "charged_points",
+    "cluster_of",
+    "fitted_to",
+    "half_ability",
+    "has_clusters",
+    "impose",
+    "lacks_rows",
+    "mended_points",
+    "mends_points",
+    "parse_rules",
+    "rule_name",
+    "surcharge_of",
+    "unpriced_columns",
+    "widens_itself",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+#: Coordinates by column.
+Point: TypeAlias = Mapping[str, float]
+#: Gives the rows of the data that are in the target, as coordinates (n, d), or refuses where there is no data.
+DataRows: TypeAlias = Callable[[], Floats]
+Rule = TypeVar("Rule")
+Ability = TypeVar("Ability")
+#: Whether the rules of a class have an ability: Python takes ten microseconds to see that an object lacks a protocol.
+_KNOWN: Final[dict[tuple[type, Any], bool]] = {}
+# ---- whole or not at all ---------------------------------------------------------------------------------------------
+#: Members that an ability needs beside one of its own: alone, that one would be passed over in silence.
+_BESIDE: Mapping[str, tuple[str, ...]] = {
+    "lacks_rows": ("fitted",),
+    "charges_more": ("surcharge",),
+    "surcharge": ("charges_more",),
+    "unpriced": ("charged",),
+    "charged": ("unpriced",),
+    "mends": ("mended",),
+    "mended": ("mends",),
+    "cluster_in": ("clusters", "distances"),
+}
 
 #: What a rule's name may be: the user's, in exports and reports, or None.
 RULE_NAME = OrNone(Text(Refusal("text as {name}", "Write it as text, or leave it out.", error=InvalidTypeError)))
@@ -28,8 +101,7 @@ class AbstractRule(ABC):
     """A rule that every answer must keep.
 
     A new rule is one file: a frozen dataclass with the abstract methods, listed in ``formulations.constraints.RULES``.
-    What only some rules can do (learn from data, add to the cost, mend a point, have clusters, widen themselves) stands
-    in the protocols of ``abilities.py``: a rule has an ability if it has its members.
+    What only some rules can do stands in the protocols below: a rule has an ability if it has its members.
     """
 
     __slots__ = ()
@@ -119,3 +191,195 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
             raise InvalidTypeError("constraints", "names that differ", f"two rules are {name!r}", "Rename one of them.")
         names.add(name)
     return given
+
+
+def _has(rule: object, ability: Callable[..., Ability]) -> TypeGuard[Ability]:
+    """Tell whether a rule has the members of a protocol."""
+    key = type(rule), ability
+    if key not in _KNOWN:
+        _KNOWN[key] = isinstance(rule, ability)  # type: ignore[arg-type]  # each is a protocol
+    return _KNOWN[key]
+
+
+# ---- learning --------------------------------------------------------------------------------------------------------
+@runtime_checkable
+class LearnsFromRows(Protocol):
+    """A rule that takes something from the rows of the target class."""
+
+    def fitted(self, space: FeatureSpace, rows: DataRows) -> Self:
+        """Return the rule with what it takes from the rows filled in."""
+
+
+@runtime_checkable
+class NeedsRows(LearnsFromRows, Protocol):
+    """A rule of which nothing can be checked before it has the rows."""
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether it has yet to be given them."""
+
+
+def lacks_rows(rule: object) -> bool:
+    """Tell whether a rule has yet to be given the rows of the target class."""
+    return _has(rule, NeedsRows) and rule.lacks_rows
+
+
+def fitted_to(rule: Rule, space: FeatureSpace, rows: DataRows) -> Rule:
+    """Return a rule with what it takes from the rows of the target class; itself if nothing."""
+    return cast("Rule", rule.fitted(space, rows)) if _has(rule, LearnsFromRows) else rule
+
+
+@runtime_checkable
+class LearnsFromModel(Protocol):
+    """A rule that takes something from the model that is explained."""
+
+    def about(self, predictor: Callable[[], Predictor]) -> Self:
+        """Return the rule with what it takes from the model filled in."""
+
+
+def about_model(rule: Rule, predictor: Callable[[], Predictor]) -> Rule:
+    """Return a rule with what it takes from the model that is explained; itself if nothing."""
+    return cast("Rule", rule.about(predictor)) if _has(rule, LearnsFromModel) else rule
+
+
+# ---- costs -----------------------------------------------------------------------------------------------------------
+@runtime_checkable
+class AddsToCost(Protocol):
+    """A rule whose slack costs something: ``build`` adds it to ``x.surcharges``."""
+
+    @property
+    def charges_more(self) -> bool:
+        """Whether it does."""
+
+    def surcharge(self, space: FeatureSpace, factual: Point, point: Point) -> float:
+        """Return what the point's standing with the rule adds to its cost."""
+
+
+def adds_to_cost(rule: object) -> bool:
+    """Tell whether a rule adds to the cost."""
+    return _has(rule, AddsToCost) and rule.charges_more
+
+
+def surcharge_of(rule: object, space: FeatureSpace, factual: Point, point: Point) -> float:
+    """Return what a point's standing with a rule adds to its cost."""
+    return rule.surcharge(space, factual, point) if _has(rule, AddsToCost) else 0.0
+
+
+@runtime_checkable
+class ChangesCharges(Protocol):
+    """A rule under which some moves are consequences: ``build`` enters what is charged into ``x.charges``."""
+
+    def unpriced(self, space: FeatureSpace) -> frozenset[str]:
+        """Return the columns whose moves the cost does not see as they are."""
+
+    def charged(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return points (n, d) as the cost sees them."""
+
+
+def unpriced_columns(rule: object, space: FeatureSpace) -> frozenset[str]:
+    """Return the columns whose moves the cost does not see as they are, because of a rule."""
+    return rule.unpriced(space) if _has(rule, ChangesCharges) else frozenset()
+
+
+def charged_points(rules: Iterable[object], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+    """Return points (n, d) as the cost sees them under some rules."""
+    for rule in rules:
+        if _has(rule, ChangesCharges):
+            points = rule.charged(space, factual, points)
+    return points
+
+
+@runtime_checkable
+class NamesActions(Protocol):
+    """A rule that tells what is to be done from what follows."""
+
+    def actions(self, space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
+        """Return what is to be done by column, in raw units, or None where nothing else follows from it."""
+
+
+def actions_under(rules: Iterable[object], space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
+    """Return what is to be done by column, in raw units, by the first rule that tells it from what follows; or None."""
+    for rule in rules:
+        actions = rule.actions(space, factual, point) if _has(rule, NamesActions) else None
+        if actions is not None:
+            return actions
+    return None
+
+
+# ---- the search for a start ------------------------------------------------------------------------------------------
+@runtime_checkable
+class MendsPoints(Protocol):
+    """A rule that says where a point that breaks it is to be put."""
+
+    @property
+    def mends(self) -> bool:
+        """Whether :meth:`mended` changes anything."""
+
+    def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+        """Return points (n, d) with the columns set that follow from others, or that may take few values."""
+
+
+def mends_points(rule: object) -> bool:
+    """Tell whether a rule says where points are to be put."""
+    return _has(rule, MendsPoints) and rule.mends
+
+
+def mended_points(rules: Iterable[object], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
+    """Return points (n, d) put where some rules say, one after the other."""
+    for rule in rules:
+        if _has(rule, MendsPoints):
+            points = rule.mended(space, factual, points)
+    return points
+
+
+# ---- clusters --------------------------------------------------------------------------------------------------------
+@runtime_checkable
+class HasClusters(Protocol):
+    """A rule that holds in one of several clusters, with a binary ``block.in_cluster[label]`` for each."""
+
+    clusters: Any
+
+    def cluster_in(self, block: Any) -> Any:
+        """Return the label of the cluster in which the solution loaded into the rule's ``block`` lies."""
+
+    def distances(self, space: FeatureSpace, point: Point) -> Mapping[Any, float]:
+        """Return how far a point is from each cluster, by label."""
+
+
+def has_clusters(rule: object) -> bool:
+    """Tell whether a rule has clusters; a hull may have them or not."""
+    return _has(rule, HasClusters) and rule.clusters is not None
+
+
+def cluster_of(rule: object, block: Any) -> Any:
+    """Return the cluster in which the solution loaded into a rule's block lies; None without clusters."""
+    return rule.cluster_in(block) if _has(rule, HasClusters) else None
+
+
+# ---- widening --------------------------------------------------------------------------------------------------------
+@runtime_checkable
+class WidensItself(Protocol):
+    """A rule that, where nothing keeps it, is widened by the least amount that helps, if ``enlarge`` says so."""
+
+    enlarge: bool
+    radius: float
+
+    def relax(self, block: Any, x: Factual) -> Any:
+        """Fill the empty ``block`` with the rows of the widened rule; return the amount, at least 0."""
+
+    def widened(self, by: float) -> Self:
+        """Return the rule with a radius greater by an amount."""
+
+
+def widens_itself(rule: object) -> bool:
+    """Tell whether a rule is to be widened where nothing keeps it."""
+    return _has(rule, WidensItself) and rule.enlarge
+
+
+def half_ability(rule: object) -> tuple[str, str] | None:
+    """Return a member that a rule has of an ability and one that it lacks of it; None where all are whole."""
+    for has, needed in _BESIDE.items():
+        lacks = [member for member in needed if not hasattr(rule, member)]
+        if lacks and hasattr(rule, has):
+            return has, lacks[0]
+    return None

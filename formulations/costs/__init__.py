@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ceopt.formulations.columns.factual import Factual, require_factual
-from ceopt.formulations.costs.cost import AbstractCost, Sum
+from ceopt.formulations.costs.base import AbstractCost, Count, Sum
+from ceopt.formulations.costs.l0 import L0, Changes
+from ceopt.formulations.costs.l1 import L1
 from ceopt.formulations.costs.l1_mahalanobis import L1Mahalanobis
 from ceopt.formulations.costs.l2 import L2
 from ceopt.formulations.costs.linf import Linf
 from ceopt.formulations.costs.mahalanobis import Mahalanobis
 from ceopt.formulations.costs.percentile import Percentile
-from ceopt.formulations.costs.separable import L0, L1, Changes, Count
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.costs.cost import move_of
+from ceopt.formulations.costs.base import move_of
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.cost import Floats
-from ceopt.formulations.costs.mahalanobis import AbstractMahalanobis
+from ceopt.formulations.costs.base import Floats
+from ceopt.formulations.costs.mahalanobis import AbstractMahalanobis, paid, rows_of
 from ceopt.formulations.costs.mahalanobis_matrix import root_of
-from ceopt.formulations.costs.products import paid, rows_of
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.cost import SCALE, AbstractCost, Floats
-from ceopt.formulations.costs.separable import COUNT, Count, slopes_of
+from ceopt.formulations.costs.base import COUNT, SCALE, AbstractCost, Count, Floats, slopes_of
 from ceopt.solvers.checks import Flag, check_fields
 from ceopt.solvers.cones import soc
 

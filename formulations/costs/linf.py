@@ -7,18 +7,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.costs.cost import SCALE, AbstractCost, Floats, price_table
-from ceopt.formulations.costs.greatest import greatest_of
-from ceopt.formulations.costs.separable import slopes_of
+from ceopt.formulations.costs.base import SCALE, AbstractCost, Floats, price_table, slopes_of
 from ceopt.solvers.checks import check_fields
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["Linf"]
+__all__ = ["Linf", "greatest_of"]
+
+
+def greatest_of(x: Factual, terms: Mapping[str, Any]) -> Any:
+    """Return a variable t, ``greatest``, after adding the row ``t - term >= 0`` of each column."""
+    if x.component("greatest") is None:
+        x.greatest = pyo.Var(pyo.Any, dense=False, domain=pyo.NonNegativeReals)
+        x.greatest_of = pyo.Constraint(pyo.Any)
+    t = x.greatest[len(x.greatest)]
+    for name, term in terms.items():
+        x.greatest_of[name, t.index()] = t - term >= 0
+    x.follow(t, max, [*terms.values(), 0.0])
+    return t
 
 
 @final

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.columns import Price, Steps
-from ceopt.formulations.costs.cost import AbstractCost, Floats
-from ceopt.formulations.costs.greatest import greatest_of
+from ceopt.formulations.costs.base import AbstractCost, Floats
+from ceopt.formulations.costs.linf import greatest_of
 from ceopt.formulations.space.columns import column_coordinates, row_mapping
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.constraints.abilities import adds_to_cost, charged_points, surcharge_of, unpriced_columns
-from ceopt.formulations.costs.cost import AbstractCost, Floats, Sum
+from ceopt.formulations.constraints.rule import adds_to_cost, charged_points, surcharge_of, unpriced_columns
+from ceopt.formulations.costs.base import AbstractCost, Floats, Sum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

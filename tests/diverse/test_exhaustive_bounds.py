@@ -22,8 +22,7 @@ from ceopt.diverse.exhaustive_search.score_requirements import demands_of
 from ceopt.formulations import Factual
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.predictors.decision.reaches import slack
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import prune
-from ceopt.formulations.predictors.embed.trees.split_values import route
+from ceopt.formulations.predictors.embed.trees.reachable_leaves import prune, route
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.encoding import Column, Encoding

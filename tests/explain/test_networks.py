@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ceopt
-from ceopt.formulations.predictors.embed.embed import FORMULATIONS
+from ceopt.formulations.predictors.embed import FORMULATIONS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

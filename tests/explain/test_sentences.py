@@ -122,7 +122,7 @@ def columns():
 ASKED = {
     "Recourse.fit": ("ceopt.recourse", "fit_of", lambda: Recourse(MODEL, SPACE, target="good").fit(PEOPLE)),
     "verify": ("ceopt.verify", "ModelOracle", lambda: ceopt.verify(PEOPLE, MODEL, SPACE, target="good")),
-    "embed": ("ceopt.formulations.predictors.embed.embed", "_embedded", lambda: embed(MODEL, columns())),
+    "embed": ("ceopt.formulations.predictors.embed", "_embedded", lambda: embed(MODEL, columns())),
     "DiverseRobustExplainer.fit": (
         "ceopt.diverse.explainer",
         "Searched",

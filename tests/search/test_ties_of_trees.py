@@ -33,7 +33,7 @@ import ceopt
 from ceopt.diverse import exhaustive
 from ceopt.formulations.predictors import TreeEnsemble
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.read.sklearn.order import adds_in_order
+from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
 from ceopt.formulations.recourse_program import recourse_program
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers import solve

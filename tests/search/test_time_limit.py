@@ -179,7 +179,7 @@ def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
     built = slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 0.0)
-    slowed(monkeypatch, clock, "ceopt.formulations.predictors.embed.trees.split_values._split_table", 1e3)
+    slowed(monkeypatch, clock, "ceopt.formulations.predictors.embed.trees.reachable_leaves._split_table", 1e3)
     result = ask(forest, numbers, data=numbers)
 
     assert result.status == "time_limit"
@@ -190,8 +190,8 @@ def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
 # ---- each stage looks at the clock within ----------------------------------------------------------------------------
 #: What is called once in each round of a stage, the model, and the rules.
 WITHIN = {
-    "the trees read": ("ceopt.formulations.predictors.representation.tree.refuse_infinite", "forest", ()),
-    "the trees routed": ("ceopt.formulations.predictors.embed.trees.split_values._routed", "forest", ()),
+    "the trees read": ("ceopt.formulations.predictors.representation.decision_rule.refuse_infinite", "forest", ()),
+    "the trees routed": ("ceopt.formulations.predictors.embed.trees.reachable_leaves._routed", "forest", ()),
     "the trees pruned": ("ceopt.formulations.predictors.embed.trees.reachable_leaves.Leaf", "forest", ()),
     "the rows written": ("ceopt.formulations.linear_form.LinearForm.expression", "forest", ()),
     "the rows lowered": ("ceopt.solvers.compile.pyomo_walker.Walker.row", "forest", ()),

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from ceopt.formulations.constraints import MaxChanges
 from ceopt.formulations.constraints.diversity.other_cells import read_as_numbers
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Sum
-from ceopt.formulations.costs.cost import price_table
+from ceopt.formulations.costs.base import price_table
 from ceopt.formulations.costs.cost_cutoff import CostCutoff
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import cuts_in_reach
-from ceopt.formulations.predictors.embed.trees.split_values import route
-from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
+from ceopt.formulations.predictors.embed.trees.reachable_leaves import cuts_in_reach, route
+from ceopt.formulations.predictors.representation.affine import Affine
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 
 if TYPE_CHECKING:

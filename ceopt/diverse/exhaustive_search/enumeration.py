@@ -16,7 +16,7 @@ from ceopt.diverse.exhaustive_search.score_bounds import Ceilings
 from ceopt.diverse.exhaustive_search.score_requirements import demands_of
 from ceopt.diverse.exhaustive_search.settling import Settling
 from ceopt.formulations.predictors.decision.reaches import slack
-from ceopt.formulations.predictors.embed.trees.split_values import route
+from ceopt.formulations.predictors.embed.trees.reachable_leaves import route
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.verify import broken_rules
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from ceopt.diverse.exhaustive_search.cells import cell_columns, cell_of, has_a_cheapest_point
 from ceopt.diverse.exhaustive_search.enumeration import ROUNDING, Enumeration, Kept
 from ceopt.formulations.constraints.diversity.other_cells import OtherCells
-from ceopt.formulations.predictors.decision.accepted import tie_width
+from ceopt.formulations.predictors.decision.attained_levels import tie_width
 from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.space.reachable import Reach, reach_of
 from ceopt.query.build_answer import answers_of

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import Leaf, prune
-from ceopt.formulations.predictors.embed.trees.split_values import route
-from ceopt.formulations.predictors.representation.representation import TreeEnsemble
+from ceopt.formulations.predictors.embed.trees.reachable_leaves import Leaf, prune, route
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 
 if TYPE_CHECKING:
     from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.representation.representation import Affine
+from ceopt.formulations.predictors.representation.affine import Affine
 
 if TYPE_CHECKING:
     from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn

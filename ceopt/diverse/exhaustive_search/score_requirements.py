@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.decision.disagreement import forest_of, meets_alone
+from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.decision_rule import NEVER, score_needed
 from ceopt.formulations.predictors.representation.predictor import Combination
-from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.constraints.causal.equation import LinearEquation
 from ceopt.formulations.linear_form import LinearForm, total
-from ceopt.formulations.predictors.embed.embed import embed
+from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.space.reachable import Interval
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Category, Numeric, Price, Ranked
 from ceopt.formulations.columns.numeric_cells import TINY
-from ceopt.formulations.costs.cost import move_of
+from ceopt.formulations.costs.base import move_of
 from ceopt.formulations.linear_form import LinearForm, Rows
 
 if TYPE_CHECKING:

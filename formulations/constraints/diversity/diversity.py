@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 from ceopt.formulations.columns.numeric import Numeric
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.predictors.embed.trees.split_values import NumberSplit, route
+from ceopt.formulations.predictors.embed.trees.reachable_leaves import NumberSplit, route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ Point: TypeAlias = Mapping[str, float]
 class AbstractDiversity(ABC):
     """What makes an answer another one than each that is in hand.
 
-    A new one is one file, listed by its word in ``formulations.constraints.diversities.DIVERSITIES``.
+    A new one is one file, listed by its word in ``formulations.constraints.diversity.DIVERSITIES``.
     """
 
     __slots__ = ()

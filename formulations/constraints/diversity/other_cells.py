@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias, final
 from ceopt.formulations.columns.levels import around, equals
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point, differs_row
 from ceopt.formulations.linear_form import LinearForm
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import cuts_in_reach
-from ceopt.formulations.predictors.embed.trees.split_values import NumberSplit, route
+from ceopt.formulations.predictors.embed.trees.reachable_leaves import NumberSplit, cuts_in_reach, route
+from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.predictors.representation.representation import Affine
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.numeric import Numeric

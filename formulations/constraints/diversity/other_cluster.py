@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
-from ceopt.formulations.constraints.abilities import adds_to_cost, has_clusters
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point
+from ceopt.formulations.constraints.rule import adds_to_cost, has_clusters
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.solvers.errors import InvalidValueError
 

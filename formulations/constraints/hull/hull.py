@@ -16,7 +16,7 @@ from ceopt.formulations.constraints.hull.points import HullPoints, hull_points
 from ceopt.formulations.constraints.hull.rows import HullRows
 from ceopt.formulations.constraints.hull.text import sentence_of, short_text
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Floats, Point
-from ceopt.formulations.costs.cost import SCALE, scale_of
+from ceopt.formulations.costs.base import SCALE, scale_of
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,
     AllOf,

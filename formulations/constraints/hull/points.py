@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.hull.clusters import cluster_labels
 from ceopt.formulations.constraints.hull.vertices import face, vertices
-from ceopt.formulations.costs.cost import scale_of
+from ceopt.formulations.costs.base import scale_of
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.solvers.deadline import checkpoint
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.predictors.representation.representation import Affine
 from ceopt.formulations.space.reachable import Interval, Levels
 
 if TYPE_CHECKING:

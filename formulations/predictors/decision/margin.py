@@ -8,15 +8,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.level_table import span
 from ceopt.solvers.checks import AllOf, Divisor, Real, Refusal
 
 if TYPE_CHECKING:
+    from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
-    from ceopt.formulations.predictors.representation.tree import Floats
     from ceopt.formulations.space.feature import Feature
 
 __all__ = ["checked_margin", "default_margin", "margin_near", "rounding_at", "row_scale", "score_size"]

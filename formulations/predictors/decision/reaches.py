@@ -13,8 +13,7 @@ from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns.factual import Factual
 from ceopt.formulations.linear_form import LinearForm, Rows
-from ceopt.formulations.predictors.decision.accepted import has_fixed_order, link_rounding
-from ceopt.formulations.predictors.decision.attained_levels import Place, place_of
+from ceopt.formulations.predictors.decision.attained_levels import Place, has_fixed_order, link_rounding, place_of
 from ceopt.formulations.predictors.decision.disagreement import agreeing, agreeing_trees, forest_of
 from ceopt.formulations.predictors.decision.margin import (
     checked_margin,

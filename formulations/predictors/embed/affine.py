@@ -10,7 +10,7 @@ import numpy as np
 from ceopt.formulations.linear_form import LinearForm, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.embed.inputs import Inputs
-from ceopt.formulations.predictors.representation.representation import Affine
+from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ceopt.formulations.predictors.decision.margin import default_margin, margin
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.representation.decision_rule import NEVER, AbstractRepresentation
 from ceopt.formulations.predictors.representation.predictor import Combination
-from ceopt.formulations.predictors.representation.representation import TreeEnsemble
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.manifest import Manifest
 

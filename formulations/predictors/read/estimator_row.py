@@ -15,8 +15,8 @@ from ceopt.formulations.predictors.representation.decision_rule import AbstractR
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
-    from ceopt.formulations.predictors.representation.tree import Floats
     from ceopt.formulations.space.encoding import Column
     from ceopt.formulations.space.space import FeatureSpace
 

@@ -36,29 +36,34 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from ceopt.formulations.predictors.representation.tree import Floats, as_numbers
 from ceopt.formulations.space.bisection import last_true
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = [
     "NEVER",
+    "WIDTHS",
     "AbstractRepresentation",
     "Decision",
+    "Floats",
     "Head",
     "Link",
     "Probability",
+    "as_numbers",
     "label_array",
     "matrix_of",
     "one_of",
+    "refuse_infinite",
     "score_needed",
     "set_frozen",
     "with_head",
 ]
 
 Decision: TypeAlias = Literal["value", "positive", "nonnegative", "argmax", "argmax_last"]
-
 #: A level of this size, the largest float64, belongs to a label that no score has.
 NEVER: Final = float(np.finfo(np.float64).max)
+Floats: TypeAlias = NDArray[np.float64]
+#: Float widths in which libraries compute.
+WIDTHS: Final = ("float32", "float64")
 
 
 class Link(Protocol):
@@ -283,3 +288,20 @@ def with_head(representation: AbstractRepresentation, head: Head) -> AbstractRep
     same = copy.copy(representation)
     set_frozen(same, head=head)
     return same
+
+
+def as_numbers(who: str, what: str, given: ArrayLike) -> Floats:
+    """Return finite numbers as float64, or refuse them in the name of ``who``."""
+    try:
+        numbers = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidTypeError(who, f"numbers as {what}", f"{what} is {given!r}", "Give an array of numbers.") from None
+    refuse_infinite(who, what, numbers)
+    return numbers
+
+
+def refuse_infinite(who: str, what: str, numbers: Floats) -> None:
+    """Raise if a number is NaN or infinite."""
+    bad = numbers[~np.isfinite(numbers)]
+    if bad.size:
+        raise InvalidValueError(who, f"finite {what}", f"{what} has {bad.flat[0]}", "Remove NaN and infinity.")

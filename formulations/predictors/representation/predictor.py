@@ -18,17 +18,19 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.decision_rule import (
     AbstractRepresentation,
     Decision,
+    Floats,
     Head,
     Probability,
+    as_numbers,
     matrix_of,
     set_frozen,
 )
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
-from ceopt.formulations.predictors.representation.tree import Floats, as_numbers
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.level_table import entries
 from ceopt.formulations.space.space import FeatureSpace

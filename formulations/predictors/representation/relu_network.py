@@ -15,16 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.predictors.representation.decision_rule import (
+    WIDTHS,
     AbstractRepresentation,
     Decision,
+    Floats,
     Head,
     Probability,
+    as_numbers,
     matrix_of,
     one_of,
     set_frozen,
 )
-from ceopt.formulations.predictors.representation.representation import WIDTHS
-from ceopt.formulations.predictors.representation.tree import Floats, as_numbers
 from ceopt.solvers.errors import InvalidValueError
 
 __all__ = ["Activation", "ReluNetwork"]

@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 import ceopt
 from ceopt.formulations import Columns, Factual, Reaches, embed, embedding_error
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.predictors.embed.embed import FORMULATIONS, kind_of
+from ceopt.formulations.predictors.embed import FORMULATIONS, kind_of
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.solvers import Status, solve

@@ -9,7 +9,7 @@ import pytest
 
 import ceopt
 from ceopt.formulations.constraints import RULES, AbstractRule
-from ceopt.formulations.constraints.abilities import (
+from ceopt.formulations.constraints.rule import (
     AddsToCost,
     ChangesCharges,
     HasClusters,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import Problem, optimum, program, same
 
-from ceopt.formulations.constraints.diversity.registry import DIVERSITIES
+from ceopt.formulations.constraints.diversity import DIVERSITIES
 from ceopt.formulations.recourse_program import RecourseProgram
 from ceopt.formulations.space import Feature
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.costs.cost_cutoff import CostCutoff
+    from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
-    from ceopt.formulations.predictors.representation.tree import Floats
     from ceopt.solvers.manifest import Manifest
 
 __all__ = ["AbstractNetwork", "Neuron"]

@@ -33,7 +33,7 @@ from ceopt.solvers.deadline import checkpoint
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ceopt.formulations.predictors.representation.tree import Floats
+    from ceopt.formulations.predictors.representation.decision_rule import Floats
 
 __all__ = ["InputSet", "LayerBounds", "NetworkBounds"]
 

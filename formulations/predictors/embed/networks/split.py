@@ -14,7 +14,7 @@ from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed.networks.base import AbstractNetwork, Neuron
 
 if TYPE_CHECKING:
-    from ceopt.formulations.predictors.representation.tree import Floats
+    from ceopt.formulations.predictors.representation.decision_rule import Floats
 
 __all__ = ["AbstractSplitNetwork", "Group"]
 

@@ -21,9 +21,9 @@ from ceopt.formulations.predictors.embed.trees.reachable_leaves import (
     PrunedTree,
     cuts_in_reach,
     prune,
+    route,
 )
-from ceopt.formulations.predictors.embed.trees.split_values import route
-from ceopt.formulations.predictors.representation.representation import TreeEnsemble
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.costs.cost_cutoff import CostCutoff
+    from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
-    from ceopt.formulations.predictors.representation.tree import Floats
     from ceopt.solvers.manifest import Manifest
 
 __all__ = ["AbstractForest"]

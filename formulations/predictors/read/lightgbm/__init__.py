@@ -31,10 +31,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.read.lightgbm.trees import LightgbmText, UnlikelyTextError, deciding, parse
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
-from ceopt.formulations.predictors.representation.decision_rule import Probability
-from ceopt.formulations.predictors.representation.representation import TreeEnsemble
-from ceopt.formulations.predictors.representation.tree import Floats
+from ceopt.formulations.predictors.read.model_input import refuse
+from ceopt.formulations.predictors.representation.decision_rule import Floats, Probability
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.bisection import last_true
 from ceopt.solvers.errors import MissingLibraryError, UnreadableFileError, UnsupportedModelError
 

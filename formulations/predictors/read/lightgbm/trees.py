@@ -26,8 +26,8 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
-from ceopt.formulations.predictors.representation.tree import Tree
+from ceopt.formulations.predictors.read.model_input import refuse
+from ceopt.formulations.predictors.representation.trees import Tree
 from ceopt.solvers.errors import InvalidValueError
 
 __all__ = ["LightgbmText", "UnlikelyTextError", "deciding", "parse"]

@@ -32,10 +32,10 @@ from ceopt.formulations.predictors.read.onnx.layers import MATRICES, read_layers
 from ceopt.formulations.predictors.read.onnx.outputs import Answers, Verdict, paired, read_answers, verdict
 from ceopt.formulations.predictors.read.onnx.trees import TREES, Ensemble, read_ensemble
 from ceopt.formulations.predictors.read.onnx.validate import MODEL_OPERATORS, open_source
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Probability
+from ceopt.formulations.predictors.representation.affine import Affine
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Floats, Probability
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
-from ceopt.formulations.predictors.representation.tree import Floats
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding
 
 __all__ = ["MODELS", "OnnxModel", "open_model", "read_composite", "read_estimator"]

@@ -16,8 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from onnx import NodeProto
 
+from ceopt.formulations.predictors.read.model_input import Trace
 from ceopt.formulations.predictors.read.onnx.graph import DTYPES, Graph, attributes, title
-from ceopt.formulations.predictors.read.pipeline.trace import Trace
 from ceopt.formulations.space.encoding import Column, Encoding, Step
 from ceopt.formulations.space.space import FeatureSpace
 

@@ -13,8 +13,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.read.onnx.validate import ValidatedModel
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
 
 __all__ = ["DTYPES", "PASSING", "Graph", "Part", "attributes", "title"]
 

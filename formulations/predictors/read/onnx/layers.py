@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto
 from ceopt.formulations.predictors.read.onnx.columns import ARITHMETIC, COLUMNWISE, steps_of
 from ceopt.formulations.predictors.read.onnx.graph import PASSING, Graph, attributes, title
 from ceopt.formulations.predictors.read.onnx.validate import MOST_COLUMNS
-from ceopt.formulations.predictors.representation.tree import Floats
+from ceopt.formulations.predictors.representation.decision_rule import Floats
 
 __all__ = ["MATRICES", "Layers", "read_layers", "read_linear"]
 

@@ -37,8 +37,8 @@ from onnx import NodeProto
 
 from ceopt.formulations.predictors.read.onnx.graph import attributes, title
 from ceopt.formulations.predictors.read.onnx.validate import MOST_COLUMNS, ValidatedModel
-from ceopt.formulations.predictors.representation.representation import Tree, TreeEnsemble
-from ceopt.formulations.predictors.representation.tree import Floats
+from ceopt.formulations.predictors.representation.decision_rule import Floats
+from ceopt.formulations.predictors.representation.trees import Tree, TreeEnsemble
 
 __all__ = ["TREES", "Ensemble", "read_ensemble"]
 

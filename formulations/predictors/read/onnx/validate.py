@@ -19,7 +19,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedModelError
 
 __all__ = ["ELEMENTWISE", "MODEL_OPERATORS", "MOST_COLUMNS", "OPERATORS", "ValidatedModel", "open_source"]

@@ -20,20 +20,24 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.read.model_input import fitted_names
-from ceopt.formulations.predictors.read.pipeline.encoders import ENCODERS, check_encoder, unseen_levels
-from ceopt.formulations.predictors.read.pipeline.scalers import SCALERS
-from ceopt.formulations.predictors.read.pipeline.selectors import IDENTITIES
-from ceopt.formulations.predictors.read.pipeline.trace import (
+from ceopt.formulations.predictors.read.model_input import (
     Rule,
     Trace,
     UnseenLevelError,
     dense,
+    fitted_names,
     is_fitted,
     probe,
     refuse,
     same_version,
     width,
+)
+from ceopt.formulations.predictors.read.pipeline.steps import (
+    ENCODERS,
+    IDENTITIES,
+    SCALERS,
+    check_encoder,
+    unseen_levels,
 )
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.feature import Feature

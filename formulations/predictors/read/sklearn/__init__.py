@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse, same_version
+from ceopt.formulations.predictors.read.model_input import refuse, same_version
 from ceopt.formulations.predictors.read.responses import decision_unit
-from ceopt.formulations.predictors.read.sklearn.boosting import BOOSTING, own_steps
 from ceopt.formulations.predictors.read.sklearn.ensembles import ENSEMBLES
 from ceopt.formulations.predictors.read.sklearn.linear import LINEAR
 from ceopt.formulations.predictors.read.sklearn.members import Composite
 from ceopt.formulations.predictors.read.sklearn.mlp import NETWORKS
-from ceopt.formulations.predictors.read.sklearn.trees import TREES
+from ceopt.formulations.predictors.read.sklearn.trees import BOOSTING, TREES, own_steps
 from ceopt.formulations.predictors.read.sklearn.wrappers import WRAPPERS
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 

@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.read.responses import response
 from ceopt.formulations.predictors.read.sklearn.members import (
+    ColumnSubset,
     Composite,
     average,
     composite,
@@ -42,11 +43,9 @@ from ceopt.formulations.predictors.read.sklearn.members import (
     shares,
     titled,
 )
-from ceopt.formulations.predictors.read.sklearn.subset import ColumnSubset
 from ceopt.formulations.predictors.read.sklearn.trees import TREES
-from ceopt.formulations.predictors.representation.decision_rule import Decision
+from ceopt.formulations.predictors.representation.decision_rule import Decision, Floats
 from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
-from ceopt.formulations.predictors.representation.tree import Floats
 from ceopt.formulations.space.encoding import Encoding
 
 if TYPE_CHECKING:

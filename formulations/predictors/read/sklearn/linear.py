@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.read.model_input import refuse
+from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.decision_rule import Decision, Probability
-from ceopt.formulations.predictors.representation.representation import Affine
 
 __all__ = ["LINEAR"]
 

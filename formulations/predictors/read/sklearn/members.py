@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Probability
+from ceopt.formulations.predictors.read.model_input import Trace, refuse
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Floats, Probability
 from ceopt.formulations.predictors.representation.predictor import Combination, Predictor, coordinate_encoding
-from ceopt.formulations.predictors.representation.representation import Tree, TreeEnsemble
-from ceopt.formulations.predictors.representation.tree import Floats
+from ceopt.formulations.predictors.representation.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.solvers.errors import UnsupportedModelError
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.read import Behind
 
 __all__ = [
+    "ColumnSubset",
     "Composite",
     "average",
     "composite",
@@ -176,3 +176,33 @@ def one_ensemble(core: Combination) -> Composite | None:
         decision=core.decision, probability=core.probability, n_inputs=len(columns),
     )  # fmt: skip
     return whole, Encoding(tuple(columns), core.members[0].encoding.names)
+
+
+@final
+class ColumnSubset:
+    """A step that does what BaggingClassifier and AdaBoostClassifier do: make an array and take columns of it.
+
+    Parameters
+    ----------
+    ensemble
+        The fitted ensemble; it is given the columns that this step is.
+    places
+        Columns of the member, which may occur more than once.
+    """
+
+    def __init__(self, ensemble: Any, places: NDArray[np.intp]) -> None:
+        self.n_features_in_ = int(ensemble.n_features_in_)
+        if hasattr(ensemble, "feature_names_in_"):
+            self.feature_names_in_ = ensemble.feature_names_in_
+        self.places = np.asarray(places, dtype=np.intp)
+
+    def transform(self, data: Any) -> Any:
+        """Return the member's columns of the array."""
+        from sklearn.utils import check_array
+
+        array = check_array(data, accept_sparse=["csr", "csc"], dtype=None, ensure_all_finite=False)
+        return array[:, self.places]
+
+    def columns(self, before: Trace) -> list[Column]:
+        """Return what the member's columns are."""
+        return [before.columns[place] for place in self.places]

@@ -23,9 +23,9 @@ from typing import Any, Final, final
 import numpy as np
 from scipy.special import expit
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.read.model_input import refuse
+from ceopt.formulations.predictors.representation.decision_rule import Floats
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.predictors.representation.tree import Floats
 from ceopt.formulations.space.bisection import last_true
 
 __all__ = ["NETWORKS"]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.read.responses import Response, decision_unit, response
 from ceopt.formulations.predictors.read.sklearn.members import (
     Composite,
@@ -35,9 +35,8 @@ from ceopt.formulations.predictors.read.sklearn.members import (
     relabelled,
     titled,
 )
-from ceopt.formulations.predictors.representation.decision_rule import Head, with_head
+from ceopt.formulations.predictors.representation.decision_rule import Floats, Head, with_head
 from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
-from ceopt.formulations.predictors.representation.tree import Floats
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.read import Behind

@@ -37,14 +37,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.read.xgboost.columns import category_tables, check_codes, coder, missing_numbers
 from ceopt.formulations.predictors.read.xgboost.document import Saved, drop_weights
 from ceopt.formulations.predictors.read.xgboost.file import checked_bytes, unreadable
 from ceopt.formulations.predictors.read.xgboost.trees import Numbers, read_tree
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
-from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
-from ceopt.formulations.predictors.representation.tree import Floats
+from ceopt.formulations.predictors.representation.affine import Affine
+from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Floats
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.bisection import last_true
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.solvers.errors import MissingLibraryError

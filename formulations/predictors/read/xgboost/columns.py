@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OrdinalEncoder
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.space import FeatureSpace
 

@@ -9,7 +9,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from ceopt.formulations.predictors.representation.tree import Floats
+from ceopt.formulations.predictors.representation.decision_rule import Floats
 
 __all__ = ["Saved", "drop_weights", "trees_of"]
 

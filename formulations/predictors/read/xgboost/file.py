@@ -14,7 +14,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
+from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.read.xgboost.document import trees_of
 from ceopt.formulations.predictors.read.xgboost.trees import read_tree
 from ceopt.solvers.errors import UnreadableFileError

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.read.pipeline.trace import refuse
-from ceopt.formulations.predictors.representation.tree import Tree
+from ceopt.formulations.predictors.read.model_input import refuse
+from ceopt.formulations.predictors.representation.trees import Tree
 
 __all__ = ["Numbers", "read_tree"]
 

@@ -20,7 +20,7 @@ from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.costs import L1, AbstractCost, Linf
 from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.predictors import Predictor, ReluNetwork
-from ceopt.formulations.predictors.embed.embed import FORMULATIONS
+from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.targets import AtLeast, OtherThan

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from sklearn.tree import DecisionTreeClassifier
 
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.representation.representation import TreeEnsemble
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace

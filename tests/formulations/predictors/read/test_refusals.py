@@ -38,7 +38,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.predictors.read.pipeline import scalers
 from ceopt.formulations.predictors.read.sklearn import ESTIMATORS
-from ceopt.formulations.predictors.representation.representation import Affine, TreeEnsemble
+from ceopt.formulations.predictors.representation.affine import Affine
+from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import CeoptError, UnsupportedModelError

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,16 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["AbstractCost", "Sum", "move_of", "price_table", "scale_of"]
+__all__ = [
+    "AbstractCost",
+    "AbstractSeparable",
+    "Count",
+    "Sum",
+    "move_of",
+    "price_table",
+    "scale_of",
+    "slopes_of",
+]
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +45,9 @@ _FACTOR = Real(
     finite=True,
     otherwise=Refusal("a factor of at least 0", "Scale by a number >= 0.", "the factor is {value}"),
 )
+Count = Literal["features", "columns"]
+#: What is counted of a category.
+COUNT = Choice(("features", "columns"))
 
 
 def move_of(feature: Feature, x0: float, x: float) -> float:
@@ -270,3 +283,37 @@ def price_table(
 
 def _terms(cost: AbstractCost) -> tuple[tuple[float, AbstractCost], ...]:
     return cost.terms if isinstance(cost, Sum) else ((1.0, cost),)
+
+
+class AbstractSeparable(AbstractCost):
+    """A sum of the columns' prices."""
+
+    __slots__ = ()
+
+    def build(self, x: Factual) -> Any:
+        """Return the sum over the columns that may move."""
+        costs = [
+            x.charge(name).price(price)
+            for name, prices in self.prices(x.space).items()
+            for price in prices
+            if max(price.down, price.up) > 0.0 and not x.charge(name).stays
+        ]
+        return sum(costs) if costs else 0.0
+
+
+def slopes_of(
+    who: str,
+    kind: Literal["linear", "length", "square"],
+    scale: str | Mapping[str, float],
+    space: FeatureSpace,
+    count: Count = "features",
+) -> dict[str, tuple[Price, ...]]:
+    """Return weight over scale per column and direction, as prices of a kind; twice a category's counted by columns."""
+    scales = scale_of(who, scale, space)
+    twice = 2.0 if kind == "linear" else math.sqrt(2.0)  # two squares of 1, whose root is taken of lengths
+    prices: dict[str, tuple[Price, ...]] = {}
+    for feature in space:
+        columns = twice if count == "columns" and feature.kind == "categorical" else 1.0
+        (down, up), unit = feature.weights, scales[feature.name] / columns
+        prices[feature.name] = (Price(kind, down / unit, up / unit),)
+    return prices
