@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ceopt.checking.favourable_rows import FavourableRows, are_wanted
 from ceopt.checking.model_oracle import ModelOracle
-from ceopt.formulations.constraints.rule import about_model, fitted_to
+from ceopt.formulations.constraints.rule import about_model, fitted_to, has_say_in_cost
 from ceopt.formulations.costs.rule_charges import charged_by
 from ceopt.formulations.predictors.decision.attained_levels import accepted, has_fixed_order, tie_width
 from ceopt.formulations.predictors.decision.disagreement import forest_of
@@ -185,7 +185,10 @@ def prepare(
         rules = tuple(fitted_to(about_model(rule, lambda: predictor), space, rows) for rule in checked.rules)
     else:
         rules = tuple(learned.rule(rule) for rule in checked.rules)
-    checked = replace(checked, rules=rules, cost=charged_by(checked.cost, rules, space))
+    cost = checked.cost
+    if any(has_say_in_cost(rule, space) for rule in rules):
+        cost = charged_by(cost, rules, space)
+    checked = replace(checked, rules=rules, cost=cost)
     checkpoint("fitting the rules to the data")
     favoured = None if learned is None else learned.prepared.favoured
     if data is not None:

@@ -258,7 +258,8 @@ class ProgramSolver:
         for point, how in ask.barred:
             program.embedded.place(point)
             how.exclude(program, point)
-        leave_out(program, ask.refused)
+        if ask.refused:
+            leave_out(program, ask.refused)
         built = time.perf_counter()
         compiled = compile_model(program.model)
         lowered = time.perf_counter()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions
-from ceopt.formulations.constraints.diversity.other_cluster import nearest_cluster
+from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.predictors.decision.lattice import is_on_lattice
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.representation.predictor import Predictor

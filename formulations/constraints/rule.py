@@ -59,10 +59,12 @@ __all__ = [
     "fitted_to",
     "half_ability",
     "has_clusters",
+    "has_say_in_cost",
     "impose",
     "lacks_rows",
     "mended_points",
     "mends_points",
+    "nearest_cluster",
     "parse_rules",
     "rule_name",
     "surcharge_of",
@@ -281,6 +283,11 @@ def unpriced_columns(rule: object, space: FeatureSpace) -> frozenset[str]:
     return rule.unpriced(space) if _has(rule, ChangesCharges) else frozenset()
 
 
+def has_say_in_cost(rule: object, space: FeatureSpace) -> bool:
+    """Tell whether a rule adds to the cost or changes what is charged."""
+    return adds_to_cost(rule) or bool(unpriced_columns(rule, space))
+
+
 def charged_points(rules: Iterable[object], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
     """Return points (n, d) as the cost sees them under some rules."""
     for rule in rules:
@@ -354,6 +361,15 @@ def has_clusters(rule: object) -> bool:
 def cluster_of(rule: object, block: Any) -> Any:
     """Return the cluster in which the solution loaded into a rule's block lies; None without clusters."""
     return rule.cluster_in(block) if _has(rule, HasClusters) else None
+
+
+def nearest_cluster(rules: Iterable[object], space: FeatureSpace, point: Point) -> Any:
+    """Return the cluster nearest to a point, in plain numbers, of the rule that has clusters; None without one."""
+    for rule in rules:
+        if _has(rule, HasClusters) and has_clusters(rule):
+            distances = rule.distances(space, point)
+            return min(distances, key=distances.__getitem__)
+    return None
 
 
 # ---- widening --------------------------------------------------------------------------------------------------------

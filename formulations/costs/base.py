@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -29,6 +29,7 @@ __all__ = [
     "Sum",
     "move_of",
     "price_table",
+    "prices_of",
     "scale_of",
     "slopes_of",
 ]
@@ -273,12 +274,19 @@ def price_table(
     """Return what each column's move costs at many points (n, d), by itself."""
     table = np.zeros(points.shape)
     for j, feature in enumerate(space):
-        moves = points[:, j] - factual[feature.name]
-        if feature.kind == "categorical":
-            moves = (moves != 0.0).astype(np.float64)
-        for price in prices[feature.name]:
-            table[:, j] += price.of_many(moves)
+        table[:, j] = prices_of(prices[feature.name], feature, factual[feature.name], points[:, j])
     return table
+
+
+def prices_of(prices: Sequence[Price], feature: Feature, x0: float, values: Floats) -> Floats:
+    """Return what it costs that one column goes from ``x0`` to each of some values (n,), by itself."""
+    moves = values - x0
+    if feature.kind == "categorical":
+        moves = (moves != 0.0).astype(np.float64)
+    total = np.zeros(len(values))
+    for price in prices:
+        total += price.of_many(moves)
+    return total
 
 
 def _terms(cost: AbstractCost) -> tuple[tuple[float, AbstractCost], ...]:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.costs.base import move_of
+from ceopt.formulations.costs.base import prices_of
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
     from ceopt.formulations.costs import AbstractCost
-    from ceopt.formulations.predictors.embed.trees.reachable_leaves import Box
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["CostCutoff"]
@@ -54,55 +53,49 @@ class CostCutoff:
     cost: AbstractCost
     budget: float
     _prices: dict[str, tuple[Price, ...]] = field(init=False, repr=False)
-    _least: dict[tuple[str, object], float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget", self.budget + _SLACK * max(1.0, self.budget))
         object.__setattr__(self, "_prices", self.cost.prices(self.space))
-        object.__setattr__(self, "_least", {})
 
-    def price(self, name: str, value: float) -> float:
-        """Return what it costs that a column takes a value."""
-        move = move_of(self.space[name], self.factual[name], value)
-        return sum(price.of(move) for price in self._prices[name])
+    def prices_of(self, name: str, values: Floats) -> Floats:
+        """Return what it costs that a column takes each of some values, (n,)."""
+        return prices_of(self._prices[name], self.space[name], self.factual[name], values)
+
+    def _affordable(self, name: str, levels: Levels) -> tuple[int, ...]:
+        """Return the ranks in reach whose own move is within the budget."""
+        prices = self.prices_of(name, np.array(levels.ranks, dtype=np.float64))
+        return tuple(rank for rank, price in zip(levels.ranks, prices.tolist(), strict=True) if price <= self.budget)
 
     def narrowed(self, reach: Reach) -> dict[str, Interval | Levels]:
         """Return the reach without the values whose own move costs more than the budget."""
         narrow: dict[str, Interval | Levels] = {}
         for feature in self.space:
-            part, x0 = reach[feature.name], self.factual[feature.name]
+            name = feature.name
+            part = reach[name]
             if isinstance(part, Levels):
-                near = (k for k in part.ranks if self.price(feature.name, k) <= self.budget)
-                narrow[feature.name] = Levels(tuple(near))
+                narrow[name] = Levels(self._affordable(name, part))
             else:
-                down, up = _room(self._prices[feature.name], self.budget)
-                narrow[feature.name] = part.narrowed(_from(x0, -down), _from(x0, up))
+                narrow[name] = part.narrowed(*self._ends(name))
         return narrow
 
     def is_beyond(self, reach: Reach) -> bool:
         """Tell whether some column has no value in the reach whose own move is within the budget."""
         for name, part in reach.items():
             if isinstance(part, Levels):
-                if all(self.price(name, rank) > self.budget for rank in part.ranks):
+                if not self._affordable(name, part):
                     return True
             else:
-                down, up = _room(self._prices[name], self.budget)
-                if part.ceil(_from(self.factual[name], -down)) > part.floor(_from(self.factual[name], up)):
+                lower, upper = self._ends(name)
+                if part.ceil(lower) > part.floor(upper):
                     return True
         return False
 
-    def excludes(self, box: Box) -> bool:
-        """Tell whether the nearest point of a leaf's box costs more than the budget."""
-        costs = [self._nearest(name, admitted) for name, admitted in box.items()]
-        return (sum(costs) if self.cost.additive else max(costs, default=0.0)) > self.budget
-
-    def _nearest(self, name: str, admitted: tuple[float, float] | frozenset[int]) -> float:
-        key = (name, admitted)
-        if key not in self._least:
-            x0 = self.factual[name]
-            values = admitted if isinstance(admitted, frozenset) else (min(max(x0, admitted[0]), admitted[1]),)
-            self._least[key] = min(self.price(name, value) for value in values)
-        return self._least[key]
+    def _ends(self, name: str) -> tuple[float, float]:
+        """Return the least and the greatest number whose own move is within the budget."""
+        x0 = self.factual[name]
+        down, up = _room(self._prices[name], self.budget)
+        return _from(x0, -down), _from(x0, up)
 
     def greatest_gain(
         self, slopes: Mapping[str, Floats], tables: Mapping[str, Floats], reach: Mapping[str, Interval | Levels]
@@ -157,7 +150,7 @@ class CostCutoff:
         """Return the steps of the concave envelope of a table's gain over the price: (K, steps) gains and costs."""
         ranks = np.array(levels.ranks)
         home = int(self.factual[name])
-        prices = np.array([self.price(name, float(rank)) for rank in levels.ranks])
+        prices = self.prices_of(name, ranks.astype(np.float64))
         rise = table[:, ranks] - table[:, [home]]
         known, place = np.unique(prices, return_inverse=True)
         best = np.stack([rise[:, place == k].max(axis=1) for k in range(len(known))], axis=1)

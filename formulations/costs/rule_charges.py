@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ceopt.formulations.columns import Price
-from ceopt.formulations.constraints.rule import adds_to_cost, charged_points, surcharge_of, unpriced_columns
+from ceopt.formulations.constraints.rule import (
+    adds_to_cost,
+    charged_points,
+    has_say_in_cost,
+    surcharge_of,
+    unpriced_columns,
+)
 from ceopt.formulations.costs.base import AbstractCost, Floats, Sum
 
 if TYPE_CHECKING:
@@ -24,8 +30,8 @@ __all__ = ["RuleCharges", "charged_by"]
 
 def charged_by(cost: AbstractCost, rules: Sequence[AbstractRule], space: FeatureSpace) -> AbstractCost:
     """Return the cost as the rules have it; the cost itself where none of them has a say."""
-    telling = tuple(rule for rule in rules if adds_to_cost(rule) or unpriced_columns(rule, space))
-    return RuleCharges(cost, telling) if telling else cost
+    charging = tuple(rule for rule in rules if has_say_in_cost(rule, space))
+    return RuleCharges(cost, charging) if charging else cost
 
 
 @final

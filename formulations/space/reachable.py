@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ceopt.solvers.errors import InvalidValueError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Interval", "Levels", "Reach", "reach_of", "removed_by"]
 
+Floats = NDArray[np.float64]
 #: A count of steps this close to a whole number is whole: decimal steps are not exact in binary.
 _WHOLE = 1e-9
 
@@ -78,6 +80,22 @@ class Interval:
             left = max(left - opened, min(left, self.lower))
             right = min(right + opened, max(right, self.upper))
         return self.floor(left), self.ceil(right)
+
+    def sides_of(self, lefts: Floats, rights: Floats) -> tuple[Floats, Floats]:
+        """Return the same of many splits at once, as :meth:`floor` and :meth:`ceil` compute them."""
+        opened = np.maximum(self.gap - (rights - lefts), 0.0) / 2.0
+        lefts = np.where(opened > 0.0, np.maximum(lefts - opened, np.minimum(lefts, self.lower)), lefts)
+        rights = np.where(opened > 0.0, np.minimum(rights + opened, np.maximum(rights, self.upper)), rights)
+        lasts = np.minimum(lefts, self.upper)
+        firsts = np.maximum(rights, self.lower)
+        if self.step is not None:
+            below = np.floor((lasts - self.anchor) / self.step + _WHOLE)
+            below -= self.anchor + below * self.step > lasts
+            lasts = np.where(np.isfinite(lasts), self.anchor + below * self.step, lasts)
+            above = np.ceil((firsts - self.anchor) / self.step - _WHOLE)
+            above += self.anchor + above * self.step < firsts
+            firsts = np.where(np.isfinite(firsts), self.anchor + above * self.step, firsts)
+        return np.where(lasts >= self.lower, lasts, -np.inf), np.where(firsts <= self.upper, firsts, np.inf)
 
     def clip(self, value: float) -> float:
         """Return a nearest member; the interval must not be empty."""

@@ -188,9 +188,11 @@ def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
 
 
 # ---- each stage looks at the clock within ----------------------------------------------------------------------------
+#: Rounds between two looks at the clock, where a round takes microseconds.
+ROUNDS = {"the trees pruned": 256, "the rows written": 32}
 #: What is called once in each round of a stage, the model, and the rules.
 WITHIN = {
-    "the trees read": ("ceopt.formulations.predictors.representation.decision_rule.refuse_infinite", "forest", ()),
+    "the trees read": ("ceopt.formulations.predictors.representation.trees.Tree._unreachable", "forest", ()),
     "the trees routed": ("ceopt.formulations.predictors.embed.trees.reachable_leaves._routed", "forest", ()),
     "the trees pruned": ("ceopt.formulations.predictors.embed.trees.reachable_leaves.Leaf", "forest", ()),
     "the rows written": ("ceopt.formulations.linear_form.LinearForm.expression", "forest", ()),
@@ -223,8 +225,9 @@ def test_a_stage_ends_soon_after_the_limit(
     whole, calls[0] = calls[0], 0
     result = ask(model, frame, time_limit_s=5.0, constraints=[replace(rule, data=frame) for rule in rules])
 
-    assert whole >= 9
-    assert calls[0] <= 6
+    rounds = ROUNDS.get(stage, 0)
+    assert whole >= 9 + rounds
+    assert calls[0] <= 6 + rounds
     assert result.status in {"time_limit", "feasible"}
     assert result.reason.startswith("The time limit of 5 s is used up")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point
-from ceopt.formulations.constraints.rule import adds_to_cost, has_clusters
+from ceopt.formulations.constraints.rule import adds_to_cost, has_clusters, nearest_cluster
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.solvers.errors import InvalidValueError
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.recourse_program import RecourseProgram
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["OtherCluster", "nearest_cluster"]
+__all__ = ["OtherCluster"]
 
 
 @final
@@ -120,12 +119,3 @@ class OtherCluster(AbstractDiversity):
         if key not in self.known:
             self.known[key] = nearest_cluster((self.hull,) if self.hull else (), space, b)
         return self.known[key] not in {None, self.cluster}
-
-
-def nearest_cluster(rules: Sequence[AbstractRule], space: FeatureSpace, point: Point) -> Any:
-    """Return the cluster of a hull among the rules that is nearest to a point, in plain numbers; None without one."""
-    hull: Any = next(filter(has_clusters, rules), None)
-    if hull is None:
-        return None
-    distances = hull.distances(space, point)
-    return min(distances, key=distances.__getitem__)

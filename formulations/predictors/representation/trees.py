@@ -82,8 +82,9 @@ class Tree:
             raise InvalidValueError(
                 "Tree", "a set with values for each subset", "one is missing or empty", "Check them."
             )
-        refuse_infinite("Tree", "threshold", self.threshold[inner])
-        refuse_infinite("Tree", "value", self.value[~inner])
+        if not np.isfinite(self.threshold).all() or not np.isfinite(self.value).all():  # as a rule all are
+            refuse_infinite("Tree", "threshold", self.threshold[inner])
+            refuse_infinite("Tree", "value", self.value[~inner])
         children = np.concatenate([self.left[inner], self.right[inner]])
         if not np.array_equal(np.sort(children), np.arange(1, nodes[0])) or self._unreachable():
             raise InvalidValueError(

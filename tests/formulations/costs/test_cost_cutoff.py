@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from ceopt.formulations.costs import L0, L1, Changes, Linf, parse_cost
+from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, parse_cost
 from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.predictors import TreeEnsemble
+from ceopt.formulations.predictors.embed.trees.reachable_leaves import prune, route
+from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space import Feature, FeatureSpace
-from ceopt.formulations.space.reachable import Interval, Levels, reach_of
+from ceopt.formulations.space.reachable import Levels, reach_of
 
 SPACE = FeatureSpace(
     [
@@ -60,7 +63,8 @@ def test_no_point_within_the_budget_gains_more_or_leaves_the_narrowed_reach(cost
         gain = sum(slope * (point[name] - factual[name]) for name, slope in slopes.items())
         gain = gain + sum(table[:, int(point[name])] - table[:, int(factual[name])] for name, table in tables.items())
         assert (gain <= most + 1e-9).all()
-        assert not cutoff.excludes({name: (point[name], point[name]) for name in ("age", "income", "free")})
+        prices = [float(cutoff.prices_of(name, np.array([point[name]]))[0]) for name in ("age", "income", "free")]
+        assert (sum(prices) if cost.additive else max(prices)) <= cutoff.budget
 
 
 @given(seed=st.integers(0, 10_000), budget=st.floats(0.01, 8.0))
@@ -86,15 +90,29 @@ def test_a_table_over_several_prices_is_bounded_by_its_concave_envelope():
     reach = {name: part for name, part in reach_of(SPACE, SPACE.row(ROW)).items() if name == "size"}
     # From M: S costs 1/3, L 1, XL 2 (a rise counts three times). Gains 3, 1, 9: the envelope goes from S to XL.
     table = np.array([[3.0, 0.0, 1.0, 9.0]])
-    prices = [cutoff.price("size", rank) for rank in range(4)]
+    prices = cutoff.prices_of("size", np.arange(4.0)).tolist()
     assert prices == pytest.approx([prices[0], 0.0, 3 * prices[0], 6 * prices[0]])
     share = (1.0 - prices[0]) / (prices[3] - prices[0])
     assert cutoff.greatest_gain({}, {"size": table}, reach)[0] == pytest.approx(3.0 + share * 6.0)
 
 
-def test_a_box_beyond_the_budget_is_excluded():
-    cutoff = CostCutoff(SPACE, SPACE.row(ROW), L1(scale="none"), 1.0)
-    assert cutoff.excludes({"income": (2.5, 6.0)})
-    assert not cutoff.excludes({"income": (2.0, 6.0)})
-    assert cutoff.excludes({"income": (1.75, 6.0), "age": (3.5, 9.0)})  # each within, together beyond
-    assert isinstance(cutoff.narrowed(reach_of(SPACE, SPACE.row(ROW)))["age"], Interval)
+@pytest.mark.parametrize(
+    ("cost", "budget", "values"),
+    [
+        (L1(scale="none"), 2.5, [0.0]),
+        (L1(scale="none"), 4.5, [0.0, 1.0]),  # each move alone is within, both together are beyond
+        (L1(scale="none"), 5.0, [0.0, 1.0, 5.0]),
+        (Linf(scale="none"), 2.5, [0.0]),
+        (Linf(scale="none"), 3.0, [0.0, 1.0, 5.0]),
+    ],
+)
+def test_leaves_beyond_the_budget_are_left_out(cost: AbstractCost, budget: float, values: list[float]) -> None:
+    """From (0, 0), a leaf at u > 2 costs 3, and one at u > 2 and v > 1 costs 3 and 2."""
+    space = FeatureSpace([Feature(name, kind="integer", lower=0, upper=9) for name in "uv"])
+    inner = {"feature": 1, "threshold": 1.5, "left": {"value": 1.0}, "right": {"value": 5.0}}
+    tree = {"feature": 0, "threshold": 2.5, "left": {"value": 0.0}, "right": inner}
+    predictor = read(TreeEnsemble([tree]), space)
+    factual = {"u": 0.0, "v": 0.0}
+    (left,) = prune(route(predictor), reach_of(space, factual), cutoff=CostCutoff(space, factual, cost, budget))
+
+    assert [leaf.value for leaf in left.leaves] == [(value,) for value in values]

@@ -61,17 +61,15 @@ class AbstractForest(AbstractEmbedded):
         all_cells: bool = False,
     ) -> None:
         super().__init__(predictor, x, self.manifest)
-        self.trees: tuple[PrunedTree, ...] = prune(
-            route(predictor), x.reach, too_far=None if cutoff is None else cutoff.excludes
-        )
-        deciding = {cut for tree in self.trees for cut in tree.cuts if isinstance(cut, NumberCut)}
+        routed = route(predictor)
+        self.trees: tuple[PrunedTree, ...] = prune(routed, x.reach, cutoff=cutoff)
+        cuts: set[NumberCut] = set()
+        for tree in self.trees:
+            cuts.update(cut for cut in tree.cuts if isinstance(cut, NumberCut))
+        if all_cells:
+            cuts.update(cuts_in_reach(routed, x.reach))
         #: Cuts on numbers, by column and place: those that decide something for this person, or all in reach.
-        self.number_cuts: tuple[NumberCut, ...] = tuple(
-            sorted(
-                deciding.union(cuts_in_reach(route(predictor), x.reach) if all_cells else ()),
-                key=lambda cut: (cut.name, cut.key),
-            )
-        )
+        self.number_cuts: tuple[NumberCut, ...] = tuple(sorted(cuts, key=lambda cut: (cut.name, cut.key)))
         self.leaf = pyo.Var(
             [(tree.position, leaf.node) for tree in self.trees if len(tree.leaves) > 1 for leaf in tree.leaves],
             domain=self.leaf_domain,
@@ -80,8 +78,8 @@ class AbstractForest(AbstractEmbedded):
         rows = Rows(self, "one_leaf")
         self._variables: list[list[tuple[Leaf, Any]]] = []
         leaf_of = dict(self.leaf.items())
+        checkpoint(_STAGE)
         for tree in self.trees:
-            checkpoint(_STAGE)
             pairs = [(leaf, leaf_of.get((tree.position, leaf.node))) for leaf in tree.leaves]
             self._variables.append(pairs)
             if len(pairs) != 1:
@@ -113,8 +111,8 @@ class AbstractForest(AbstractEmbedded):
 
     def place(self, point: Mapping[str, float]) -> None:
         """Set the leaves to those that the point reaches."""
+        checkpoint(_STAGE)
         for pairs in self._variables:
-            checkpoint(_STAGE)
             for leaf, variable in pairs:
                 if variable is not None:
                     variable.set_value(1 if _contains(leaf.box, point) else 0, skip_validation=True)
@@ -154,10 +152,10 @@ class AbstractForest(AbstractEmbedded):
         """Return the weighted sum of the scores, one term per leaf whose value matters."""
         core = self.predictor.core
         assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
+        checkpoint(_STAGE)
         constant = sum(w * b for w, b in zip(weights, core.base.tolist(), strict=True))
         terms: list[tuple[float, Any]] = []
         for pairs in self._variables:
-            checkpoint(_STAGE)
             values = [sum(w * v for w, v in zip(weights, leaf.value, strict=True)) for leaf, _ in pairs]
             if not values:
                 continue

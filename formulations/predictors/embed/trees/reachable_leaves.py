@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
 from weakref import WeakKeyDictionary
@@ -15,6 +15,7 @@ from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
+    from ceopt.formulations.costs.cost_cutoff import CostCutoff
     from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.predictors.representation.trees import Tree
@@ -30,22 +31,28 @@ __all__ = [
     "NumberSplit",
     "PrunedTree",
     "RoutedTree",
+    "RoutedTrees",
     "cuts_in_reach",
     "prune",
     "route",
 ]
 
-#: What the time limit ends here.
-_STAGE = "finding where the trees split"
-_ROUTES: WeakKeyDictionary[Predictor, tuple[RoutedTree, ...]] = WeakKeyDictionary()
+#: What the time limit ends here: once per model, and once per person.
+_ROUTING = "finding where the trees split"
+_PRUNING = "following the trees"
+#: Leaves of one tree between two looks at the clock.
+_LEAVES = 256
+_ROUTES: WeakKeyDictionary[Predictor, RoutedTrees] = WeakKeyDictionary()
 #: A test of a matrix column: on a threshold, or on a set of values.
 _Test: TypeAlias = tuple[int, float | frozenset[float]]
 #: What it means in raw units; a bool where all values go left (True) or right (False). A set on a number is a chain:
 #: a split whose left side goes right in the tree, then one whose left side goes left, and so on over the values.
 _Meaning: TypeAlias = "NumberSplit | LevelSplit | bool | tuple[NumberSplit | bool, ...]"
 _Table: TypeAlias = "dict[_Test, _Meaning]"
-#: What a leaf admits per column that its path splits: (least, greatest) of a number, or the ranks of levels.
-Box: TypeAlias = Mapping[str, tuple[float, float] | frozenset[int]]
+#: What a box admits of a column: (least, greatest) of a number, or the ranks of levels.
+Part: TypeAlias = tuple[float, float] | frozenset[int]
+#: What a leaf admits per column that its path splits.
+Box: TypeAlias = Mapping[str, Part]
 
 
 @final
@@ -83,7 +90,22 @@ class RoutedTree:
     is_leaf: tuple[bool, ...]
 
 
-def route(predictor: Predictor) -> tuple[RoutedTree, ...]:
+@final
+@dataclass(frozen=True, slots=True)
+class RoutedTrees:
+    """The trees of an ensemble in raw units, and the different splits on numbers that they have, by column."""
+
+    trees: tuple[RoutedTree, ...]
+    number_splits: Mapping[str, tuple[NumberSplit, ...]]
+
+    def __iter__(self) -> Iterator[RoutedTree]:
+        return iter(self.trees)
+
+    def __len__(self) -> int:
+        return len(self.trees)
+
+
+def route(predictor: Predictor) -> RoutedTrees:
     """Return the trees of a predictor with every split in raw units, exactly as the library decides.
 
     A split on a number becomes the last float64 that goes left and the next one; a split on an encoded level becomes
@@ -94,10 +116,14 @@ def route(predictor: Predictor) -> tuple[RoutedTree, ...]:
         assert isinstance(core, TreeEnsemble)  # noqa: S101 - affine models have no routes
         table = _split_table(predictor, core)
         routed = []
+        splits: dict[str, dict[NumberSplit, None]] = {}
         for tree in core.trees:
-            checkpoint(_STAGE)
+            checkpoint(_ROUTING)
             routed.append(_routed(tree, table))
-        _ROUTES[predictor] = tuple(routed)
+            for split in routed[-1].splits:
+                if isinstance(split, NumberSplit):
+                    splits.setdefault(split.name, {})[split] = None
+        _ROUTES[predictor] = RoutedTrees(tuple(routed), {name: tuple(found) for name, found in splits.items()})
     return _ROUTES[predictor]
 
 
@@ -114,7 +140,7 @@ def _split_table(predictor: Predictor, core: TreeEnsemble) -> _Table:
         sets.update((index, tree.sets[place]) for index, place in pairs)
     table: _Table = {}
     for index, values in sorted(thresholds.items()):
-        checkpoint(_STAGE)
+        checkpoint(_ROUTING)
         theta = sorted(values)
         meanings = _thresholds(predictor.encoding.columns[index], np.array(theta), core)
         table.update({(index, t): meaning for t, meaning in zip(theta, meanings, strict=True)})
@@ -275,120 +301,212 @@ class PrunedTree:
         return left, right
 
 
-def prune(
-    trees: tuple[RoutedTree, ...], reach: Reach, *, too_far: Callable[[Box], bool] | None = None
-) -> tuple[PrunedTree, ...]:
+def prune(routed: RoutedTrees, reach: Reach, *, cutoff: CostCutoff | None = None) -> tuple[PrunedTree, ...]:
     """Drop what the reach rules out, merge siblings of equal value, and snap each split to neighbours in reach.
 
-    Exact: the pruned ensemble has the score of the full one at every point in reach. ``too_far`` may drop further
-    leaves by their box, where the caller knows that no answer lies there.
+    Exact: the pruned ensemble has the score of the full one at every point in reach. With a cut-off, leaves whose
+    nearest point costs more than its budget are dropped as well.
     """
-    cutter = _Cutter(reach)
-    return tuple(_Walk(tree, cutter, too_far).run(position) for position, tree in enumerate(trees))
+    cutter = _Cutter(routed, reach)
+    budget = None if cutoff is None else _Budget(cutoff, cutter)
+    pruned = []
+    for position, tree in enumerate(routed):
+        checkpoint(_PRUNING)
+        pruned.append(_Walk(tree, cutter, budget).pruned(position))
+    return tuple(pruned)
 
 
-def cuts_in_reach(trees: tuple[RoutedTree, ...], reach: Reach) -> tuple[NumberCut, ...]:
+def cuts_in_reach(routed: RoutedTrees, reach: Reach) -> tuple[NumberCut, ...]:
     """Return every split on a number that has reachable values on both sides, also where it decides nothing here."""
-    cutter = _Cutter(reach)
-    splits: set[NumberSplit] = set()
-    for tree in trees:
-        checkpoint("following the trees")
-        splits.update(split for split in tree.splits if isinstance(split, NumberSplit))
-    cuts = {cutter.cut(split) for split in splits}
-    both = (cut for cut in cuts if isinstance(cut, NumberCut) and not math.isinf(cut.key[0] - cut.key[1]))
-    return tuple(sorted(both, key=lambda cut: (cut.name, cut.key)))
+    checkpoint(_PRUNING)
+    cutter = _Cutter(routed, reach)
+    cuts: set[NumberCut] = set()
+    for name in routed.number_splits:
+        for cut in cutter.number_cuts(name):
+            last, first = cut.key
+            if not math.isinf(first - last):
+                cuts.add(cut)
+    return tuple(sorted(cuts, key=lambda cut: (cut.name, cut.key)))
 
 
 class _Cutter:
-    """Snaps splits to the reach, each once for the whole ensemble."""
+    """Snaps splits to the reach, all of a column at once and each once for the whole ensemble."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, routed: RoutedTrees, reach: Reach) -> None:
+        self.routed = routed
         self.reach = reach
-        self._known: dict[NumberSplit | LevelSplit, Cut] = {}
+        self._cuts: dict[NumberSplit | LevelSplit, Cut] = {}
+        self._whole: dict[str, Part] = {}
 
-    def whole(self, name: str) -> tuple[float, float] | frozenset[int]:
-        part = self.reach[name]
-        return (part.lower, part.upper) if isinstance(part, Interval) else frozenset(part.ranks)
+    def whole(self, name: str) -> Part:
+        """Return all that is in reach of a column."""
+        whole = self._whole.get(name)
+        if whole is None:
+            part = self.reach[name]
+            whole = (part.lower, part.upper) if isinstance(part, Interval) else frozenset(part.ranks)
+            self._whole[name] = whole
+        return whole
 
     def cut(self, split: NumberSplit | LevelSplit) -> Cut:
-        if split not in self._known:
+        """Return a split between values in reach."""
+        cut = self._cuts.get(split)
+        if cut is not None:
+            return cut
+        if isinstance(split, LevelSplit):
             part = self.reach[split.name]
-            if isinstance(split, LevelSplit):
-                assert isinstance(part, Levels)  # noqa: S101 - tables exist for levels only
-                self._known[split] = LevelCut(split.name, split.ranks & frozenset(part.ranks))
-            else:
-                assert isinstance(part, Interval)  # noqa: S101 - thresholds exist for numbers only
-                self._known[split] = NumberCut(split.name, part.sides(split.left, split.right))
-        return self._known[split]
+            assert isinstance(part, Levels)  # noqa: S101 - tables exist for levels only
+            self._cuts[split] = LevelCut(split.name, split.ranks & frozenset(part.ranks))
+        else:
+            self.number_cuts(split.name)
+        return self._cuts[split]
+
+    def number_cuts(self, name: str) -> list[NumberCut]:
+        """Return the cuts of a column of numbers, one for each of its splits."""
+        splits = self.routed.number_splits[name]
+        part = self.reach[name]
+        assert isinstance(part, Interval)  # noqa: S101 - thresholds exist for numbers only
+        lefts = np.array([split.left for split in splits])
+        rights = np.array([split.right for split in splits])
+        lasts, firsts = part.sides_of(lefts, rights)
+        cuts = [NumberCut(name, key) for key in zip(lasts.tolist(), firsts.tolist(), strict=True)]
+        self._cuts.update(zip(splits, cuts, strict=True))
+        return cuts
+
+
+class _Budget:
+    """What a box costs at least: for a cut-off's cost, the prices of the nearest value of each column."""
+
+    def __init__(self, cutoff: CostCutoff, cutter: _Cutter) -> None:
+        self.cutoff = cutoff
+        self.cutter = cutter
+        self._at_ends: dict[str, dict[float, float]] = {}
+        self._at_ranks: dict[str, list[float]] = {}
+
+    def least(self, name: str, admitted: Part) -> float:
+        """Return what the nearest of the values that a box admits costs."""
+        if isinstance(admitted, frozenset):
+            prices = self._rank_prices(name)
+            return min(prices[rank] for rank in admitted)
+        low, high = admitted
+        x0 = self.cutoff.factual[name]
+        if low <= x0 <= high:
+            return 0.0
+        return self._end_prices(name)[low if x0 < low else high]
+
+    def is_exceeded(self, costs: Iterable[float]) -> bool:
+        """Tell whether a box whose columns cost so much costs more than the budget."""
+        least = sum(costs) if self.cutoff.cost.additive else max(costs, default=0.0)
+        return least > self.cutoff.budget
+
+    def _end_prices(self, name: str) -> dict[float, float]:
+        """Return the prices of all values at which a box may end: those beside a cut, and the ends of the reach."""
+        if name not in self._at_ends:
+            whole = self.cutter.whole(name)
+            assert isinstance(whole, tuple)  # noqa: S101 - a number column has a pair of bounds
+            ends = set(whole)
+            for cut in self.cutter.number_cuts(name):
+                ends.update(cut.key)
+            finite = [end for end in ends if math.isfinite(end)]
+            prices = self.cutoff.prices_of(name, np.array(finite)).tolist()
+            self._at_ends[name] = dict(zip(finite, prices, strict=True))
+        return self._at_ends[name]
+
+    def _rank_prices(self, name: str) -> list[float]:
+        if name not in self._at_ranks:
+            whole = self.cutter.whole(name)
+            self._at_ranks[name] = self.cutoff.prices_of(name, np.arange(1.0 + max(whole))).tolist()
+        return self._at_ranks[name]
 
 
 class _Walk:
-    """One walk down one tree."""
+    """One walk down one tree; ``box`` is that of the node at which it stands, ``costs`` what its columns cost."""
 
-    def __init__(self, tree: RoutedTree, cutter: _Cutter, too_far: Callable[[Box], bool] | None) -> None:
-        self.tree, self.cutter, self.too_far = tree, cutter, too_far
+    def __init__(self, tree: RoutedTree, cutter: _Cutter, budget: _Budget | None) -> None:
+        self.tree = tree
+        self.cutter = cutter
+        self.budget = budget
+        self.box: dict[str, Part] = {}
+        self.costs: dict[str, float] = {}
         self.nodes: list[tuple[Cut, list[Leaf], list[Leaf]]] = []
         self.visited: set[int] = set()
         self.extra = len(tree.is_leaf)
 
-    def run(self, position: int) -> PrunedTree:
-        leaves = self._visit(0, {})
+    def pruned(self, position: int) -> PrunedTree:
+        """Return what is left of the tree."""
+        leaves = self._below(0)
         place = {leaf.node: k for k, leaf in enumerate(leaves)}
-        nodes = tuple(
-            (cut, tuple(place[leaf.node] for leaf in left), tuple(place[leaf.node] for leaf in right))
-            for cut, left, right in self.nodes
-        )
-        return PrunedTree(position, tuple(leaves), nodes)
+        nodes = []
+        for cut, left, right in self.nodes:
+            lefts = tuple(place[leaf.node] for leaf in left)
+            rights = tuple(place[leaf.node] for leaf in right)
+            nodes.append((cut, lefts, rights))
+        return PrunedTree(position, tuple(leaves), tuple(nodes))
 
-    def _visit(self, node: int, box: dict[str, tuple[float, float] | frozenset[int]]) -> list[Leaf]:
+    def _below(self, node: int) -> list[Leaf]:
+        """Return the leaves that are left below a node."""
         tree = self.tree
         if tree.is_leaf[node]:
-            checkpoint("following the trees")
-            if self.too_far is not None and self.too_far(box):
-                return []
-            return [Leaf(self._number(node), tree.value[node], dict(box))]
+            return [self._leaf(node, tree.value[node])]
         split = tree.splits[node]
         if split is None:
-            return self._visit(tree.left[node], box)
+            return self._below(tree.left[node])
         cut = self.cutter.cut(split)
-        here = box.get(cut.name)
-        sides = _divide(cut, self.cutter.whole(cut.name) if here is None else here)
-        found: list[list[Leaf]] = []
-        for child, part in zip((tree.left[node], tree.right[node]), sides, strict=True):
+        name = cut.name
+        here = self.box.get(name)
+        cost_here = self.costs.get(name, 0.0)
+        parts = _divide(cut, self.cutter.whole(name) if here is None else here)
+        sides: list[list[Leaf]] = []
+        for child, part in zip((tree.left[node], tree.right[node]), parts, strict=True):
             if part is None:
                 continue
-            box[cut.name] = part
-            found.append(self._visit(child, box))
+            self.box[name] = part
+            if self.budget is not None:
+                # A smaller box never costs less: what is too far here is so in every leaf below.
+                self.costs[name] = self.budget.least(name, part)
+                if self.budget.is_exceeded(self.costs.values()):
+                    continue
+            leaves = self._below(child)
+            if leaves:
+                sides.append(leaves)
         if here is None:
-            del box[cut.name]
+            self.box.pop(name, None)
+            self.costs.pop(name, None)
         else:
-            box[cut.name] = here
-        found = [leaves for leaves in found if leaves]
-        if len(found) == 2:
-            if len(found[0]) == len(found[1]) == 1 and found[0][0].value == found[1][0].value:
-                return [Leaf(self._number(node), found[0][0].value, dict(box))]
-            self.nodes.append((cut, found[0], found[1]))
-        return [leaf for leaves in found for leaf in leaves]
+            self.box[name] = here
+            self.costs[name] = cost_here
+        if len(sides) < 2:
+            return sides[0] if sides else []
+        left, right = sides
+        if len(left) == len(right) == 1 and left[0].value == right[0].value:
+            return [self._leaf(node, left[0].value)]
+        self.nodes.append((cut, left, right))
+        return left + right
 
-    def _number(self, node: int) -> int:
-        """Return the number of a leaf: its node's, or a new one where the node was met before on another path."""
-        if node not in self.visited:
-            self.visited.add(node)
-            return node
-        self.extra += 1
-        return self.extra - 1
+    def _leaf(self, node: int, value: tuple[float, ...]) -> Leaf:
+        """Return a leaf under the number of its node, or under a new one where another path has met the node."""
+        if len(self.visited) % _LEAVES == _LEAVES - 1:
+            checkpoint(_PRUNING)
+        number = node
+        if node in self.visited:
+            number = self.extra
+            self.extra += 1
+        self.visited.add(node)
+        return Leaf(number, value, dict(self.box))
 
 
-def _divide(
-    cut: Cut, here: tuple[float, float] | frozenset[int]
-) -> tuple[tuple[float, float] | frozenset[int] | None, tuple[float, float] | frozenset[int] | None]:
+def _divide(cut: Cut, here: Part) -> tuple[Part | None, Part | None]:
     """Return what is left of ``here`` on either side of a cut; None where nothing is."""
     if isinstance(cut, LevelCut):
         assert isinstance(here, frozenset)  # noqa: S101 - a level column has a set of ranks
         return (here & cut.ranks) or None, (here - cut.ranks) or None
     assert isinstance(here, tuple)  # noqa: S101 - a number column has a pair of bounds
-    (low, high), (last, first) = here, cut.key
-    last, first = min(high, last), max(low, first)
-    left = (low, last) if last >= low and not math.isinf(cut.key[0]) else None
-    right = (first, high) if first <= high and not math.isinf(cut.key[1]) else None
+    low, high = here
+    last = min(high, cut.key[0])
+    first = max(low, cut.key[1])
+    left = None
+    right = None
+    if last >= low and not math.isinf(cut.key[0]):
+        left = (low, last)
+    if first <= high and not math.isinf(cut.key[1]):
+        right = (first, high)
     return left, right

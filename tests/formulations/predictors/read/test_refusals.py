@@ -36,7 +36,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.read.pipeline import scalers
+from ceopt.formulations.predictors.read.pipeline import steps
 from ceopt.formulations.predictors.read.sklearn import ESTIMATORS
 from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
@@ -236,7 +236,7 @@ def test_an_encoding_that_differs_from_the_pipeline_is_refused(numbers, monkeypa
     def divide(scaler, place, *_, **__):  # 1 / scale rounds once more than scale
         return [("divide", 1 / scaler.scale_[place]), ("add", scaler.min_[place])]
 
-    monkeypatch.setitem(scalers._OPERATIONS, "MinMaxScaler", divide)
+    monkeypatch.setitem(steps._OPERATIONS, "MinMaxScaler", divide)
     with pytest.raises(UnsupportedModelError, match=r"column 'age' differs in the estimator's column 0"):
         read(model, numbers.space)
 
