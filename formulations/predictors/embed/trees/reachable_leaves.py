@@ -336,6 +336,7 @@ class _Cutter:
         self.routed = routed
         self.reach = reach
         self._cuts: dict[NumberSplit | LevelSplit, Cut] = {}
+        self._numbers: dict[str, list[NumberCut]] = {}
         self._whole: dict[str, Part] = {}
 
     def whole(self, name: str) -> Part:
@@ -362,6 +363,8 @@ class _Cutter:
 
     def number_cuts(self, name: str) -> list[NumberCut]:
         """Return the cuts of a column of numbers, one for each of its splits."""
+        if name in self._numbers:
+            return self._numbers[name]
         splits = self.routed.number_splits[name]
         part = self.reach[name]
         assert isinstance(part, Interval)  # noqa: S101 - thresholds exist for numbers only
@@ -370,6 +373,7 @@ class _Cutter:
         lasts, firsts = part.sides_of(lefts, rights)
         cuts = [NumberCut(name, key) for key in zip(lasts.tolist(), firsts.tolist(), strict=True)]
         self._cuts.update(zip(splits, cuts, strict=True))
+        self._numbers[name] = cuts
         return cuts
 
 
