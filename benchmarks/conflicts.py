@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 import ceopt
-import ceopt.search.search
+import ceopt.search.no_answer
 from ceopt import AllowedRows, AllowedTransitions, AllowedValues, Hull, IfThen, Linear, MaxChanges
 from ceopt.infeasibility.conflict import Conflict
 from ceopt.infeasibility.relaxation import Relaxer
@@ -319,12 +319,12 @@ def check(case: Case, result: ceopt.SolutionSet) -> Iterator[str]:
 @contextlib.contextmanager
 def without_reasons() -> Iterator[None]:
     """Ask only whether there is an answer, not why there is none."""
-    real = ceopt.search.search.conflict_of
-    ceopt.search.search.conflict_of = lambda *_, **__: Conflict((), "")  # type: ignore[assignment]
+    real = ceopt.search.no_answer.conflict_of
+    ceopt.search.no_answer.conflict_of = lambda *_, **__: Conflict((), "")  # type: ignore[assignment]
     try:
         yield
     finally:
-        ceopt.search.search.conflict_of = real
+        ceopt.search.no_answer.conflict_of = real
 
 
 def check_settings(case: Case, result: ceopt.SolutionSet, names: list[str]) -> Iterator[str]:
@@ -358,7 +358,7 @@ def run(number: int) -> dict[str, Any]:
 
     Relaxer.least = noted  # type: ignore[method-assign]
     try:
-        with common.clocked(ceopt.search.search, "conflict_of") as spent:
+        with common.clocked(ceopt.search.no_answer, "conflict_of") as spent:
             began = time.perf_counter()
             result = case.ask()
             seconds = time.perf_counter() - began

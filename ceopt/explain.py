@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ceopt.population.batch import OUT_OF_MEMORY, no_answer
 from ceopt.query.prepare import prepare
-from ceopt.search.search import search, unread
+from ceopt.search.report import unread
+from ceopt.search.search import search
 from ceopt.settings import Settings
 from ceopt.solvers.deadline import OutOfTimeError, until
 

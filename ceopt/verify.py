@@ -140,10 +140,11 @@ def verify(
     (False, ('target: the model predicts bad, not good', 'income: may only increase, but falls from 2.0 to 1.0'))
     """
     require_space("verify", space)
-    oracle = ModelOracle(model, space)
+    opened = open_model(model)
+    oracle = ModelOracle(opened, space)
     checked = parse_target(target, oracle.labels)
     rules = _as_solved(parse_rules(constraints, space), answers)
-    rules = tuple(about_model(rule, lambda: read(open_model(model), space)) for rule in rules)
+    rules = tuple(about_model(rule, lambda: read(opened, space)) for rule in rules)
     if data is not None:
         rows_of_target = FavourableRows(space, oracle, checked, data, None)
         rules = tuple(fitted_to(rule, space, rows_of_target) for rule in rules)

@@ -60,7 +60,9 @@ class ModelOracle:
     __slots__ = ("_encoding", "labels", "model", "space")
 
     def __init__(self, model: Any, space: FeatureSpace) -> None:
-        model = open_model(model.model if isinstance(model, Predictor) else model)
+        if isinstance(model, Predictor):
+            model = model.model
+        model = open_model(model)
         self.model, self.space = model, space
         self._encoding: Encoding | None = None
         if isinstance(model, AbstractRepresentation):

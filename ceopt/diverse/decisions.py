@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol, final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.checking.model_oracle import ModelOracle
@@ -16,7 +15,7 @@ from ceopt.diverse.training_rows import raw_frame
 from ceopt.formulations.content_hash import content_of as content_hash
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.predictors.read.model_input import takes_numbers
+from ceopt.formulations.predictors.read.model_input import array_of, takes_numbers
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.dtypes import plain
@@ -227,7 +226,7 @@ class _Function:
         if not self._is_frame and self._space.is_continuous:
             return np.array(points)
         frame = raw_frame(self._space, points)
-        return frame if self._is_frame else _array_of(frame)
+        return frame if self._is_frame else array_of(frame)
 
     @property
     def asked(self) -> tuple[Any, Any]:
@@ -258,11 +257,6 @@ class _Function:
         if any(not isinstance(label, kind) or (isinstance(label, bool) and not is_truth) for label in self._labels):
             but = f"target is {shown} and predict returned {plain(said[0])!r}"
             raise InvalidTypeError(_WHO, "a target of the labels' own type", but, "Write the label as it is returned.")
-
-
-def _array_of(frame: pd.DataFrame) -> NDArray[Any]:
-    numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)
-    return frame.to_numpy(dtype=np.float64 if numeric else object)
 
 
 def _labels_of(target: Any) -> tuple[Any, ...]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.diverse.candidates import Candidates, Keeper, Searched, nearest_candidates, origin_in_data
@@ -17,11 +16,10 @@ from ceopt.diverse.line_search import nearer
 from ceopt.diverse.projection import Projection
 from ceopt.diverse.training_rows import raw_frame
 from ceopt.formulations.constraints import AbstractRule, rule_name
-from ceopt.formulations.constraints.rule import actions_under, fitted_to, lacks_rows
+from ceopt.formulations.constraints.rule import fitted_to, lacks_rows
 from ceopt.formulations.space.reachable import reach_of, removed_by
 from ceopt.formulations.targets import OtherThan
-from ceopt.query.solve_program import changed_names
-from ceopt.solution.counterfactual import Counterfactual
+from ceopt.query.build_answer import assembled
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import UnknownNameError
 from ceopt.status import Status
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from ceopt.diverse.distance import Floats, RowDistance
     from ceopt.diverse.settings import DiverseSettings
     from ceopt.diverse.training_rows import TrainingRows
+    from ceopt.solution.counterfactual import Counterfactual
 
 __all__ = ["Fitted", "Query"]
 
@@ -173,21 +172,20 @@ class Query:
         frame, costs = raw_frame(space, points), self.fitted.distance.between(keeper.projection.home, points).tolist()
         answers: list[Counterfactual] = []
         for k in good:
-            named = keeper.named(points[k])
-            actions = actions_under(self.rules, space, self.factual, named)
             answers.append(
-                Counterfactual(
-                    values=frame.iloc[k : k + 1],  # type: ignore[arg-type]  # a frame keeps each column's dtype
+                assembled(
+                    self.rules,
+                    space,
+                    self.factual,
+                    keeper.named(points[k]),
+                    frame=frame.iloc[k : k + 1],
                     cost=costs[k],
                     prediction=predicted[k],
                     score=scores[k][0],
                     slack=scores[k][1],
-                    changed=changed_names(self.factual, named),
-                    verified=True,
                     rank=len(answers) + 1,
                     bound=None,
                     gap=None,
-                    actions=None if actions is None else pd.Series(actions, dtype=object),
                 )
             )
         return tuple(answers)

@@ -12,7 +12,7 @@ import numpy as np
 from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
 from ceopt.formulations.space.reachable import Interval
-from ceopt.infeasibility.relaxation import LATE, Person, Relaxer
+from ceopt.infeasibility.relaxation import LATE, Relaxer
 from ceopt.infeasibility.space_rules import WIDE, space_rules, wide_interval, without
 from ceopt.solvers.deadline import OutOfTimeError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared
+    from ceopt.query.request import Person
 
 __all__ = ["Conflict", "Entry", "conflict_of"]
 

@@ -17,25 +17,23 @@ from ceopt.formulations.constraints.diversity.excluded_points import leave_out
 from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
 from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.costs.rule_charges import RuleCharges, charged_by
-from ceopt.formulations.recourse_program import recourse_program
-from ceopt.solvers.compile.compiled_model import compile_model
+from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
+from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
-from ceopt.solvers.guard.session import GuardedSession
 from ceopt.solvers.problem import Status
-from ceopt.solvers.registry import choose
 from ceopt.verify import broken_rules
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
     from ceopt.formulations.columns.factual import Factual
     from ceopt.formulations.constraints.rule import AbstractRule, Point
-    from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared
+    from ceopt.query.request import Person
     from ceopt.solvers.problem import Outcome
 
-__all__ = ["LATE", "Enlarged", "Person", "Relaxation", "Relaxer", "enlargements", "with_rules"]
+__all__ = ["LATE", "Enlarged", "Relaxation", "RelaxedProgram", "Relaxer", "enlargements", "with_rules"]
 
 #: Significant digits of a width, which is rounded up: more than a solver's tolerance of 1e-6 leaves right.
 _DIGITS = 6
@@ -59,17 +57,6 @@ def with_rules(prepared: Prepared, rules: Sequence[AbstractRule]) -> Prepared:
     own = settings.cost.cost if isinstance(settings.cost, RuleCharges) else settings.cost
     cost = charged_by(own, rules, prepared.space)
     return replace(prepared, settings=replace(settings, rules=tuple(rules), cost=cost))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Who is asked about: coordinates, the raw row, what each column may become, and the space that says so."""
-
-    factual: Point
-    row: Any
-    reach: Reach
-    space: FeatureSpace
 
 
 @final
@@ -165,104 +152,138 @@ class Relaxer:
         KeyboardInterrupt
             Ctrl-C stopped the solver.
         """
-        deadline, failed = min(self.deadline, time.perf_counter() + most_s), ""
-        prepared = self.prepared.about(person.factual, person.reach)
+        deadline = min(self.deadline, time.perf_counter() + most_s)
+        programs = ProgramSolver(self.prepared.about(person.factual, person.reach), person)
         refused: list[Point] = []
         exact = False
+        fault = ""
         while True:
             left = deadline - time.perf_counter()
             if left <= 0:
                 return Relaxation(reason=LATE)
             try:
-                outcome, point, amounts, room = self._solved(
-                    person, keep, yielding, refused, left, prepared=prepared, exact=exact
-                )
+                solved = self._solved(programs, keep, yielding, refused, left, exact=exact)
             except OutOfTimeError:
-                return Relaxation(reason=failed or LATE)
+                return Relaxation(reason=fault or LATE)
             except CeoptError as error:
                 return Relaxation(reason=str(error).rstrip("."))
-            if outcome.status is Status.INTERRUPTED:
+            if solved.outcome.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
-            if point is None:
-                # After a failed point even a proof says only that the solver's tolerance decides.
-                empty = outcome.status is Status.INFEASIBLE and not failed
-                stopped = LATE if outcome.status is Status.TIME_LIMIT else outcome.message.rstrip(".")
-                why = failed or stopped or f"the solver stopped: {outcome.status}"
-                return Relaxation(is_empty=empty, reason="" if empty else why)
+            if solved.point is None:
+                return _without_point(solved.outcome, fault)
             with without_deadline():  # a point in hand is checked to the end
-                predicted, met = prepared.judge([point])
-                if not met[0] and prepared.is_own:  # what the model refuses, it refuses for good
-                    refused.append(point)
+                is_met, new_fault = self._fault(programs, keep, solved.point)
+                if not is_met and programs.prepared.is_own:  # what the model refuses, it refuses for good
+                    refused.append(solved.point)
                     continue
-                failed = _fault(predicted[0], broken_rules(keep, person.space, person.factual, point), met=bool(met[0]))
-                if not failed and not broken_rules(prepared.settings.rules, prepared.space, person.factual, point):
-                    self.overlooked = point
-                off = [rule.violation(person.space, person.factual, point) for rule in yielding]
-            if not failed:
-                widths = tuple(_rounded_up(own or told, room) for own, told in zip(off, amounts, strict=True))
-                return Relaxation(point, widths, is_least=outcome.status is Status.OPTIMAL)
+                fault = new_fault
+                violations = [rule.violation(person.space, person.factual, solved.point) for rule in yielding]
+            if not fault:
+                widths = []
+                for violation, amount in zip(violations, solved.amounts, strict=True):
+                    widths.append(_rounded_up(violation or amount, solved.room))
+                is_least = solved.outcome.status is Status.OPTIMAL
+                return Relaxation(solved.point, tuple(widths), is_least=is_least)
             if exact:
-                return Relaxation(reason=failed)
+                return Relaxation(reason=fault)
             exact = True
 
     def _solved(
         self,
-        person: Person,
+        programs: ProgramSolver,
         keep: Sequence[AbstractRule],
         yielding: Sequence[AbstractElastic],
         refused: Sequence[Point],
         seconds: float,
         *,
-        prepared: Prepared,
         exact: bool,
-    ) -> tuple[Outcome, dict[str, float] | None, list[float], float]:
-        """Return what the solver said, its point, by how much the rules give way there, and what room that needs."""
-        began, settings = time.perf_counter(), prepared.settings
-        program = recourse_program(
-            prepared.predictor,
-            person.row,
-            target=settings.target,
-            cost=Nothing(),
-            rules=keep,
-            margin=prepared.margin,
-            formulation=settings.formulation,
-            reach=person.reach,
+    ) -> RelaxedProgram:
+        """Solve one program in which some rules are kept and others give way."""
+        amounts: list[Any] = []
+        solved = programs.solve(
+            lambda: _program(programs, keep, yielding, refused, amounts), seconds, relative_gap=_GAP, exact=exact
         )
-        model, amounts = program.model, []
-        model.yielding = pyo.Block(concrete=True)
-        for position, rule in enumerate(yielding):
-            block = ScalarBlock(concrete=True)
-            amounts.append(rule.relax(block, program.x))
-            model.yielding.add_component(f"rule_{position + 1}", block)
-        leave_out(program, refused)
-        model.cost.set_value(expr=sum(amounts))
-        built = time.perf_counter()
-        compiled = compile_model(model)
-        lowered = time.perf_counter()
-        solver = choose(settings.solver, compiled)
-        options = {**(solver.exact if exact else {}), **settings.solver_options}
-        session = GuardedSession(
-            solver, compiled, threads=settings.threads, random_state=settings.random_state, options=options
-        )
-        left = max(seconds - (lowered - began), 1e-2)
-        outcome = session.solve(time_limit_s=left, relative_gap=_GAP)
-        self._note(build=built - began, lower=lowered - built, solve=time.perf_counter() - lowered)
-        if outcome.x is None:
-            return outcome, None, [], 0.0
-        compiled.load(outcome.x)
-        room = _CURVED if compiled.cones or compiled.quadratics else 0.0
-        return outcome, program.x.decoded(), [max(float(pyo.value(amount)), 0.0) for amount in amounts], room
+        began = time.perf_counter()
+        point, values, room = None, list[float](), 0.0
+        if solved.outcome.x is not None:
+            solved.compiled.load(solved.outcome.x)
+            point = solved.program.x.decoded()
+            values = [max(float(pyo.value(amount)), 0.0) for amount in amounts]
+            if solved.compiled.cones or solved.compiled.quadratics:
+                room = _CURVED
+        build_s, lower_s, solve_s = solved.seconds
+        self._note(build=build_s, lower=lower_s, solve=solve_s + time.perf_counter() - began)
+        return RelaxedProgram(solved.outcome, point, values, room)
+
+    def _fault(
+        self, programs: ProgramSolver, keep: Sequence[AbstractRule], point: dict[str, float]
+    ) -> tuple[bool, str]:
+        """Return whether the user's own model accepts a point, and what is wrong with it, or nothing."""
+        prepared, person = programs.prepared, programs.person
+        predicted, is_met = prepared.judge([point])
+        broken = broken_rules(keep, person.space, person.factual, point)
+        if not is_met[0]:
+            return False, f"the solver's point failed the check: the model predicts {predicted[0]}"
+        if broken:
+            return True, f"the solver's point failed the check: it breaks {', '.join(broken)}"
+        if not broken_rules(prepared.settings.rules, prepared.space, person.factual, point):
+            self.overlooked = point
+        return True, ""
 
     def _note(self, **seconds: float) -> None:
         self.solves += 1
         self.seconds = {phase: self.seconds.get(phase, 0.0) + spent for phase, spent in seconds.items()}
 
 
-def _fault(predicted: Any, broken: Sequence[str], *, met: bool) -> str:
-    """Return what is wrong with a point: by the user's own model and by the rules in plain numbers."""
-    if not met:
-        return f"the solver's point failed the check: the model predicts {predicted}"
-    return f"the solver's point failed the check: it breaks {', '.join(broken)}" if broken else ""
+@final
+@dataclass(frozen=True, slots=True)
+class RelaxedProgram:
+    """What one program came to: outcome, point, by how much each rule gives way there, and the room that it needs."""
+
+    outcome: Outcome
+    point: dict[str, float] | None
+    amounts: list[float]
+    room: float
+
+
+def _program(
+    programs: ProgramSolver,
+    keep: Sequence[AbstractRule],
+    yielding: Sequence[AbstractElastic],
+    refused: Sequence[Point],
+    amounts: list[Any],
+) -> RecourseProgram:
+    """State the program, and put the expressions of the amounts by which rules give way into ``amounts``."""
+    prepared, person = programs.prepared, programs.person
+    program = recourse_program(
+        prepared.predictor,
+        person.row,
+        target=prepared.settings.target,
+        cost=Nothing(),
+        rules=keep,
+        margin=prepared.margin,
+        formulation=prepared.settings.formulation,
+        reach=person.reach,
+    )
+    program.model.yielding = pyo.Block(concrete=True)
+    for position, rule in enumerate(yielding):
+        block = ScalarBlock(concrete=True)
+        amounts.append(rule.relax(block, program.x))
+        program.model.yielding.add_component(f"rule_{position + 1}", block)
+    leave_out(program, refused)
+    program.model.cost.set_value(expr=sum(amounts))
+    return program
+
+
+def _without_point(outcome: Outcome, fault: str) -> Relaxation:
+    """Return what a program without a point says; after a point that failed, the solver's tolerance decides."""
+    if outcome.status is Status.INFEASIBLE and not fault:
+        return Relaxation(is_empty=True)
+    if fault:
+        return Relaxation(reason=fault)
+    if outcome.status is Status.TIME_LIMIT:
+        return Relaxation(reason=LATE)
+    return Relaxation(reason=outcome.message.rstrip(".") or f"the solver stopped: {outcome.status}")
 
 
 @final
@@ -308,11 +329,13 @@ def enlargements(relaxer: Relaxer, person: Person) -> Iterator[Enlarged]:
         return
     proved = "" if found.is_least else "The time limit ended the proof that no less would do."
     for share, least in _ROOM:
-        wider, radii = list(rules), {}
+        wider = list(rules)
+        radii = {}
         for (k, rule), width in zip(growing.items(), found.widths, strict=True):
             if width > 0.0:
-                new = wider[k] = rule.widened(width + max(share * width, least))
-                radii[rule_name(new, k)] = float(new.radius)
+                enlarged = rule.widened(width + max(share * width, least))
+                wider[k] = enlarged
+                radii[rule_name(enlarged, k)] = float(enlarged.radius)
         yield Enlarged(with_rules(prepared, wider), radii, found.point, proved)
 
 

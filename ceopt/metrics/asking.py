@@ -20,6 +20,7 @@ from ceopt.formulations.targets import (
     OtherThan,
     Probability,
     Values,
+    one_of,
     parse_target,
 )
 from ceopt.metrics.rows import as_array, frame_of
@@ -172,13 +173,5 @@ def wanted(who: str, labels: NDArray[Any], target: Any) -> NDArray[np.bool_]:
             "Give predict, not probabilities; of a regressor ask for AtLeast(value).",
         )  # fmt: skip
     if isinstance(target, OtherThan):
-        return ~_equal(labels, target.label)
-    met = np.zeros(len(labels), dtype=bool)
-    for label in target if isinstance(target, set | frozenset | list) else [target]:
-        met |= _equal(labels, label)
-    return met
-
-
-def _equal(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
-    # 1 == True in Python, but text is never equal to a number, whatever numpy makes of the comparison.
-    return np.array([bool(own == label) for own in labels.tolist()], dtype=bool)
+        return ~one_of(labels, [target.label])
+    return one_of(labels, target if isinstance(target, set | frozenset | list) else [target])

@@ -10,14 +10,16 @@ import pandas as pd
 
 from ceopt.formulations.constraints.rule import actions_under
 from ceopt.formulations.predictors.decision.reaches import slack
-from ceopt.query.solve_program import ROUNDING, changed_names
+from ceopt.query.retries import ROUNDING
 from ceopt.solution.counterfactual import Counterfactual
 
 if TYPE_CHECKING:
+    from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared
 
-__all__ = ["answer_of", "answers_of"]
+__all__ = ["answer_of", "answers_of", "assembled"]
 
 
 def answer_of(
@@ -94,18 +96,52 @@ def _answer(
     bound = 0.0 if bound is None else min(bound, cost)
     if cost - bound <= ROUNDING * cost:
         bound = cost
-    actions = actions_under(settings.rules, space, factual, point)
+    return assembled(
+        settings.rules,
+        space,
+        factual,
+        point,
+        frame=frame,
+        cost=cost,
+        prediction=prediction,
+        score=score,
+        slack=slack,
+        rank=rank,
+        bound=bound,
+        gap=(cost - bound) / max(abs(cost), 1e-12),
+        cluster=cluster,
+    )
+
+
+def assembled(
+    rules: Sequence[AbstractRule],
+    space: FeatureSpace,
+    factual: Mapping[str, float],
+    point: Mapping[str, float],
+    *,
+    frame: pd.DataFrame,
+    cost: float,
+    prediction: Any,
+    score: Any,
+    slack: float | None,
+    rank: int,
+    bound: float | None,
+    gap: float | None,
+    cluster: Any = None,
+) -> Counterfactual:
+    """Return an answer of known cost, score and rank, with what it changes and what is to be done for it."""
+    actions = actions_under(rules, space, factual, point)
     return Counterfactual(
         values=frame,  # type: ignore[arg-type]  # a frame keeps each column's dtype
         cost=cost,
         prediction=prediction,
         score=score,
         slack=slack,
-        changed=changed_names(factual, point),
+        changed=tuple(name for name, value in factual.items() if point[name] != value),
         verified=True,
         rank=rank,
         bound=bound,
-        gap=(cost - bound) / max(abs(cost), 1e-12),
+        gap=gap,
         actions=None if actions is None else pd.Series(actions, dtype=object),
         cluster=cluster,
     )

@@ -8,31 +8,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ceopt.search.accept import accept
+from ceopt.search.state import Finding
+from ceopt.status import Status
 
 if TYPE_CHECKING:
-    from ceopt.query.solve_program import Point, Start
+    from ceopt.query.request import Point, Start
+    from ceopt.search.state import State
 
-__all__ = ["are_same", "cheapest_first", "room"]
+__all__ = ["are_same", "cheapest_first", "next_incumbent"]
 
 Coordinates: TypeAlias = dict[str, float]
 #: Values this close, relatively, are told apart by a solver's tolerance only.
-_SAME = 1e-6
-
-
-def room(starts: Sequence[Start], n: int) -> float | None:
-    """Return a cost within which ``n`` points are known, or as many as there are; None if there are none.
-
-    The cost of the cheapest start would leave the solver next to nothing to meet; none at all, ten times the work.
-    """
-    return starts[min(n, len(starts)) - 1][0] if starts else None
+_SAME: Final = 1e-6
 
 
 def cheapest_first(
     met: Sequence[Coordinates], starts: Sequence[Start], cost: Callable[[Point], float]
-) -> list[Coordinates]:
+) -> tuple[Coordinates, ...]:
     """Return what was met, the cheapest first."""
-    return sorted([*met, *(point for _, point in starts)], key=cost)
+    points = [*met, *(point for _, point in starts)]
+    return tuple(sorted(points, key=cost))
+
+
+def next_incumbent(state: State) -> State:
+    """Take the cheapest that is left of what was met on the way, if it passes the check."""
+    question, first = state.question, state.first
+    assert first is not None  # noqa: S101 - made with the first answer
+    while state.met and not question.is_late:
+        point, *left = state.met
+        state = replace(state, met=tuple(left))
+        check = question.check(point)
+        repeats = any(are_same(point, earlier) for _, earlier in state.answers)
+        if check.valid and not check.broken and not repeats:
+            return accept(state, point, check.prediction, first.bound, "")
+    reason = "The time limit is used up." if state.met else "No other point was met."
+    return state.ended(Finding(Status.TIME_LIMIT, reason=reason))
 
 
 def are_same(a: Point, b: Point) -> bool:

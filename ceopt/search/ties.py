@@ -1,65 +1,193 @@
-"""Ties at the decision: where a margin may cost a whole step, and points that a solver leaves a trace beside a tie."""
+"""Ties at the decision: answers that a default margin leaves out, looked for where they are worth a look."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import numpy as np
-
-from ceopt.formulations.predictors.decision.margin import rounding_at
+from ceopt.formulations.predictors.decision.lattice import is_on_lattice
+from ceopt.formulations.predictors.decision.margin import rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
+from ceopt.formulations.targets import Labels
+from ceopt.query.objective_unit import is_extreme
+from ceopt.search.accept import accept
+from ceopt.search.solve_check_repair import MOST_REPAIRS, attempt
+from ceopt.search.state import Finding
+from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.solvers.problem import Status as Stop
+from ceopt.status import Status
 
 if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
-    from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.query.request import SolvedProgram
+    from ceopt.search.state import State
 
-__all__ = ["SMALLER", "may_cost_a_step", "rounding_of", "snapped"]
+__all__ = ["look_within_margin"]
 
+#: Share of an answer's cost that a default margin may add.
+_OF_MARGIN: Final = 1e-5
 #: Shares of the margin that are tried where a cheaper point is refused by a trace: the smaller may be lost in noise.
-SMALLER: Final = (1 / 256, 1 / 16)
+_SMALLER: Final = (1 / 256, 1 / 16)
 #: Steps from which on a solver leaves whole numbers a trace beside where they belong, too.
 _MANY_STEPS: Final = 2.0**23
 #: A number this close to an end of its reach, or to the factual's, relatively to its reach, stands there.
 _NEAR: Final = 1e-6
 
+#: What the model says of a point that it accepts, and the point.
+_Accepted: TypeAlias = tuple[Any, dict[str, float]]
 
-def may_cost_a_step(reach: Reach, cost: AbstractCost, space: FeatureSpace) -> bool:
+
+def look_within_margin(state: State) -> State:
+    """Look for an answer without a margin that the model accepts and that costs less; else keep what was found."""
+    if not _is_worth_a_look(state):
+        return state
+    finding = state.last
+    assert finding is not None  # noqa: S101 - the phase before ends with one
+    most = None
+    before = state
+    if finding.answer is not None:
+        most = finding.answer.cost * (1.0 - _OF_MARGIN)
+        before = replace(state, answers=state.answers[:-1])
+    learned, is_empty = state, False
+    try:
+        for share, below in _programs(state):
+            tried = replace(before.having_learned(learned), margin=share * (state.margin or 0.0))
+            learned, solved, accepted = _solve_tie(tried, most, below)
+            if accepted is not None:
+                prediction, point = accepted
+                bound = state.question.bound_on_cost(solved.outcome)
+                return accept(before.having_learned(learned), point, prediction, bound, "", solved.cluster)
+            ends_empty = solved.outcome.status is Stop.INFEASIBLE
+            is_empty = is_empty or ends_empty
+            # Among all points that are near a tie there is none; or without a margin there is no cheaper one.
+            is_settled = ends_empty if below else share == 0.0 and not _is_cheaper(state, solved, most)
+            if is_settled:
+                break
+    except OutOfTimeError:
+        pass
+    state = state.having_learned(learned)
+    if finding.answer is not None or is_empty:
+        return state
+    return replace(state, last=_unsettled(state, finding))
+
+
+def _is_worth_a_look(state: State) -> bool:
+    """Tell whether a default margin may have left out what the model accepts, at a price that is worth a look.
+
+    On levels, whole numbers and at the ends of a reach a margin may cost a whole step, or the only answer.
+    """
+    question, prepared, finding = state.question, state.question.prepared, state.last
+    has_default = prepared.settings.margin is None and not prepared.is_own
+    if not has_default or not state.margin or state.margin != prepared.margin:
+        return False
+    if state.interrupted or question.within is not None or question.is_late:
+        return False
+    assert finding is not None  # noqa: S101 - the phase before ends with one
+    if finding.answer is None:
+        return finding.status is Status.INFEASIBLE and finding.proved
+    # A level that was asked for may be one that a network attains; between its labels nothing ties but by accident.
+    is_level = not isinstance(prepared.settings.target, Labels)
+    return (
+        prepared.predictor.is_linear
+        or is_level
+        or _may_cost_a_step(question.person.reach, question.settings.cost, question.space)
+    )
+
+
+def _may_cost_a_step(reach: Reach, cost: AbstractCost, space: FeatureSpace) -> bool:
     """Tell whether something moves by steps, or to move at all has a price: a margin can cost more than its share."""
-    moving = [part for part in reach.values() if not part.is_point]
-    has_steps = any(not isinstance(part, Interval) or part.step is not None for part in moving)
-    return has_steps or any(price.kind == "fixed" for prices in cost.prices(space).values() for price in prices)
+    for part in reach.values():
+        moves_by_steps = not isinstance(part, Interval) or part.step is not None
+        if moves_by_steps and not part.is_point:
+            return True
+    return any(price.kind == "fixed" for prices in cost.prices(space).values() for price in prices)
 
 
-def rounding_of(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:
-    """Return by how much a solver may take a row over the score for missed, anywhere in reach, that is a tie."""
-    rows = [dict(factual), dict(factual), dict(factual)]
-    for name, part in reach.items():
-        if isinstance(part, Interval):
-            for row, end in zip(rows, (part.lower, part.upper), strict=False):
-                row[name] = end if math.isfinite(end) else factual[name]
-    names = predictor.space.names
-    return max(rounding_at(predictor, np.array([[row[name] for name in names]]), in_row=True) for row in rows)
+def _programs(state: State) -> list[tuple[float, float]]:
+    """Return shares of the margin that are tried, and by how much the decision may be missed in each program.
+
+    Something may be missed where numbers are so large, or nothing else is found, that a tie may be lost to the rounding
+    of its sum.
+    """
+    question = state.question
+    smaller = [(share, 0.0) for share in _SMALLER]
+    is_ordinary = not is_extreme(question.person.reach, question.space)
+    if state.last is not None and state.last.answer is not None and is_ordinary:
+        return [(0.0, 0.0), *smaller]
+    below = rounding_in(question.prepared.predictor, question.factual, question.person.reach)
+    return [(0.0, below), (0.0, 0.0), *smaller]
 
 
-def snapped(point: Mapping[str, float], factual: Mapping[str, float], reach: Reach) -> dict[str, float]:
+def _solve_tie(state: State, most: float | None, below: float) -> tuple[State, SolvedProgram, _Accepted | None]:
+    """Solve with less margin, and again without the whole numbers that are within ``below`` of a tie but none."""
+    question = state.question
+    repairs = 0
+    if below and is_on_lattice(question.prepared.predictor, question.person.reach, steps=math.inf):
+        repairs = MOST_REPAIRS
+    while True:
+        state, solved = attempt(state, question.deadline - time.perf_counter(), most=most, below=below)
+        accepted = _accepted_tie(state, solved, most)
+        if accepted is not None or repairs == 0 or not _is_cheaper(state, solved, most):
+            return state, solved, accepted
+        assert solved.point is not None  # noqa: S101 - it is cheaper
+        state = replace(state, refused=(*state.refused, solved.point))
+        repairs -= 1
+
+
+def _is_cheaper(state: State, solved: SolvedProgram, most: float | None) -> bool:
+    """Tell whether a program has a point, and it costs less than what was found."""
+    if solved.point is None:
+        return False
+    return most is None or state.question.cost(solved.point) <= most
+
+
+def _accepted_tie(state: State, solved: SolvedProgram, most: float | None) -> _Accepted | None:
+    """Return prediction and point of a program with less margin, if it is cheaper and passes the check.
+
+    Proved or not: what it costs less than is the cheapest no more.
+    """
+    if solved.point is None or not _is_cheaper(state, solved, most):
+        return None
+    question = state.question
+    for point in (solved.point, _snapped(solved.point, question.factual, question.person.reach)):
+        check = question.check(point)
+        if check.valid and not check.broken and state.differs(point):
+            return check.prediction, point
+    return None
+
+
+def _snapped(point: Mapping[str, float], factual: Mapping[str, float], reach: Reach) -> dict[str, float]:
     """Return a point with the numbers that a solver left beside an end of their reach, or the factual's, put there.
 
     Among numbers that can take any value, or nearly, only such a place can tie: elsewhere a trace of a move would do.
     """
-    result = dict(point)
+    snapped = dict(point)
     for name, part in reach.items():
         if not isinstance(part, Interval) or part.is_point or _has_few_steps(part):
             continue
-        places = [end for end in (factual[name], part.lower, part.upper) if math.isfinite(end)]
-        width = part.upper - part.lower if math.isfinite(part.upper - part.lower) else max(1.0, abs(factual[name]))
-        near = [place for place in places if abs(point[name] - place) <= _NEAR * width]
-        if near:
-            result[name] = min(near, key=lambda place: abs(point[name] - place))
-    return result
+        width = part.upper - part.lower
+        if not math.isfinite(width):
+            width = max(1.0, abs(factual[name]))
+        distances = {}
+        for place in (factual[name], part.lower, part.upper):
+            distance = abs(point[name] - place)
+            if distance <= _NEAR * width:
+                distances[place] = distance
+        if distances:
+            snapped[name] = min(distances, key=distances.__getitem__)
+    return snapped
 
 
 def _has_few_steps(part: Interval) -> bool:
     return part.step is not None and part.upper - part.lower <= _MANY_STEPS * part.step
+
+
+def _unsettled(state: State, finding: Finding) -> Finding:
+    """Take back the proof that there is nothing, where the solver could not settle what the margin leaves out."""
+    status = Status.TIME_LIMIT if state.question.is_late or state.interrupted else Status.ERROR
+    reason = "Nothing reaches the target with a margin. Whether a tie does is not settled: the solver ended early."
+    return Finding(status, bound=finding.bound, reason=reason)

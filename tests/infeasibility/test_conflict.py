@@ -29,7 +29,7 @@ from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.constraints import RULES, AbstractRule, Hull, parse_rules, rule_name
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.infeasibility.conflict import _Filter
-from ceopt.infeasibility.relaxation import Relaxation
+from ceopt.infeasibility.relaxation import Relaxation, RelaxedProgram
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.problem import Outcome
 from ceopt.solvers.problem import Status as Stop
@@ -224,12 +224,12 @@ def after(solves: int, what: Callable[[], Any], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(ceopt.infeasibility.relaxation.Relaxer, "_solved", solved)
 
 
-def interrupted() -> tuple[Outcome, None, list[float], float]:
-    return Outcome(status=Stop.INTERRUPTED), None, [], 0.0
+def interrupted() -> RelaxedProgram:
+    return RelaxedProgram(Outcome(status=Stop.INTERRUPTED), None, [], 0.0)
 
 
-def out_of_time() -> tuple[Outcome, None, list[float], float]:
-    return Outcome(status=Stop.TIME_LIMIT, message="HiGHS stopped: time limit."), None, [], 0.0
+def out_of_time() -> RelaxedProgram:
+    return RelaxedProgram(Outcome(status=Stop.TIME_LIMIT, message="HiGHS stopped: time limit."), None, [], 0.0)
 
 
 @pytest.mark.parametrize("what", [interrupted, out_of_time])

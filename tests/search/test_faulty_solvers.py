@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 
 import ceopt
 from ceopt.query.solve_program import ProgramSolver
-from ceopt.search.search import _Search
 from ceopt.solvers import Outcome
 from ceopt.solvers.highs.session import HighsSession
 from ceopt.solvers.pool.exclusion_cuts import integers
@@ -146,7 +145,7 @@ def test_a_point_dearer_than_a_start_is_not_the_best(people, monkeypatch) -> Non
 
     best = ask(people, "forest")[0]
     monkeypatch.setattr(ProgramSolver, "_start", lambda *_: None)
-    monkeypatch.setattr(_Search, "_budget", lambda _: None)
+    monkeypatch.setattr("ceopt.search.solve_check_repair.budget_for_next", lambda _: None)
     with faulty(dearest) as solver:
         found = ask(people, "forest", solver=solver)
     assert found.status == "feasible"

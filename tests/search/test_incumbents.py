@@ -12,7 +12,8 @@ import ceopt
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.query.solve_program import ProgramSolver
-from ceopt.search.incumbents import are_same, room
+from ceopt.search.incumbents import are_same
+from ceopt.search.starts import room
 from ceopt.solvers import registry
 from ceopt.warm_start.heuristic import StartSearch
 

@@ -25,6 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ceopt
 from ceopt.diverse import exhaustive
+from ceopt.search.state import Question
 from ceopt.solvers import Support
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left, until, without_deadline
 from ceopt.solvers.problem import Status as Stop
@@ -270,15 +271,14 @@ def test_a_first_attempt_that_failed_the_check_is_no_loss_of_its_bound(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
     """The solver's first point is refused; building the repaired program takes too long: the start stays, proved."""
-    search = importlib.import_module("ceopt.search.search")
-    inner, asked = search._Search._check, [0]
+    inner, asked = Question.check, [0]
 
     def check(self: Any, point: dict[str, float]) -> Any:
         asked[0] += 1
         found = inner(self, point)
         return found._replace(valid=False) if asked[0] == 2 else found
 
-    monkeypatch.setattr(search._Search, "_check", check)
+    monkeypatch.setattr(Question, "check", check)
     slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 40.0)
     result = ask(forest, numbers, data=numbers, time_limit_s=60.0)
 

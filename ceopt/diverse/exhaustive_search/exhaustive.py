@@ -15,8 +15,11 @@ from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.space.reachable import Reach, reach_of
 from ceopt.query.build_answer import answers_of
 from ceopt.query.prepare import Prepared, prepare
-from ceopt.query.solve_program import Point
-from ceopt.search.search import search, unread, used_up, without_unseen
+from ceopt.query.request import Point
+from ceopt.search.accept import used_up
+from ceopt.search.report import unread
+from ceopt.search.search import search
+from ceopt.search.state import without_unseen
 from ceopt.settings import Settings
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet

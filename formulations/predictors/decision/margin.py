@@ -13,14 +13,18 @@ from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.level_table import span
+from ceopt.formulations.space.reachable import Interval
 from ceopt.solvers.checks import AllOf, Divisor, Real, Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.space.feature import Feature
+    from ceopt.formulations.space.reachable import Reach
 
-__all__ = ["checked_margin", "default_margin", "margin_near", "rounding_at", "row_scale", "score_size"]
+__all__ = ["checked_margin", "default_margin", "margin_near", "rounding_at", "rounding_in", "row_scale", "score_size"]
 
 _NO_MARGIN = Refusal("a margin of at least 0", "Give None or a number.")
 _MARGIN = AllOf(
@@ -145,6 +149,23 @@ def rounding_at(predictor: Predictor, coordinates: Floats, *, in_row: bool = Fal
     if _is_counted(predictor):
         return 0.0
     return sum(shares[_width_of(part)] * _terms(part, coordinates) for part in predictor.parts)
+
+
+def rounding_in(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:
+    """Return by how much a solver may take a row over the score for missed, anywhere in reach, that is a tie."""
+    lowest, highest = dict(factual), dict(factual)
+    for name, part in reach.items():
+        if not isinstance(part, Interval):
+            continue
+        if math.isfinite(part.lower):
+            lowest[name] = part.lower
+        if math.isfinite(part.upper):
+            highest[name] = part.upper
+    roundings = []
+    for point in (factual, lowest, highest):
+        coordinates = np.array([[point[name] for name in predictor.space.names]])
+        roundings.append(rounding_at(predictor, coordinates, in_row=True))
+    return max(roundings)
 
 
 def _is_counted(predictor: Predictor) -> bool:

@@ -26,6 +26,7 @@ __all__ = [
     "Rule",
     "Trace",
     "UnseenLevelError",
+    "array_of",
     "dense",
     "fitted_names",
     "given",
@@ -82,9 +83,13 @@ def given(model: Any, space: FeatureSpace, frame: pd.DataFrame) -> Any:
     names = names_of(model, space)
     if names is not None:
         return _without_strangers(frame if names == frame.columns.tolist() else frame[names])
-    frame = frame[list(space.names)]
-    numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)  # bool is numeric here
-    return frame.to_numpy(dtype=np.float64 if numeric else object)
+    return array_of(frame[list(space.names)])
+
+
+def array_of(frame: pd.DataFrame) -> NDArray[Any]:
+    """Return a frame's values (n, d): float64 if every column is a number or bool, else objects."""
+    is_numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)  # bool is numeric here
+    return frame.to_numpy(dtype=np.float64 if is_numeric else object)
 
 
 def takes_numbers(model: Any, space: FeatureSpace) -> bool:

@@ -1,0 +1,207 @@
+"""Reasons to solve a program once more: a reach without bounds, or of the wrong size, or a budget that is too small.
+
+Each is a function that is handed how to solve (``solve``) and what is asked (``request``), and may call ``solve`` again
+with another request. :data:`RETRIES` lists them from the innermost to the outermost: what one of them calls ``solve``
+is the program with all those before it in the list.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.targets import Labels
+from ceopt.query.objective_unit import MOST_UNITS, farthest, is_smaller, unit_for
+from ceopt.query.request import Person, SolvedProgram, SolveRequest, Start
+from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.solvers.errors import UnboundedFeatureError
+from ceopt.solvers.problem import Status
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.reachable import Reach
+    from ceopt.settings import CheckedSettings
+
+__all__ = ["RETRIES", "ROUNDING", "Retry", "Solve", "beyond_the_budget", "in_smaller_reach", "in_unit_of_the_point",
+           "within_cost_of_one_label"]  # fmt: skip
+
+#: Solves a request within so many seconds.
+Solve: TypeAlias = Callable[[SolveRequest, float], SolvedProgram]
+#: Solves a request within so many seconds by a way to solve it, once or more often.
+Retry: TypeAlias = Callable[["CheckedSettings", Person, Solve, SolveRequest, float], SolvedProgram]
+
+#: A bound this close to the cost, relatively, is off by the rounding of sums only.
+ROUNDING = 1e-13
+#: What a solver ends with that leaves time for another run.
+_ENDED: Final = frozenset({Status.OPTIMAL, Status.FEASIBLE})
+#: Seconds that a second solve is given at least.
+_LEAST_S: Final = 1e-2
+
+
+def in_unit_of_the_point(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> SolvedProgram:
+    """Solve, and where squares or cones turn out to be of a size that tolerances do not suit, again in its unit."""
+    deadline = time.perf_counter() + seconds
+    unit = unit_for(_expected_size(settings, person, request), 1.0)
+    solved = solve(replace(request, unit=unit), seconds)
+    for _ in range(MOST_UNITS - 1):
+        if not solved.is_curved:
+            return solved
+        size = _size_met(settings, person, solved)
+        better = unit_for(size, unit)
+        left = deadline - time.perf_counter()
+        if size is None or better == unit or left <= 0.0:
+            return solved
+        unit = better
+        starts = [*_as_starts(settings, person, solved), *request.starts]
+        try:
+            solved = solve(replace(request, unit=unit, starts=starts), left).after(solved)
+        except OutOfTimeError:
+            return solved
+    return solved
+
+
+def within_cost_of_one_label(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> SolvedProgram:
+    """Solve; where columns without bounds forbid it, first for one of the wanted labels alone.
+
+    A program for one label needs no bounds on scores. The cost of its point bounds how far any better answer can be.
+    """
+    began = time.perf_counter()
+    try:
+        return solve(request, seconds)
+    except UnboundedFeatureError:
+        start = _start_of_one_label(settings, person, solve, request, seconds)
+        if start is None:
+            raise
+        left = max(seconds - (time.perf_counter() - began), _LEAST_S)
+        return solve(replace(request, starts=[start], budget=start[0]), left)
+
+
+def in_smaller_reach(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> SolvedProgram:
+    """Solve, and again within the cost of what was found, where the reach was of another size: units come from it."""
+    deadline = time.perf_counter() + seconds
+    solved = solve(request, seconds)
+    if request.met:
+        return solved
+    for _ in range(MOST_UNITS - 1):
+        left = deadline - time.perf_counter()
+        if solved.point is None or left <= 0.0 or solved.outcome.status not in _ENDED:
+            return solved
+        cost = settings.cost.value(person.space, person.factual, solved.point)
+        if cost <= 0.0:
+            return solved
+        is_open = solved.outcome.status is Status.FEASIBLE
+        reach = _reach_within(settings, person, cost)
+        if not is_smaller(reach, _reach_within(settings, person, request.budget), person.space, is_open=is_open):
+            return solved
+        request = request.within((cost, solved.point))
+        nearer = solve(request, left)
+        if nearer.point is None:
+            return solved
+        bound = nearer.outcome.bound
+        if bound is not None and nearer.outcome.status is not Status.OPTIMAL:
+            # Beyond the cost nothing was searched this time.
+            nearer = nearer.with_outcome(bound=min(bound, settings.cost.to_objective(cost)))
+        solved = nearer.after(solved)
+    return solved
+
+
+def beyond_the_budget(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> SolvedProgram:
+    """Solve within the budget; where nothing is found there, or only what costs more, in the whole reach.
+
+    That happens: a start may differ by less than answers must (a column that no row reads), or stand nearer to a tie
+    than the program allows.
+    """
+    began = time.perf_counter()
+    solved = solve(request, seconds)
+    if request.budget is None or (request.closed and solved.outcome.status is Status.INFEASIBLE):
+        return solved
+    limit = settings.cost.to_objective(request.budget)
+    if request.closed or not _needs_more(settings, person, request.budget, solved):
+        # Where the place of the answer may be beyond the budget, no more than the budget is proved.
+        bound = solved.outcome.bound
+        if bound is not None and solved.outcome.status is not Status.OPTIMAL:
+            bound = min(bound, limit)
+        return solved.with_outcome(bound=bound)
+    left = max(seconds - (time.perf_counter() - began), _LEAST_S)
+    try:
+        return solve(replace(request, budget=None), left)
+    except OutOfTimeError:  # what was found stays, proved up to the budget only
+        return solved.with_outcome(status=Status.TIME_LIMIT, bound=limit, message="The time limit is used up.")
+    except UnboundedFeatureError as error:  # the same
+        status = Status.ERROR if solved.point is None else solved.outcome.status
+        return solved.with_outcome(status=status, bound=limit, message=str(error))
+
+
+RETRIES: Final[tuple[Retry, ...]] = (
+    in_unit_of_the_point,
+    within_cost_of_one_label,
+    in_smaller_reach,
+    beyond_the_budget,
+)
+
+
+def _expected_size(settings: CheckedSettings, person: Person, request: SolveRequest) -> float | None:
+    """Return the lengths' size that the point which set the budget has; without one, the budget; or None."""
+    if settings.cost.curved:
+        for cost, point in request.starts:
+            if cost == request.budget:
+                return settings.cost.size(person.space, person.factual, point)
+    return request.budget
+
+
+def _size_met(settings: CheckedSettings, person: Person, solved: SolvedProgram) -> float | None:
+    """Return the lengths' size at the point found; where the solver failed, that at the farthest point; or None."""
+    if solved.point is not None:
+        return settings.cost.size(person.space, person.factual, solved.point)
+    if solved.outcome.status in {Status.UNBOUNDED, Status.ERROR}:
+        return settings.cost.size(person.space, person.factual, farthest(person.factual, person.reach))
+    return None
+
+
+def _as_starts(settings: CheckedSettings, person: Person, solved: SolvedProgram) -> list[Start]:
+    if solved.point is None:
+        return []
+    return [(settings.cost.value(person.space, person.factual, solved.point), solved.point)]
+
+
+def _start_of_one_label(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> Start | None:
+    """Return a point that takes one of several wanted labels, and its cost."""
+    target = settings.target
+    if not isinstance(target, Labels) or len(target.wanted) == 1:
+        return None
+    for wanted in target.wanted:
+        alone = Labels((wanted,), target.labels)
+        solved = solve(replace(request, starts=(), budget=None, target=alone), seconds / len(target.wanted))
+        if solved.point is not None:
+            return settings.cost.value(person.space, person.factual, solved.point), solved.point
+    return None
+
+
+def _reach_within(settings: CheckedSettings, person: Person, budget: float | None) -> Reach:
+    """Return what the columns may become within a budget."""
+    if budget is None:
+        return person.reach
+    cost = settings.cost
+    return CostCutoff(person.space, person.factual, cost, cost.to_objective(budget)).narrowed(person.reach)
+
+
+def _needs_more(settings: CheckedSettings, person: Person, budget: float, solved: SolvedProgram) -> bool:
+    """Tell whether the solver ended, and what it found does not keep the budget."""
+    if solved.outcome.status not in {Status.OPTIMAL, Status.INFEASIBLE}:
+        return False  # the time is used up: what there is stays
+    if solved.point is None:
+        return True
+    cost = settings.cost.value(person.space, person.factual, solved.point)
+    return cost > budget * (1.0 + settings.relative_gap) + ROUNDING

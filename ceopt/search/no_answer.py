@@ -1,0 +1,117 @@
+"""Where nothing is found as proved: the same question under wider rules, and the rules in conflict."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ceopt.formulations.space.reachable import reach_of
+from ceopt.infeasibility.conflict import conflict_of
+from ceopt.infeasibility.relaxation import LATE, Relaxer, enlargements
+from ceopt.search.accept import accept
+from ceopt.search.solve_check_repair import solve_and_check
+from ceopt.search.starts import find_starts
+from ceopt.search.state import Finding, Phase, favourable, without_unseen
+from ceopt.search.ties import look_within_margin
+from ceopt.solvers.deadline import OutOfTimeError, until
+from ceopt.status import Status
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.reachable import Reach
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.infeasibility.relaxation import Enlarged
+    from ceopt.search.state import State
+
+__all__ = ["look_for_conflict", "look_under_wider_rules"]
+
+#: What is said of a proof whose causes nobody asked for.
+_ASK_WHY: Final = "With why=True the rules in conflict are looked for."
+#: How many columns are named whose bounds only the data had.
+_NAMED: Final = 3
+
+
+def look_under_wider_rules(state: State) -> State:
+    """Where nothing is found as proved, ask again with the rules that widen themselves wider by the least amounts.
+
+    Without time for a width that helps, nothing is proved of the question with wider rules.
+    """
+    question, finding = state.question, state.last
+    if finding is None or finding.status is not Status.INFEASIBLE or not finding.proved:
+        return state
+    relaxer = Relaxer(question.prepared, question.deadline)
+    learned = state
+    try:
+        for wider in enlargements(relaxer, question.person):
+            learned = _answered_under(state.having_learned(learned), wider)
+            if learned.last is not None and learned.last.status is not Status.INFEASIBLE:
+                reason = f"{learned.last.reason} {wider.reason}".strip()
+                return replace(learned, relaxed=wider.radii, last=replace(learned.last, reason=reason))
+    except OutOfTimeError as error:
+        learned = replace(learned, stage=error.stage)
+        relaxer.unsettled = LATE
+    except KeyboardInterrupt:
+        if not question.keep_on_interrupt:
+            raise
+        relaxer.unsettled = "the search was interrupted"
+    finally:
+        question.stopwatch.add(relaxer.seconds)
+    state = state.having_learned(learned)
+    if relaxer.unsettled:
+        reason = f"{finding.reason} By how much wider a rule would have to be is not known: {relaxer.unsettled}."
+        return replace(state, last=Finding(Status.TIME_LIMIT, reason=reason))
+    return state
+
+
+def _answered_under(state: State, wider: Enlarged) -> State:
+    """Return what the search comes to under wider rules, which some point is known to keep."""
+    question = replace(state.question, prepared=wider.prepared)
+    state = find_starts(replace(state, question=question, found=()))
+    starts = (*state.starts, (question.cost(wider.point), wider.point))
+    starts = tuple(sorted(starts, key=lambda start: start[0]))
+    state = replace(state, starts=starts, found=starts)
+    check = question.check(question.factual)
+    if check.valid and not check.broken:
+        return replace(state, last=favourable())
+    state = state.looking_for_next()
+    while state.phase is Phase.PROGRAM:
+        state = solve_and_check(state)
+    return look_within_margin(state)
+
+
+def look_for_conflict(state: State) -> State:
+    """Where nothing is found as proved, find which rules leave no answer, as far as the time goes, and say so."""
+    question, finding = state.question, state.last
+    if finding is None or finding.status is not Status.INFEASIBLE:
+        return state
+    if not question.settings.why_s:
+        reason = f"{finding.reason} {_ASK_WHY} {_bounds_of_the_data(question.space)}".strip()
+        return replace(state, last=replace(finding, reason=reason))
+    relaxer = Relaxer(question.prepared, min(question.deadline, time.perf_counter() + question.settings.why_s))
+
+    def reach(space: FeatureSpace) -> Reach:
+        return without_unseen(question.prepared.predictor, reach_of(space, question.factual), question.factual)
+
+    with until(relaxer.deadline):
+        conflict = conflict_of(relaxer, question.person, reach_of=reach, keep_on_interrupt=question.keep_on_interrupt)
+    question.stopwatch.add(relaxer.seconds)
+    if relaxer.overlooked is not None:
+        prediction = question.check(relaxer.overlooked).prediction
+        message = "To the solver's tolerance there is no answer."
+        return accept(state, relaxer.overlooked, prediction, None, message)
+    reason = f"{finding.reason} {conflict.reason} {_bounds_of_the_data(question.space)}".strip()
+    return replace(state, conflict=conflict.entries, last=replace(finding, reason=reason))
+
+
+def _bounds_of_the_data(space: FeatureSpace) -> str:
+    """Say which bounds only the data had."""
+    inferred = [f.name for f in space if f.mutable and (f.lower_inferred or f.upper_inferred)]
+    if not inferred:
+        return ""
+    names = ", ".join(inferred[:_NAMED])
+    if len(inferred) > _NAMED:
+        names += ", ..."
+    return (
+        f"The reach of {names} ends where the data did; space.update(name, lower=..., upper=...) widens it, which "
+        "may help."
+    )

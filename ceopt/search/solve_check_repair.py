@@ -1,0 +1,205 @@
+"""One program solved and its point checked: an answer, or what to ask of the next program instead."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
+from ceopt.formulations.predictors.decision.margin import rounding_in
+from ceopt.query.request import SolvedProgram, SolveRequest
+from ceopt.search.accept import accept, fall_back, out_of_time, without_point
+from ceopt.search.incumbents import cheapest_first
+from ceopt.search.starts import budget_for_next, find_starts
+from ceopt.search.state import Finding
+from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.solvers.problem import Status as Stop
+from ceopt.status import Status
+
+if TYPE_CHECKING:
+    from ceopt.search.state import State
+    from ceopt.verify import Check
+
+__all__ = ["MOST_REPAIRS", "attempt", "solve_and_check"]
+
+#: Times that a failed check may send the program back to the solver, for one answer.
+MOST_REPAIRS: Final = 6
+#: First margin of a repair that began at none, as a share of the one that a solver can be trusted with.
+_FIRST_REPAIR: Final = 1e-4
+
+
+def solve_and_check(state: State) -> State:
+    """Solve one program and check its point.
+
+    Returns
+    -------
+    State
+        In the phase ``PROGRAM``, asking for more, where the check failed; else with what the search came to.
+    """
+    question, tries = state.question, state.tries
+    if tries.repairs > MOST_REPAIRS:
+        reason = f"{MOST_REPAIRS + 1} points of the solver failed the check; the last: {tries.failures[-1]}."
+        return fall_back(state, Finding(Status.REJECTED, bound=tries.bound, reason=reason))
+    left = question.deadline - time.perf_counter()
+    if state.interrupted or left <= 0:
+        return fall_back(state, out_of_time(state))
+    try:
+        state, solved = attempt(state, left)
+    except OutOfTimeError as error:
+        state = replace(state, stage=error.stage)
+        return fall_back(state, out_of_time(state))
+    state = _with_bound(state, solved)
+    if solved.outcome.status is Stop.INFEASIBLE and state.exact and state.coarse is not None:
+        # Exact, a solver may call a large network infeasible: it goes on as usual, without the point.
+        return replace(_left_out(state, state.coarse), exact=False, coarse=None)
+    if solved.point is None:
+        return fall_back(state, without_point(state, solved.outcome))
+    check = question.check(solved.point)
+    if not check.valid and (question.prepared.is_own or question.prepared.predictor.is_trees):
+        return _refused(state, solved.point, check)
+    repeats = not state.differs(solved.point)
+    if repeats:
+        check = check._replace(broken=(*check.broken, f"diversity: {state.tries.diversity.text}"))
+    if check.valid and not check.broken:
+        return accept(state, solved.point, check.prediction, state.tries.bound, solved.outcome.message, solved.cluster)
+    return _repaired(_failed(state, check), solved.point, repeats=repeats)
+
+
+def attempt(
+    state: State, seconds: float, *, most: float | None = None, below: float = 0.0
+) -> tuple[State, SolvedProgram]:
+    """Solve once.
+
+    Parameters
+    ----------
+    state
+        Says what the program shall keep out, and begin with.
+    seconds
+        For building and solving.
+    most
+        A cost beyond which nothing is wanted.
+    below
+        By how much the decision may be missed where there is no margin.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C stopped the solver, and the caller keeps nothing.
+    """
+    question = state.question
+    request = _request(state, most, below)
+    began = time.perf_counter()
+    try:
+        solved = question.programs.run(request, seconds)
+    except OutOfTimeError:
+        question.stopwatch.add({"build": time.perf_counter() - began})
+        raise
+    question.stopwatch.add({"build": solved.build_s, "lower": solved.lower_s, "solve": solved.solve_s})
+    interrupted = solved.outcome.status is Stop.INTERRUPTED
+    if interrupted and not question.keep_on_interrupt:
+        raise KeyboardInterrupt
+    state = replace(
+        state,
+        solver=solved.solver,
+        met=cheapest_first(solved.met, state.found, question.cost) if request.met else (),
+        interrupted=interrupted,
+        doubted=state.doubted or solved.outcome.doubted,
+    )
+    return state, solved
+
+
+def _request(state: State, most: float | None, below: float) -> SolveRequest:
+    """Return what the next program is asked for."""
+    question, settings = state.question, state.question.settings
+    prepared = question.prepared
+    if prepared.is_own and not prepared.predictor.is_trees and state.margin == 0.0:
+        # What the model refuses is left out point by point.
+        below = rounding_in(prepared.predictor, question.factual, question.person.reach)
+    request = SolveRequest(
+        margin=state.margin,
+        below=below,
+        barred=[*state.differing(), *((point, OtherDecisions()) for point in state.barred)],
+        refused=state.refused,
+        exact=state.exact,
+        met=settings.n - 1 if settings.diversity is None else 0,
+    )
+    if most is not None:
+        return replace(request, budget=most, closed=True)
+    limit = state.most()
+    if limit is not None:
+        return replace(request, starts=state.starts, budget=limit * (1.0 + settings.relative_gap), closed=True)
+    if not state.barred:  # what failed the check may have set the budget: then the whole reach is searched
+        return replace(request, starts=state.starts, budget=budget_for_next(state))
+    return request
+
+
+def _with_bound(state: State, solved: SolvedProgram) -> State:
+    """Note what the program proves of the answer's cost, if it was one of all that may be an answer.
+
+    Without what the model itself refuses it still is; with a larger margin, a barred point or a firmer difference it
+    is not. The first program is, whatever an earlier answer has left.
+    """
+    tries = state.tries
+    is_as_asked = state.margin == tries.margin and not state.barred and state.diversity is tries.diversity
+    bound = tries.bound
+    if tries.solves == 0 or (is_as_asked and (state.question.prepared.is_own or not state.refused)):
+        proved = state.question.bound_on_cost(solved.outcome)
+        if proved is not None:
+            bound = proved if bound is None else max(bound, proved)
+    return replace(state, tries=replace(tries, bound=bound, solves=tries.solves + 1))
+
+
+def _failed(state: State, check: Check) -> State:
+    """Note why a point failed the check."""
+    if check.valid:
+        failure = f"it breaks {', '.join(check.broken)}"
+    else:
+        failure = f"the model predicts {check.prediction}"
+    return replace(state, tries=replace(state.tries, failures=(*state.tries.failures, failure)))
+
+
+# ---- what is asked of the next program -------------------------------------------------------------------------------
+def _refused(state: State, point: dict[str, float], check: Check) -> State:
+    """Leave out what the user's own model refuses, for good: a tie that floats decide, or the solver's tolerance.
+
+    Through the big-Ms of a network that tolerance is much: there the solver is first asked to be exact.
+    """
+    predictor = state.question.prepared.predictor
+    if not (predictor.is_trees or predictor.is_linear or state.exact or state.refused):
+        return replace(state, exact=True, coarse=point)
+    state = _left_out(state, point)
+    if state.margin is None or state.question.prepared.is_own:
+        return state
+    state = _failed(state, check)
+    if state.margin == 0.0:  # ties are the library's to decide
+        return replace(state, margin=None)
+    return state
+
+
+def _left_out(state: State, point: dict[str, float]) -> State:
+    """Refuse a point; a start that the model refuses as well is no bound of an answer's cost."""
+    starts = state.starts
+    if not state.refused:
+        starts = tuple(start for start in starts if state.question.check(start[1]).valid)
+    return replace(state, starts=starts, refused=(*state.refused, point))
+
+
+def _repaired(state: State, point: dict[str, float], *, repeats: bool) -> State:
+    """Ask more of a score that is no tree's, and of rules that a rounding broke; of trees, another cell.
+
+    A solver takes 1e-6 for 0, and through a large big-M that is much: first it is asked to be exact.
+    """
+    state = replace(state, tries=replace(state.tries, repairs=state.tries.repairs + 1))
+    firmer = state.diversity.firmer()
+    if repeats and state.exact and firmer is not state.diversity:
+        return replace(state, diversity=firmer)
+    if not state.exact:
+        return replace(state, exact=True)
+    prepared = state.question.prepared
+    if prepared.predictor.is_trees:
+        return replace(state, barred=(*state.barred, point))
+    assert state.margin is not None  # noqa: S101 - of trees alone
+    margin = max(10.0 * state.margin, _FIRST_REPAIR * prepared.least_margin)
+    # Starts found at the smaller margin would set a budget that the program cannot keep any more.
+    return find_starts(replace(state, margin=margin, starts=()))

@@ -1,0 +1,341 @@
+"""The state of a search: what is asked of one person, what is in hand, and how the next program is to be asked for.
+
+A state is passed to each step, which returns another. Only the stopwatch, an instrument, runs on in place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, TypeAlias, final
+
+import numpy as np
+
+from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions
+from ceopt.formulations.space.reachable import Interval, Levels
+from ceopt.query.request import Person, Point, Start
+from ceopt.query.solve_program import ProgramSolver
+from ceopt.solvers.deadline import without_deadline
+from ceopt.solvers.errors import CeoptError, InvalidValueError
+from ceopt.status import Status
+from ceopt.verify import Check, broken_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.query.prepare import Prepared
+    from ceopt.settings import CheckedSettings
+    from ceopt.solution.counterfactual import Counterfactual
+    from ceopt.solvers.problem import Outcome
+
+__all__ = ["Answer", "Finding", "Phase", "Question", "State", "Stopwatch", "Tries", "favourable", "without_unseen"]
+
+#: An answer and its coordinates.
+Answer: TypeAlias = "tuple[Counterfactual, dict[str, float]]"
+
+
+class Phase(Enum):
+    """What a search does next."""
+
+    START = auto()
+    PROGRAM = auto()
+    MARGIN = auto()
+    LIMIT = auto()
+    WIDER_RULES = auto()
+    CONFLICT = auto()
+    NEXT = auto()
+    END = auto()
+
+
+@final
+class Stopwatch:
+    """Seconds spent by phase; ``check`` is decoding and rules, ``predict`` the user's own model."""
+
+    __slots__ = ("began", "seconds")
+
+    def __init__(self, began: float, *, read_s: float) -> None:
+        self.began = began
+        self.seconds = {
+            "read": read_s,
+            "start": 0.0,
+            "build": 0.0,
+            "lower": 0.0,
+            "solve": 0.0,
+            "check": 0.0,
+            "predict": 0.0,
+        }
+
+    @contextmanager
+    def counting(self, phase: str) -> Iterator[None]:
+        """Count what happens within to a phase, however it ends."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add({phase: time.perf_counter() - began})
+
+    def add(self, seconds: Mapping[str, float]) -> None:
+        """Count seconds that were measured elsewhere."""
+        for phase, spent in seconds.items():
+            self.seconds[phase] += spent
+
+    def timings(self) -> dict[str, float]:
+        """Return the seconds by phase, and in total."""
+        return {**self.seconds, "total": time.perf_counter() - self.began}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of one person, and how a point is judged.
+
+    Parameters
+    ----------
+    prepared
+        Model and settings, with the margins that suit the person.
+    person
+        Who is asked about.
+    deadline
+        On the clock of ``time.perf_counter``.
+    within
+        How much more than the best any other answer may cost; None: as much as it must.
+    keep_on_interrupt
+        Whether Ctrl-C keeps what is in hand, or goes on as KeyboardInterrupt.
+    stopwatch
+        Counts the seconds of all steps.
+    """
+
+    prepared: Prepared
+    person: Person
+    deadline: float
+    within: float | None
+    keep_on_interrupt: bool
+    stopwatch: Stopwatch
+
+    @property
+    def settings(self) -> CheckedSettings:
+        """The settings."""
+        return self.prepared.settings
+
+    @property
+    def space(self) -> FeatureSpace:
+        """The columns."""
+        return self.prepared.space
+
+    @property
+    def factual(self) -> dict[str, float]:
+        """The person, in coordinates."""
+        return self.person.factual
+
+    @property
+    def programs(self) -> ProgramSolver:
+        """What builds and solves the person's programs."""
+        return ProgramSolver(self.prepared, self.person)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is used up."""
+        return time.perf_counter() >= self.deadline
+
+    def cost(self, point: Point) -> float:
+        """Return what a point costs."""
+        return self.settings.cost.value(self.space, self.factual, point)
+
+    def bound_on_cost(self, outcome: Outcome) -> float | None:
+        """Return the bound that a solver proved, as one on the cost."""
+        if outcome.bound is None or not np.isfinite(outcome.bound):
+            return None
+        return max(self.settings.cost.from_objective(outcome.bound), 0.0)
+
+    def check(self, point: dict[str, float]) -> Check:
+        """Ask the user's own model and every rule about a point; what is in hand is checked whatever the time."""
+        with without_deadline():
+            with self.stopwatch.counting("predict"):
+                predicted, is_met = self.prepared.judge([point])
+            with self.stopwatch.counting("check"):
+                broken = broken_rules(self.settings.rules, self.space, self.factual, point)
+        return Check(bool(is_met[0]), predicted[0], broken)
+
+    def check_factual(self) -> Check:
+        """Ask about the row itself; where the user's model fails on it, that is the row's fault."""
+        try:
+            return self.check(self.factual)
+        except CeoptError:
+            raise
+        except Exception as error:
+            raise InvalidValueError(
+                "The model", "a row that it can predict", f"on this one it fails ({error})", "Check the row's values."
+            ) from error
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the search for one more answer came to; ``proved``: that there is none, is proved."""
+
+    status: Status
+    answer: Counterfactual | None = None
+    bound: float | None = None
+    reason: str = ""
+    proved: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """What was tried for the next answer.
+
+    Parameters
+    ----------
+    margin, diversity
+        What the first program of it is asked with; later ones may ask for more.
+    bound
+        What is proved of its cost.
+    failures
+        Why points failed the check, in words.
+    solves, repairs
+        Programs solved, and those of them that a failed check sent back.
+    """
+
+    margin: float | None
+    diversity: AbstractDiversity
+    bound: float | None = None
+    failures: tuple[str, ...] = ()
+    solves: int = 0
+    repairs: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class State:
+    """One person's search between two steps.
+
+    Parameters
+    ----------
+    question
+        What is asked; wider rules replace it.
+    phase
+        What is done next.
+    answers
+        Those in hand, in the order in which they were found.
+    first, last
+        What the search for the first answer came to, and that for the latest; None as long as it goes on.
+    tries
+        What was tried for the next answer.
+    margin, diversity
+        Least slack of the decision in the next program, and in what its answer differs from those in hand.
+    barred, refused
+        Points that failed the check by a rule, and those that the user's own model of trees refused.
+    exact
+        Whether the solver is asked to be exact.
+    coarse
+        A point of a solver that was not asked to be exact, and that the model refused; None after another try.
+    starts, found
+        Points known before the program is solved, cheapest first: for the next program, and all that ever were.
+    met
+        Points that the solver met on its way, for answers that are such.
+    solver
+        Name and version of the one that ran last.
+    doubted
+        Whether the solver has said what a point in hand contradicts: it proves nothing from then on.
+    interrupted
+        Whether Ctrl-C ended the solver.
+    stage
+        What the time limit ended, as "building the trees"; empty where it ended nothing or the solver.
+    conflict, relaxed
+        Rules in conflict, and the radii of rules that were widened.
+    """
+
+    question: Question
+    phase: Phase
+    margin: float | None
+    tries: Tries
+    solver: str
+    diversity: AbstractDiversity = field(default_factory=OtherDecisions)
+    answers: tuple[Answer, ...] = ()
+    first: Finding | None = None
+    last: Finding | None = None
+    barred: tuple[dict[str, float], ...] = ()
+    refused: tuple[dict[str, float], ...] = ()
+    exact: bool = False
+    coarse: dict[str, float] | None = None
+    starts: tuple[Start, ...] = ()
+    found: tuple[Start, ...] = ()
+    met: tuple[dict[str, float], ...] = ()
+    doubted: bool = False
+    interrupted: bool = False
+    stage: str = ""
+    conflict: tuple[tuple[str, str, float | None], ...] = ()
+    relaxed: Mapping[str, float] = field(default_factory=dict)
+
+    def differing(self) -> list[tuple[Point, AbstractDiversity]]:
+        """Return the answers in hand, and in what the next is to differ from each."""
+        return [(point, self.diversity.after(answer.cluster)) for answer, point in self.answers]
+
+    def differs(self, point: Point) -> bool:
+        """Tell whether a point differs from every answer in plain numbers too, not by the solver's noise alone."""
+        space, factual = self.question.space, self.question.factual
+        return all(diversity.differ(space, factual, earlier, point) for earlier, diversity in self.differing())
+
+    def surely_differs(self, point: Point) -> bool:
+        """Tell whether a point differs from every answer whatever the rows of a program make of it."""
+        space, factual = self.question.space, self.question.factual
+        return all(diversity.surely(space, factual, earlier, point) for earlier, diversity in self.differing())
+
+    def most(self) -> float | None:
+        """Return what a further answer may cost, where that was asked for."""
+        if self.question.within is None or not self.answers:
+            return None
+        return self.answers[0][0].cost + self.question.within
+
+    def ended(self, finding: Finding) -> State:
+        """Return the state in which the search for the next answer came to something."""
+        return replace(self, last=finding, phase=Phase.MARGIN)
+
+    def looking_for_next(self) -> State:
+        """Return the state in which the search for the next answer begins.
+
+        What is left to choose from shrinks with each answer, so what was proved of the one before holds.
+        """
+        settings = self.question.settings
+        diversity = (settings.diversity or OtherDecisions()).fitted(settings.rules)
+        bound = self.answers[-1][0].bound if self.answers else None
+        tries = Tries(self.margin, diversity, bound)
+        return replace(self, phase=Phase.PROGRAM, diversity=diversity, tries=tries)
+
+    def having_learned(self, other: State) -> State:
+        """Return this state with what another one, which is given up, has learned of the solver and the time."""
+        return replace(
+            self, solver=other.solver, doubted=other.doubted, interrupted=other.interrupted, stage=other.stage
+        )
+
+
+def favourable() -> Finding:
+    """Return what there is to say of a row that needs no change."""
+    return Finding(
+        Status.ALREADY_FAVOURABLE, bound=0.0, reason="The row meets the target and every rule already.", proved=True
+    )
+
+
+def without_unseen(
+    predictor: Predictor, reach: dict[str, Interval | Levels], factual: Mapping[str, float]
+) -> dict[str, Interval | Levels]:
+    """Take the levels that the model's pipeline fails on out of the reach, or refuse a factual that has one."""
+    for name, ranks in predictor.unseen.items():
+        if factual[name] in ranks:
+            level = predictor.space[name].levels[int(factual[name])]
+            raise InvalidValueError(
+                "The model",
+                "levels that it was fitted on",
+                f"column {name!r} is {level!r}",
+                "Fit it on rows that have it.",
+            )
+        part = reach[name]
+        assert isinstance(part, Levels)  # noqa: S101 - only levels are encoded by tables
+        reach[name] = Levels(tuple(rank for rank in part.ranks if rank not in ranks))
+    return reach
