@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solution.copies import hands_out_copies
@@ -16,7 +18,8 @@ from ceopt.status import Status
 
 __all__ = ["Cohort"]
 
-_OWN = ("status", "cost", "bound", "verified", "reason")
+#: What a table of answers says beside their values, with the dtype of each column.
+_OWN: Final = {"status": object, "cost": np.float64, "bound": np.float64, "verified": bool, "reason": object}
 
 
 @final
@@ -57,8 +60,8 @@ class Cohort:
 
     def counts(self) -> dict[str, int]:
         """Return how many rows have each status."""
-        found = [str(result.status) for result in self.results]
-        return {str(status): found.count(str(status)) for status in Status if str(status) in found}
+        statuses = Counter(result.status for result in self.results)
+        return {str(status): statuses[status] for status in Status if statuses[status]}
 
     def failures(self) -> pd.DataFrame:
         """Return the rows that have no answer and need one, indexed by ``query_id``: status and reason."""
@@ -79,33 +82,33 @@ class Cohort:
         columns are missing; for that, whole numbers become ``Int64`` and bool ``boolean``. One who is favourable
         already has cost 0 and counts as verified.
         """
-        keys: list[tuple[SolutionSet, Any]] = [
-            (result, answer) for result in self.results for answer in (result.counterfactuals or (None,))
-        ]
-        answers = [answer for _, answer in keys if answer is not None]
-        raw = pd.concat([self.space.frame([]), *(answer.frame for answer in answers)], ignore_index=True)
-        place = np.full(len(keys), -1)
-        place[[answer is not None for _, answer in keys]] = np.arange(len(answers))
+        lines = [line for result in self.results for line in _lines(result)]
         names = {word: _free(word, self.space.names) for word in ("query_id", "rank", *_OWN)}
-        labels = [result.query_id for result, _ in keys]
-        ranks = [0 if answer is None else answer.rank for _, answer in keys]
-        index = pd.MultiIndex.from_arrays(
-            [_labels(labels, names["query_id"]), pd.Index(ranks, dtype="int64", name=names["rank"])]
+        columns: dict[str, pd.Series[Any]] = {}
+        for word, dtype in _OWN.items():
+            columns[names[word]] = pd.Series([line[word] for line in lines], dtype=dtype)
+        frames = [line["frame"] for line in lines if line["frame"] is not None]
+        raw = pd.concat([self.space.frame([]), *frames], ignore_index=True)
+        place = _places(line["frame"] is not None for line in lines)
+        for name in self.space.names:
+            columns[name] = _spread(raw[name], place)
+        frame = pd.DataFrame(columns)
+        frame.index = pd.MultiIndex.from_arrays(
+            [
+                _labels([line["query_id"] for line in lines], names["query_id"]),
+                pd.Index([line["rank"] for line in lines], dtype="int64", name=names["rank"]),
+            ]
         )
-        own = {names[word]: _own(word, keys) for word in _OWN}
-        columns = {name: _spread(raw[name], place) for name in self.space.names}
-        frame = pd.DataFrame(own | columns)
-        frame.index = index
         return frame
 
     def __repr__(self) -> str:
-        listed = ", ".join(f"{count} {status}" for status, count in self.counts().items())
-        return f"<Cohort of {len(self)}: {listed}>"
+        return f"<Cohort of {len(self)}: {self._counted()}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{len(self)} rows: {', '.join(f'{k} {status}' for status, k in self.counts().items())}</p>" + str(
-            self.to_frame().to_html()
-        )
+        return f"<p>{len(self)} rows: {self._counted()}</p>{self.to_frame().to_html()}"
+
+    def _counted(self) -> str:
+        return ", ".join(f"{count} {status}" for status, count in self.counts().items())
 
 
 def _labels(labels: list[Any], name: str) -> pd.Index[Any]:
@@ -120,36 +123,43 @@ def _free(word: str, taken: tuple[str, ...]) -> str:
     return word
 
 
-def _own(word: str, keys: list[tuple[SolutionSet, Any]]) -> pd.Series[Any]:
-    match word:
-        case "status":
-            return pd.Series([str(result.status) for result, _ in keys], dtype=object)
-        case "cost":
-            return pd.Series([_cost(result, answer) for result, answer in keys], dtype=np.float64)
-        case "bound":
-            bounds = [(result if answer is None else answer).bound for result, answer in keys]
-            return pd.Series([np.nan if bound is None else bound for bound in bounds], dtype=np.float64)
-        case "verified":
-            favourable = Status.ALREADY_FAVOURABLE
-            checked = [result.status is favourable if answer is None else answer.verified for result, answer in keys]
-            return pd.Series(checked, dtype=bool)
-        case _:
-            return pd.Series([result.reason for result, _ in keys], dtype=object)
+def _lines(result: SolutionSet) -> Iterator[dict[str, Any]]:
+    """Give what a table says of each answer, or of a person without one."""
+    of_person = {"query_id": result.query_id, "status": str(result.status), "reason": result.reason}
+    if not result.counterfactuals:
+        is_favourable = result.status is Status.ALREADY_FAVOURABLE
+        yield {
+            **of_person,
+            "rank": 0,
+            "cost": 0.0 if is_favourable else np.nan,
+            "bound": np.nan if result.bound is None else result.bound,
+            "verified": is_favourable,
+            "frame": None,
+        }
+    for answer in result.counterfactuals:
+        yield {
+            **of_person,
+            "rank": answer.rank,
+            "cost": answer.cost,
+            "bound": np.nan if answer.bound is None else answer.bound,
+            "verified": answer.verified,
+            "frame": answer.frame,
+        }
 
 
-def _cost(result: SolutionSet, answer: Any) -> float:
-    if answer is not None:
-        return float(answer.cost)
-    return 0.0 if result.status is Status.ALREADY_FAVOURABLE else np.nan
+def _places(has_answer: Iterable[bool]) -> NDArray[np.intp]:
+    """Return the place of each line among those with an answer, -1 without one."""
+    known = np.array([*has_answer], dtype=bool)
+    return np.where(known, np.cumsum(known) - 1, -1)
 
 
-def _spread(column: pd.Series[Any], place: np.ndarray[Any, Any]) -> pd.Series[Any]:
+def _spread(column: pd.Series[Any], place: NDArray[np.intp]) -> pd.Series[Any]:
     """Take a column's values by place, -1 for a missing one, in a dtype that can hold what is missing."""
     if (place < 0).any():
         kind = getattr(column.dtype, "kind", "")
         if isinstance(column.dtype, np.dtype) and kind in "iu":
-            name = str(column.dtype)
-            column = column.astype(name.replace("i", "I", 1) if kind == "i" else name.replace("ui", "UI"))  # type: ignore[call-overload]
+            nullable = str(column.dtype).replace("int", "Int").replace("u", "U")
+            column = column.astype(nullable)  # type: ignore[call-overload]
         elif isinstance(column.dtype, np.dtype) and kind == "b":
             column = column.astype("boolean")
     spread = column.reindex(place)

@@ -78,12 +78,11 @@ class Report:
     def __repr__(self) -> str:
         failed = sum(not check.valid for check in self.checks)
         lines = [f"ok is {self.ok}: {len(self.checks)} answers, {failed} fail"]
-        lines += [
-            f"  rank {rank}: {'; '.join(check.broken)}"
-            for rank, check in zip(self.ranks, self.checks, strict=True)
-            if not check.valid
-        ]
-        lines += [f"  unchecked: {'; '.join(self.unchecked)}"] if self.unchecked else []
+        for rank, check in zip(self.ranks, self.checks, strict=True):
+            if not check.valid:
+                lines.append(f"  rank {rank}: {'; '.join(check.broken)}")
+        if self.unchecked:
+            lines.append(f"  unchecked: {'; '.join(self.unchecked)}")
         return "\n".join(lines)
 
 
@@ -148,31 +147,36 @@ def verify(
     if data is not None:
         rows_of_target = FavourableRows(space, oracle, checked, data, None)
         rules = tuple(fitted_to(rule, space, rows_of_target) for rule in rules)
-    bare = tuple(f"{rule_name(r, k)}: {r.sentence()}" for k, r in enumerate(rules) if lacks_rows(r))
-    ranks, rows = _rows(answers)
+    unchecked = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(rules) if lacks_rows(rule)]
     if factual is None and isinstance(answers, SolutionSet):
         factual = answers.factual
-    home = None if factual is None else space.row(factual)
+    start = None if factual is None else space.row(factual)
+    if start is None:
+        unchecked += needing_factual(space, rules)
+    ranks, rows = _rows(answers)
     points: list[dict[str, float]] = []
-    checks: list[Check | None] = []
-    for row in rows:
+    unreadable: dict[int, Check] = {}
+    for place, row in enumerate(rows):
         point, faults = _point(space, row)
-        checks.append(Check(valid=False, prediction=None, broken=faults) if faults else None)
-        points += [] if faults else [point]
-    judged = iter(_judged(lambda some: check_points(oracle, space, rules, checked, home, some), checked, points))
-    complete = tuple(next(judged) if check is None else check for check in checks)
-    unchecked = (*bare, *(needing_factual(space, rules) if home is None else ()))
-    return Report(ranks, complete, unchecked, home is not None)
+        if faults:
+            unreadable[place] = Check(valid=False, prediction=None, broken=faults)
+        else:
+            points.append(point)
+    judged = iter(_judged(lambda some: check_points(oracle, space, rules, checked, start, some), checked, points))
+    checks = tuple(unreadable[place] if place in unreadable else next(judged) for place in range(len(rows)))
+    return Report(ranks, checks, tuple(unchecked), start is not None)
 
 
 def _as_solved(rules: tuple[AbstractRule, ...], answers: Any) -> tuple[AbstractRule, ...]:
     """Return the rules with the hulls that a solution set has enlarged as wide as it says."""
-    relaxed = answers.relaxed if isinstance(answers, SolutionSet) else {}
-    names = [rule_name(rule, place) for place, rule in enumerate(rules)]
-    return tuple(
-        rule.widened(relaxed[name] - rule.radius) if name in relaxed and isinstance(rule, WidensItself) else rule
-        for name, rule in zip(names, rules, strict=True)
-    )
+    if not isinstance(answers, SolutionSet):
+        return rules
+    solved = list(rules)
+    for place, rule in enumerate(rules):
+        radius = answers.relaxed.get(rule_name(rule, place))
+        if radius is not None and isinstance(rule, WidensItself):
+            solved[place] = rule.widened(radius - rule.radius)
+    return tuple(solved)
 
 
 def check_points(  # noqa: PLR0917 - called with all of them, in this order
@@ -209,12 +213,13 @@ def _judged(
             return [judged for point in points for judged in _judged(check, target, [point])]
         fault = f"target: the model fails with {type(error).__name__}: {error}"
         return [Check(valid=False, prediction=None, broken=(fault,))]
-    return [
-        found._replace(valid=not found.broken)
-        if found.valid
-        else found._replace(broken=(_missed(target, found.prediction), *found.broken))
-        for found in checks
-    ]
+    judged = []
+    for found in checks:
+        if found.valid:
+            judged.append(found._replace(valid=not found.broken))
+        else:
+            judged.append(found._replace(broken=(_missed(target, found.prediction), *found.broken)))
+    return judged
 
 
 def _missed(target: Target, prediction: Any) -> str:
@@ -228,14 +233,13 @@ def broken_rules(
     rules: Sequence[AbstractRule], space: FeatureSpace, factual: Point | None, point: Point
 ) -> tuple[str, ...]:
     """Return what a point breaks, in words: rules of the space first, then those of the user."""
-    own = [
-        f"{rule_name(rule, place)}: {rule.sentence()}"
-        for place, rule in enumerate(rules)
-        if (factual is not None or not rule.needs_factual)
-        and not lacks_rows(rule)
-        and not rule.violation(space, factual, point) <= 0
-    ]
-    return (*broken_moves(space, factual, point), *own)
+    broken = list(broken_moves(space, factual, point))
+    for place, rule in enumerate(rules):
+        if lacks_rows(rule) or (factual is None and rule.needs_factual):
+            continue
+        if not rule.violation(space, factual, point) <= 0:
+            broken.append(f"{rule_name(rule, place)}: {rule.sentence()}")
+    return tuple(broken)
 
 
 def _rows(answers: Any) -> tuple[tuple[int, ...], list[Any]]:

@@ -27,24 +27,29 @@ def broken_moves(
     """Return what a point (coordinates by column) breaks of the space's own rules, one sentence each."""
     broken: list[str] = []
     for feature in space:
-        value = point[feature.name]
-        home = None if factual is None else factual[feature.name]
-        broken += [f"{feature.name}: {fault}" for fault in _faults(feature, home, value)]
+        start = None if factual is None else factual[feature.name]
+        for fault in _faults(feature, start, point[feature.name]):
+            broken.append(f"{feature.name}: {fault}")
     return tuple(broken)
 
 
 def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple[str, ...]:
     """Return the rules of the space and of the user that cannot be checked without a factual."""
-    found: list[str] = []
+    unchecked: list[str] = []
     for feature in space:
-        words = [] if feature.mutable else ["fixed"]
-        words += [] if feature.direction == "any" else [f"only {feature.direction}"]
-        words += [] if feature.step is None else [f"steps of {feature.step:g}"]
-        found += [f"{feature.name}: {word}" for word in words]
-    return (*found, *(f"{rule_name(r, k)}: {r.sentence()}" for k, r in enumerate(rules) if r.needs_factual))
+        if not feature.mutable:
+            unchecked.append(f"{feature.name}: fixed")
+        if feature.direction != "any":
+            unchecked.append(f"{feature.name}: only {feature.direction}")
+        if feature.step is not None:
+            unchecked.append(f"{feature.name}: steps of {feature.step:g}")
+    for place, rule in enumerate(rules):
+        if rule.needs_factual:
+            unchecked.append(f"{rule_name(rule, place)}: {rule.sentence()}")
+    return tuple(unchecked)
 
 
-def _faults(feature: Feature, home: float | None, value: float) -> Iterator[str]:
+def _faults(feature: Feature, start: float | None, value: float) -> Iterator[str]:
     if not math.isfinite(value):
         yield f"is {value}"
         return
@@ -57,17 +62,17 @@ def _faults(feature: Feature, home: float | None, value: float) -> Iterator[str]
         yield f"must be at least {feature.lower:g}, but is {value!r}"
     if value > feature.upper and not feature.upper_inferred:
         yield f"must be at most {feature.upper:g}, but is {value!r}"
-    if home is None or value == home:
+    if start is None or value == start:
         return
-    before: Any = feature.from_coordinate(home) if feature.is_finite else home
+    before: Any = feature.from_coordinate(start) if feature.is_finite else start
     after: Any = feature.from_coordinate(value) if feature.is_finite else value
     if not feature.mutable:
         yield f"must stay {before!r}, but is {after!r}"
-    elif feature.direction == "increasing" and value < home:
+    elif feature.direction == "increasing" and value < start:
         yield f"may only increase, but falls from {before!r} to {after!r}"
-    elif feature.direction == "decreasing" and value > home:
+    elif feature.direction == "decreasing" and value > start:
         yield f"may only decrease, but rises from {before!r} to {after!r}"
     if feature.step is not None:
-        nearest = home + float(np.round((value - home) / feature.step)) * feature.step
-        if abs(value - nearest) > _ROUNDINGS * max(abs(value), abs(home)):
+        nearest = start + float(np.round((value - start) / feature.step)) * feature.step
+        if abs(value - nearest) > _ROUNDINGS * max(abs(value), abs(start)):
             yield f"moves in steps of {feature.step:g}, but goes from {before!r} to {after!r}"

@@ -87,12 +87,22 @@ def conflict_of(
         if not keep_on_interrupt:
             raise
         return _unfinished(search, _INTERRUPTED)
+    return _with_widths(search, core, keep_on_interrupt=keep_on_interrupt)
+
+
+def _with_widths(search: _Filter, core: Sequence[int], *, keep_on_interrupt: bool) -> Conflict:
+    """Say of each rule in conflict how much wider it alone would have to be."""
     widths = _Widths(search, keep_on_interrupt=keep_on_interrupt)
-    entries = tuple((search.rules.names[k], search.rules.sentences[k], widths.of(k)) for k in core)
-    words = [widths.words(k, entry) for k, entry in zip(core, entries, strict=True)]
+    entries: list[Entry] = []
+    words: list[str] = []
+    for k in core:
+        entries.append((search.rules.names[k], search.rules.sentences[k], widths.of(k)))
+        words.append(widths.words(k, entries[-1]))
     whatever = "" if isinstance(search.rules, _Rules) else ", whatever other rules there are"
-    ended = f" The search for what would do ended early, as {widths.why}." if widths.why else ""
-    return Conflict(entries, f"In conflict{whatever}: {', '.join(words)}.{ended}")
+    reason = f"In conflict{whatever}: {', '.join(words)}."
+    if widths.why:
+        reason += f" The search for what would do ended early, as {widths.why}."
+    return Conflict(tuple(entries), reason)
 
 
 # ---- what may be dropped ---------------------------------------------------------------------------------------------
@@ -131,9 +141,8 @@ class _Rules:
         return self.under(frozenset(range(len(self.rules))) - {k})
 
     def kept(self, point: Point) -> Chosen:
-        person = self.person
-        broken = (rule.violation(person.space, person.factual, point) > 0 for rule in self.rules)
-        return frozenset(k for k, is_broken in enumerate(broken) if not is_broken)
+        space, factual = self.person.space, self.person.factual
+        return frozenset(k for k, rule in enumerate(self.rules) if not rule.violation(space, factual, point) > 0)
 
 
 @final
@@ -148,13 +157,16 @@ class _OfSpace:
         self.elastic = tuple(rule.elastic for rule in self.rules)
 
     def under(self, chosen: Chosen) -> tuple[Person, Sequence[AbstractRule]]:
-        space = without(self.person.space, [rule for k, rule in enumerate(self.rules) if k not in chosen])
-        reach, data = dict(self.reach_of(space)), self.prepared.favoured
+        dropped = [rule for k, rule in enumerate(self.rules) if k not in chosen]
+        space = without(self.person.space, dropped)
+        reach = dict(self.reach_of(space))
+        data = self.prepared.favoured
         for place, feature in enumerate(self.person.space):
-            name, home = feature.name, self.person.factual[feature.name]
-            had, got = self.person.reach[name], reach[name]
-            if isinstance(had, Interval) and isinstance(got, Interval):
-                reach[name] = wide_interval(feature, home, had, got, None if data is None else data[:, place])
+            name = feature.name
+            before, after = self.person.reach[name], reach[name]
+            if isinstance(before, Interval) and isinstance(after, Interval):
+                column = None if data is None else data[:, place]
+                reach[name] = wide_interval(feature, self.person.factual[name], before, after, column)
         return replace(self.person, space=space, reach=reach), ()
 
     def others(self, k: int) -> tuple[Person, Sequence[AbstractRule]]:
@@ -175,13 +187,20 @@ class _UnknownError(Exception):
 class _Filter:
     """Finds an irreducible set of rules that leaves no answer, all of them together being known to leave none.
 
-    What a solve tells is kept: a point serves every set of rules that it keeps, a proof every larger set.
+    What a solve tells is remembered: a point serves every set of rules that it keeps, a proof every larger set.
+
+    Attributes
+    ----------
+    empty
+        Sets that are known to leave no answer.
+    kept
+        Of each point met, the rules that it keeps.
     """
 
     relaxer: Relaxer
     rules: _Listed
     empty: list[Chosen] = field(init=False)
-    held: list[Chosen] = field(init=False, default_factory=list)
+    kept: list[Chosen] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.empty = [self.all]
@@ -205,7 +224,7 @@ class _Filter:
         """
         if self.is_known_empty(chosen):
             return True
-        if any(chosen <= held for held in self.held):
+        if any(chosen <= kept for kept in self.kept):
             return False
         found = self.relaxer.least(*self.rules.under(chosen))
         if found.is_empty:
@@ -213,9 +232,10 @@ class _Filter:
             return True
         if found.point is None:
             raise _UnknownError(found.reason)
-        held = chosen | self.rules.kept(found.point)
-        # A point may keep more to the solver's tolerance than a proof says is possible.
-        self.held.append(chosen if self.is_known_empty(held) else held)
+        kept = chosen | self.rules.kept(found.point)
+        if self.is_known_empty(kept):  # a point may keep more to the solver's tolerance than a proof says is possible
+            kept = chosen
+        self.kept.append(kept)
         return False
 
     def core(self) -> tuple[int, ...]:
@@ -225,21 +245,28 @@ class _Filter:
         to find; the one proof comes last. Then each rule is left out in turn, but for those that some point breaks
         alone, which are known to be needed.
         """
-        todo, sure = sorted(self._grown(min(self.empty, key=len))), set[int]()
-        while todo:
-            left = sure.union(todo)
-            sure |= {k for held in self.held for k in left - held if len(left - held) == 1}
-            todo = [k for k in todo if k not in sure]
-            if todo and not self.is_empty(frozenset(left - {todo[0]})):
-                sure.add(todo[0])
-            todo = todo[1:]
-        return tuple(sorted(sure))
+        untested = sorted(self._grown(min(self.empty, key=len)))
+        needed = set[int]()
+        while untested:
+            candidates = needed.union(untested)
+            for kept in self.kept:
+                broken = candidates - kept
+                if len(broken) == 1:  # some point breaks this rule alone
+                    needed |= broken
+            untested = [k for k in untested if k not in needed]
+            if untested and not self.is_empty(frozenset(candidates - {untested[0]})):
+                needed.add(untested[0])
+            untested = untested[1:]
+        return tuple(sorted(needed))
 
     def _grown(self, known: Chosen) -> Chosen:
         """Return a set that leaves no answer, of one that is known to leave none: hopefully a smaller one."""
         grown: Chosen = frozenset()
         while not self.is_empty(grown):
-            broken = Counter(k for held in self.held if grown <= held for k in sorted(known - held))
+            broken = Counter[int]()
+            for kept in self.kept:
+                if grown <= kept:
+                    broken.update(sorted(known - kept))
             if not broken:  # a point that keeps them all, to the solver's tolerance
                 return known
             grown |= {broken.most_common(1)[0][0]}
@@ -280,9 +307,13 @@ class _Widths:
     def words(self, k: int, entry: Entry) -> str:
         """Return a rule in conflict as the reason names it."""
         name, sentence, width = entry
-        remarks = [sentence] if isinstance(self.search.rules, _Rules) else []
-        remarks += [] if width is None else [f"{np.format_float_positional(width, trim='-')} wider would do"]
-        remarks += ["no width of it alone would do"] if k in self.hopeless else []
+        remarks = []
+        if isinstance(self.search.rules, _Rules):
+            remarks.append(sentence)
+        if width is not None:
+            remarks.append(f"{np.format_float_positional(width, trim='-')} wider would do")
+        if k in self.hopeless:
+            remarks.append("no width of it alone would do")
         return f"{name} ({'; '.join(remarks)})" if remarks else name
 
 
@@ -296,9 +327,11 @@ def _nothing(listed: _OfSpace) -> str:
 def _unfinished(search: _Filter, why: str) -> Conflict:
     """Return how far the search for the rules in conflict got: the fewest that are known to leave no answer."""
     rules = search.rules
-    fewest = min(search.empty, key=len)
-    least = sorted(fewest)
-    listed = ", ".join(rules.names[k] for k in least)
-    them = f"The rules in conflict are among {listed}" if listed else "No rule is needed for that"
+    smallest: Chosen = min(search.empty, key=len)
+    fewest = sorted(smallest)
+    if fewest:
+        them = f"The rules in conflict are among {', '.join(rules.names[k] for k in fewest)}"
+    else:
+        them = "No rule is needed for that"
     reason = f"{them}; the search for them ended after {search.relaxer.solves} solves, as {why}."
-    return Conflict(tuple((rules.names[k], rules.sentences[k], None) for k in least), reason)
+    return Conflict(tuple((rules.names[k], rules.sentences[k], None) for k in fewest), reason)

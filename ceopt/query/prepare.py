@@ -23,7 +23,7 @@ from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.space import FeatureSpace, require_space
-from ceopt.formulations.targets import DisagreementOf, ProbabilityOf
+from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError
 
@@ -169,19 +169,12 @@ def prepare(
     else:
         oracle, predictor = learned.prepared.oracle, learned.prepared.predictor
     checked = settings.check(space, predictor.labels, data=data)
-    check_formulation(predictor, checked.formulation)
-    if isinstance(checked.target, ProbabilityOf):
-        require_probability(predictor.core)
-    counted = isinstance(checked.target, DisagreementOf)
-    if counted:
-        forest_of(predictor.core)
-        oracle.tree_oracle()
-
+    _check_model(checked, predictor, oracle)
     if labelled is not None:
         are_wanted(labelled[1], len(labelled[0]), checked.target)
     checkpoint("checking the settings")
-    rows = FavourableRows(space, oracle, checked.target, data, labelled)
     if learned is None:
+        rows = FavourableRows(space, oracle, checked.target, data, labelled)
         rules = tuple(fitted_to(about_model(rule, lambda: predictor), space, rows) for rule in checked.rules)
     else:
         rules = tuple(learned.rule(rule) for rule in checked.rules)
@@ -190,22 +183,42 @@ def prepare(
         cost = charged_by(cost, rules, space)
     checked = replace(checked, rules=rules, cost=cost)
     checkpoint("fitting the rules to the data")
-    favoured = None if learned is None else learned.prepared.favoured
+    favoured = None
     if data is not None:
-        coordinates = space.coordinates(data)
-        for name, ranks in predictor.unseen.items():
-            coordinates = coordinates[~np.isin(coordinates[:, space.names.index(name)], list(ranks))]
-        favoured = coordinates[accepted(predictor, coordinates, checked.target)]
-    own = checked.margin is None and predictor.is_trees
+        favoured = _favoured(data, predictor, checked.target)
+    elif learned is not None:
+        favoured = learned.prepared.favoured
+    counts_trees = isinstance(checked.target, DisagreementOf)
+    is_own = checked.margin is None and predictor.is_trees
     return Prepared(
         predictor=predictor,
         oracle=oracle,
         space=space,
         settings=checked,
-        margin=None if own else target_margin(checked.margin, predictor, checked.target),
-        least_margin=0.0 if counted else default_margin(predictor),
-        is_own=own,
-        is_ordered=not own or counted or has_fixed_order(predictor),
+        margin=None if is_own else target_margin(checked.margin, predictor, checked.target),
+        least_margin=0.0 if counts_trees else default_margin(predictor),
+        is_own=is_own,
+        is_ordered=not is_own or counts_trees or has_fixed_order(predictor),
         favoured=favoured,
         read_s=time.perf_counter() - began,
     )
+
+
+def _check_model(checked: CheckedSettings, predictor: Predictor, oracle: ModelOracle) -> None:
+    """Refuse a model that the formulation or the target is not for."""
+    check_formulation(predictor, checked.formulation)
+    if isinstance(checked.target, ProbabilityOf):
+        require_probability(predictor.core)
+    if isinstance(checked.target, DisagreementOf):
+        forest_of(predictor.core)
+        oracle.tree_oracle()
+
+
+def _favoured(data: pd.DataFrame, predictor: Predictor, target: Target) -> NDArray[np.float64]:
+    """Return the rows that the model puts in the target, as coordinates, without levels that it was not fitted on."""
+    space = predictor.space
+    coordinates = space.coordinates(data)
+    for name, ranks in predictor.unseen.items():
+        column = coordinates[:, space.names.index(name)]
+        coordinates = coordinates[~np.isin(column, list(ranks))]
+    return coordinates[accepted(predictor, coordinates, target)]

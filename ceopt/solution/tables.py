@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterator, Mapping
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, Protocol
 
 import pandas as pd
@@ -17,6 +17,9 @@ __all__ = ["ShownResult", "headline", "rows", "shown", "to_html", "to_text"]
 
 #: Digits shown; the answer itself has all of them.
 _DIGITS = 6
+#: Characters of a number from which on it is shown with an exponent, and whole numbers that are never.
+_LONGEST = 2 * _DIGITS + 4
+_WRITTEN_OUT = 10**15
 #: Share of a value that is rounding of floats, not a digit that somebody chose; and a gap that is none.
 _NOISE = 1e-12
 _HEAD = ("rank", "column", "from", "to", "why", "cost", "gap")
@@ -64,28 +67,38 @@ def shown(value: Any, away_from: Any = None) -> str:
     """
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return "missing"
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not _is_number(value) or not math.isfinite(value):
         return str(value)
+    short = f"{value:.{_DIGITS}g}"
     if isinstance(value, int) or value == math.floor(value):
-        return f"{value:,.0f}" if abs(value) < 10**15 else f"{value:.{_DIGITS}g}"
+        return f"{value:,.0f}" if abs(value) < _WRITTEN_OUT else short
     exact = Decimal(value)
-    place = Decimal(1).scaleb(min(exact.adjusted() - _DIGITS + 1, 0))
-    number = _is_number(away_from)
-    if number and value != away_from and abs(value - float(f"{value:.{_DIGITS}g}")) > _NOISE * abs(value):
-        rounded = exact.quantize(place, rounding=ROUND_CEILING if value > away_from else ROUND_FLOOR)
-    else:
-        rounded = exact.quantize(place)
-    text = f"{rounded.normalize():,f}"
-    return text if len(text) <= 2 * _DIGITS + 4 else f"{value:.{_DIGITS}g}"
+    last_digit = Decimal(1).scaleb(min(exact.adjusted() - _DIGITS + 1, 0))
+    loses_digits = abs(value - float(short)) > _NOISE * abs(value)
+    rounding = ROUND_HALF_EVEN
+    if loses_digits and _is_number(away_from) and value > away_from:
+        rounding = ROUND_CEILING
+    elif loses_digits and _is_number(away_from) and value < away_from:
+        rounding = ROUND_FLOOR
+    text = f"{exact.quantize(last_digit, rounding=rounding).normalize():,f}"
+    return text if len(text) <= _LONGEST else short
 
 
 def headline(result: ShownResult) -> str:
     """Return what happened, in one line."""
-    who = "" if result.query_id is None else f"{result.query_id}: "
-    count = f", {len(result)} answer{'s' if len(result) != 1 else ''}" if len(result) else ""
-    wider = "".join(f", {name} widened to {shown(radius)}" for name, radius in result.relaxed.items())
-    reason = f". {result.reason}" if result.reason else ""
-    return f"{who}{result.status}{count}, target {result.target}{wider}{reason}"
+    line = str(result.status)
+    if result.query_id is not None:
+        line = f"{result.query_id}: {line}"
+    if len(result) == 1:
+        line += ", 1 answer"
+    elif len(result) > 1:
+        line += f", {len(result)} answers"
+    line += f", target {result.target}"
+    for name, radius in result.relaxed.items():
+        line += f", {name} widened to {shown(radius)}"
+    if result.reason:
+        line += f". {result.reason}"
+    return line
 
 
 def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, str]]:
@@ -95,22 +108,33 @@ def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, st
     """
     before = scalars(result.factual)
     for answer in result:
-        gap = "" if answer.gap is None else f"{answer.gap if answer.gap > _NOISE else 0.0:.1g}"
-        first = (str(answer.rank), f"{answer.cost:.4g}", gap)
+        rank, cost, gap = str(answer.rank), f"{answer.cost:.4g}", _shown_gap(answer.gap)
         for name in answer.listed:
             old, new = before[name], answer.values[name]
-            yield first[0], name, shown(old), shown(new, old), _why(answer, name, old), first[1], first[2]
-            first = ("", "", "")
+            yield rank, name, shown(old), shown(new, old), _why(answer, name, old), cost, gap
+            rank, cost, gap = "", "", ""
+
+
+def _shown_gap(gap: float | None) -> str:
+    if gap is None:
+        return ""
+    return f"{gap:.1g}" if gap > _NOISE else "0"
 
 
 def _cells(result: ShownResult) -> list[tuple[str, ...]]:
     """Return titles and rows, without a column that is empty in all; without an answer, the rules in conflict."""
     if result.conflict and not len(result):
-        said = [(name, text, "" if width is None else shown(width)) for name, text, width in result.conflict]
-        return [("in conflict", "says", "wider by"), *said]
-    found: list[tuple[str, ...]] = list(rows(result))
-    told = any(row[_HEAD.index("why")] for row in found)
-    return [tuple(c for c, title in zip(row, _HEAD, strict=True) if told or title != "why") for row in (_HEAD, *found)]
+        return [("in conflict", "says", "wider by"), *_conflict_rows(result)]
+    cells: list[tuple[str, ...]] = [_HEAD, *rows(result)]
+    why = _HEAD.index("why")
+    if any(row[why] for row in cells[1:]):
+        return cells
+    return [row[:why] + row[why + 1 :] for row in cells]
+
+
+def _conflict_rows(result: ShownResult) -> Iterator[tuple[str, str, str]]:
+    for name, sentence, width in result.conflict:
+        yield name, sentence, "" if width is None else shown(width)
 
 
 def _why(answer: Counterfactual, name: str, old: Any) -> str:
@@ -118,9 +142,13 @@ def _why(answer: Counterfactual, name: str, old: Any) -> str:
     if answer.actions is None:
         return ""
     why, new = answer.why(name), answer.values[name]
-    done = answer.actions[name] if why == "action" else new
-    is_whole = done == new or not (_is_number(done) and _is_number(old)) or math.isclose(done, new - old)
-    return why if is_whole else f"{why} by {'+' if done > 0 else ''}{shown(done, 0.0)}"
+    if why != "action":
+        return why
+    done = answer.actions[name]
+    if done == new or not (_is_number(done) and _is_number(old)) or math.isclose(done, new - old):
+        return why
+    sign = "+" if done > 0 else ""
+    return f"{why} by {sign}{shown(done, 0.0)}"
 
 
 def _is_number(value: Any) -> bool:
@@ -133,14 +161,24 @@ def to_text(result: ShownResult) -> str:
     if len(cells) == 1:
         return headline(result)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return "\n".join([headline(result), lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+    rule = tuple("-" * width for width in widths)
+    lines = [headline(result)]
+    for row in (cells[0], rule, *cells[1:]):
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)
 
 
 def to_html(result: ShownResult) -> str:
     """Write the same as an HTML table."""
     titles, *body = _cells(result)
-    head = "".join(f"<th>{word}</th>" for word in titles)
-    lines = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>" if body else ""
-    return f"<p>{html.escape(headline(result))}</p>{table}"
+    text = f"<p>{html.escape(headline(result))}</p>"
+    if not body:
+        return text
+    lines = "".join(_html_row("td", row) for row in body)
+    return f"{text}<table><thead>{_html_row('th', titles)}</thead><tbody>{lines}</tbody></table>"
+
+
+def _html_row(tag: str, cells: tuple[str, ...]) -> str:
+    row = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+    return f"<tr>{row}</tr>"
