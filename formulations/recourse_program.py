@@ -88,13 +88,16 @@ def recourse_program(
     with PauseGC():  # looking again and again at what was just made takes a third of the time of a large forest
         model = pyo.ConcreteModel(name="recourse")
         model.x = x = Factual(predictor.space, row, reach=reach)
-        model.predictor = embedded = embed(predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells)
-        model.valid = valid = Reaches(embedded, target, margin=margin, below=below)
-        model.rules = pyo.Block(concrete=True)
-        imposed: dict[int, tuple[AbstractRule, Any]] = {}
-        for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
-            known = about_model(rule, lambda: predictor)
-            imposed[position] = known, impose(known, x)
-            model.rules.add_component(rule_name(rule, position), imposed[position][1])
-        model.cost = pyo.Objective(expr=cost.build(x))
+        with x.collecting():  # what the parts ask of the columns is known at the end, and their rows are written then
+            model.predictor = embedded = embed(
+                predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells
+            )
+            model.valid = valid = Reaches(embedded, target, margin=margin, below=below)
+            model.rules = pyo.Block(concrete=True)
+            imposed: dict[int, tuple[AbstractRule, Any]] = {}
+            for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
+                known = about_model(rule, lambda: predictor)
+                imposed[position] = known, impose(known, x)
+                model.rules.add_component(rule_name(rule, position), imposed[position][1])
+            model.cost = pyo.Objective(expr=cost.build(x))
     return RecourseProgram(model, x, embedded, valid.margin, tuple(imposed[k] for k in range(len(rules))))

@@ -5,7 +5,7 @@ A note may hold fixed Vars that its block was built around: its rows hold for th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -111,6 +111,8 @@ class Manifest:
         Name of the user's rule that the block enforces, or empty.
     features
         Local name of a component -> position of the feature's name in its index; -1 if it is about no single feature.
+    columns
+        Names that stand first in the index of a component that ``features`` does not list, where it is about one.
     held
         Fixed Vars whose values the rest of the block was derived from; the model is refused with other values.
     """
@@ -120,10 +122,12 @@ class Manifest:
     reference: str = ""
     rule: str = ""
     features: Mapping[str, int] = field(default_factory=dict)
+    columns: Collection[str] = ()
     held: Held | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", dict(self.features))
+        object.__setattr__(self, "columns", frozenset(self.columns))
 
 
 def describe(block: Any, manifest: Manifest) -> None:
@@ -151,9 +155,13 @@ def feature_of(component: Any) -> str:
     """Return the feature that one component data is about, as its block's manifest says; empty if about none."""
     block = described_block(component)
     manifest = None if block is None else manifest_of(block)
-    position = -1 if manifest is None else manifest.features.get(component.parent_component().local_name, -1)
+    if manifest is None:
+        return ""
     index = component.index()
     parts = index if isinstance(index, tuple) else (index,)
+    position = manifest.features.get(component.parent_component().local_name)
+    if position is None:
+        return str(parts[0]) if parts[0] in manifest.columns else ""
     return str(parts[position]) if index is not None and 0 <= position < len(parts) else ""
 
 

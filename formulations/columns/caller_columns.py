@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 
 from ceopt.formulations.columns import AbstractCoordinate, Numeric
-from ceopt.formulations.columns.columns_block import COLUMNWISE, AbstractColumns
+from ceopt.formulations.columns.columns_block import AbstractColumns
 from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.space.space import FeatureSpace
@@ -27,7 +27,6 @@ __all__ = ["Columns"]
 _MANIFEST = Manifest(
     title="columns of the caller's own variables",
     formula="x_j = the caller's expression; u_c = the caller's expression of level c",
-    features=dict.fromkeys(("own", *COLUMNWISE), 0),
 )
 
 #: Least distance of the two sides of a split, as a share of the column's range or, if that is more, of its unit in the
@@ -122,7 +121,7 @@ class Columns(AbstractColumns):
         self.own = pyo.Constraint(pyo.Any)
         self._tied: set[str] = set()
         self.declare({name: _member(part) for name, part in self.reach.items()})
-        describe(self, _MANIFEST)
+        describe(self, replace(_MANIFEST, columns=space.names))
 
     def coordinate(self, name: str) -> AbstractCoordinate:
         """Return the coordinate of a column, tied to what was given for it."""

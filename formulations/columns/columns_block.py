@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
 import pandas as pd
@@ -17,23 +18,21 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["COLUMNWISE", "AbstractColumns", "Lookup"]
+__all__ = ["AbstractColumns", "Lookup"]
 
-#: Components of the block whose index begins with a column's name.
-COLUMNWISE: Final = tuple(
-    """
-    x steps up down length cut at_least level moved direction surely
-    ordered one_level on_grid move left_end right_end up_floor down_floor
-    claimed sided moved_floor moved_up moved_down moved_claim most least one_direction length_of greatest_of
-    """.split()
-)
-
-#: Variables of the block by domain; each is made when a formulation first asks for its index.
-_VARIABLES = {
-    "Reals": "x length",
-    "NonNegativeReals": "up down",
-    "Integers": "steps",
-    "Binary": "cut at_least level moved direction surely",
+#: Variables of the block by name, with their domains; each is made when its index, a column's name first, is asked for.
+_DOMAINS: Final = {
+    "x": pyo.Reals,
+    "length": pyo.Reals,
+    "up": pyo.NonNegativeReals,
+    "down": pyo.NonNegativeReals,
+    "steps": pyo.Integers,
+    "cut": pyo.Binary,
+    "at_least": pyo.Binary,
+    "level": pyo.Binary,
+    "moved": pyo.Binary,
+    "direction": pyo.Binary,
+    "surely": pyo.Binary,
 }
 
 
@@ -101,20 +100,27 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         super().__init__(concrete=True)
         self.space = space
         self.reach = dict(reach)
-        self._cut_texts: dict[tuple[str, tuple[float, float]], str] = {}
         self.coordinates: dict[str, AbstractCoordinate] = {}
         self.raw = Lookup(self, _numbered, _raw)
         self.is_level = Lookup(self, _levelled, _is_level)
+        #: Columns whose rows do not follow yet from all that was asked of them.
+        self._unwritten: dict[str, AbstractCoordinate] = {}
+        self._is_collecting = False
 
     def declare(self, home: Mapping[str, float]) -> None:
         """Make the containers of variables, and the coordinates around the row ``home``."""
-        for domain, names in _VARIABLES.items():
-            for name in names.split():
-                self.add_component(name, pyo.Var(pyo.Any, dense=False, domain=getattr(pyo, domain)))
+        for name, domain in _DOMAINS.items():
+            self.add_component(name, pyo.Var(pyo.Any, dense=False, domain=domain))
         self.expressions = pyo.Expression(pyo.Any)
         for feature in self.space:
-            kind = Category if feature.kind == "categorical" else Ranked if feature.is_finite else Numeric
-            self.coordinates[feature.name] = kind(self, feature, home[feature.name])
+            coordinate: AbstractCoordinate
+            if feature.kind == "categorical":
+                coordinate = Category(self, feature, home[feature.name])
+            elif feature.is_finite:
+                coordinate = Ranked(self, feature, home[feature.name])
+            else:
+                coordinate = Numeric(self, feature, home[feature.name])
+            self.coordinates[feature.name] = coordinate
 
     # ---- what formulations use ---------------------------------------------------------------------------------------
     def coordinate(self, name: str) -> AbstractCoordinate:
@@ -129,20 +135,35 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         assert isinstance(coordinate, Numeric)  # noqa: S101 - callers hold a split on a number
         return coordinate
 
-    def named_expression(self, *index: Any) -> Any:
-        """Return a new named expression of this block, whose content may be replaced later."""
-        count = sum(1 for key in self.expressions if key[: len(index)] == index)
-        key = (*index, count)
-        self.expressions[key] = 0.0
-        return self.expressions[key]
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Collect what is asked of the columns inside, and write the rows of each column once, at the end.
 
-    def cut_text(self, name: str, key: tuple[float, float]) -> str:
-        """Return the text by which the cut between two neighbouring values is named."""
-        return self._cut_texts.get((name, key), "")
+        Whoever builds several blocks on the columns does it in here. Elsewhere each new demand is met at once, so that
+        rows may be added to a model in any order.
+        """
+        if self._is_collecting:  # whoever began will write
+            yield
+            return
+        self._is_collecting = True
+        try:
+            yield
+            for coordinate in self._unwritten.values():
+                coordinate.write()
+            self._unwritten.clear()
+        finally:
+            self._is_collecting = False
 
-    def remember_cut(self, name: str, key: tuple[float, float], text: str) -> None:
-        """Keep the text by which a cut is named."""
-        self._cut_texts[name, key] = text
+    def write_soon(self, coordinate: AbstractCoordinate) -> None:
+        """Note that more was asked of a column: its rows are written now, or when no more is being asked."""
+        self._unwritten[coordinate.name] = coordinate
+        with self.collecting():
+            pass
+
+    def new_expression(self, *index: Any) -> Any:
+        """Return a named expression, whose content a coordinate writes later."""
+        self.expressions[index] = 0.0
+        return self.expressions[index]
 
     # ---- values ------------------------------------------------------------------------------------------------------
     @abstractmethod

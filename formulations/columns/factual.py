@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import AbstractCharge, Category
-from ceopt.formulations.columns.columns_block import COLUMNWISE, AbstractColumns, Lookup
+from ceopt.formulations.columns.columns_block import AbstractColumns, Lookup
 from ceopt.formulations.space.reachable import Reach, reach_of
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Held, Manifest, describe
@@ -23,7 +23,6 @@ _MANIFEST = Manifest(
     title="counterfactual x around the factual row",
     formula="x_j in reach(x0_j): cut_1 >= cut_2 >= ...; sum_c level_c = 1; x = x0 + up - down",
     reference="ordered split binaries: Misic 2020, (M); separable cost as their linear function",
-    features=dict.fromkeys(("factual", *COLUMNWISE), 0),
 )
 
 
@@ -69,7 +68,7 @@ class Factual(AbstractColumns):
     Notes
     -----
     Exact. Adds nothing by itself but for the levels; each formulation asks for the variables that it needs
-    (:mod:`ceopt.formulations.columns` states the rows).
+    (:mod:`ceopt.formulations.columns` states the rows), and the rows of a column are written from all of them.
 
     Reach, bounds, the splits and leaves that are kept and the breakpoints of costs are those of this row. Another
     person needs another block: a model in which ``factual`` holds anything else is refused when it is compiled or
@@ -109,7 +108,7 @@ class Factual(AbstractColumns):
         self.surcharges: list[Any] = []
         self.is_charged = False
         self.changed = Lookup(self, _names, _changed)
-        describe(self, replace(_MANIFEST, held=self._held))
+        describe(self, replace(_MANIFEST, columns=space.names, held=self._held))
 
     @property
     def n_changed(self) -> Any:
@@ -119,11 +118,12 @@ class Factual(AbstractColumns):
     def count_changes(self, count: str = "features") -> Any:
         """Return the number of changed features, or of changed encoded columns (a category switch counts twice).
 
-        An expression that later cuts and coordinates keep up to date; 0 where nothing can change.
+        An expression that holds whatever is asked of the columns later; 0 where nothing can change.
         """
         double = count == "columns"
         moving = [c for c in self.coordinates.values() if not c.stays]
-        return sum((2.0 if double and isinstance(c, Category) else 1.0) * c.changed() for c in moving)
+        with self.collecting():
+            return sum((2.0 if double and isinstance(c, Category) else 1.0) * c.changed() for c in moving)
 
     def charge(self, name: str) -> AbstractCharge:
         """Return what costs count of a column: its move, or what a rule has put in its place."""

@@ -1,107 +1,205 @@
-r"""Comparisons of a column's value as linear forms of its binaries: at most, at least, or exactly a value.
-
-.. math:: [x \le v] = 1 - y_{(l, r)}, \qquad [x \ge v] = y_{(l', v')}, \qquad [x = v] = [x \le v] + [x \ge v] - 1
-
-where :math:`l \le v < r` and :math:`l' < v \le v'` are neighbouring values in reach. Each form is 0 or 1 for integral
-binaries. The cuts leave every value where it was, so a row over them that is dropped leaves nothing behind.
-"""
+"""Columns of levels as binaries: ordered ones between neighbouring levels, or one for each unordered level."""
 
 from __future__ import annotations
 
-import math
+from abc import abstractmethod
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
-from ceopt.formulations.columns.coordinate import AbstractCoordinate
-from ceopt.formulations.columns.numeric import Numeric
-from ceopt.formulations.linear_form import LinearForm, total
+from ceopt.formulations.columns.coordinate import AbstractCoordinate, Price, Steps
+from ceopt.formulations.linear_form import LinearForm, Rows
+from ceopt.solvers.errors import InvalidTypeError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.space.reachable import Interval
+    from ceopt.formulations.space.feature import Feature
 
-__all__ = ["around", "at_least", "at_most", "close", "equals", "member", "members", "one_of"]
-
-#: A multiple of a step is off by a rounding of the product and one of the sum.
-_ROUNDINGS = 4 * 2.0**-53
+__all__ = ["Category", "Ranked"]
 
 
-def member(interval: Interval, value: float) -> float | None:
-    """Return the member of an interval that a value means: itself, or on a grid the one a rounding away; else None."""
-    if interval.holds(value):
-        return value
-    if interval.step is None:
-        return None
-    near = interval.clip(value)
-    return near if abs(near - value) <= _ROUNDINGS * max(abs(value), abs(interval.anchor)) else None
+class AbstractLevels(AbstractCoordinate):
+    """A column of levels, whose binaries and rows are known from its reach alone.
+
+    Attributes
+    ----------
+    ranks
+        Positions among the column's levels that are in reach, ascending.
+    """
+
+    __slots__ = ("ranks",)
+
+    def __init__(self, block: Any, feature: Feature, x0: float) -> None:
+        super().__init__(block, feature, x0)
+        self.ranks: tuple[int, ...] = block.reach[feature.name].ranks
+
+    @abstractmethod
+    def tabulate(self, values: dict[int, float]) -> LinearForm:
+        """Return ``values[rank]`` of the level taken."""
+
+    @abstractmethod
+    def move_to(self, rank: int) -> float:
+        """Return how far a level is from the factual."""
+
+    # ---- comparisons -------------------------------------------------------------------------------------------------
+    def at_most(self, value: float) -> LinearForm:
+        """Return 1 where the rank is at most ``value``, else 0."""
+        return self.indicator({k for k in range(len(self.feature.levels)) if k <= value})
+
+    def at_least(self, value: float) -> LinearForm:
+        """Return 1 where the rank is at least ``value``, else 0."""
+        return self.indicator({k for k in range(len(self.feature.levels)) if k >= value})
+
+    def equals(self, value: float) -> LinearForm:
+        """Return 1 where the rank is ``value``, else 0."""
+        return self.indicator({int(value)})
+
+    def one_of(self, values: Iterable[float]) -> LinearForm:
+        """Return 1 where the rank is one of ``values``, else 0."""
+        return self.indicator({int(value) for value in values})
+
+    def differs(self, value: float) -> LinearForm:
+        """Return 1 where another level is taken."""
+        return self.indicator({int(value)}).complement()
+
+    # ---- changes and costs -------------------------------------------------------------------------------------------
+    def changed_form(self) -> LinearForm:
+        """Return 1 where another level than the factual one is taken."""
+        return self.differs(self.x0)
+
+    def cost_form(self, price: Price | Steps) -> Any:
+        """Return the cost of the level taken."""
+        if isinstance(price, Steps):
+            costs = price.of(self.ranks)
+        else:
+            costs = [price.of(self.move_to(rank)) for rank in self.ranks]
+        return self.tabulate(dict(zip(self.ranks, costs, strict=True))).expression()
 
 
-def members(interval: Interval, values: Iterable[float]) -> list[float]:
-    """Return the values in reach that some values mean, ascending, each once."""
-    return sorted({value for value in (member(interval, value) for value in values) if value is not None})
+@final
+class Ranked(AbstractLevels):
+    r"""A level among ordered ones, as a rank: an ordinal or binary column.
+
+    .. math:: y_1 \ge y_2 \ge \dots \ge y_m, \qquad y \in \{0, 1\}^m, \qquad
+              \text{rank} = r_0 + \sum_k (r_k - r_{k-1})\, y_k.
+
+    ====== ================================================================
+    symbol meaning
+    ====== ================================================================
+    r      ranks in reach, ascending, ``r_0, ..., r_m``
+    y_k    ``at_least[name, level]``: 1 iff the level is r_k or higher;
+           for a binary column ``level[name, second level]``
+    ====== ================================================================
+
+    Adds m binaries and m - 1 rows, ``ordered``; nothing where one level is left. Exact.
+    """
+
+    __slots__ = ("variables",)
+
+    def __init__(self, block: Any, feature: Feature, x0: float) -> None:
+        super().__init__(block, feature, x0)
+        container = block.level if feature.kind == "binary" else block.at_least
+        words = [feature.levels[rank] for rank in self.ranks[1:]]
+        self.variables: list[Any] = [container[feature.name, word] for word in words]
+        for (low, high), word in zip(pairwise(self.variables), words[1:], strict=True):
+            form = LinearForm(0.0, ((1.0, low), (-1.0, high)))
+            Rows(block, "ordered").add((feature.name, word), form, lower=0.0)
+
+    def tabulate(self, values: dict[int, float]) -> LinearForm:
+        """Return ``values[rank]`` of the level taken: a telescoping sum over the ordered binaries."""
+        terms: list[tuple[float, Any]] = []
+        for (low, high), variable in zip(pairwise(self.ranks), self.variables, strict=True):
+            step = values[high] - values[low]
+            if step != 0.0:
+                terms.append((step, variable))
+        return LinearForm(values[self.ranks[0]], tuple(terms))
+
+    def raw(self) -> LinearForm:
+        """Return the rank (0 or 1 of a binary column)."""
+        return self.tabulate({k: float(k) for k in self.ranks})
+
+    def indicator(self, ranks: AbstractSet[int]) -> LinearForm:
+        """Return 1 where the rank is one of ``ranks``, else 0."""
+        return self.tabulate({k: float(k in ranks) for k in self.ranks})
+
+    def move_to(self, rank: int) -> float:
+        """Return the number of levels between a rank and the factual."""
+        return rank - self.x0
+
+    def decode(self) -> float:
+        """Return the rank: as many steps up as ordered binaries are on."""
+        steps = sum(1 for variable in self.variables if (variable.value or 0.0) > 0.5)
+        return float(self.ranks[steps])
+
+    def place(self, value: float) -> None:
+        """Set the ordered binaries to those of rank ``value``."""
+        for rank, variable in zip(self.ranks[1:], self.variables, strict=True):
+            variable.set_value(1 if rank <= int(value) else 0, skip_validation=True)
 
 
-def around(at: Numeric, values: Iterable[float]) -> None:
-    """Cut a number on both sides of each value in reach, all at once."""
-    pairs = [pair for value in values for pair in (_below(at.interval, value), _above(at.interval, value))]
-    at.add_cuts([(left, right) for left, right in pairs if math.isfinite(left) and math.isfinite(right)])
+@final
+class Category(AbstractLevels):
+    r"""One of several unordered levels.
 
+    .. math:: \sum_{c \in R} u_c = 1, \qquad u \in \{0, 1\}^R.
 
-def close(at: Numeric, values: Iterable[float], block: Any) -> None:
-    """Cut a number on both sides of some values in reach, ascending, and note that a block's rows leave no other."""
-    known = list(values)
-    around(at, known)
-    at.gaps += [(left, right, block) for left, right in pairwise([-math.inf, *known, math.inf])]
+    ====== ================================================================
+    symbol meaning
+    ====== ================================================================
+    R      levels in reach; a level outside it has no variable
+    u_c    ``level[name, c]``: 1 iff the column takes level c
+    ====== ================================================================
 
+    Adds ``|R|`` binaries and one row, ``one_level``; nothing where one level is left. Exact.
+    """
 
-def at_most(at: AbstractCoordinate, value: float) -> LinearForm:
-    """Return 1 where the coordinate is at most a value (a rank of levels), else 0."""
-    if not isinstance(at, Numeric):
-        return at.indicator({k for k in range(len(at.feature.levels)) if k <= value})
-    return _right_of(at, *_above(at.interval, value)).complement()
+    __slots__ = ("variables",)
 
+    def __init__(self, block: Any, feature: Feature, x0: float) -> None:
+        super().__init__(block, feature, x0)
+        self.variables: dict[int, Any] = {}
+        if not self.is_point:
+            self.variables = {rank: block.level[feature.name, feature.levels[rank]] for rank in self.ranks}
+            form = LinearForm(0.0, tuple((1.0, variable) for variable in self.variables.values()))
+            Rows(block, "one_level").add(feature.name, form, lower=1.0, upper=1.0)
 
-def at_least(at: AbstractCoordinate, value: float) -> LinearForm:
-    """Return 1 where the coordinate is at least a value (a rank of levels), else 0."""
-    if not isinstance(at, Numeric):
-        return at.indicator({k for k in range(len(at.feature.levels)) if k >= value})
-    return _right_of(at, *_below(at.interval, value))
+    def raw(self) -> LinearForm:
+        """Refuse: unordered levels have no number."""
+        raise InvalidTypeError(
+            "raw",
+            "a numeric, ordinal or binary column",
+            f"column {self.name!r} is categorical",
+            f"Use is_level[{self.name!r}, level] instead.",
+        )
 
+    def indicator(self, ranks: AbstractSet[int]) -> LinearForm:
+        """Return the sum of the binaries of ``ranks``."""
+        if self.is_point:
+            return LinearForm(float(self.ranks[0] in ranks))
+        if len(ranks) < len(self.variables):  # of a column of thousands of levels, a few are asked for at a time
+            kept = [rank for rank in sorted(ranks) if rank in self.variables]
+        else:
+            kept = [rank for rank in self.variables if rank in ranks]
+        return LinearForm(0.0, tuple((1.0, self.variables[rank]) for rank in kept))
 
-def equals(at: AbstractCoordinate, value: float) -> LinearForm:
-    """Return 1 where the coordinate is a value (a rank of levels), else 0."""
-    if not isinstance(at, Numeric):
-        return at.indicator({int(value)})
-    known = member(at.interval, value)
-    if known is None:
-        return LinearForm()
-    return at_most(at, known) + at_least(at, known) + LinearForm(-1.0)
+    def tabulate(self, values: dict[int, float]) -> LinearForm:
+        """Return ``values[rank]`` of the level taken."""
+        if self.is_point:
+            return LinearForm(values[self.ranks[0]])
+        terms = [(values[rank], variable) for rank, variable in self.variables.items() if values[rank] != 0.0]
+        return LinearForm(0.0, tuple(terms))
 
+    def move_to(self, rank: int) -> float:
+        """Return 1 of any level but the factual one: a changed category moves 1, up."""
+        return 0.0 if rank == int(self.x0) else 1.0
 
-def one_of(at: AbstractCoordinate, values: Iterable[float]) -> LinearForm:
-    """Return 1 where the coordinate is one of some values (ranks of levels), else 0."""
-    if not isinstance(at, Numeric):
-        return at.indicator({int(value) for value in values})
-    known = members(at.interval, values)
-    around(at, known)
-    return total(equals(at, value) for value in known)
+    def decode(self) -> float:
+        """Return the rank of the level whose binary is greatest."""
+        if self.is_point:
+            return float(self.ranks[0])
+        return float(max(self.variables, key=lambda rank: self.variables[rank].value or 0.0))
 
-
-def _below(interval: Interval, value: float) -> tuple[float, float]:
-    """Return the greatest member below a value and the least one from it on; infinite where there is none."""
-    return interval.floor(math.nextafter(value, -math.inf)), interval.ceil(value)
-
-
-def _above(interval: Interval, value: float) -> tuple[float, float]:
-    """Return the greatest member up to a value and the least one above it; infinite where there is none."""
-    return interval.floor(value), interval.ceil(math.nextafter(value, math.inf))
-
-
-def _right_of(at: Numeric, left: float, right: float) -> LinearForm:
-    """Return 1 right of the cut between two neighbours, of which one is infinite where nothing lies on its side."""
-    if math.isinf(left):
-        return LinearForm(1.0)
-    if math.isinf(right):
-        return LinearForm(0.0)
-    at.add_cuts([(left, right)])
-    return at.cells.right_of((left, right))
+    def place(self, value: float) -> None:
+        """Switch the level of rank ``value`` on."""
+        for rank, variable in self.variables.items():
+            variable.set_value(1 if rank == int(value) else 0, skip_validation=True)

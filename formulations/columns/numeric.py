@@ -6,16 +6,24 @@ import math
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, final
 
+import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.columns.change_indicator import ChangeIndicator
-from ceopt.formulations.columns.coordinate import AbstractCoordinate, Price
-from ceopt.formulations.columns.length import Length
-from ceopt.formulations.columns.numeric_cells import Cells
-from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.solvers.errors import InvalidTypeError, UnboundedFeatureError
+from ceopt.formulations.columns.coordinate import AbstractCoordinate, Price, Steps
+from ceopt.formulations.columns.numeric_rows import (
+    Cells,
+    Claim,
+    NumericState,
+    Slopes,
+    require_bounds,
+    variable_form,
+    write_rows,
+)
+from ceopt.formulations.linear_form import LinearForm, total
+from ceopt.solvers.errors import InvalidTypeError
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
@@ -25,10 +33,10 @@ __all__ = ["LEAST_MOVE", "Numeric", "unit_of"]
 
 #: A continuous column counts as changed, where two answers must change different columns, once it moves by this share
 #: of its range (or of 1 where the range is unknown). Without a least move the infimum is not attained.
-LEAST_MOVE = 1e-3
+LEAST_MOVE: Final = 1e-3
 
 #: Ranges for which a solver's absolute tolerance of 1e-6 is neither coarse nor lost in rounding.
-_ORDINARY = (5e-2, 1e7)
+_ORDINARY: Final = (5e-2, 1e7)
 
 
 def unit_of(interval: Interval, feature: Feature) -> float:
@@ -40,6 +48,14 @@ def unit_of(interval: Interval, feature: Feature) -> float:
     if not math.isfinite(width) or width <= 0.0:
         width = max(feature.scale("range"), abs(interval.anchor))
     return 1.0 if _ORDINARY[0] <= width <= _ORDINARY[1] else 2.0 ** round(math.log2(width))
+
+
+def _least_move(interval: Interval, feature: Feature) -> float:
+    """Return the least move that counts as a change where answers must differ, in raw units."""
+    if interval.step is not None:
+        return interval.step
+    width = feature.upper - feature.lower
+    return LEAST_MOVE * (width if math.isfinite(width) and width > 0 else 1.0)
 
 
 @final
@@ -59,8 +75,8 @@ class Numeric(AbstractCoordinate):
     c_k                            cost of the value of cell k nearest to the factual
     x        ``x[name]``           the value; made when first asked for
     p, n     ``up``, ``down``      move up and down, both at least 0
-    z        ``moved[name]``       binary, 0 forbids a move (:class:`ChangeIndicator`)
-    e        ``length[name, ...]`` the move in units of a cost (:class:`Length`)
+    z        ``moved[name]``       binary, 0 forbids a move
+    e        ``length[name, ...]`` the move in units of a cost; with one slope it bears its sign
     ======== ===================== ============================================================
 
     The cell costs make any separable cost linear in the cuts (F3 of the tree literature's ordered-binary forms), so a
@@ -68,94 +84,116 @@ class Numeric(AbstractCoordinate):
 
     The variables x, p and n are in raw units, except of a column whose range is below a twentieth or beyond ten
     million: there they count a power of two of the unit, so that a solver's absolute tolerances mean something.
+
+    :func:`~ceopt.formulations.columns.numeric_rows.write_rows` lists every row, written once all that is asked is
+    known.
     """
 
-    __slots__ = (
-        "_lengths",
-        "_moves",
-        "cells",
-        "claims",
-        "gaps",
-        "interval",
-        "is_read",
-        "moved",
-        "priced",
-        "unit",
-        "variable",
-    )
+    __slots__ = ("gaps", "is_read", "priced", "state")
 
     def __init__(self, block: Any, feature: Feature, x0: float) -> None:
         super().__init__(block, feature, x0)
-        self.interval: Interval = block.reach[feature.name]
-        self.cells = Cells(block, feature.name, self.interval)
-        #: Raw units in one unit of the variables.
-        self.unit = unit_of(self.interval, feature)
-        self.variable: Any = None
+        interval: Interval = block.reach[feature.name]
+        unit = unit_of(interval, feature)
+        #: What is asked of the column so far, from which its rows follow.
+        self.state = NumericState(
+            block=block,
+            name=feature.name,
+            x0=x0,
+            unit=unit,
+            least_move=_least_move(interval, feature) / unit,
+            cells=Cells(block, feature.name, interval),
+        )
         #: Whether a row reads the value, and not the trees alone.
         self.is_read = False
         #: Cuts that a cost alone needs: what they part is no other answer.
         self.priced: set[tuple[float, float]] = set()
-        self._moves: tuple[Any, Any] | None = None
-        self._lengths: dict[tuple[float, float], Length] = {}
-        self.moved: ChangeIndicator | None = None
-        #: (variable, value, lower, upper): where a variable of another formulation takes the value, x is in the bounds.
-        self.claims: list[tuple[Any, int, float, float]] = []
         #: (left, right, block): while the block is active, its rows leave no value strictly between the two.
         self.gaps: list[tuple[float, float, Any]] = []
 
-    # ---- cells -------------------------------------------------------------------------------------------------------
-    def add_cuts(self, cuts: Iterable[tuple[float, float]], *, priced: bool = False) -> None:
-        """Cut the interval between each ``(left, right)`` pair of neighbouring values in reach.
+    @property
+    def interval(self) -> Interval:
+        """The values in reach."""
+        return self.state.interval
 
-        Those that a cost alone needs (``priced``) part cells, but no two answers.
-        """
+    @property
+    def cells(self) -> Cells:
+        """The cells that the cuts of all models and rules make of the reach."""
+        return self.state.cells
+
+    @property
+    def unit(self) -> float:
+        """Raw units in one unit of the variables."""
+        return self.state.unit
+
+    @property
+    def variable(self) -> Any:
+        """The value's variable, or None where no row has asked for it."""
+        return self.state.x
+
+    def require_bounds(self, who: str) -> None:
+        """Refuse an infinite bound, naming the column."""
+        require_bounds(self.state, who)
+
+    # ---- cuts --------------------------------------------------------------------------------------------------------
+    def add_cuts(self, cuts: Iterable[tuple[float, float]]) -> None:
+        """Cut the interval between each ``(left, right)`` pair of neighbouring values in reach."""
         keys = set(cuts)
-        self.priced = self.priced | keys.difference(self.cells.keys) if priced else self.priced - keys
+        self.priced = self.priced - keys
         if self.cells.add(keys):
-            if self.variable is not None:
-                self._write_links()
-            self._write_claims(0)
-            self.refresh()
+            self.block.write_soon(self)
 
+    def cut_around(self, values: Iterable[float]) -> None:
+        """Cut on both sides of each value in reach, all at once."""
+        pairs: list[tuple[float, float]] = []
+        for value in values:
+            pairs += [self.interval.below(value), self.interval.above(value)]
+        self.add_cuts([(left, right) for left, right in pairs if math.isfinite(left) and math.isfinite(right)])
+
+    def close(self, values: Iterable[float], block: Any) -> None:
+        """Cut on both sides of some values in reach, ascending, and note that a block's rows leave no other."""
+        kept = list(values)
+        self.cut_around(kept)
+        self.gaps += [(left, right, block) for left, right in pairwise([-math.inf, *kept, math.inf])]
+
+    def isolate_home(self) -> None:
+        """Make a cell of the factual alone, so that a move inside its cell is one that the cuts see.
+
+        A column with a coordinate has its change indicator for that. Of a continuous column the values closer than the
+        least move are left out: no row reads where in the cell the value lies.
+        """
+        home = self.cells.cell_of(self.x0)
+        if self.is_point or self.variable is not None or home is None:
+            return
+        low, high = self.cells.bounds()[home]
+        share = 0.5 if self.interval.step is not None else 1.0
+        apart = share * (self.least_move() * self.unit)
+        below, above = self.interval.floor(self.x0 - apart), self.interval.ceil(self.x0 + apart)
+        cuts: list[tuple[float, float]] = []
+        if low <= below < self.x0:
+            cuts.append((below, self.x0))
+        if self.x0 < above <= high:
+            cuts.append((self.x0, above))
+        self.add_cuts(cuts)
+
+    # ---- what others say of the value --------------------------------------------------------------------------------
     def keep_within(self, lower: float, upper: float) -> None:
         """Put bounds, two values in reach, where the reach has none: for good, as big-M will rest on them."""
         low, high = self.interval.lower, self.interval.upper
         if math.isfinite(low) and math.isfinite(high):
             return
-        low, high = low if math.isfinite(low) else lower, high if math.isfinite(high) else upper
-        self.interval = replace(self.interval, lower=low, upper=high)
-        self.cells.bound(self.interval)
+        low = low if math.isfinite(low) else lower
+        high = high if math.isfinite(high) else upper
+        self.cells.interval = replace(self.interval, lower=low, upper=high)
         if self.variable is not None:
             self.variable.setlb(low / self.unit)
             self.variable.setub(high / self.unit)
-            self._write_links()
-        self.refresh()
+        self.block.write_soon(self)
 
     def claim(self, variable: Any, value: int, lower: float, upper: float) -> None:
         """Note that x lies in the bounds where another formulation's binary ``variable`` takes ``value``."""
-        self.claims.append((variable, value, lower, upper))
-        self._write_claims(len(self.claims) - 1)
-        if self.moved is not None:
-            self.moved.refresh()
-
-    def _write_claims(self, first: int) -> None:
-        """Keep cells and claims on one side of each cut: the coordinate alone ties them to the solver's tolerance only.
-
-        Of the cuts on one side of a claim the nearest is enough, as they are in order.
-        """
-        keys = self.cells.keys
-        for k, (variable, value, lower, upper) in enumerate(self.claims[first:] if keys else (), start=first):
-            on = LinearForm(0.0, ((1.0, variable),))
-            on, rows = on if value else on.complement(), Rows(self.block, "claimed")
-            below, above = [key for key in keys if key[1] <= lower][-1:], [key for key in keys if key[0] >= upper][:1]
-            for key, side in [(key, 1) for key in below] + [(key, 0) for key in above]:
-                rows.drop((self.name, k, side))
-                right = self.cells.right_of(key)
-                rows.add((self.name, k, side), on + (right.complement() if side else right), upper=1.0)
-
-    def nearest(self, low: float, high: float) -> float:
-        """Return the value between ``low`` and ``high`` that is nearest to the factual."""
-        return min(max(self.x0, low), high)
+        self.state.claims.append(Claim(variable, value, lower, upper))
+        self.block.write_soon(self)
 
     # ---- the coordinate ----------------------------------------------------------------------------------------------
     def raw(self) -> LinearForm:
@@ -164,96 +202,55 @@ class Numeric(AbstractCoordinate):
         return self.value()
 
     def value(self) -> LinearForm:
-        """Return the value; its variable and link rows are made when first asked for."""
+        """Return the value; its variable is made when first asked for."""
         if self.is_point:
             return LinearForm(self.interval.lower)
         if self.variable is None:
             self._make_variable()
+            self.block.write_soon(self)
         return LinearForm(0.0, ((self.unit, self.variable),))
 
     def _make_variable(self) -> None:
-        interval, block, name, unit = self.interval, self.block, self.name, self.unit
-        variable = block.x[name]
+        interval, unit = self.interval, self.unit
+        variable = self.block.x[self.name]
         variable.setlb(interval.lower / unit if math.isfinite(interval.lower) else None)
         variable.setub(interval.upper / unit if math.isfinite(interval.upper) else None)
-        self.variable = variable
-        if interval.step is not None:
-            if interval.step == unit == 1.0 and float(interval.anchor).is_integer():
-                variable.domain = pyo.Integers
-            else:
-                count = block.steps[name]
-                for end, bound in ((interval.lower, count.setlb), (interval.upper, count.setub)):
-                    if math.isfinite(end):  # HiGHS takes no start where an integer column lacks a bound
-                        bound(round((end - interval.anchor) / interval.step))
-                form = LinearForm(-interval.anchor / unit, ((1.0, variable), (-interval.step / unit, count)))
-                Rows(block, "on_grid").add(name, form, lower=0.0, upper=0.0)
-        variable.set_value(self.interval.clip(self.x0) / unit, skip_validation=True)
-        self._write_links()
-        self.refresh()
-
-    def _write_links(self) -> None:
-        """Tie the coordinate to the cuts, two telescoped rows for all of them (F4)."""
-        if not self.cells.keys:
+        variable.set_value(interval.clip(self.x0) / unit, skip_validation=True)
+        self.state.x = variable
+        if interval.step is None:
             return
-        self.require_bounds("a link between cuts and a coordinate")
-        x, bounds = LinearForm(0.0, ((1.0, self.variable),)), self.cells.bounds()
-        low = self.cells.at_least([low / self.unit for low, _ in bounds])
-        high = self.cells.at_most([high / self.unit for _, high in bounds])
-        for container, end, lower, upper in (("left_end", low, 0.0, None), ("right_end", high, None, 0.0)):
-            rows = Rows(self.block, container)
-            rows.drop(self.name)
-            rows.add(self.name, x + end.scaled(-1.0), lower=lower, upper=upper)
-        if self._moves is not None:
-            self._write_floors()
-
-    def require_bounds(self, who: str) -> None:
-        """Refuse an infinite bound, naming the column."""
-        if not (math.isfinite(self.interval.lower) and math.isfinite(self.interval.upper)):
-            raise UnboundedFeatureError(
-                who,
-                "finite bounds",
-                f"column {self.name!r} may reach [{self.interval.lower}, {self.interval.upper}]",
-                f"Set them: space.update({self.name!r}, lower=..., upper=...).",
-            )
-
-    @property
-    def rooms(self) -> tuple[float, float]:
-        """How far the value may move (down, up), in the variables' unit."""
-        return (self.x0 - self.interval.lower) / self.unit, (self.interval.upper - self.x0) / self.unit
+        if interval.step == unit == 1.0 and float(interval.anchor).is_integer():
+            variable.domain = pyo.Integers
+            return
+        steps = self.block.steps[self.name]
+        for end, bound in ((interval.lower, steps.setlb), (interval.upper, steps.setub)):
+            if math.isfinite(end):  # HiGHS takes no start where an integer column lacks a bound
+                bound(round((end - interval.anchor) / interval.step))
+        self.state.steps = steps
 
     def moves(self) -> tuple[LinearForm, LinearForm]:
-        """Return the move (down, up) in the variables' unit; their variables and row are made when first asked for."""
+        """Return the move (down, up) in the variables' unit; their variables are made when first asked for."""
         if self.is_point:
             move = (self.interval.lower - self.x0) / self.unit
             return LinearForm(max(-move, 0.0)), LinearForm(max(move, 0.0))
-        value = self.value().scaled(1.0 / self.unit)
-        if self._moves is None:
-            self._moves = (self.block.down[self.name], self.block.up[self.name])
-            down, up = self._moves
+        if not self.state.moves:
+            self.value()
+            self.state.moves = {"down": self.block.down[self.name], "up": self.block.up[self.name]}
             # Without these, a column that may only fall could go "up 1, down 1", and count as changed where it is.
-            for move, room in zip(self._moves, self.rooms, strict=True):
+            for side, room in self.state.rooms.items():
                 if room <= 0.0:
-                    move.setub(0.0)
-            home = (-1.0 / self.unit, self.block.factual[self.name])
-            form = value + LinearForm(0.0, (home, (1.0, down), (-1.0, up)))
-            Rows(self.block, "move").add(self.name, form, lower=0.0, upper=0.0)
-            if self.cells.keys:
-                self._write_floors()
-        down, up = self._moves
-        return LinearForm(0.0, ((1.0, down),)), LinearForm(0.0, ((1.0, up),))
+                    self.state.moves[side].setub(0.0)
+            self.block.write_soon(self)
+        return variable_form(self.state.moves["down"]), variable_form(self.state.moves["up"])
 
-    def _write_floors(self) -> None:
-        """Say in the cuts how long the move is at least: implied for integral cuts, and what makes the bound strong."""
-        assert self._moves is not None  # noqa: S101 - called only once the moves exist
-        bounds = self.cells.bounds()
-        # A fall shrinks to the right, so it is the negative of ascending values.
-        fall = self.cells.at_most([-max(self.x0 - high, 0.0) / self.unit for _, high in bounds]).scaled(-1.0)
-        rise = self.cells.at_least([max(low - self.x0, 0.0) / self.unit for low, _ in bounds])
-        for container, move, least in zip(("down_floor", "up_floor"), self._moves, (fall, rise), strict=True):
-            rows = Rows(self.block, container)
-            rows.drop(self.name)
-            rows.add(self.name, LinearForm(0.0, ((1.0, move),)) + least.scaled(-1.0), lower=0.0)
+    def least_move(self) -> float:
+        """Return the least move that counts as a change where answers must differ, in the variables' unit."""
+        return self.state.least_move
 
+    # ---- comparisons -------------------------------------------------------------------------------------------------
+    # [x <= v] = 1 - y of the cut (l, r) with l <= v < r, and [x >= v] = y of the cut (l, r) with l < v <= r, of
+    # neighbouring values in reach. The cuts leave every value where it was, so a row over them that is dropped leaves
+    # nothing behind.
     def indicator(self, ranks: AbstractSet[int]) -> LinearForm:
         """Refuse: a number has no levels."""
         del ranks
@@ -264,8 +261,68 @@ class Numeric(AbstractCoordinate):
             f"Use raw[{self.name!r}], or declare the column categorical or ordinal in the space.",
         )
 
-    # ---- changes and costs -------------------------------------------------------------------------------------------
-    def _changed_form(self) -> LinearForm:
+    def at_most(self, value: float) -> LinearForm:
+        """Return 1 where the value is at most ``value``, else 0."""
+        return self._right_of(self.interval.above(value)).complement()
+
+    def at_least(self, value: float) -> LinearForm:
+        """Return 1 where the value is at least ``value``, else 0."""
+        return self._right_of(self.interval.below(value))
+
+    def equals(self, value: float) -> LinearForm:
+        """Return 1 where the value is the member of the reach that ``value`` means, else 0."""
+        member = self.interval.member(value)
+        if member is None:
+            return LinearForm()
+        return self.at_most(member) + self.at_least(member) + LinearForm(-1.0)
+
+    def one_of(self, values: Iterable[float]) -> LinearForm:
+        """Return 1 where the value is one of the members of the reach that ``values`` mean, else 0."""
+        members = self.interval.members(values)
+        self.cut_around(members)
+        return total(self.equals(member) for member in members)
+
+    def _right_of(self, cut: tuple[float, float]) -> LinearForm:
+        """Return 1 right of a cut between two neighbours, of which one is infinite where nothing lies on its side."""
+        left, right = cut
+        if math.isinf(left):
+            return LinearForm(1.0)
+        if math.isinf(right):
+            return LinearForm(0.0)
+        self.add_cuts([cut])
+        return self.cells.right_of(cut)
+
+    def differs(self, value: float) -> LinearForm:
+        """Return a form that is at least 1 where the decision is another: the cell, or at home, whether it moves.
+
+        Whether it moves inside its home cell counts where a row reads the value, and not the trees alone. A column that
+        another formulation cuts (:meth:`claim`) differs by that formulation's own decisions too.
+        """
+        if self.is_point:
+            return LinearForm()
+        if self.cells.cell_of(value) is None:
+            return LinearForm(1.0)
+        keys = [key for key in self.cells.keys if key not in self.priced]
+        left = [key for key in keys if key[1] <= value][-1:]
+        right = [key for key in keys if key[0] >= value][:1]
+        outside = [self.cells.left_of(key) for key in left] + [self.cells.right_of(key) for key in right]
+        if not self.is_read or not self._is_home(value, left, right):
+            return total(outside)
+        if value == self.x0:
+            return total([*outside, self.surely_changed_form()])
+        return total([*outside, self.changed_form().complement()])
+
+    def _is_home(self, value: float, left: list[tuple[float, float]], right: list[tuple[float, float]]) -> bool:
+        """Tell whether no cut beside a value, nor the end of a claim, lies between it and the factual."""
+        if self.cells.cell_of(self.x0) is None:
+            return False
+        if any(key[1] > self.x0 for key in left) or any(key[0] < self.x0 for key in right):
+            return False
+        return all(claim.holds(value) == claim.holds(self.x0) for claim in self.state.claims)
+
+    # ---- changes -----------------------------------------------------------------------------------------------------
+    def changed_form(self) -> LinearForm:
+        """Return 1 where the value leaves the factual, else 0; of a coordinate, a binary that permits it."""
         if self.is_point:
             return LinearForm(0.0 if self.interval.lower == self.x0 else 1.0)
         home = self.cells.cell_of(self.x0)
@@ -273,79 +330,124 @@ class Numeric(AbstractCoordinate):
             return LinearForm(1.0)
         if self.variable is None:
             return self.cells.inside(home).complement()
-        if self.moved is None:
-            self.moved = ChangeIndicator(self)
-        return self.moved.form
+        if self.state.moved is None:
+            self.require_bounds("a count of changes")
+            self.moves()
+            self.state.moved = self.block.moved[self.name]
+            self.block.write_soon(self)
+        return variable_form(self.state.moved)
 
-    def refresh(self) -> None:
-        """Rewrite what depends on the cuts and the coordinate after some were added."""
-        if self.moved is not None:
-            self.moved.refresh()
-        super().refresh()
-
-    def isolate_home(self) -> None:
-        """Make a cell of the factual alone, so that a move inside its cell is one that the cuts see.
-
-        A column with a coordinate has :class:`~ceopt.formulations.columns.change_indicator.ChangeIndicator` for that.
-        Of a continuous column the values closer than the least move are left out: no row reads where in the cell the
-        value lies.
-        """
-        home = self.cells.cell_of(self.x0)
-        if self.is_point or self.variable is not None or home is None:
-            return
-        (low, high), least = self.cells.bounds()[home], self.least_move() * self.unit
-        near = 0.5 if self.interval.step is not None else 1.0
-        below, above = self.interval.floor(self.x0 - near * least), self.interval.ceil(self.x0 + near * least)
-        cuts = [(below, self.x0)] if low <= below < self.x0 else []
-        cuts += [(self.x0, above)] if self.x0 < above <= high else []
-        self.add_cuts(cuts)
+    def _directions(self) -> tuple[LinearForm, LinearForm]:
+        """Return a binary for each direction, (down, up), whose sum is the change indicator."""
+        if not self.state.directions:
+            self.state.directions = self._switches(self.block.direction)
+            self.block.write_soon(self)
+        switches = {side: variable_form(switch) for side, switch in self.state.directions.items()}
+        return switches.get("down", LinearForm()), switches.get("up", LinearForm())
 
     def surely_changed_form(self) -> LinearForm:
         """Return a form that is at least 1 only where the value leaves its cell, or moves by the least move in it."""
-        changed = self._changed_form()
-        return changed if self.moved is None else self.moved.surely()
+        changed = self.changed_form()
+        if self.state.moved is None:
+            return changed
+        if not self.state.surely:
+            self._directions()  # else "up 1, down 1" would be a move
+            self.state.surely = self._switches(self.block.surely)
+            self.block.write_soon(self)
+        return total(variable_form(switch) for switch in self.state.surely.values())
 
-    def least_move(self) -> float:
-        """Return the least move that counts as a change where answers must differ, in the variables' unit."""
-        if self.interval.step is not None:
-            return self.interval.step / self.unit
-        width = self.feature.upper - self.feature.lower
-        return LEAST_MOVE * (width if math.isfinite(width) and width > 0 else 1.0) / self.unit
+    def _switches(self, container: Any) -> dict[str, Any]:
+        """Return a binary of a container for each side to which there is room."""
+        return {side: container[self.name, side] for side, room in self.state.rooms.items() if room > 0.0}
 
-    def _length(self, price: Price) -> Any:
-        """Return the variable that holds the length of the move at a price; made when first asked for."""
-        slopes = price.down, price.up
-        if slopes not in self._lengths:
-            self._lengths[slopes] = Length(self, *slopes)
-        return self._lengths[slopes].variable
-
-    def _price_form(self, price: Price) -> Any:
+    # ---- costs -------------------------------------------------------------------------------------------------------
+    def cost_form(self, price: Price | Steps) -> Any:
+        """Return the cost of the move, or of the value, by what is asked of the column so far."""
+        if isinstance(price, Steps):
+            return self._cost_of_value(price)
         if self.is_point:
             return price.of(self.interval.lower - self.x0)
         if self.variable is None:
-            costs = [price.of(self.nearest(low, high) - self.x0) for low, high in self.cells.bounds()]
+            costs = [price.of(nearest - self.x0) for nearest in self._nearest()]
             return self.cells.telescope(costs).expression()
-        if price.kind == "fixed":
-            if not self.interval.lower <= self.x0 <= self.interval.upper:  # a reach without the factual: it must move
-                return price.of(self.interval.lower - self.x0)
-            if price.down == price.up:
-                return self.changed_form().scaled(price.up).expression()
-            self.changed_form()
-            assert self.moved is not None  # noqa: S101 - made by the line above
-            down, up = self.moved.directions()
-            return (down.scaled(price.down) + up.scaled(price.up)).expression()
-        if price.kind == "linear":
-            down, up = self.moves()
-            return (down.scaled(price.down * self.unit) + up.scaled(price.up * self.unit)).expression()
-        return self._length(price) if price.kind == "length" else self._length(price) ** 2
+        match price.kind:
+            case "fixed":
+                return self._cost_of_change(price)
+            case "linear":
+                down, up = self.moves()
+                return (down.scaled(price.down * self.unit) + up.scaled(price.up * self.unit)).expression()
+            case "length":
+                return self._length(price)
+            case _:
+                return self._length(price) ** 2
+
+    def _nearest(self) -> list[float]:
+        """Return the value of each cell that is nearest to the factual."""
+        return [min(max(self.x0, low), high) for low, high in self.cells.bounds()]
+
+    def _cost_of_value(self, price: Steps) -> Any:
+        if self.is_point:
+            return price.of([self.interval.lower])[0]
+        return self.cells.telescope(price.of(self._nearest())).expression()
+
+    def _cost_of_change(self, price: Price) -> Any:
+        if not self.interval.lower <= self.x0 <= self.interval.upper:  # a reach without the factual: it must move
+            return price.of(self.interval.lower - self.x0)
+        changed = self.changed_form()
+        if price.down == price.up:
+            return changed.scaled(price.up).expression()
+        down, up = self._directions()
+        return (down.scaled(price.down) + up.scaled(price.up)).expression()
+
+    def _length(self, price: Price) -> Any:
+        """Return the variable that holds the length of the move at a price; made when first asked for."""
+        slopes: Slopes = (price.down, price.up)
+        if slopes not in self.state.lengths:
+            self.value()
+            length = self.block.length[self.name, price.down, price.up]
+            if price.down != price.up:
+                length.setlb(0.0)
+            self.state.lengths[slopes] = length
+            self.block.write_soon(self)
+        return self.state.lengths[slopes]
+
+    # ---- writing -----------------------------------------------------------------------------------------------------
+    def write(self) -> None:
+        """Write expressions and rows. A cost's form may ask for cuts and variables, so the rows come last."""
+        if self.variable is not None:
+            for _, price in self._costs:
+                if isinstance(price, Steps):
+                    self._cut_at_jumps(price)
+        super().write()
+        write_rows(self.state)
+
+    def _cut_at_jumps(self, price: Steps) -> None:
+        """Cut where a cost jumps; without a coordinate, the value of a cell nearest to the factual is its cheapest.
+
+        There is no cut in gaps that rules have closed so far: while they hold, nothing is there.
+        """
+        interval = self.interval
+        jumps = price.jumps[(price.jumps > interval.lower) & (price.jumps <= interval.upper)]
+        is_closed = np.zeros(len(jumps), dtype=bool)
+        for left, right, block in self.gaps:
+            if block.active:
+                first, last = np.searchsorted(jumps, (left, right), "right")
+                is_closed[first:last] = True
+        cuts: set[tuple[float, float]] = set()
+        for jump in jumps[~is_closed].tolist():
+            left, right = interval.sides(math.nextafter(jump, -math.inf), jump)
+            if math.isfinite(left) and math.isfinite(right):
+                cuts.add((left, right))
+        self.priced = self.priced | cuts.difference(self.cells.keys)
+        self.cells.add(cuts)
 
     # ---- values ------------------------------------------------------------------------------------------------------
     def bounds_here(self) -> tuple[float, float]:
         """Return the cell that the integer decisions select, at the variables' current values."""
         low, high = self.cells.selected()
-        for variable, value, lower, upper in self.claims:
-            if round(variable.value or 0.0) == value:
-                low, high = max(low, lower), min(high, upper)
+        for claim in self.state.claims:
+            if claim.binds_now:
+                low, high = max(low, claim.lower), min(high, claim.upper)
         return low, high
 
     def decode(self) -> float:
@@ -353,11 +455,13 @@ class Numeric(AbstractCoordinate):
         if self.is_point:
             return self.interval.lower
         low, high = self.bounds_here()
-        known = self.variable is not None and self.variable.value is not None
-        wanted = float(self.variable.value) * self.unit if known else self.x0
+        wanted = self.x0
+        if self.variable is not None and self.variable.value is not None:
+            wanted = float(self.variable.value) * self.unit
         value = min(max(self.interval.clip(wanted), low), high)
         # A solver's coordinate is right to a tolerance only: at the factual it means no move.
-        stays = self.moved is not None and round(self.moved.variable.value or 0.0) == 0
+        moved = self.state.moved
+        stays = moved is not None and round(moved.value or 0.0) == 0
         near = self.interval.step is None and abs(value - self.x0) <= self._noise()
         if (stays or near) and low <= self.x0 <= high:
             return self.x0
@@ -371,43 +475,18 @@ class Numeric(AbstractCoordinate):
 
     def place(self, value: float) -> None:
         """Set cuts, coordinate and moves to those of ``value``."""
+        state, move = self.state, value - self.x0
         self.cells.place(value)
-        if self.variable is not None:
-            self.variable.set_value(value / self.unit, skip_validation=True)
-        if self._moves is not None:
-            self._moves[0].set_value(max(self.x0 - value, 0.0) / self.unit, skip_validation=True)
-            self._moves[1].set_value(max(value - self.x0, 0.0) / self.unit, skip_validation=True)
-        for length in self._lengths.values():
-            length.place(value - self.x0)
-        if self.moved is not None:
-            self.moved.variable.set_value(0 if value == self.x0 else 1, skip_validation=True)
-        if self.interval.step is not None and self.name in self.block.steps:
-            self.block.steps[self.name].set_value(
-                round((value - self.interval.anchor) / self.interval.step), skip_validation=True
-            )
-
-    def differs(self, value: float) -> LinearForm:
-        """Return a form that is at least 1 where the decision is another: the cell, or at home, whether it moves.
-
-        Whether it moves inside its home cell counts where a row reads the value, and not the trees alone. A column that
-        another formulation cuts (``claims``) differs by that formulation's own decisions too.
-        """
-        if self.is_point:
-            return LinearForm()
-        if self.cells.cell_of(value) is None:
-            return LinearForm(1.0)
-        keys = [key for key in self.cells.keys if key not in self.priced]
-        left, right = [key for key in keys if key[1] <= value][-1:], [key for key in keys if key[0] >= value][:1]
-        forms = [self.cells.right_of(key).complement() for key in left]
-        other = total([*forms, *(self.cells.right_of(key) for key in right)])
-        if not self.is_read or not self._is_home(value, left, right):
-            return other
-        return other + (self.surely_changed_form() if value == self.x0 else self.changed_form().complement())
-
-    def _is_home(self, value: float, left: list[tuple[float, float]], right: list[tuple[float, float]]) -> bool:
-        """Tell whether no cut beside a value, nor the end of a claim, lies between it and the factual."""
-        if self.cells.cell_of(self.x0) is None:
-            return False
-        if any(key[1] > self.x0 for key in left) or any(key[0] < self.x0 for key in right):
-            return False
-        return all((low <= value <= high) == (low <= self.x0 <= high) for _, _, low, high in self.claims)
+        if state.x is not None:
+            state.x.set_value(value / self.unit, skip_validation=True)
+        if state.steps is not None and self.interval.step is not None:
+            count = round((value - self.interval.anchor) / self.interval.step)
+            state.steps.set_value(count, skip_validation=True)
+        if state.moves:
+            state.moves["down"].set_value(max(-move, 0.0) / self.unit, skip_validation=True)
+            state.moves["up"].set_value(max(move, 0.0) / self.unit, skip_validation=True)
+        for (down, up), length in state.lengths.items():
+            size = up * move if down == up else max(up * move, -down * move, 0.0)
+            length.set_value(size, skip_validation=True)
+        if state.moved is not None:
+            state.moved.set_value(0 if move == 0.0 else 1, skip_validation=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 
-from ceopt.formulations.columns import Numeric, close, equals, members
+from ceopt.formulations.columns import Numeric
 from ceopt.formulations.constraints.condition import ValueList
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats
 from ceopt.formulations.linear_form import LinearForm, Rows, total
@@ -147,7 +147,7 @@ class AllowedRows(AbstractRule):
         for j, name in enumerate(self.columns):
             at = x.coordinate(name)
             for value in np.unique(table[:, j]).tolist():
-                means = members(at.interval, [value]) if isinstance(at, Numeric) else [value]
+                means = at.interval.members([value]) if isinstance(at, Numeric) else [value]
                 known = means if isinstance(at, Numeric) or x.reach[name].holds(value) else []
                 here = table[:, j] == value
                 kept &= ~here | bool(known)
@@ -164,11 +164,11 @@ class AllowedRows(AbstractRule):
             at, values = x.coordinate(name), np.unique(table[:, j]).tolist()
             if isinstance(at, Numeric):
                 at.keep_within(values[0], values[-1])
-                close(at, values, block)
+                at.close(values, block)
             for value in values:
                 taken = total(weights[k] for k in np.flatnonzero(table[:, j] == value).tolist())
                 word = at.feature.levels[int(value)] if at.feature.is_finite else value
-                Rows(block, "agree").add((name, word), equals(at, value) + taken.scaled(-1.0), lower=0.0, upper=0.0)
+                Rows(block, "agree").add((name, word), at.equals(value) + taken.scaled(-1.0), lower=0.0, upper=0.0)
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return in how many columns the nearest row of the table differs."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from ceopt.formulations.columns import AbstractCoordinate, Numeric, at_least, at_most, close, members
+from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.constraints.condition import ValueList
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats, Point
 from ceopt.formulations.linear_form import LinearForm, Rows
@@ -148,7 +148,7 @@ class AllowedValues(AbstractRule):
         for j, feature in enumerate(space):
             part = reach[feature.name]
             if feature.name in self.values and isinstance(part, Interval):
-                some = np.array(members(part, [feature.to_coordinate(v) for v in self.values[feature.name]]))
+                some = np.array(part.members([feature.to_coordinate(v) for v in self.values[feature.name]]))
                 if len(some):
                     middles = (some[1:] + some[:-1]) / 2.0
                     mended[:, j] = some[np.searchsorted(middles, points[:, j])]
@@ -165,17 +165,17 @@ def write_one_of(rows: Rows, at: AbstractCoordinate, values: list[float]) -> Non
         barred = set(range(len(at.feature.levels))) - {int(value) for value in values}
         rows.add(at.name, at.indicator(barred), lower=0.0, upper=0.0)
         return
-    known = members(at.interval, values)
+    known = at.interval.members(values)
     if not known:
         rows.add((at.name, "none in reach"), LinearForm(1.0), upper=0.0)
         return
     at.keep_within(known[0], known[-1])
-    close(at, known, rows.block)
-    rows.add((at.name, known[0], "least"), at_least(at, known[0]), lower=1.0, upper=1.0)
+    at.close(known, rows.block)
+    rows.add((at.name, known[0], "least"), at.at_least(known[0]), lower=1.0, upper=1.0)
     for low, high in pairwise(known):
-        between = at_least(at, high) + at_most(at, low).complement().scaled(-1.0)
+        between = at.at_least(high) + at.at_most(low).complement().scaled(-1.0)
         rows.add((at.name, high, "next"), between, lower=0.0, upper=0.0)
-    rows.add((at.name, known[-1], "greatest"), at_most(at, known[-1]), lower=1.0, upper=1.0)
+    rows.add((at.name, known[-1], "greatest"), at.at_most(known[-1]), lower=1.0, upper=1.0)
 
 
 def _distance(feature: Feature, some: tuple[Any, ...], value: float) -> float:

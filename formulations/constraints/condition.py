@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.columns import AbstractCoordinate, Numeric, at_least, at_most, one_of
+from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.linear_form import LinearForm
 from ceopt.solvers.checks import AbstractCheck, Choice, Flag, Moderate, Refusal, is_number
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
@@ -143,10 +143,10 @@ class Condition:
             return form if self.value else form.complement()
         values = self._coordinates(at.feature)
         if self.op == "<=":
-            return at_most(at, values[0])
+            return at.at_most(values[0])
         if self.op == ">=":
-            return at_least(at, values[0])
-        form = one_of(at, values)
+            return at.at_least(values[0])
+        form = at.one_of(values)
         return form.complement() if self.op == "!=" else form
 
     # ---- in plain numbers --------------------------------------------------------------------------------------------

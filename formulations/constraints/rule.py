@@ -159,7 +159,9 @@ def impose(rule: AbstractRule, x: Factual) -> Any:
     parse_rules((rule,), x.space)
     block = ScalarBlock(concrete=True)
     describe(block, rule.manifest)
-    rule.build(block, require_factual(type(rule).__name__, x))
+    person = require_factual(type(rule).__name__, x)
+    with person.collecting():
+        rule.build(block, person)
     return block
 
 

@@ -7,7 +7,7 @@ number in the program and not a row of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
@@ -25,6 +25,9 @@ __all__ = ["Interval", "Levels", "Reach", "reach_of", "removed_by"]
 Floats = NDArray[np.float64]
 #: A count of steps this close to a whole number is whole: decimal steps are not exact in binary.
 _WHOLE = 1e-9
+
+#: A multiple of a step is off by a rounding of the product and one of the sum.
+_ROUNDINGS = 4 * 2.0**-53
 
 
 @final
@@ -97,6 +100,14 @@ class Interval:
             firsts = np.where(np.isfinite(firsts), self.anchor + above * self.step, firsts)
         return np.where(lasts >= self.lower, lasts, -np.inf), np.where(firsts <= self.upper, firsts, np.inf)
 
+    def below(self, value: float) -> tuple[float, float]:
+        """Return the greatest member below a value and the least one from it on; infinite where there is none."""
+        return self.floor(math.nextafter(value, -math.inf)), self.ceil(value)
+
+    def above(self, value: float) -> tuple[float, float]:
+        """Return the greatest member up to a value and the least one above it; infinite where there is none."""
+        return self.floor(value), self.ceil(math.nextafter(value, math.inf))
+
     def clip(self, value: float) -> float:
         """Return a nearest member; the interval must not be empty."""
         if value <= self.lower:
@@ -107,6 +118,21 @@ class Interval:
             return value
         below, above = self.floor(value), self.ceil(value)
         return below if value - below <= above - value else above
+
+    def member(self, value: float) -> float | None:
+        """Return the member that a value means: itself, or on a grid the one a rounding away; else None."""
+        if self.holds(value):
+            return value
+        if self.step is None:
+            return None
+        nearest = self.clip(value)
+        rounding = _ROUNDINGS * max(abs(value), abs(self.anchor))
+        return nearest if abs(nearest - value) <= rounding else None
+
+    def members(self, values: Iterable[float]) -> list[float]:
+        """Return the members that some values mean, ascending, each once."""
+        members = {self.member(value) for value in values}
+        return sorted(member for member in members if member is not None)
 
     def narrowed(self, lower: float, upper: float) -> Interval:
         """Return the members between ``lower`` and ``upper``, with bounds that are members themselves."""

@@ -102,10 +102,11 @@ class Settling:
         model = pyo.ConcreteModel(name="cell")
         model.x = x = Factual(self.prepared.space, self.row, reach=near.narrowed(box))
         model.rules = pyo.Block(concrete=True)
-        # A rule that leaves a finite part of a column first, as in the program of ``explain``.
-        for place, rule in sorted(enumerate(settings.rules), key=lambda pair: not pair[1].gives_bounds):
-            model.rules.add_component(rule_name(rule, place), impose(rule, x))
-        model.cost = pyo.Objective(expr=near.cost.build(x))
+        with x.collecting():
+            # A rule that leaves a finite part of a column first, as in the program of ``explain``.
+            for place, rule in sorted(enumerate(settings.rules), key=lambda pair: not pair[1].gives_bounds):
+                model.rules.add_component(rule_name(rule, place), impose(rule, x))
+            model.cost = pyo.Objective(expr=near.cost.build(x))
         compiled = compile_model(model)
         solver = choose(settings.solver, compiled)
         session = GuardedSession(

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Numeric
-from ceopt.formulations.columns.columns_block import COLUMNWISE
 from ceopt.formulations.columns.factual import Factual
 from ceopt.formulations.constraints.causal.program import Residual, move_in
 from ceopt.formulations.linear_form import LinearForm, Rows
@@ -32,7 +31,6 @@ _AMOUNTS: Final = Manifest(
     title="what is charged for columns with an equation",
     formula="x_i = the amount charged for column i, between the bounds that its column leaves",
     reference="Karimi, Schoelkopf & Valera 2021",
-    features=dict.fromkeys(("factual", *COLUMNWISE), 0),
 )
 
 
@@ -108,7 +106,7 @@ def _amounts(block: Any, x: Factual, ends: Mapping[str, tuple[float, float]], ru
     ]
     block.charged = amounts = Factual(FeatureSpace(features), dict.fromkeys(ends, 0.0))
     amounts.owner = (rule,)
-    describe(amounts, _AMOUNTS)
+    describe(amounts, replace(_AMOUNTS, columns=amounts.space.names))
     return amounts
 
 

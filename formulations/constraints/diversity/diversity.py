@@ -106,7 +106,7 @@ class OtherDecisions(AbstractDiversity):
     its cell decides nothing and is no other answer (:class:`OtherSupport` counts it), in every
     formulation. Any other number that a row weighs (of a rule, of a linear part of the model, of a cost over several
     columns) counts as newly changed in its cell once it moves by its step or by a thousandth of its range
-    (:class:`~ceopt.formulations.columns.change_indicator.ChangeIndicator`), which is all that is not exact. One that
+    (``x.surely``), which is all that is not exact. One that
     neither the model nor a rule reads stays as it is: to move it would be another answer in name only. One row for each
     earlier answer.
 

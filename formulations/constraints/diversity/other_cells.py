@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from ceopt.formulations.columns.levels import around, equals
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point, differs_row
 from ceopt.formulations.linear_form import LinearForm
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import NumberSplit, cuts_in_reach, route
@@ -109,8 +108,8 @@ class OtherCells(AbstractDiversity):
             elif name in numbers and x.numeric(name).interval.step is not None:
                 at = x.numeric(name)
                 at.require_bounds("An answer of every cell")
-                around(at, [point[name]])
-                forms.append(equals(at, point[name]).complement())
+                at.cut_around([point[name]])
+                forms.append(at.equals(point[name]).complement())
             else:
                 forms += self._outside(x.numeric(name), keys.get(name, []), point[name])
         differs_row(program.model, forms)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from ceopt.formulations.columns.numeric_cells import TINY
+from ceopt.formulations.columns.numeric_rows import TINY
 from ceopt.formulations.constraints.hull.distance import Norm
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.solvers.cones import soc

@@ -126,9 +126,10 @@ def embed(
         model if isinstance(model, Predictor) else _read(model, columns.space, told=columns is x or space is not None)
     )
     check_formulation(predictor, formulation)
-    block = _embedded(predictor, columns, formulation, {"cutoff": cutoff, "all_cells": all_cells})
-    for column, ranks in predictor.unseen.items():
-        Rows(block, "never_seen").add(column, columns.coordinate(column).indicator(ranks), upper=0.0)
+    with columns.collecting():
+        block = _embedded(predictor, columns, formulation, {"cutoff": cutoff, "all_cells": all_cells})
+        for column, ranks in predictor.unseen.items():
+            Rows(block, "never_seen").add(column, columns.coordinate(column).indicator(ranks), upper=0.0)
     if columns is not x:
         block.columns = columns
     return block

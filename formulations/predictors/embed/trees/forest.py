@@ -107,7 +107,8 @@ class AbstractForest(AbstractEmbedded):
         """Return 1 where the person goes right of a cut, and the cut's index."""
         if isinstance(cut, LevelCut):
             return self.level_side(cut)
-        return self.x.numeric(cut.name).cells.right_of(cut.key), (cut.name, self.x.cut_text(cut.name, cut.key))
+        cells = self.x.numeric(cut.name).cells
+        return cells.right_of(cut.key), (cut.name, cells.text(cut.key))
 
     def place(self, point: Mapping[str, float]) -> None:
         """Set the leaves to those that the point reaches."""

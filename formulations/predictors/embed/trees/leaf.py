@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.columns.numeric_cells import TINY
+from ceopt.formulations.columns.numeric_rows import TINY
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed.trees.forest import AbstractForest
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import NumberCut
