@@ -116,7 +116,8 @@ class Columns(AbstractColumns):
         space.check_names("Columns", values)
         gap = _SPLIT_GAP.require("Columns", "split_gap", split_gap)
         given = {feature.name: _read(feature, values[feature.name]) for feature in space}
-        super().__init__(space, {f.name: _reach(f, given[f.name], gap) for f in space})
+        reach = {feature.name: _reach(feature, given[feature.name], gap) for feature in space}
+        super().__init__(space, reach)
         self.given: dict[str, _Given] = given
         self.own = pyo.Constraint(pyo.Any)
         self._tied: set[str] = set()
@@ -132,12 +133,15 @@ class Columns(AbstractColumns):
         return coordinate
 
     def _tie(self, coordinate: AbstractCoordinate) -> None:
-        name, given = coordinate.name, self.given[coordinate.name]
+        name = coordinate.name
+        given = self.given[name]
+        if isinstance(given, float):
+            return
         if isinstance(given, dict):
             for rank, expression in given.items():
                 level = coordinate.indicator({rank}).expression()
                 self.own[name, coordinate.feature.levels[rank]] = level - expression == 0
-        elif not isinstance(given, float):
+        else:
             unit = coordinate.unit if isinstance(coordinate, Numeric) else 1.0
             self.own[name] = (coordinate.raw().expression() - given) / unit == 0
 
@@ -156,34 +160,48 @@ class Columns(AbstractColumns):
         if isinstance(given, float):
             return given
         parts = given if isinstance(given, dict) else {0: given}
-        values = {rank: pyo.value(part, exception=False) for rank, part in parts.items()}
-        if any(value is None for value in values.values()):
-            if feature.name not in self._tied:  # no model reads it
+        values: dict[int, float] = {}
+        for rank, part in parts.items():
+            value = pyo.value(part, exception=False)
+            if value is not None:
+                values[rank] = value
+            elif feature.name not in self._tied:  # no model reads it
                 return self.coordinates[feature.name].x0
-            raise InvalidValueError(
-                "Columns", "values of its variables", f"column {feature.name!r} has none", "Solve the model first."
-            )
+            else:
+                raise InvalidValueError(
+                    "Columns", "values of its variables", f"column {feature.name!r} has none", "Solve the model first."
+                )
         if isinstance(given, dict):
             return float(max(values, key=values.__getitem__))
-        return float(values[0] if feature.kind == "continuous" else round(values[0]))
+        if feature.kind == "continuous":
+            return float(values[0])
+        return float(round(values[0]))
 
 
 def _read(feature: Feature, value: Any) -> _Given:
     """Return what is given for a column: an expression, expressions by rank, or a coordinate as a float."""
     if feature.kind == "categorical" and (isinstance(value, Mapping) or _is_indexed(value)):
-        parts = {feature.rank(level): _part(feature, part) for level, part in value.items()}
-        kept = {rank: part for rank, part in sorted(parts.items()) if part is not None}
-        if not kept:
-            raise InvalidValueError(feature.who, "a level to take", "it is given none", "Map levels to binary Vars.")
-        return kept
+        return _read_levels(feature, value)
     if not _is_expression(feature, value):
-        return _within(feature, feature.to_coordinate(pyo.value(value) if _is_pyomo(value) else value))
+        plain = pyo.value(value) if _is_pyomo(value) else value
+        return _within(feature, feature.to_coordinate(plain))
     if feature.kind == "categorical":
         raise InvalidTypeError(
             feature.who, "a level, or a mapping from levels to binary Vars", f"it is given {value}",
             f"Write {{{feature.levels[0]!r}: Var, ...}}.",
         )  # fmt: skip
     return value
+
+
+def _read_levels(feature: Feature, given: Any) -> dict[int, Any]:
+    """Return the expressions by rank, ascending, of levels that may be taken."""
+    parts: dict[int, Any] = {}
+    for level, part in given.items():
+        parts[feature.rank(level)] = _part(feature, part)
+    kept = {rank: parts[rank] for rank in sorted(parts) if parts[rank] is not None}
+    if not kept:
+        raise InvalidValueError(feature.who, "a level to take", "it is given none", "Map levels to binary Vars.")
+    return kept
 
 
 def _part(feature: Feature, part: Any) -> Any:
@@ -235,27 +253,38 @@ def _outside(feature: Feature, low: float, high: float, but: str) -> InvalidValu
 def _hard_bounds(feature: Feature) -> tuple[float, float]:
     """Return the bounds that the user set; those that the data happened to have do not bind the caller."""
     low = -math.inf if feature.lower_inferred else feature.lower
-    return low, math.inf if feature.upper_inferred else feature.upper
+    high = math.inf if feature.upper_inferred else feature.upper
+    return low, high
 
 
 def _reach(feature: Feature, given: _Given, gap: float | None) -> Interval | Levels:
     """Return the values that a column can take, by the bounds of what is given and of the space."""
     if isinstance(given, dict):
         return Levels(tuple(given))
-    own = (given, given) if isinstance(given, float) else compute_bounds_on_expr(given, ignore_fixed=True)
-    low, high = (end if bound is None else float(bound) for bound, end in zip(own, (-math.inf, math.inf), strict=True))
+    low, high = _bounds_of(given)
     if feature.is_finite:
         ranks = tuple(rank for rank in range(len(feature.levels)) if low <= rank <= high)
         if not ranks:
             raise _outside(feature, 0, len(feature.levels) - 1, f"values from {low:g} to {high:g}")
         return Levels(ranks)
     least, greatest = _hard_bounds(feature)
-    whole = Interval(max(low, least), min(high, greatest), 1.0 if feature.kind == "integer" else None)
-    ends = whole.ceil(whole.lower), whole.floor(whole.upper)
-    if not ends[0] <= ends[1]:
+    step = 1.0 if feature.kind == "integer" else None
+    bounds = Interval(max(low, least), min(high, greatest), step)
+    lower, upper = bounds.ceil(bounds.lower), bounds.floor(bounds.upper)
+    if not lower <= upper:
         raise _outside(feature, least, greatest, f"values from {low:g} to {high:g}")
-    found = Interval(*ends, whole.step)
-    return found if feature.kind == "integer" else replace(found, gap=_gap(found, feature) if gap is None else gap)
+    interval = Interval(lower, upper, step)
+    if feature.kind == "integer":
+        return interval
+    return replace(interval, gap=_gap(interval, feature) if gap is None else gap)
+
+
+def _bounds_of(given: Any) -> tuple[float, float]:
+    """Return the bounds of a number or an expression, infinite where it has none."""
+    if isinstance(given, float):
+        return given, given
+    low, high = compute_bounds_on_expr(given, ignore_fixed=True)
+    return -math.inf if low is None else float(low), math.inf if high is None else float(high)
 
 
 def _gap(part: Interval, feature: Feature) -> float:

@@ -44,11 +44,11 @@ class AbstractLevels(AbstractCoordinate):
     # ---- comparisons -------------------------------------------------------------------------------------------------
     def at_most(self, value: float) -> LinearForm:
         """Return 1 where the rank is at most ``value``, else 0."""
-        return self.indicator({k for k in range(len(self.feature.levels)) if k <= value})
+        return self.indicator({rank for rank in self.ranks if rank <= value})
 
     def at_least(self, value: float) -> LinearForm:
         """Return 1 where the rank is at least ``value``, else 0."""
-        return self.indicator({k for k in range(len(self.feature.levels)) if k >= value})
+        return self.indicator({rank for rank in self.ranks if rank >= value})
 
     def equals(self, value: float) -> LinearForm:
         """Return 1 where the rank is ``value``, else 0."""
@@ -116,11 +116,11 @@ class Ranked(AbstractLevels):
 
     def raw(self) -> LinearForm:
         """Return the rank (0 or 1 of a binary column)."""
-        return self.tabulate({k: float(k) for k in self.ranks})
+        return self.tabulate({rank: float(rank) for rank in self.ranks})
 
     def indicator(self, ranks: AbstractSet[int]) -> LinearForm:
         """Return 1 where the rank is one of ``ranks``, else 0."""
-        return self.tabulate({k: float(k in ranks) for k in self.ranks})
+        return self.tabulate({rank: float(rank in ranks) for rank in self.ranks})
 
     def move_to(self, rank: int) -> float:
         """Return the number of levels between a rank and the factual."""

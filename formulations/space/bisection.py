@@ -35,13 +35,16 @@ def last_true(
     >>> float(last_true(lambda x: x * 3.0 <= 1.0))
     0.33333333333333337
     """
-    low, high = np.full(shape, -_LAST, dtype=np.int64), np.full(shape, _LAST, dtype=np.int64)
+    low = np.full(shape, -_LAST, dtype=np.int64)
+    high = np.full(shape, _LAST, dtype=np.int64)
     with np.errstate(all="ignore"):  # the ends of float64 overflow in most tests
-        none, every = ~test(_number(low)), test(_number(high))
+        none = ~test(_number(low))
+        every = test(_number(high))
         for _ in range(64):  # the ends are 2**64 numbers apart at most; low passes, high does not
             middle = (low >> 1) + (high >> 1) + (low & high & 1)
             passes = test(_number(middle))
-            low, high = np.where(passes, middle, low), np.where(passes, high, middle)
+            low = np.where(passes, middle, low)
+            high = np.where(passes, high, middle)
     return np.asarray(np.where(none, -np.inf, np.where(every, np.inf, _number(low))))
 
 

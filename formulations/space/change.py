@@ -52,12 +52,14 @@ def _known(feature: Feature, levels: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _of_kind(feature: Feature, kind: Kind, news: dict[str, Any]) -> dict[str, Any]:
+    if feature.is_finite and kind in _NUMBERS:
+        return _numbers_of_levels(feature, kind) | news
     if feature.is_finite:
-        return news | (
-            _numbers_of_levels(feature, kind) | news if kind in _NUMBERS else _levels_of_levels(feature, news)
-        )
+        return news | _levels_of_levels(feature, news)
+    if kind == "integer":
+        return _whole_bounds(feature, news) | news
     if kind in _NUMBERS:
-        return _whole_bounds(feature, news) | news if kind == "integer" else news
+        return news
     if "levels" not in news:
         whole = feature.kind == "integer" and math.isfinite(feature.lower) and math.isfinite(feature.upper)
         if not (kind == "binary" and whole and feature.upper - feature.lower == 1):
@@ -73,7 +75,9 @@ def _of_kind(feature: Feature, kind: Kind, news: dict[str, Any]) -> dict[str, An
 
 
 def _levels_of_levels(feature: Feature, news: dict[str, Any]) -> dict[str, Any]:
-    return _known(feature, news["levels"]) if "levels" in news else {}
+    if "levels" not in news:
+        return {}
+    return _known(feature, news["levels"])
 
 
 def _numbers_of_levels(feature: Feature, kind: Kind) -> dict[str, Any]:

@@ -89,7 +89,8 @@ class Column:
                 "Column.affine", "a numeric column that is not clipped", f"the column reads {self.feature!r}",
                 "Use .table, .constant or .largest_left.",
             )  # fmt: skip
-        slope, offset = Fraction(1), Fraction(0)
+        slope = Fraction(1)
+        offset = Fraction(0)
         for step in self.steps:
             slope, offset = step.compose(slope, offset)
         return float(slope), float(offset)
@@ -179,16 +180,19 @@ class Encoding:
 
     def _side_by_side(self, targets: list[int]) -> Any:
         """Return the tables of some columns, (levels, columns): an array, or sparse rows where they are many."""
-        some = [self.columns[i] for i in targets]
-        if len(some) <= WIDE:
-            levels = range(len(some[0].table or ()))
-            return np.stack([column.evaluate(levels).astype(np.float64) for column in some], axis=1)
-        found = [entries(column.table or ()) for column in some]
-        values = [part.astype(column.dtype).astype(np.float64) for column, (_, part) in zip(some, found, strict=True)]
-        ranks = np.concatenate([part for part, _ in found])
-        column_of = np.repeat(np.arange(len(some)), [len(part) for part, _ in found])
-        shape = (len(some[0].table or ()), len(some))
-        return sp.csr_array((np.concatenate(values), (ranks, column_of)), shape=shape)
+        columns = [self.columns[i] for i in targets]
+        n_levels = len(columns[0].table or ())
+        if len(columns) <= WIDE:
+            tables = [column.evaluate(range(n_levels)).astype(np.float64) for column in columns]
+            return np.stack(tables, axis=1)
+        values, ranks, places = [], [], []
+        for place, column in enumerate(columns):
+            own_ranks, own_values = entries(column.table or ())
+            values.append(own_values.astype(column.dtype).astype(np.float64))
+            ranks.append(own_ranks)
+            places.append(np.full(len(own_ranks), place))
+        indices = (np.concatenate(ranks), np.concatenate(places))
+        return sp.csr_array((np.concatenate(values), indices), shape=(n_levels, len(columns)))
 
     @classmethod
     def identity(cls, space: FeatureSpace) -> Self:

@@ -115,6 +115,13 @@ class Feature:
         return self.kind in FINITE
 
     @property
+    def spacing(self) -> float | None:
+        """How far neighbouring values are apart: the step, else 1 of whole numbers; None of a continuous column."""
+        if self.step is None and self.kind == "integer":
+            return 1.0
+        return self.step
+
+    @property
     def weights(self) -> tuple[float, float]:
         """Prices ``(down, up)`` of a move."""
         if isinstance(self.weight, tuple):
@@ -139,8 +146,11 @@ class Feature:
             return float(max(len(self.levels) - 1, 1))
         if self.is_finite or kind == "none":
             return 1.0
-        tries = (self.mad, self.std, self.range, self.upper - self.lower)[known.index(kind) :]
-        return next((float(size) for size in tries if size and size >= 1.0 / LARGEST and math.isfinite(size)), 1.0)
+        sizes = (self.mad, self.std, self.range, self.upper - self.lower)
+        for size in sizes[known.index(kind) :]:
+            if size and size >= 1.0 / LARGEST and math.isfinite(size):
+                return float(size)
+        return 1.0
 
     def rank(self, value: Any) -> int:
         """Place of a level among ``levels``, from 0.
@@ -162,7 +172,9 @@ class Feature:
         if found is None or (as_bool and not isinstance(self.levels[found], bool)):
             self._refuse_missing(value)
             more = len(self.levels) - _SHOWN
-            choices = ", ".join(map(repr, self.levels[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
+            choices = ", ".join(map(repr, self.levels[:_SHOWN]))
+            if more > 0:
+                choices += f" and {more} more"
             raise InvalidValueError(
                 self.who, "one of its levels", f"its value is {plain(value)!r}", f"Choose from: {choices}."
             )
@@ -213,7 +225,10 @@ class Feature:
         """The least and the greatest coordinate that the kind and dtype can hold, whatever the bounds say."""
         if self.is_finite:
             return 0.0, float(len(self.levels) - 1)
-        return (-math.inf, math.inf) if self.kind == "continuous" else (float(self.limits[0]), float(self.limits[1]))
+        if self.kind == "continuous":
+            return -math.inf, math.inf
+        least, greatest = self.limits
+        return float(least), float(greatest)
 
     def from_coordinate(self, coordinate: float) -> Level:
         """Give the raw value at a coordinate: a level, an int or a float.

@@ -68,7 +68,9 @@ def settled(given: Any) -> dict[str, Any]:
         )
     who = f"Column {given.name!r}"
     new = _words(who, given) | _weights_and_scales(who, given) | _dtype(who, given)
-    return new | (_levels(who, given, new) if given.kind in FINITE else _bounds(who, given, new))
+    if given.kind in FINITE:
+        return new | _levels(who, given, new)
+    return new | _bounds(who, given, new)
 
 
 def _words(who: str, given: Any) -> dict[str, Any]:
@@ -114,8 +116,9 @@ def _dtype(who: str, given: Any) -> dict[str, Any]:
             who, "categories only in a category column", f"dtype is {text}", 'Use dtype="category".'
         )
     if holds_categories:
-        categories = levels if categories is None else tuple(plain(level) for level in categories)
-    own = dtype_from_text(who, text, categories) if text is not None else None
+        given_categories = levels if categories is None else categories
+        categories = tuple(plain(level) for level in given_categories)
+    own = None if text is None else dtype_from_text(who, text, categories)
     is_text = text is not None and text.partition("[")[0] in {"str", "string"}  # which is object before pandas 2.3
     may_hold_numbers = own is None or is_number_dtype(own) or (is_object_dtype(own) and not is_text)
     if given.kind not in FINITE and not may_hold_numbers:

@@ -45,7 +45,9 @@ def infer_features(
         "continuous": continuous,
     }
     for kind, names in kinds.items():
-        given = (names,) if isinstance(names, str) else () if names is None else names
+        if names is None:
+            continue
+        given = (names,) if isinstance(names, str) else names
         for name in _NAMES.require(_WHO, kind, given):
             Choice(frame.columns).require(_WHO, "column", name)
             if name in named:
@@ -53,7 +55,8 @@ def infer_features(
                     _WHO, "one kind per column", f"{name!r} is named {named[name]} and {kind}", "Choose one."
                 )
             named[name] = cast("Kind", kind)
-    return [_describe(name, frame[name], named.get(name), (ordinal or {}).get(name)) for name in frame.columns.tolist()]
+    orders = ordinal or {}
+    return [_describe(name, frame[name], named.get(name), orders.get(name)) for name in frame.columns.tolist()]
 
 
 def _check_frame(frame: Any) -> None:
@@ -82,8 +85,10 @@ def _describe(name: str, column: pd.Series[Any], kind: Kind | None, order: Seque
     values = _values(who, column.dtype, present)
     is_named = kind is not None
     if kind is None:
-        kind, guess = _guess(column.dtype, values)
-        guess = f"{text} -> {kind}" + (f" ({guess})" if guess else "")
+        kind, reason = _guess(column.dtype, values)
+        guess = f"{text} -> {kind}"
+        if reason:
+            guess += f" ({reason})"
     else:
         guess = f"named {kind}"
     common: dict[str, Any] = {"dtype": text, "guess": guess}
@@ -91,14 +96,20 @@ def _describe(name: str, column: pd.Series[Any], kind: Kind | None, order: Seque
         common["categories"] = tuple(plain(level) for level in column.dtype.categories.tolist())
     if kind in {"continuous", "integer"}:
         return Feature(name, kind=kind, **common, **_numbers(who, kind, column.dtype, values, present))
-    levels = _ordered(who, values, order) if is_named and kind == "ordinal" else values
-    if kind == "binary" and set(levels) <= {True, False} and all(isinstance(level, bool) for level in levels):
+    levels = values
+    if is_named and kind == "ordinal":
+        levels = _ordered(who, values, order)
+    if kind == "binary" and _are_bools(levels):
         levels = [False, True]
     if kind == "binary" and len(levels) != 2:
         raise InvalidValueError(
             who, "exactly two values to be binary", f"it holds {len(levels)}", "Name it categorical or ordinal."
         )
     return Feature(name, kind=kind, levels=tuple(levels), **common)
+
+
+def _are_bools(values: list[Any]) -> bool:
+    return all(isinstance(value, bool) for value in values)
 
 
 def _values(who: str, dtype: Any, present: pd.Series[Any]) -> list[Any]:
@@ -117,7 +128,7 @@ def _values(who: str, dtype: Any, present: pd.Series[Any]) -> list[Any]:
             )
         if isinstance(value, float) and math.isinf(value):
             raise InvalidValueError(who, "finite numbers", f"it holds {value}", "Replace it, or leave the row out.")
-    families = {"text" if isinstance(v, str) else "bool" if isinstance(v, bool) else "number" for v in values}
+    families = {_family(value) for value in values}
     if len(families) > 1:
         raise InvalidTypeError(
             who, "values of one type", f"it mixes {' and '.join(sorted(families))}", "Convert them to one."
@@ -128,13 +139,25 @@ def _values(who: str, dtype: Any, present: pd.Series[Any]) -> list[Any]:
     return sorted(values)
 
 
+def _family(value: Any) -> str:
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool):
+        return "bool"
+    return "number"
+
+
 def _guess(dtype: Any, values: list[Any]) -> tuple[Kind, str]:
     if isinstance(dtype, pd.CategoricalDtype):
-        return ("ordinal", "in the order of its categories") if dtype.ordered else ("categorical", "")
-    if all(isinstance(value, bool) for value in values):
+        if dtype.ordered:
+            return "ordinal", "in the order of its categories"
+        return "categorical", ""
+    if _are_bools(values):
         return "binary", ""
     if all(isinstance(value, str) for value in values):
-        return ("binary", "two values") if len(values) == 2 else ("categorical", "")
+        if len(values) == 2:
+            return "binary", "two values"
+        return "categorical", ""
     if is_object_dtype(dtype):
         return "categorical", "numbers in an object column"
     if pd.api.types.is_integer_dtype(dtype):
@@ -144,9 +167,8 @@ def _guess(dtype: Any, values: list[Any]) -> tuple[Kind, str]:
 
 
 def _numbers(who: str, kind: Kind, dtype: Any, values: list[Any], present: pd.Series[Any]) -> dict[str, Any]:
-    if isinstance(dtype, pd.CategoricalDtype) or not all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
-    ):
+    are_numbers = all(_family(value) == "number" for value in values)
+    if isinstance(dtype, pd.CategoricalDtype) or not are_numbers:
         raise InvalidTypeError(
             who, f"numbers to be {kind}", f"its dtype is {dtype}", "Convert the column in the frame."
         )
@@ -174,12 +196,12 @@ def _numbers(who: str, kind: Kind, dtype: Any, values: list[Any], present: pd.Se
 def scales(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
     """Median absolute deviation from the median, population standard deviation, and range of a sample."""
     with np.errstate(over="ignore"):
-        found = {
+        sizes = {
             "mad": np.median(np.abs(numbers - np.median(numbers))),
             "std": np.std(numbers),
             "range": numbers.max() - numbers.min(),
         }
-    return {name: float(value) if np.isfinite(value) else 0.0 for name, value in found.items()}
+    return {name: float(size) if np.isfinite(size) else 0.0 for name, size in sizes.items()}
 
 
 def _ordered(who: str, values: list[Any], order: Sequence[Any] | None) -> list[Any]:

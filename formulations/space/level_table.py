@@ -73,7 +73,7 @@ def entries(table: LevelTable) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
 def span(table: LevelTable) -> float:
     """Return by how much the greatest value is above the least, those that are NaN left out."""
     ranks, values = entries(table)
-    known = values[~np.isnan(values)]
-    ends = [0.0] if len(ranks) < len(table) else []
-    ends += [float(known.min()), float(known.max())] if known.size else []
-    return max(ends) - min(ends)
+    ends = values[~np.isnan(values)].tolist()
+    if len(ranks) < len(table):  # some level has the value 0
+        ends.append(0.0)
+    return float(max(ends) - min(ends))

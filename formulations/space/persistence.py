@@ -18,16 +18,35 @@ FORMAT = "ceopt feature space"
 VERSION = 1
 _WHO = "FeatureSpace.from_json"
 _FIELDS = (
-    "name kind lower upper step levels mutable direction weight unit mad std range dtype categories lower_inferred "
-    "upper_inferred guess"
-).split()
+    "name",
+    "kind",
+    "lower",
+    "upper",
+    "step",
+    "levels",
+    "mutable",
+    "direction",
+    "weight",
+    "unit",
+    "mad",
+    "std",
+    "range",
+    "dtype",
+    "categories",
+    "lower_inferred",
+    "upper_inferred",
+    "guess",
+)
 
 
 def features_to_json(features: Sequence[Feature]) -> str:
     """Write features as text; an infinite bound is null, floats keep every digit."""
-    listed = [{field: _plain(getattr(feature, field)) for field in _FIELDS} for feature in features]
-    document = {"format": FORMAT, "version": VERSION, "features": listed}
+    document = {"format": FORMAT, "version": VERSION, "features": [_entry(feature) for feature in features]}
     return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _entry(feature: Feature) -> dict[str, Any]:
+    return {field: _plain(getattr(feature, field)) for field in _FIELDS}
 
 
 def _plain(value: Any) -> Any:

@@ -180,14 +180,18 @@ def _reach(feature: Feature, x0: float) -> Interval | Levels:
         elif feature.direction == "decreasing":
             ranks = ranks[: home + 1]
         return Levels(ranks)
-    step = 1.0 if feature.step is None and feature.kind == "integer" else feature.step
-    lower = min(feature.lower, x0) if feature.lower_inferred else feature.lower
-    upper = max(feature.upper, x0) if feature.upper_inferred else feature.upper
+    lower, upper = feature.lower, feature.upper
+    if feature.lower_inferred:
+        lower = min(lower, x0)
+    if feature.upper_inferred:
+        upper = max(upper, x0)
     if not feature.mutable or feature.direction == "increasing":
         lower = x0
     if not feature.mutable or feature.direction == "decreasing":
         upper = x0
-    return Interval(lower, upper, step, x0).narrowed(lower, upper) if math.isfinite(x0) else Interval(lower, upper)
+    if not math.isfinite(x0):
+        return Interval(lower, upper)
+    return Interval(lower, upper, feature.spacing, x0).narrowed(lower, upper)
 
 
 def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
@@ -199,8 +203,8 @@ def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
             if part.is_point:
                 report[feature.name] = f"fixed at {feature.levels[part.ranks[0]]!r}"
             elif len(part.ranks) < len(feature.levels):
-                lost = [feature.levels[k] for k in range(len(feature.levels)) if k not in part.ranks]
-                report[feature.name] = f"cannot become {', '.join(repr(level) for level in lost)}"
+                lost = [repr(level) for rank, level in enumerate(feature.levels) if not part.holds(rank)]
+                report[feature.name] = f"cannot become {', '.join(lost)}"
         elif part.is_point:
             report[feature.name] = f"fixed at {np.format_float_positional(part.lower, trim='-')}"
         elif part.lower > feature.lower or part.upper < feature.upper:

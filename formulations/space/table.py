@@ -1,9 +1,10 @@
-"""A space as a table, for people (:func:`to_text`) and for code (:func:`to_frame`)."""
+"""A space as a table: text for people (:func:`to_text`), a frame for code (:func:`to_frame`)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import pandas as pd
 
@@ -11,22 +12,42 @@ from ceopt.formulations.space.feature import Feature
 
 __all__ = ["to_frame", "to_text"]
 
-_COLUMNS = (
-    "kind lower upper levels mutable direction step weight unit mad std range dtype lower_inferred upper_inferred guess"
-).split()
-_MOVES = {"any": "any", "increasing": "up", "decreasing": "down"}
-_WIDEST = 48
+#: Fields of a feature that are columns of the frame.
+_FIELDS: Final = (
+    "kind",
+    "lower",
+    "upper",
+    "levels",
+    "mutable",
+    "direction",
+    "step",
+    "weight",
+    "unit",
+    "mad",
+    "std",
+    "range",
+    "dtype",
+    "lower_inferred",
+    "upper_inferred",
+    "guess",
+)
+#: Those whose dtype pandas finds by itself; the others hold None or tuples.
+_PLAIN: Final = {"kind", "lower", "upper", "mutable", "direction"}
+
+#: Titles of the text's columns; those in ``_OPTIONAL`` are left out where no feature has such a thing.
+_TITLES: Final = ("name", "kind", "range or levels", "may move", "step", "weight", "unit", "guess")
+_OPTIONAL: Final = {"step", "unit"}
+_MOVES: Final = {"any": "any", "increasing": "up", "decreasing": "down"}
+#: Characters of a list of levels that are shown.
+_WIDEST: Final = 48
 
 
 def to_frame(features: Sequence[Feature]) -> pd.DataFrame:
     """Give one row per column, indexed by its name."""
-    data = {
-        column: pd.Series(
-            [getattr(feature, column) for feature in features],
-            dtype=None if column in {"kind", "lower", "upper", "mutable", "direction"} else object,
-        )
-        for column in _COLUMNS
-    }
+    data = {}
+    for field in _FIELDS:
+        values = [getattr(feature, field) for feature in features]
+        data[field] = pd.Series(values, dtype=None if field in _PLAIN else object)
     frame = pd.DataFrame(data)
     frame.index = pd.Index([feature.name for feature in features], name="name")
     return frame
@@ -34,43 +55,63 @@ def to_frame(features: Sequence[Feature]) -> pd.DataFrame:
 
 def to_text(features: Sequence[Feature]) -> str:
     """Lay out what each column holds, how it may move and how it was guessed; ``~`` marks inferred bounds."""
-    head = ("name", "kind", "range or levels", "may move", "step", "weight", "unit", "guess")
-    rows = [
-        (
-            feature.name,
-            feature.kind,
-            _holds(feature),
-            _MOVES[feature.direction] if feature.mutable else "fixed",
-            _number(feature.step) if feature.step is not None else "",
-            _weight(feature),
-            feature.unit or "",
-            feature.guess or "as given",
-        )
-        for feature in features
-    ]
-    kept = [place for place, title in enumerate(head) if title not in {"step", "unit"} or any(r[place] for r in rows)]
-    widths = {place: max(len(row[place]) for row in [head, *rows]) for place in kept}
-    lines = ["  ".join(row[place].ljust(widths[place]) for place in kept).rstrip() for row in [head, *rows]]
-    note = ["~ bound seen in the data: it widens for the row asked about"] if any("~" in r[2] for r in rows) else []
-    return "\n".join([lines[0], "  ".join("-" * widths[place] for place in kept), *lines[1:], *note])
+    rows = [_cells(feature) for feature in features]
+    columns: list[list[str]] = []
+    for title, *cells in zip(_TITLES, *rows, strict=True):
+        if title not in _OPTIONAL or any(cells):
+            width = max(map(len, (title, *cells)))
+            columns.append([text.ljust(width) for text in (title, "-" * width, *cells)])
+    lines = ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
+    if any("~" in _range(feature) for feature in features if not feature.is_finite):
+        lines.append("~ bound seen in the data: it widens for the row asked about")
+    return "\n".join(lines)
+
+
+def _cells(feature: Feature) -> tuple[str, ...]:
+    """Return a feature's line of the text, a cell for each title."""
+    return (
+        feature.name,
+        feature.kind,
+        _levels(feature) if feature.is_finite else _range(feature),
+        _MOVES[feature.direction] if feature.mutable else "fixed",
+        "" if feature.step is None else _number(feature.step),
+        _weight(feature),
+        feature.unit or "",
+        feature.guess or "as given",
+    )
 
 
 def _number(value: float) -> str:
-    return f"{value:.0f}" if value == math.floor(value) and abs(value) < 1e9 else f"{value:.6g}"
+    if value == math.floor(value) and abs(value) < 1e9:
+        return f"{value:.0f}"
+    return f"{value:.6g}"
 
 
 def _weight(feature: Feature) -> str:
     down, up = feature.weights
-    return _number(up) if down == up else f"down {_number(down)}, up {_number(up)}"
+    if down == up:
+        return _number(up)
+    return f"down {_number(down)}, up {_number(up)}"
 
 
-def _holds(feature: Feature) -> str:
-    if feature.is_finite:
-        mark = " < " if feature.kind == "ordinal" else ", "
-        text = mark.join(str(level) for level in feature.levels)
-        if len(text) > _WIDEST:
-            text = f"{text[: _WIDEST - 14].rstrip()}... ({len(feature.levels)} levels)"
+def _levels(feature: Feature) -> str:
+    mark = " < " if feature.kind == "ordinal" else ", "
+    text = mark.join(map(str, feature.levels))
+    if len(text) <= _WIDEST:
         return text
-    lower = "" if feature.lower == -math.inf else ("~" if feature.lower_inferred else "") + _number(feature.lower)
-    upper = "" if feature.upper == math.inf else ("~" if feature.upper_inferred else "") + _number(feature.upper)
-    return f"{lower} .. {upper}".strip() if lower or upper else "any number"
+    return f"{text[: _WIDEST - 14].rstrip()}... ({len(feature.levels)} levels)"
+
+
+def _range(feature: Feature) -> str:
+    lower = _bound(feature.lower, is_inferred=feature.lower_inferred)
+    upper = _bound(feature.upper, is_inferred=feature.upper_inferred)
+    if not lower and not upper:
+        return "any number"
+    return f"{lower} .. {upper}".strip()
+
+
+def _bound(value: float, *, is_inferred: bool) -> str:
+    if math.isinf(value):
+        return ""
+    mark = "~" if is_inferred else ""
+    return mark + _number(value)

@@ -21,11 +21,15 @@ def trace_of(feature: Feature, number: float) -> float:
     """Return the trace that a solver may leave of a column at a number: of a step, where it moves by steps."""
     if feature.is_finite:
         return _SHARE
-    step = feature.step or (1.0 if feature.kind == "integer" else None)
-    return float(trace_within(feature, number)) if step is None else _SHARE * min(step, 1.0)
+    if feature.spacing is None:
+        return float(trace_within(feature, number))
+    return _SHARE * min(feature.spacing, 1.0)
 
 
 def trace_within(feature: Feature, size: Any) -> Any:
     """Return the trace of sums of some sizes that are compared with a column: no more than its width allows."""
-    low, high = feature.coordinate_limits if feature.is_finite else (feature.lower, feature.upper)
+    if feature.is_finite:
+        low, high = feature.coordinate_limits
+    else:
+        low, high = feature.lower, feature.upper
     return _SHARE * np.minimum(np.maximum(1.0, np.abs(size)), high - low) + ROUNDING * np.abs(size)

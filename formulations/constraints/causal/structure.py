@@ -170,7 +170,7 @@ def _held(feature: Feature, home: float, values: Floats, off: Floats) -> Floats:
     """Return values as the column can hold them: a level, or a multiple of its step where one is near enough."""
     if feature.is_finite:
         return np.clip(np.rint(values), *feature.coordinate_limits)
-    step = 1.0 if feature.step is None and feature.kind == "integer" else feature.step
+    step = feature.spacing
     if step is None:
         return values
     whole = home + np.rint((values - home) / step) * step

@@ -201,6 +201,5 @@ def _is_short(feature: Feature, move: float) -> bool:
     if feature.is_finite:
         return False
     width = feature.upper - feature.lower
-    least = feature.step or (1.0 if feature.kind == "integer" else 0.0)
-    least = least or LEAST_MOVE * (width if math.isfinite(width) and width > 0.0 else 1.0)
+    least = feature.spacing or LEAST_MOVE * (width if math.isfinite(width) and width > 0.0 else 1.0)
     return abs(move) < least * (1.0 - _TOLERANCE)
