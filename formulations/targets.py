@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.tolerances import WHOLE_SHARE
 from ceopt.solvers.checks import AllOf, Moderate, Real, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
@@ -35,9 +36,6 @@ _NO_LEVEL = Refusal("a level strictly between 0 and 1", "Give for example Probab
 _LEVEL = Real(above=0.0, below=1.0, otherwise=_NO_LEVEL)
 _NO_SHARE = Refusal("a share of the trees from 0 to below 1", "Give for example Disagreement('good', at_most=0.1).")
 _SHARE = AllOf((_VALUE, Real(at_least=0.0, below=1.0, otherwise=_NO_SHARE)))
-
-#: Shares of trees are whole counts up to rounding.
-_WHOLE = 1e-9
 
 
 @final
@@ -184,7 +182,7 @@ class DisagreementOf:
 
     def needed(self, trees: int) -> int:
         """Return how many of that many trees have to agree."""
-        return trees - math.floor(self.at_most * trees + _WHOLE)
+        return trees - math.floor(self.at_most * trees + WHOLE_SHARE)
 
     def text(self) -> str:
         """Return the target as a person would write it."""

@@ -20,6 +20,7 @@ from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.guard.contradictions import contradicts
 from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
+from ceopt.solvers.tolerances import NOTABLE_VIOLATION
 
 __all__ = ["AbstractSession", "RunResult", "SolveRun", "Start", "StopSwitch", "require_data", "sparse_start"]
 
@@ -86,7 +87,6 @@ class StopSwitch:
             signal.signal(signal.SIGINT, previous)
 
 
-_NOTABLE_VIOLATION = 1e-5
 _MOST_THREADS = 1024  # HiGHS was seen to hang over a million
 PROVED_EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
 
@@ -317,7 +317,7 @@ def sparse_start(start: Start | None, n: int) -> dict[int, float]:
 
 
 def _without_columns(compiled: CompiledModel) -> RunResult:
-    if compiled.violation(np.zeros(0)) > _NOTABLE_VIOLATION:
+    if compiled.violation(np.zeros(0)) > NOTABLE_VIOLATION:
         return RunResult(
             status=Status.INFEASIBLE, message="The program is infeasible: a cone of constants cannot hold."
         )
@@ -338,7 +338,7 @@ def _measured(found: RunResult, search: SolveRun) -> Outcome:
     is_worse = bound is not None and compiled.sense * (bound - objective) > 0
     if bound is not None and is_worse and (found.certificate or not contradicts(bound, objective, compiled, x)):
         bound = objective  # by its tolerances; what they do not explain stays, and is no proof
-    if violation > _NOTABLE_VIOLATION and found.certificate is None:  # which measures it relative to the row
+    if violation > NOTABLE_VIOLATION and found.certificate is None:  # which measures it relative to the row
         message = f"{message} The point violates the program by {violation:.3g}.".strip()
     return Outcome(
         status=found.status,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import graphlib
 import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,73 @@ def test_no_module_is_reached_from_what_it_imports():
             graph[found.module].add(found.target)
 
     graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
+
+
+#: From here down a number is a tolerance: it says what counts as kept, as equal or as nothing.
+LARGEST_TOLERANCE = 1e-3
+#: Small numbers that stand elsewhere, as they are something else.
+NO_TOLERANCES = {
+    "ceopt.formulations.predictors.read.lightgbm.trees._ZERO": "what LightGBM's code compares with",
+    "ceopt.solvers.built_in.BUILT_IN": "options of each solver's, by its own names, for exact answers",
+    "ceopt.solvers.conic.clarabel._OTHER_ROUNDINGS": "options of Clarabel's, by its own names, for another run",
+    "ceopt.solvers.gurobi.session._PARAMETERS": "parameters of Gurobi's, by its own names",
+}
+#: Folders that are being rebuilt: their tolerances move once they stand.
+NOT_YET = (
+    "ceopt.checking.",
+    "ceopt.infeasibility.",
+    "ceopt.query.",
+    "ceopt.search.",
+    "ceopt.solution.",
+    "ceopt.formulations.columns.",
+    "ceopt.formulations.space.",
+)
+
+
+def _value(node: ast.AST) -> float | None:
+    """Return a float that is written as such or as a power, 2.0**-48; None for anything else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, float):
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        with contextlib.suppress(ValueError, TypeError):
+            return float(ast.literal_eval(node.left)) ** ast.literal_eval(node.right)
+    return None
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, float]]:
+    """Each constant of a module that holds a small number: its statement, its name and the least of them."""
+    for statement in tree.body:
+        if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
+            continue
+        small = []
+        for node in ast.walk(statement.value):
+            value = _value(node)
+            if value is not None and 0.0 < abs(value) < LARGEST_TOLERANCE:
+                small.append(value)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+        if small and isinstance(target, ast.Name | ast.Tuple):
+            yield statement, ast.unparse(target), min(small)
+
+
+def test_tolerances_stand_in_one_file_a_room():
+    elsewhere = set()
+    for module, name in modules().items():
+        tree = ast.parse((ROOT / name).read_text(encoding="utf-8"), name)
+        if module.rsplit(".", 1)[-1] != "tolerances" and not module.startswith(NOT_YET):
+            elsewhere |= {f"{module}.{constant}" for _, constant, _ in _constants(tree)}
+
+    assert elsewhere == set(NO_TOLERANCES)
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_each_tolerance_says_why_and_is_used(room):
+    source = (ROOT / modules()[f"{room}.tolerances"]).read_text(encoding="utf-8")
+    lines = source.splitlines()
+    found = [(statement, constant) for statement, constant, _ in _constants(ast.parse(source))]
+    elsewhere = [(ROOT / name).read_text(encoding="utf-8") for name in modules().values()]
+
+    assert [name for statement, name in found if not lines[statement.lineno - 2].startswith("#: ")] == []
+    assert [name for _, name in found if sum(name in text for text in elsewhere) < 2] == []
 
 
 #: Public in two places, as two things: why a solve ended and what became of a query; a distance in either.

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.diverse.distance import Floats, RowDistance, cosines
+from ceopt.tolerances import LIMIT_ROUNDING
 
 __all__ = ["Diversity", "greedy", "within"]
-
-#: A comparison with a limit holds if it fails by no more than the rounding of the numbers compared.
-_ROUNDING: Final = 1e-12
 
 
 def within(alpha: float, nearest: float) -> float:
     """Return the greatest distance that is within (1 + alpha) times the nearest one, rounding included."""
-    return (1.0 + alpha) * nearest * (1.0 + _ROUNDING)
+    return (1.0 + alpha) * nearest * (1.0 + LIMIT_ROUNDING)
 
 
 @final
@@ -52,13 +50,13 @@ class Diversity:
         Each is held against those that are kept already, never against the row itself.
         """
         if self.kind == "distance":
-            least = (1.0 + self.beta) * nearest * (1.0 - _ROUNDING)
+            least = (1.0 + self.beta) * nearest * (1.0 - LIMIT_ROUNDING)
             return greedy(len(points), lambda i, rest: distance.between(points[i], points[rest]) >= least, most)
         moves = distance.directions(home, points)
 
         def differs(i: int, rest: NDArray[np.intp]) -> NDArray[np.bool_]:
             cosine = cosines(moves[i], moves[rest])
-            return np.asarray(1.0 - (np.abs(cosine) if self.absolute else cosine) >= self.beta - _ROUNDING)
+            return np.asarray(1.0 - (np.abs(cosine) if self.absolute else cosine) >= self.beta - LIMIT_ROUNDING)
 
         return greedy(len(points), differs, most)
 

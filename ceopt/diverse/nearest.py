@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.diverse.distance import Floats, RowDistance
+from ceopt.tolerances import TREE_DISTANCE_ROUNDING
 
 __all__ = ["Neighbours", "in_order"]
 
@@ -17,8 +18,6 @@ Places = NDArray[np.intp]
 #: From how many rows on, and up to how many dimensions, scikit-learn's k-d tree beats a look at every row.
 _TREE_ROWS: Final = 20_000
 _TREE_DIMENSIONS: Final = 15
-#: By what share of it a distance in the tree may differ from the same distance computed here.
-_ROUNDING: Final = 1e-9
 #: Each further block is this many times the size of the one before.
 _GROWTH: Final = 2
 
@@ -75,7 +74,7 @@ class Neighbours:
                 places = np.sort(found[0])
                 distances = self._distance.between(home, self._rows[places])
                 # Of rows at the farthest distance the tree may have left some out: they are for the next block.
-                sure = far[0, -1] * (1.0 - _ROUNDING)
+                sure = far[0, -1] * (1.0 - TREE_DISTANCE_ROUNDING)
                 new = (distances >= reached) & (distances < sure)
                 order = np.argsort(distances[new], kind="stable")
                 yield places[new][order], distances[new][order]

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.tolerances import PROJECTION_ROUNDING
 
 __all__ = ["project"]
 
 _STEPS = 100
-_ROUNDING = 1e-13  # of the size of what is added up in a score
 
 
 def project(
@@ -95,7 +95,7 @@ def _raised(points: Floats, box: _Box, normal: Floats, least: Floats) -> Floats:
         moved = points + nu[:, None] * normal
         found = box.onto(moved)
         parts = found * normal
-        rounding = _ROUNDING * (np.abs(least) + np.abs(parts).sum(axis=1))
+        rounding = PROJECTION_ROUNDING * (np.abs(least) + np.abs(parts).sum(axis=1))
         missing = least + rounding - parts.sum(axis=1)
         is_met = np.abs(missing) <= rounding / 2.0
         if is_met.all() or (step > _STEPS // 2 and (missing <= 2.0 * rounding).all()):

@@ -26,6 +26,7 @@ from ceopt.formulations.predictors.embed.trees.reachable_leaves import (
 )
 from ceopt.formulations.space.reachable import Levels, Reach
 from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.tolerances import CHEAPER_START
 from ceopt.warm_start.data_rows import from_rows
 from ceopt.warm_start.value_grid import Ladders
 
@@ -47,8 +48,6 @@ _EVEN, _FINER, _REFINED = 33, 2, 2
 _WIDE = 1e7
 #: Spread of the random taste by which climbs differ, as the standard deviation of a logarithm.
 _TASTE = 0.5
-#: A point is cheaper if its price is less by more than this share.
-_CHEAPER = 1e-9
 #: Rows that are scored between two looks at the clock.
 _ROWS = 4000
 #: Rows times trees that are scored in all, about two seconds: a count, and not a time, so that the same person gets the
@@ -297,14 +296,14 @@ class _GridSearch:
                 return
             trials, owner, column = ladders.moves(points)
             costs = ladders.price(trials)
-            near = np.flatnonzero(costs < self.least * (1.0 - _CHEAPER))
+            near = np.flatnonzero(costs < self.least * (1.0 - CHEAPER_START))
             trials, owner, column, costs = trials[near], owner[near], column[near], costs[near]
             reached = self._slacks(trials)
             self._keep_cheapest(trials, costs, reached)
             with np.errstate(invalid="ignore"):  # a decision that no score reaches misses it by infinity
                 gain = reached - slacks[owner]
             worth = gain / np.maximum(costs - prices[owner], 1e-9 * np.maximum(costs, 1e-9)) * tastes[owner, column]
-            worth[~(gain > 0) | (costs >= self.least * (1.0 - _CHEAPER))] = -math.inf
+            worth[~(gain > 0) | (costs >= self.least * (1.0 - CHEAPER_START))] = -math.inf
             chosen = [int(np.argmax(np.where(owner == w, worth, -math.inf))) for w in np.unique(owner)]
             chosen = [k for k in chosen if worth[k] > -math.inf]
             points, slacks, prices, tastes = trials[chosen], reached[chosen], costs[chosen], tastes[owner[chosen]]
@@ -324,7 +323,7 @@ class _GridSearch:
         for trials in (self.ladders.nearer(point), self.ladders.exchanges(point)):
             costs = self.ladders.price(trials)
             order = np.argsort(costs, kind="stable")
-            order = order[(costs[order] < price * (1.0 - _CHEAPER)) & (costs[order] > 0)]
+            order = order[(costs[order] < price * (1.0 - CHEAPER_START)) & (costs[order] > 0)]
             for part in _parts(order):
                 for k in part[self._slacks(trials[part]) >= 0]:
                     if self._keep(trials[k], costs[k]):

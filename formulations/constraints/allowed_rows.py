@@ -15,6 +15,7 @@ from ceopt.formulations.constraints.condition import ValueList
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.columns import column_coordinates
+from ceopt.formulations.tolerances import STEP_ROUNDINGS
 from ceopt.solvers.checks import Instance, Refusal, Text, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
@@ -32,9 +33,6 @@ _CHECKS = {
     "columns": ValueList(Text(_NO_NAME)),
     "frame": Instance(pd.DataFrame, _NO_FRAME),
 }
-
-#: A multiple of a step is off by a rounding of the product and one of the sum.
-_ROUNDINGS = 4 * 2.0**-53
 
 
 @final
@@ -180,7 +178,7 @@ class AllowedRows(AbstractRule):
                 agreeing += [level == feature.levels[int(value)] for level in self.frame[name].tolist()]
             else:
                 off = np.abs(self.frame[name].to_numpy(dtype=float) - value)
-                agreeing += off <= (0.0 if feature.step is None else _ROUNDINGS * abs(value))
+                agreeing += off <= (0.0 if feature.step is None else STEP_ROUNDINGS * abs(value))
         return float(len(self.columns) - agreeing.max())
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ from ceopt.formulations.constraints.condition import ValueList
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats, Point
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.space.reachable import Interval, reach_of
+from ceopt.formulations.tolerances import STEP_ROUNDINGS
 from ceopt.solvers.checks import MappingOf, Moderate, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
@@ -31,9 +32,6 @@ _CHECKS = {
     "name": RULE_NAME,
     "values": MappingOf(_NO_MAPPING, ValueList(empty=_NO_VALUE), empty=_NO_MAPPING, entry="column {key}"),
 }
-
-#: A multiple of a step is off by a rounding of the product and one of the sum.
-_ROUNDINGS = 4 * 2.0**-53
 
 
 @final
@@ -182,7 +180,7 @@ def _distance(feature: Feature, some: tuple[Any, ...], value: float) -> float:
     if feature.is_finite:
         return 0.0 if feature.levels[int(value)] in some else 1.0
     off, nearest = min((abs(value - float(other)), float(other)) for other in some)
-    rounding = 0.0 if feature.step is None else _ROUNDINGS * max(abs(value), abs(nearest))
+    rounding = 0.0 if feature.step is None else STEP_ROUNDINGS * max(abs(value), abs(nearest))
     return off if off > rounding else 0.0
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.linear_form import LinearForm
+from ceopt.formulations.tolerances import STEP_ROUNDINGS
 from ceopt.solvers.checks import AbstractCheck, Choice, Flag, Moderate, Refusal, is_number
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["OPS", "Condition", "ValueList"]
 
 OPS = ("==", "!=", "<=", ">=", "in", "changed")
-
-#: A multiple of a step is off by a rounding of the product and one of the sum.
-_ROUNDINGS = 4 * 2.0**-53
 
 
 _NO_LIST = Refusal("a list of values for {name}", "Write [value, ...].", "it got {value}", InvalidTypeError)
@@ -160,7 +158,7 @@ class Condition:
             return value <= float(self.value)
         if self.op == ">=":
             return value >= float(self.value)
-        off = 0.0 if feature.step is None else _ROUNDINGS * max(abs(value), abs(value if x0 is None else x0))
+        off = 0.0 if feature.step is None else STEP_ROUNDINGS * max(abs(value), abs(value if x0 is None else x0))
         wanted = self.value if self.op == "in" else (self.value,)
         return any(abs(value - float(other)) <= off for other in wanted) != (self.op == "!=")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
+from ceopt.formulations.tolerances import WHOLE_COUNT
 from ceopt.solvers.checks import Choice, Refusal, Whole, check_fields
 from ceopt.solvers.manifest import Manifest
 
@@ -25,9 +26,6 @@ _CHECKS = {
     "k": Whole(0, int(sys.float_info.max), Refusal("a whole number of at least 0", "Give for example 3.")),
     "count": Choice(("features", "columns")),
 }
-
-#: A count this close to a whole number is one.
-_WHOLE = 1e-6
 
 
 @final
@@ -121,7 +119,7 @@ class MaxChanges(AbstractElastic):
 
     def widened(self, by: float) -> Self:
         """Return the rule that permits so many more changes."""
-        return replace(self, k=int(self.k) + math.ceil(by - _WHOLE))
+        return replace(self, k=int(self.k) + math.ceil(by - WHOLE_COUNT))
 
     def _write(self, block: Any, used: Any) -> None:
         block.budget = pyo.Constraint(pyo.Any)

@@ -22,6 +22,7 @@ from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.programs.moments import Moments, require_moments
 from ceopt.formulations.programs.validity.score_bound import least_of_score
+from ceopt.formulations.tolerances import NO_ROBUST_ENTRY, ROBUST_BOUND_ROUNDING
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,
     AbstractCheck,
@@ -69,9 +70,6 @@ _CHECKS = {
     "level": _OfAnySize(Real(at_least=0.0, at_most=1.0, otherwise=_NO_LEVEL)),
 }
 
-_NONE = 1e-12  # of the greatest entry: an entry below is rounding
-#: Rounding of the bound, relative: the rows ask for more, so that a solver's tolerance does not use this up.
-_ROUNDING = 1e-9
 #: How many columns an error names.
 _SHOWN = 12
 
@@ -156,7 +154,9 @@ def _forms(inputs: Inputs, weights: Floats, *, triangular: bool = False) -> list
     rows = np.column_stack([weights[:, :-1] @ inputs.matrix, weights[:, :-1] @ inputs.offset + weights[:, -1]])
     if triangular or len(rows) > rows.shape[1]:
         rows = np.asarray(np.linalg.qr(rows, mode="r"))
-        lead = rows[np.arange(len(rows)), (np.abs(rows) > _NONE * np.abs(rows).max(initial=0.0)).argmax(axis=1)]
+        lead = rows[
+            np.arange(len(rows)), (np.abs(rows) > NO_ROBUST_ENTRY * np.abs(rows).max(initial=0.0)).argmax(axis=1)
+        ]
         rows = rows * np.where(lead < 0.0, -1.0, 1.0)[:, None] + 0.0  # no -0
     return inputs.forms(rows[:, :-1], rows[:, -1])
 
@@ -369,7 +369,7 @@ class RobustValidity(AbstractRule):
         if self.level == 0.0:
             return 0.0
         bound = self.bound(space, point)
-        if bound >= self.level * (1.0 - _ROUNDING):
+        if bound >= self.level * (1.0 - ROBUST_BOUND_ROUNDING):
             return 0.0
         return float(self.level) if math.isnan(bound) else float(self.level) - bound
 

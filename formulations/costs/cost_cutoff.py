@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.costs.base import prices_of
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.formulations.tolerances import BUDGET_SLACK
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["CostCutoff"]
 
 Floats = NDArray[np.float64]
-
-#: The budget is widened by this share before anything is ruled out, for the rounding of costs.
-_SLACK = 1e-9
 
 
 @final
@@ -55,7 +53,7 @@ class CostCutoff:
     _prices: dict[str, tuple[Price, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "budget", self.budget + _SLACK * max(1.0, self.budget))
+        object.__setattr__(self, "budget", self.budget + BUDGET_SLACK * max(1.0, self.budget))
         object.__setattr__(self, "_prices", self.cost.prices(self.space))
 
     def prices_of(self, name: str, values: Floats) -> Floats:
@@ -214,4 +212,4 @@ def _from(x0: float, move: float) -> float:
     """Return ``x0 + move``, rounded outwards."""
     if math.isinf(move):
         return move
-    return math.nextafter(x0 + move * (1.0 + _SLACK), math.copysign(math.inf, move)) if move else x0
+    return math.nextafter(x0 + move * (1.0 + BUDGET_SLACK), math.copysign(math.inf, move)) if move else x0

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.tolerances import COLLINEAR, GIVEN_SYMMETRIC, NEGATIVE_EIGENVALUE, UNSHORTENED_MOVE
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -17,15 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Metric", "check_matrix", "covariance_of", "metric_of", "numeric_names", "root_of"]
 
 Floats = NDArray[np.float64]
-
-#: Off-diagonal pairs that differ by less, relative to the greatest entry, are rounding.
-_SYMMETRIC = 1e-8
-#: Eigenvalues of a correlation matrix below this share of the greatest are 0: its columns are collinear.
-_COLLINEAR = 1e-10
-#: Eigenvalues that are negative by less, of a matrix with unit diagonal, are rounding.
-_NEGATIVE = 1e-9
-#: What rounding may add to the length of a move that the others cannot shorten, as a share of its length alone.
-_LEAST = 1e-9
 
 
 @final
@@ -89,7 +81,7 @@ def check_matrix(who: str, word: str, given: Any) -> tuple[Floats, tuple[str, ..
         i, j = (int(k) for k in np.argwhere(~np.isfinite(matrix))[0])
         raise InvalidValueError(who, f"finite numbers in {word}", f"entry [{i}][{j}] is {matrix[i, j]}", "Replace it.")
     off = np.abs(matrix - matrix.T)
-    if matrix.size and off.max() > _SYMMETRIC * np.abs(matrix).max():
+    if matrix.size and off.max() > GIVEN_SYMMETRIC * np.abs(matrix).max():
         i, j = (int(k) for k in np.unravel_index(off.argmax(), off.shape))
         raise InvalidValueError(
             who, f"a symmetric {word}", f"[{i}][{j}] is {matrix[i, j]:g} and [{j}][{i}] is {matrix[j, i]:g}", "Mend it."
@@ -155,9 +147,9 @@ def root_of(matrix: Floats) -> Floats:
         factor = np.linalg.cholesky(scaled).T
     except np.linalg.LinAlgError:
         factor = np.zeros_like(scaled)
-    if factor.size and factor.diagonal().min() <= np.sqrt(_COLLINEAR):
+    if factor.size and factor.diagonal().min() <= np.sqrt(COLLINEAR):
         values, vectors = np.linalg.eigh(scaled)
-        kept = values > _COLLINEAR * values[-1]
+        kept = values > COLLINEAR * values[-1]
         factor = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
     return np.asarray(factor * size)
 
@@ -180,8 +172,8 @@ def _inverted(who: str, names: tuple[str, ...], covariance: Floats) -> Metric:
             )  # fmt: skip
     correlation, size = _scaled(covariance)
     values, vectors = np.linalg.eigh(correlation)
-    if values[0] <= _COLLINEAR * values[-1]:
-        if values[0] < -_NEGATIVE:
+    if values[0] <= COLLINEAR * values[-1]:
+        if values[0] < -NEGATIVE_EIGENVALUE:
             raise _not_semidefinite(who, "covariance", values[0])
         null = np.abs(vectors[:, 0])
         together = [name for name, share in zip(names, null.tolist(), strict=True) if share > 0.05 * null.max()]
@@ -196,13 +188,13 @@ def _inverted(who: str, names: tuple[str, ...], covariance: Floats) -> Metric:
 
 def _of_precision(who: str, names: tuple[str, ...], precision: Floats) -> Metric:
     scaled, size = _scaled(precision)
-    if names and (lowest := float(np.linalg.eigvalsh(scaled)[0])) < -_NEGATIVE:
+    if names and (lowest := float(np.linalg.eigvalsh(scaled)[0])) < -NEGATIVE_EIGENVALUE:
         raise _not_semidefinite(who, "precision", lowest)
     root, least = root_of(precision), np.zeros(len(names))
     for j in range(len(names)):
         own, others = root[:, j], np.delete(root / size, j, axis=1)
         rest = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
-        least[j] = max(float(np.linalg.norm(rest) - _LEAST * np.linalg.norm(own)), 0.0)
+        least[j] = max(float(np.linalg.norm(rest) - UNSHORTENED_MOVE * np.linalg.norm(own)), 0.0)
     return Metric(names, precision, least)
 
 

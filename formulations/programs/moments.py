@@ -13,16 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.formulations.tolerances import (
+    COVARIANCE_INDEFINITE,
+    COVARIANCE_RANK,
+    COVARIANCE_SYMMETRIC,
+    VARIANCE_ROUNDING,
+)
 from ceopt.solvers.checks import Matrix
 from ceopt.solvers.errors import InvalidValueError
 
 __all__ = ["Moments", "require_mean", "require_moments", "require_plan", "require_point"]
 
 _COLUMNS = "Give one column for each parameter, one of ones for the intercept."
-_SYMMETRIC = 1e-9  # of the greatest entry: two entries that differ by more are no rounding
-_INDEFINITE = 1e-9  # of the greatest eigenvalue: one farther below 0 is no rounding
-_ROUNDING = 1e-13  # of what a variance is added up from: one below is 0
-_RANK = 1e-12  # of the greatest eigenvalue of the correlations: one below is 0
 
 
 @final
@@ -49,7 +51,7 @@ class Moments:
         alike = self.covariance / np.outer(units, units)
         np.fill_diagonal(alike, sizes > 0.0)
         values, vectors = np.linalg.eigh(alike)
-        kept = values > _RANK * max(values[-1], 0.0)
+        kept = values > COVARIANCE_RANK * max(values[-1], 0.0)
         return np.asarray(sizes[:, None] * vectors[:, kept] * np.sqrt(values[kept]))
 
     @property
@@ -70,7 +72,7 @@ class Moments:
         """
         seen = _even(basis @ self.covariance @ basis.T)
         terms = np.einsum("ik,kl,il->i", np.abs(basis), np.abs(self.covariance), np.abs(basis), optimize=True)
-        is_seen = np.diag(seen) > _ROUNDING * terms
+        is_seen = np.diag(seen) > VARIANCE_ROUNDING * terms
         seen = np.where(np.outer(is_seen, is_seen), seen, 0.0)
         factor = Moments(basis @ self.mean, seen).factor
         return Moments(basis @ self.mean, factor @ factor.T)
@@ -82,13 +84,13 @@ def require_moments(who: str, mean: ArrayLike, covariance: ArrayLike, *, d: int 
     s = Matrix((len(m), len(m))).require(who, "covariance", covariance)
     size = float(np.abs(s).max(initial=0.0))
     apart = np.abs(s - s.T)
-    if (apart > _SYMMETRIC * size).any():
+    if (apart > COVARIANCE_SYMMETRIC * size).any():
         i, j = np.unravel_index(int(apart.argmax()), s.shape)
         but = f"covariance[{i}, {j}] is {s[i, j]} and covariance[{j}, {i}] is {s[j, i]}"
         raise InvalidValueError(who, "a symmetric covariance", but, "Give (S + S.T) / 2 if they are meant to be equal.")
     even = _even(s)
     values = np.linalg.eigvalsh(even)
-    if len(values) and values[0] < -_INDEFINITE * max(abs(float(values[-1])), abs(float(values[0]))):
+    if len(values) and values[0] < -COVARIANCE_INDEFINITE * max(abs(float(values[-1])), abs(float(values[0]))):
         but = f"the least eigenvalue of covariance is {values[0]:.6g}"
         raise InvalidValueError(who, "a positive semidefinite covariance", but, "No parameters have this covariance.")
     return Moments(m, even)

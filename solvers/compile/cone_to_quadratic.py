@@ -19,10 +19,9 @@ import scipy.sparse as sp
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import Auxiliary, ConeRows, QuadraticRow, lower_triangle, resized
 from ceopt.solvers.cones import Cone
+from ceopt.solvers.tolerances import CONSTANT_CONE_MISS
 
 __all__ = ["cones_as_quadratics"]
-
-_ROUNDING = 1e-9  # by which a cone of constants may miss
 
 
 def cones_as_quadratics(compiled: CompiledModel) -> CompiledModel:
@@ -81,7 +80,9 @@ class _Lowering:
         body = [k for k in range(heads, constant.size) if moving[k]]
         level = float(np.sum(constant[heads:][~moving[heads:]] ** 2))  # of the entries that are numbers
         still = constant[:heads][~moving[:heads]].tolist()
-        if min(still, default=0.0) < 0.0 or (not moving.any() and cone.violation(np.zeros(self.n)) > _ROUNDING):
+        if min(still, default=0.0) < 0.0 or (
+            not moving.any() and cone.violation(np.zeros(self.n)) > CONSTANT_CONE_MISS
+        ):
             self.contradiction = f"constraint {getattr(cone.constraint, 'name', 'of a cone')!r}"
         elif not moving.any():
             return

@@ -24,11 +24,11 @@ from scipy.sparse.csgraph import connected_components
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import RANK_ROUNDING, SEMIDEFINITE_ROUNDING, SQUARE_ROUNDING
 
 __all__ = ["blocks_of", "cone_of", "factor", "is_convex"]
 
 # ---- convexity of an objective (concavity where it is maximised) -----------------------------------------------------
-_TOLERANCE = 1e-9  # of the greatest absolute eigenvalue of a block: rounding of a semidefinite matrix
 
 
 def is_convex(lower: Any, sense: int) -> bool:
@@ -50,7 +50,7 @@ def is_convex(lower: Any, sense: int) -> bool:
     full = sp.csr_array(lower + sp.tril(lower, -1).T)
     for block in blocks_of(full):
         eigenvalues = np.linalg.eigvalsh(sense * full[block][:, block].toarray())
-        if eigenvalues[0] < -_TOLERANCE * np.abs(eigenvalues).max():
+        if eigenvalues[0] < -SEMIDEFINITE_ROUNDING * np.abs(eigenvalues).max():
             return False
     return True
 
@@ -66,8 +66,6 @@ def blocks_of(full: Any) -> list[NDArray[np.intp]]:
 
 
 # ---- one convex quadratic row as a second-order cone -----------------------------------------------------------------
-_ROUNDING = 1e-11  # by which completing a square may miss
-_RANK = 1e-12  # eigenvalues below, of the greatest of their block, are rounding
 
 
 def factor(lower: sp.csc_array) -> sp.csr_array:
@@ -76,7 +74,7 @@ def factor(lower: sp.csc_array) -> sp.csr_array:
     n, parts = full.shape[0], []
     for block in blocks_of(full):
         values, vectors = np.linalg.eigh(full[block][:, block].toarray())
-        kept = values > _RANK * max(values[-1], 0.0)
+        kept = values > RANK_ROUNDING * max(values[-1], 0.0)
         part = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
         rows, columns = np.nonzero(part)
         parts.append(sp.csr_array((part[rows, columns], (rows, block[columns])), shape=(len(part), n)))
@@ -120,9 +118,9 @@ def _headed(constraint: Any, hessian: sp.csc_array, a: sp.csr_array, side: float
     squares = np.asarray(body.multiply(body).sum(axis=1)).ravel()
     shift = np.asarray(body @ linear / squares)  # the rows of the factor are orthogonal
     beta = -side - 0.5 * float(shift @ shift)
-    if np.abs(body.T @ shift - linear).max() > _ROUNDING * np.abs(linear).max():
+    if np.abs(body.T @ shift - linear).max() > SQUARE_ROUNDING * np.abs(linear).max():
         return None  # linear in a head, or where the body is not curved: no square to complete
-    if beta < -_ROUNDING * max(abs(side), float(shift @ shift)):
+    if beta < -SQUARE_ROUNDING * max(abs(side), float(shift @ shift)):
         return None
     unit = sp.eye_array(n, format="csr")
     if first == second:

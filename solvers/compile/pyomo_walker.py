@@ -17,10 +17,10 @@ from pyomo.repn.util import categorize_valid_components
 
 from ceopt.solvers.cones import Cone, ConeMargin
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedProblemError
+from ceopt.solvers.tolerances import CONSTANT_MISS
 
 __all__ = ["ConeEntries", "Objective", "Recorder", "Row", "Walker", "refuse_foreign_components"]
 
-_TOLERANCE = 1e-7  # a row without variables may miss its bound by the solvers' own feasibility tolerance
 _NUMBERS = frozenset({int, float})
 _UNKNOWN_NODE = (KeyError, DeveloperError)  # what Pyomo's visitors raise for a node that they have no entry for
 _KNOWN = {pyo.Block, pyo.Constraint, pyo.Objective, pyo.Var, pyo.Param, pyo.Expression, pyo.Set, pyo.RangeSet}
@@ -61,7 +61,7 @@ class Row:
         """Whether this is a false statement about constants."""
         if self.columns or self.quadratic:
             return False
-        slack = _TOLERANCE * max(1.0, *(abs(b) for b in (self.lower, self.upper) if math.isfinite(b)), 0.0)
+        slack = CONSTANT_MISS * max(1.0, *(abs(b) for b in (self.lower, self.upper) if math.isfinite(b)), 0.0)
         return not self.lower - slack <= 0.0 <= self.upper + slack
 
 

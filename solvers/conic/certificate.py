@@ -29,18 +29,13 @@ from ceopt.solvers.compile.rows_and_cones import distance
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.problem import Certificate, Vector
+from ceopt.solvers.tolerances import FEASIBLE_RESIDUAL, LEAST_CONIC_GAP, RAY_MISS, RAY_NOISE
 
 __all__ = ["Proof", "cost_unit", "greatest_along", "is_dual_ray", "is_primal_ray", "outside", "prove"]
 
-FEASIBLE = 1e-6
-"""Greatest primal or dual residual, relative, of a point that counts as feasible: the solvers' usual one."""
-LEAST_GAP = 1e-7
-"""No smaller gap is asked of an interior-point method: tighter tolerances end in "almost solved" (spec, section 15)."""
 _COSTLESS = (
     1e-2  # of the greatest cost: what adds up to less counts as this, as solvers stop at 1e-9 or so of that cost
 )
-_RAY = 1e-6  # of what is added up, a ray may miss a cone or a zero
-_RAY_NOISE = 1e-9  # and this much where its objective and columns have units of 1: it speaks for points below 1e9
 
 
 @final
@@ -75,16 +70,16 @@ class Proof:
     @property
     def is_primal_feasible(self) -> bool:
         """Whether the point may be shown."""
-        return self.certificate.primal <= FEASIBLE
+        return self.certificate.primal <= FEASIBLE_RESIDUAL
 
     @property
     def is_dual_feasible(self) -> bool:
         """Whether the bound may be."""
-        return self.certificate.dual <= FEASIBLE
+        return self.certificate.dual <= FEASIBLE_RESIDUAL
 
     def is_optimal(self, relative_gap: float) -> bool:
         """Whether no residual is above 1e-6, and all that is in doubt within the gap, or 1e-7 if that is more."""
-        return self.certificate.worst <= FEASIBLE and self.doubt <= max(relative_gap, LEAST_GAP)
+        return self.certificate.worst <= FEASIBLE_RESIDUAL and self.doubt <= max(relative_gap, LEAST_CONIC_GAP)
 
 
 def prove(form: ConicForm, x: Vector, s: Vector, z: Vector) -> Proof | None:
@@ -140,7 +135,7 @@ def is_dual_ray(form: ConicForm, z: Vector) -> bool:
     left = float((np.abs(form.A.T @ z) / columns).max(initial=0.0))
     added = float(((size.T @ np.abs(z)) / columns).max(initial=0.0))
     missed = float(outside(form, z, dual=True).max(initial=0.0))
-    return left <= max(_RAY_NOISE, _RAY * min(1.0, added)) and missed <= _RAY_NOISE * float(np.abs(z).max())
+    return left <= max(RAY_NOISE, RAY_MISS * min(1.0, added)) and missed <= RAY_NOISE * float(np.abs(z).max())
 
 
 def is_primal_ray(form: ConicForm, x: Vector) -> bool:
@@ -154,7 +149,7 @@ def is_primal_ray(form: ConicForm, x: Vector) -> bool:
     if not np.isfinite(x).all():
         return False
     steps = np.abs(x) * greatest_along(abs(form.A), 0)
-    cleaned = np.where(steps <= _RAY * steps.max(initial=0.0), 0.0, x)
+    cleaned = np.where(steps <= RAY_MISS * steps.max(initial=0.0), 0.0, x)
     return _is_primal_ray(form, x) or _is_primal_ray(form, cleaned)
 
 
@@ -171,7 +166,7 @@ def _is_primal_ray(form: ConicForm, x: Vector) -> bool:
     rows = _greatest(greatest_along(sp.csc_array(size @ units), 1), starts)
     added = _greatest(size @ np.abs(x), starts)
     misses = outside(form, -(form.A @ x)) / rows
-    return bends <= _RAY and bool(np.all(misses <= np.maximum(_RAY_NOISE, _RAY * np.minimum(1.0, added / rows))))
+    return bends <= RAY_MISS and bool(np.all(misses <= np.maximum(RAY_NOISE, RAY_MISS * np.minimum(1.0, added / rows))))
 
 
 def outside(form: ConicForm, values: Vector, *, dual: bool = False) -> Vector:

@@ -16,6 +16,7 @@ from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import Status
 from ceopt.solvers.session import SolveRun
+from ceopt.solvers.tolerances import CLARABEL_TOLERANCE
 
 __all__ = ["STOP", "ClarabelSession"]
 
@@ -35,7 +36,6 @@ STOP: dict[str, Status] = {
 }
 """Name of ``clarabel.SolverStatus`` -> what it claims; the certificate decides."""
 
-_TOLERANCE = 1e-9  # tighter ones were seen to end further from the optimum: the last steps then spoil the point
 _SMALL = 3000
 """Rows up to which a point without proof is worth other roundings. Of 150 random programs of mixed cones in mixed units
 four ended without proof at first, of 1300 none after these; of six badly conditioned bounds (spec 2.2 and 2.3 with a
@@ -100,7 +100,7 @@ class ClarabelSession(AbstractConicSession):
         settings.verbose = False
         settings.time_limit = seconds
         settings.max_threads = self._threads
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = CLARABEL_TOLERANCE
         for name, value in {**options, **self._options}.items():
             setattr(settings, name, value)
         return settings

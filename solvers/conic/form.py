@@ -37,10 +37,10 @@ from ceopt.solvers.cones import Cone, side_of, triangle
 from ceopt.solvers.conic.rows import ORDER, conic_rows, linear_rows, rank, size_of, svec_scale
 from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import CONSTANT_MISS
 
 __all__ = ["ConicForm", "Lowering", "conic_form"]
 
-_CONSTANT_MISS = 1e-7  # by which a row of constants may miss its side: the solvers' own feasibility tolerance
 Index = NDArray[np.intp]
 
 
@@ -222,12 +222,12 @@ class Lowering:
     def _false_constant(self, moved: Vector, point: Vector) -> str:
         """Return a row or cone without free columns that does not hold, in words; empty if all do."""
         equal, other, sources, cones = self._checked
-        slack = _CONSTANT_MISS * np.maximum(1.0, np.abs(self._b))
+        slack = CONSTANT_MISS * np.maximum(1.0, np.abs(self._b))
         false = [*equal[np.abs(moved[equal]) > slack[equal]], *other[moved[other] < -slack[other]]]
         found = [sources[k] for k in false] + [
             cone.constraint
             for cone in cones
-            if cone.violation(point) > _CONSTANT_MISS * max(1.0, float(np.abs(cone.constant).max()))
+            if cone.violation(point) > CONSTANT_MISS * max(1.0, float(np.abs(cone.constant).max()))
         ]
         return f"constraint {getattr(found[0], 'name', '')!r}" if found else ""
 

@@ -16,6 +16,7 @@ from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import InvalidValueError, MissingLibraryError, UnknownNameError
 from ceopt.solvers.problem import Status
 from ceopt.solvers.session import SolveRun
+from ceopt.solvers.tolerances import SCS_INFEASIBLE, SCS_TOLERANCE
 
 __all__ = ["STOP", "ScsSession"]
 
@@ -34,11 +35,9 @@ STOP: dict[int, tuple[str, Status]] = {
 """SCS's ``status_val`` -> its words and what it claims; the certificate decides."""
 _UNDECIDED = frozenset({-7, -6, 0, 2})  # a limit ended the slice
 
-_TOLERANCE = 1e-10  # the certificate stops the run, where it is good enough before that
-_INFEASIBLE = 1e-9
 _SLICE = 500  # iterations between two looks at the certificate, the clock and the switch
 _MOST = 100_000
-_DEFAULTS = {"eps_abs": _TOLERANCE, "eps_rel": _TOLERANCE, "eps_infeas": _INFEASIBLE, "verbose": False}
+_DEFAULTS = {"eps_abs": SCS_TOLERANCE, "eps_rel": SCS_TOLERANCE, "eps_infeas": SCS_INFEASIBLE, "verbose": False}
 _FILES = frozenset({"log_csv_filename", "write_data_filename"})
 _KNOWN = sorted(
     {"acceleration_interval", "acceleration_lookback", "adaptive_scale", "alpha", "eps_abs", "eps_infeas", "eps_rel"}

@@ -26,6 +26,7 @@ from ceopt.solvers.guard.contradictions import contradicts, credible, missed, re
 from ceopt.solvers.problem import Outcome, Status, Vector, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, Solver
 from ceopt.solvers.session import Start, sparse_start
+from ceopt.solvers.tolerances import BOUND_NOISE, KEPT_SHARE
 
 __all__ = ["WideSession"]
 
@@ -37,10 +38,6 @@ _SPAN = 1e12
 #: Where they span more, a solver that is asked to be exact may call a relaxation infeasible that is not (HiGHS 1.15.1,
 #: big-Ms of 1e9 beside coefficients of 1): it has to say so twice, the second time with its usual tolerances.
 _FAR_APART = 1e8
-#: What a point may miss a program by, as a share of what its rows add up, to be held against a solver's word.
-_KEPT = 1e-9
-#: A bound beyond the point in hand by no more, relatively, is off by what rows may be missed by.
-_NOISE = 1e-8
 
 
 @final
@@ -97,7 +94,7 @@ class WideSession:
             words: dict[str, Any] = {"relative_gap": relative_gap, "pool": pool if is_last else 1}
             words |= {"on_incumbent": told, "should_stop": should_stop}
             outcome = self._settled(session, units.program, units.there(begin), seconds_left, **words)
-            if is_again and is_last and outcome.x is not None and missed(units.program, outcome.x) > _KEPT:
+            if is_again and is_last and outcome.x is not None and missed(units.program, outcome.x) > KEPT_SHARE:
                 return Outcome(status=Status.INFEASIBLE, message="No point keeps the program exactly.")
             is_doubtful = outcome.status is Status.INFEASIBLE and not is_again
             if is_doubtful and span_of(units.program) > _FAR_APART:
@@ -172,7 +169,7 @@ class WideSession:
         except (CeoptError, OutOfTimeError):  # another kind of program than it takes, or no time
             return {}
         second = session.solve(time_limit_s=limit_s, relative_gap=gap, start=start)
-        if second.x is None or missed(program, second.x) > _KEPT:
+        if second.x is None or missed(program, second.x) > KEPT_SHARE:
             return {}
         is_better = contradicts(found.objective, program.evaluate(second.x), program, second.x)
         return dict(enumerate(second.x.tolist())) if is_better else {}
@@ -214,7 +211,7 @@ class WideSession:
             message = f"{found.message} {relaxation.message}".strip()
             found = replace(found, doubted=True, message=message)
         missing = relative_gap_of(found.objective, found.bound)
-        if found.status is Status.OPTIMAL and (missing is None or missing > max(gap, _NOISE)):
+        if found.status is Status.OPTIMAL and (missing is None or missing > max(gap, BOUND_NOISE)):
             message = f"The whole numbers near the optimum of the relaxation leave a gap. {found.message}".strip()
             return replace(found, status=Status.FEASIBLE, message=message)
         return found

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import HIDDEN_STEP, NO_COEFFICIENT, ORDINARY_COEFFICIENTS, ORDINARY_WIDTHS, SMALL_UNIT
 
 __all__ = ["Rescaled", "is_extreme", "is_far_from_zero", "rescaled", "span_of", "wide_columns"]
 
@@ -31,17 +32,8 @@ _WIDE: Final = 2.0**23
 #: One with more steps, or with values beyond, is counted in other units whatever the rows: HiGHS 1.15.1 fixes columns
 #: by their reduced costs in numbers of 32 bits, and goes on for ever, its time limit unseen, where they overflow.
 _VERY_WIDE: Final = 2.0**30
-#: Share of a row's greatest coefficient below which a tolerance hides the step.
-_HIDDEN: Final = 1e-6
-#: Share of a row's greatest coefficient below which one, in units of its column's width, is the rounding of sums.
-_NOTHING: Final = 2.0**-48
-#: A unit that rows suggest is extreme from here on.
-_SMALL: Final = 1e-4
 #: Costs beyond are brought down to the size of the rows.
 _COSTS: Final = 2.0**30
-#: Sizes of coefficients that no solver's tolerance hides, and of the widths and values of continuous columns.
-_COEFFICIENTS: Final = (1e-8, 1e9)
-_WIDTHS: Final = (2.0**-24, 2.0**24)
 #: A column without bounds keeps its unit where rows suggest one that is larger or smaller by no more.
 _NEAR: Final = 2.0**7
 #: Share of a column's values below which the width of its bounds is a trace of them.
@@ -96,7 +88,7 @@ def wide_columns(compiled: CompiledModel) -> NDArray[np.bool_]:
     A, size = compiled.A, np.abs(compiled.A.data)
     row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     hidden = np.zeros(len(width), dtype=bool)
-    hidden[A.indices[(size < _HIDDEN * _greatest(size, row, A.shape[0])[row]) & (size > 0.0)]] = True
+    hidden[A.indices[(size < HIDDEN_STEP * _greatest(size, row, A.shape[0])[row]) & (size > 0.0)]] = True
     return np.asarray(wide & (hidden | (np.isfinite(width) & (width > _VERY_WIDE))))
 
 
@@ -111,16 +103,16 @@ def is_extreme(compiled: CompiledModel) -> bool:
     width = (compiled.ub - compiled.lb)[moves]
     width = width[np.isfinite(width)]
     small, large = (size.min(), size.max()) if size.size else (1.0, 1.0)
-    if small < _COEFFICIENTS[0] or large > _COEFFICIENTS[1]:
+    if small < ORDINARY_COEFFICIENTS[0] or large > ORDINARY_COEFFICIENTS[1]:
         return True
-    if (width < _WIDTHS[0]).any() or (width > _WIDTHS[1]).any():
+    if (width < ORDINARY_WIDTHS[0]).any() or (width > ORDINARY_WIDTHS[1]).any():
         return True
-    if small >= _SMALL:
+    if small >= SMALL_UNIT:
         return False
     if _has_faint_rows(compiled):
         return True
     # The greatest of some lengths of 1e-7 each, and whatever else takes its size from rows alone.
-    return bool((_units(compiled, compiled.lb, compiled.ub, compiled.integer) < _SMALL).any())
+    return bool((_units(compiled, compiled.lb, compiled.ub, compiled.integer) < SMALL_UNIT).any())
 
 
 def is_far_from_zero(compiled: CompiledModel) -> bool:
@@ -129,7 +121,7 @@ def is_far_from_zero(compiled: CompiledModel) -> bool:
         return False
     width, size = compiled.ub - compiled.lb, np.maximum(np.abs(compiled.lb), np.abs(compiled.ub))
     moves = (width > 0.0) & np.isfinite(size)
-    return bool((moves & (size > _WIDTHS[1]) & (width < _TRACE * size)).any())
+    return bool((moves & (size > ORDINARY_WIDTHS[1]) & (width < _TRACE * size)).any())
 
 
 def _is_far_off(compiled: CompiledModel) -> bool:
@@ -146,7 +138,7 @@ def _has_faint_rows(compiled: CompiledModel) -> bool:
         return False
     A, size = compiled.A, np.abs(compiled.A.data)
     row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    return bool((many[A.indices] & (size > 0.0) & (_greatest(size, row, A.shape[0])[row] < _SMALL)).any())
+    return bool((many[A.indices] & (size > 0.0) & (_greatest(size, row, A.shape[0])[row] < SMALL_UNIT)).any())
 
 
 def span_of(compiled: CompiledModel) -> float:
@@ -237,7 +229,7 @@ def _without_rounding(A: sp.csr_array, program: CompiledModel) -> sp.csr_array:
     """Return the rows without coefficients that no more than the rounding of sums has left in them."""
     size, width = np.abs(A.data), program.ub - program.lb
     row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    A.data[size * width[A.indices] < _NOTHING * _greatest(size, row, A.shape[0])[row]] = 0.0
+    A.data[size * width[A.indices] < NO_COEFFICIENT * _greatest(size, row, A.shape[0])[row]] = 0.0
     A.eliminate_zeros()
     return A
 
@@ -248,7 +240,7 @@ def _units(compiled: CompiledModel, low: Vector, high: Vector, whole: NDArray[np
     unit, width = np.ones(n), high - low
     free = ~whole & (low < high)
     bounded = free & np.isfinite(width)
-    out = bounded & ((width > _WIDTHS[1]) | (width < _WIDTHS[0]) | (compiled.integer & ~whole))
+    out = bounded & ((width > ORDINARY_WIDTHS[1]) | (width < ORDINARY_WIDTHS[0]) | (compiled.integer & ~whole))
     unit[out] = _power_of_two(width[out])
     known = ~free | bounded | _is_curved(compiled)  # what is squared comes in the unit of the cost
     A = compiled.A
@@ -286,7 +278,7 @@ def _row_factors(A: sp.csr_array, counted: NDArray[np.bool_]) -> Vector:
     touched = np.zeros(A.shape[0], dtype=bool)
     touched[row[counted[A.indices] & (size > 0.0)]] = True
     one = 1.0 / _power_of_two(greatest)
-    is_odd = (greatest < _SMALL) | (greatest > _COEFFICIENTS[1])
+    is_odd = (greatest < SMALL_UNIT) | (greatest > ORDINARY_COEFFICIENTS[1])
     return np.where(touched, _GREATEST * one, np.where(is_odd, one, 1.0))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,9 @@ from ceopt.solvers.checks import in_double
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.files.write_model import CONSTANT, column_names
+from ceopt.solvers.tolerances import LOADED_WHOLE
 
 __all__ = ["load"]
-
-#: How far from a whole number, relatively, a solver's value of an integer may be.
-_WHOLE: Final = 1e-4
 
 
 def load(model: Any, values: Mapping[str, float]) -> None:
@@ -112,7 +110,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _whole(name: str, value: float) -> float:
-    if abs(value - round(value)) > _WHOLE * max(1.0, abs(value) * _WHOLE):
+    if abs(value - round(value)) > LOADED_WHOLE * max(1.0, abs(value) * LOADED_WHOLE):
         then = "Load the solution of the program with its integers."
         raise InvalidValueError("load", "whole numbers for integers", f"{name!r} is {value!r}", then)
     return float(round(value))

@@ -11,15 +11,10 @@ import numpy as np
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.problem import Outcome, Status, Vector
+from ceopt.solvers.tolerances import CALLED_FEASIBLE, CONTRADICTION_SHARE, LEAST_CONTRADICTION, OVERRULING_VIOLATION
 
 __all__ = ["contradicts", "credible", "missed", "readable"]
 
-#: Up to this violation, as a share of what a row adds up, a solver may call a point feasible.
-_FEASIBLE: Final = 1e-4
-#: A point that overrules a solver keeps the program better than the solver's own tolerance asks.
-_EXACT: Final = 1e-9
-#: A bound contradicts an objective from this difference on, as a share of what is added up there, and at least.
-_SHARE, _LEAST = 1e-6, 1e-9
 #: A gap contradicts "optimal" from this share on, or from so many times the gap that was asked for.
 _WIDE, _WIDER = 1e-3, 10.0
 _PROOFS: Final = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
@@ -82,13 +77,15 @@ def credible(
 
 def contradicts(bound: float, objective: float, compiled: CompiledModel, x: Vector) -> bool:
     """Tell whether a bound is worse than the objective of a point by more than a solver's tolerances explain."""
-    return compiled.sense * (bound - objective) > _SHARE * _size(compiled, x, objective) + _LEAST
+    return (
+        compiled.sense * (bound - objective) > CONTRADICTION_SHARE * _size(compiled, x, objective) + LEAST_CONTRADICTION
+    )
 
 
 def missed(compiled: CompiledModel, x: Vector) -> float:
     """Return the greatest violation of the program by ``x``, as a share of what its row adds up, of at least 1."""
     worst = compiled.violation(x)
-    if worst <= _EXACT or math.isinf(worst):
+    if worst <= OVERRULING_VIOLATION or math.isinf(worst):
         return worst
     activity, size = compiled.A @ x, abs(compiled.A) @ np.abs(x)
     rows = np.maximum(compiled.row_lb - activity, activity - compiled.row_ub) / np.maximum(size, 1.0)
@@ -106,7 +103,7 @@ def _with_point(who: str, outcome: Outcome, compiled: CompiledModel) -> Outcome:
     """Compare the stop with the point that came with it."""
     assert outcome.x is not None  # noqa: S101 - the caller looked
     status, without = outcome.status, replace(outcome, x=None, objective=None)
-    if missed(compiled, outcome.x) > _FEASIBLE:
+    if missed(compiled, outcome.x) > CALLED_FEASIBLE:
         if status in _PROOFS:
             return without  # a ray, or the point that is least wrong
         said = f"{who}'s point violates the program by {compiled.violation(outcome.x):.3g}."
@@ -148,7 +145,7 @@ def _with_bound(who: str, outcome: Outcome, compiled: CompiledModel, relative_ga
     if contradicts(bound, objective, compiled, outcome.x):
         said = f"{who}'s bound {bound:.8g} contradicts a point in hand with objective {objective:.8g}."
         return _unproved(outcome, said)
-    least = max(_WIDE, _WIDER * relative_gap) * _size(compiled, outcome.x, objective) + _LEAST
+    least = max(_WIDE, _WIDER * relative_gap) * _size(compiled, outcome.x, objective) + LEAST_CONTRADICTION
     if outcome.status is Status.OPTIMAL and compiled.sense * (objective - bound) > least:
         said = f"{who} calls {objective:.8g} optimal, but its bound is {bound:.8g}."
         return replace(outcome, status=Status.FEASIBLE, message=f"{outcome.message} {said}".strip())
@@ -164,7 +161,7 @@ def _known(outcome: Outcome, compiled: CompiledModel, start: Mapping[int, float]
     if outcome.x is not None and outcome.status is not Status.ERROR:
         least = compiled.sense * compiled.evaluate(outcome.x)
     better = (points[k] for value, k in valued if value < least)
-    return next((x for x in better if missed(compiled, x) <= _EXACT), None)
+    return next((x for x in better if missed(compiled, x) <= OVERRULING_VIOLATION), None)
 
 
 def _of_start(compiled: CompiledModel, start: Mapping[int, float]) -> Vector | None:
@@ -199,7 +196,10 @@ def _size(compiled: CompiledModel, x: Vector, objective: float) -> float:
 
 def _agree(told: Any, objective: float | None, compiled: CompiledModel, x: Vector) -> bool:
     assert objective is not None  # noqa: S101 - it belongs to the point
-    return _is_number(told) and abs(told - objective) <= _SHARE * _size(compiled, x, objective) + _LEAST
+    return (
+        _is_number(told)
+        and abs(told - objective) <= CONTRADICTION_SHARE * _size(compiled, x, objective) + LEAST_CONTRADICTION
+    )
 
 
 def _unproved(outcome: Outcome, said: str) -> Outcome:

@@ -12,13 +12,13 @@ import scipy.sparse as sp
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.convexity import is_convex
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import LARGE_ROW_SHRINK
 
 __all__ = ["GurobiModel"]
 
 # A row that adds up numbers beyond 1e5 cannot be held to 1e-9 in double precision: without this, a mixed-integer
 # program with sides near 1e8 was called infeasible. Handed over in a thousandth, it is held to 1e-6, Gurobi's own.
 _LARGE = 2.0**17
-_SHRINK = 2.0**-10
 
 
 @final
@@ -99,7 +99,7 @@ class GurobiModel:
         """Hand over the linear rows from ``first`` on."""
         program = self.program
         A, low, high = program.A[first:], program.row_lb[first:], program.row_ub[first:]
-        shrink = np.where(_sizes(A, low, high, program) > _LARGE, _SHRINK, 1.0)
+        shrink = np.where(_sizes(A, low, high, program) > _LARGE, LARGE_ROW_SHRINK, 1.0)
         A, low, high = sp.diags_array(shrink, format="csr") @ A, low * shrink, high * shrink
         equal = low == high
         for sense, sides, chosen in (

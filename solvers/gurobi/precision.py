@@ -12,15 +12,18 @@ from ceopt.solvers.compile.rows_and_cones import QuadraticRow
 from ceopt.solvers.guard.contradictions import contradicts
 from ceopt.solvers.highs.scaling import best_conceivable
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import (
+    GUROBI_DUAL_RESIDUAL,
+    GUROBI_NOTHING,
+    GUROBI_ROUNDING,
+    LEAST_GAP,
+    NO_QUADRATIC_TERMS,
+)
 
 __all__ = ["finer_scale", "finer_units", "is_missed_for_good", "is_nothing", "misses", "settled_bound"]
 
-_LEAST_GAP = 1e-9  # no smaller relative gap is promised
 _GREATEST = 2.0**40  # of a scaled cost and of a unit
-_ROUNDING = 1e-15  # of the terms that an objective adds up
-_NOTHING = 1e-12  # of the greatest cost: an objective below is 0
-_NO_TERMS = 1e-20  # of a quadratic row: its columns are below 1e-10
-_DUAL, _RESIDUAL = 1e-3, 1e-10  # of the optimum and of its terms: seen of dual objectives at optima right to 1e-8
+_DUAL = 1e-3  # of the optimum: seen of dual objectives at optima right to 1e-8
 
 
 def settled_bound(
@@ -36,14 +39,14 @@ def settled_bound(
     if bound is None:
         return objective if barrier else None
     away = compiled.sense * (objective - bound)
-    enough = max(gap, _LEAST_GAP) * abs(objective)
+    enough = max(gap, LEAST_GAP) * abs(objective)
     if not barrier and contradicts(bound, objective, compiled, x):
         return bound  # as it is: the guard is to see it
     if not barrier:
-        return objective if away <= _ROUNDING * _terms(compiled, x) else bound if away <= enough else None
+        return objective if away <= GUROBI_ROUNDING * _terms(compiled, x) else bound if away <= enough else None
     if abs(away) <= enough:
         return bound
-    roughly = _DUAL * abs(objective) + _RESIDUAL * (_terms(compiled, x) + _unit_cost(compiled))
+    roughly = _DUAL * abs(objective) + GUROBI_DUAL_RESIDUAL * (_terms(compiled, x) + _unit_cost(compiled))
     return objective if abs(away) <= roughly else None
 
 
@@ -56,12 +59,12 @@ def finer_scale(
     tolerance that is relative only to objectives beyond 1.
     """
     objective = abs(compiled.evaluate(x))
-    wanted = max(gap, _LEAST_GAP) * objective
+    wanted = max(gap, LEAST_GAP) * objective
     greatest = _greatest_cost(compiled)
-    if not greatest or objective <= _ROUNDING * _terms(compiled, x) or _is_best_conceivable(compiled, x):
+    if not greatest or objective <= GUROBI_ROUNDING * _terms(compiled, x) or _is_best_conceivable(compiled, x):
         return scale
     if barrier:
-        needed = 1.0 / max(objective, _NOTHING * _unit_cost(compiled)) if objective * scale < 0.125 else scale
+        needed = 1.0 / max(objective, GUROBI_NOTHING * _unit_cost(compiled)) if objective * scale < 0.125 else scale
     else:
         needed = 4.0 * tolerance / wanted if tolerance / scale > wanted else scale
     finer = _power_of_two(min(needed, _GREATEST / greatest))
@@ -70,7 +73,9 @@ def finer_scale(
 
 def is_nothing(compiled: CompiledModel, x: Vector) -> bool:
     """Whether an objective is 0 for every purpose, so that no scale can make it precise."""
-    return abs(compiled.evaluate(x)) <= max(0.01 * _NOTHING * _unit_cost(compiled), _ROUNDING * _terms(compiled, x))
+    return abs(compiled.evaluate(x)) <= max(
+        0.01 * GUROBI_NOTHING * _unit_cost(compiled), GUROBI_ROUNDING * _terms(compiled, x)
+    )
 
 
 def finer_units(rows: Sequence[QuadraticRow], x: Vector, units: tuple[float, ...], gap: float) -> tuple[float, ...]:
@@ -86,12 +91,12 @@ def finer_units(rows: Sequence[QuadraticRow], x: Vector, units: tuple[float, ...
 
 def misses(row: QuadraticRow, x: Vector, gap: float) -> bool:
     """Whether a row is missed by more than a tenth of the gap, relative to the terms that it adds up."""
-    return row.violation(x) > 0.1 * max(gap, _LEAST_GAP) * _size(row, x)
+    return row.violation(x) > 0.1 * max(gap, LEAST_GAP) * _size(row, x)
 
 
 def is_missed_for_good(row: QuadraticRow, x: Vector, gap: float) -> bool:
     """Whether a row is still missed in the finest units, and not because all its terms are 0."""
-    return misses(row, x, gap) and _size(row, x) > _NO_TERMS
+    return misses(row, x, gap) and _size(row, x) > NO_QUADRATIC_TERMS
 
 
 def _size(row: QuadraticRow, x: Vector) -> float:

@@ -15,12 +15,12 @@ from ceopt.solvers.gurobi.precision import misses
 from ceopt.solvers.gurobi.tables import BOUNDLESS, IMPRECISE, name_of
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.session import SolveRun
+from ceopt.solvers.tolerances import BARRIER_COARSEST, CUT_SHORT_VIOLATION
 
 __all__ = ["Run", "Units", "run_again", "run_once"]
 
-_CUT_SHORT = 1e-6  # a continuous method's last point that violates the program by more is none
 
-_SHARE, _COARSEST = 0.01, 1e-8  # of the relative gap, and at most: the barrier's tolerance at a second attempt
+_SHARE = 0.01  # of the relative gap: the barrier's tolerance at a second attempt
 _ATTEMPTS: tuple[dict[str, float], ...] = ({}, {"ScaleFlag": 0}, {"NumericFocus": 3}, {"BarHomogeneous": 1})
 _CAUTIOUS = {"DualReductions": 0, "Aggregate": 0}
 _RAW = {"Presolve": 0, "NodeLimit": 1000.0}
@@ -130,7 +130,7 @@ def _precise(handed: GurobiModel, search: SolveRun, units: Units) -> Run:
     run = run_once(handed, search, units, {})
     if run.stop not in IMPRECISE or run.x is None:
         return run
-    coarse = min(_SHARE * search.relative_gap, _COARSEST)
+    coarse = min(_SHARE * search.relative_gap, BARRIER_COARSEST)
     tolerances = {name: max(coarse, getattr(handed.inner.Params, name)) for name in ("BarConvTol", "BarQCPConvTol")}
     compiled, n, values = search.compiled, len(search.compiled.columns), list[float]()
     for other in _ATTEMPTS:
@@ -187,7 +187,7 @@ def _read(handed: GurobiModel, search: SolveRun, scale: float) -> Run:
         point = np.array(handed.x.X, dtype=np.float64)
         if not np.isfinite(point).all():
             stop = "UNBOUNDED"  # seen with a pool: "user obj limit" at minus infinity
-        elif is_certain or compiled.violation(point[: len(compiled.columns)]) <= _CUT_SHORT:
+        elif is_certain or compiled.violation(point[: len(compiled.columns)]) <= CUT_SHORT_VIOLATION:
             x = point
     if scale and (inner.IsMIP or x is not None):
         found = getattr(inner, "ObjBound", math.nan)  # absent after some stops

@@ -25,20 +25,19 @@ from ceopt.solvers.gurobi.tables import IMPRECISE, STOP, set_options
 from ceopt.solvers.highs.scaling import first_scale
 from ceopt.solvers.problem import Status, Vector, status_of
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
+from ceopt.solvers.tolerances import GUROBI_TOLERANCE, NOTABLE_VIOLATION
 
 __all__ = ["GurobiSession", "licence"]
 
 _GREATEST_SEED = 2_000_000_000
 _GREATEST_COEFFICIENT = 1e15
-_NOTABLE = 1e-5  # by which a point that Gurobi gave up on may violate the program
-_TOLERANCE = 1e-9
 _PARAMETERS = {
     "MIPGapAbs": 0.0,
     # With the 1e-6 of Gurobi's own, 58 of 60 knapsacks with values near 1e-7 ended in a wrong "optimum"; the finest
     # tolerances took no more time on recourse models.
-    "OptimalityTol": _TOLERANCE,
-    "FeasibilityTol": _TOLERANCE,
-    "IntFeasTol": _TOLERANCE,
+    "OptimalityTol": GUROBI_TOLERANCE,
+    "FeasibilityTol": GUROBI_TOLERANCE,
+    "IntFeasTol": GUROBI_TOLERANCE,
     "BarConvTol": 1e-10,
     "BarQCPConvTol": 1e-10,
 }
@@ -105,7 +104,7 @@ class GurobiSession(AbstractSession):
         x, bound = self._own(point), run.bound
         if run.stop in IMPRECISE:
             off = self._compiled.violation(x)
-            if off > _NOTABLE or any(misses(row, point, gap) for row in rows):
+            if off > NOTABLE_VIOLATION or any(misses(row, point, gap) for row in rows):
                 return RunResult(
                     status=Status.ERROR, message=f"{message} Its last point violates the program by {off:.3g}."
                 )

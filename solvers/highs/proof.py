@@ -18,13 +18,9 @@ from scipy.optimize import linprog
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import HIGHS_BOUND_ROUNDING, HIGHS_NO_REDUCED_COST, HIGHS_RAY_TOLERANCE
 
-__all__ = ["ROUNDING", "bound_from_duals", "improves_for_ever"]
-
-#: A reduced cost below this share of what it is the difference of, towards a bound that is not there, is rounding.
-_NOTHING = 1e-9
-#: Share of the sums' terms by which the bound may be off.
-ROUNDING = 1e-12
+__all__ = ["bound_from_duals", "improves_for_ever"]
 
 
 def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[float, float]:
@@ -38,22 +34,19 @@ def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[flo
     open_ended = ~np.isfinite(side)
     if np.any(open_ended & (reduced != 0.0)):
         sizes = np.abs(compiled.c) + abs(A).T @ np.abs(y) + (0.0 if hessian is None else abs(hessian) @ np.abs(x))
-        if np.any(open_ended & (np.abs(reduced) > _NOTHING * sizes)):
+        if np.any(open_ended & (np.abs(reduced) > HIGHS_NO_REDUCED_COST * sizes)):
             return -sense * np.inf, 0.0
     rows = _terms(y, compiled)
     columns = reduced * np.where(open_ended, x, side)
     value = sense * compiled.evaluate(x) - float(gradient @ x)
     terms = float(np.abs(rows).sum() + np.abs(columns).sum() + np.abs(gradient * x).sum()) + abs(compiled.evaluate(x))
-    return sense * (value + float(rows.sum()) + float(columns.sum())), ROUNDING * terms
+    return sense * (value + float(rows.sum()) + float(columns.sum())), HIGHS_BOUND_ROUNDING * terms
 
 
 def _terms(y: Vector, compiled: CompiledModel) -> Vector:
     """Return the least of each multiplier times its row; a multiplier of 0 adds nothing, whatever the sides."""
     side = np.where(y > 0, compiled.row_lb, compiled.row_ub)
     return np.asarray(y * np.where(y != 0.0, side, 0.0), dtype=np.float64)
-
-
-_TOLERANCE = 1e-9  # of the greatest cost
 
 
 def improves_for_ever(compiled: CompiledModel) -> bool:
@@ -79,4 +72,4 @@ def improves_for_ever(compiled: CompiledModel) -> bool:
         bounds=np.column_stack([lower, upper]),
         method="highs",
     )
-    return bool(answer.status == 0 and answer.fun < -_TOLERANCE * np.abs(compiled.c).max(initial=0.0))
+    return bool(answer.status == 0 and answer.fun < -HIGHS_RAY_TOLERANCE * np.abs(compiled.c).max(initial=0.0))

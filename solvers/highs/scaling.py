@@ -9,12 +9,10 @@ import numpy as np
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import HIGHS_IMPROVEMENT, LEAST_GAP
 
-__all__ = ["IMPROVEMENT", "best_conceivable", "finer_scale", "first_scale", "is_blind", "units_of"]
+__all__ = ["best_conceivable", "finer_scale", "first_scale", "is_blind", "units_of"]
 
-IMPROVEMENT = 1e-6
-"""HiGHS looks for no integer solution that is better by less: its MIP feasibility tolerance, absolute."""
-_LEAST_GAP = 1e-9  # no smaller relative gap is promised
 _GREATEST_SQUARE = 2.0**26  # coefficient of a column's square once the column is scaled
 _GREATEST_COST = 2.0**30  # scaled costs stay below, for the simplex method's sake
 
@@ -29,7 +27,7 @@ def finer_scale(compiled: CompiledModel, objective: float, gap: float, scale: fl
     """Return a greater scale, at which 1e-6 is below the relative gap at ``objective``; None if ``scale`` will do."""
     if not is_blind(compiled, objective, gap, scale):
         return None
-    needed = _power_of_two(4 * IMPROVEMENT / (max(gap, _LEAST_GAP) * abs(objective)))
+    needed = _power_of_two(4 * HIGHS_IMPROVEMENT / (max(gap, LEAST_GAP) * abs(objective)))
     finer = min(needed, _power_of_two(_GREATEST_COST / _cost_size(compiled)))
     return finer if finer > scale else None
 
@@ -38,7 +36,7 @@ def is_blind(compiled: CompiledModel, objective: float, gap: float, scale: float
     """Whether HiGHS, at this scale, may pass over a solution better than ``objective`` by more than the gap."""
     if not compiled.integer.any() or compiled.sense * (objective - best_conceivable(compiled)) <= 0:
         return False
-    return IMPROVEMENT / scale > max(gap, _LEAST_GAP) * abs(objective) > 0
+    return HIGHS_IMPROVEMENT / scale > max(gap, LEAST_GAP) * abs(objective) > 0
 
 
 def best_conceivable(compiled: CompiledModel) -> float:

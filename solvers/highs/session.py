@@ -21,17 +21,16 @@ from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.guard.contradictions import contradicts
 from ceopt.solvers.highs.proof import bound_from_duals, improves_for_ever
-from ceopt.solvers.highs.scaling import IMPROVEMENT, finer_scale, first_scale, is_blind, units_of
+from ceopt.solvers.highs.scaling import finer_scale, first_scale, is_blind, units_of
 from ceopt.solvers.options import plain_of_type
 from ceopt.solvers.problem import ProblemClass, Status, StopTable, Vector, status_of
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
+from ceopt.solvers.tolerances import HIGHS_IMPROVEMENT, HIGHS_ROUNDING, LEAST_QP_GAP
 
 __all__ = ["STOP", "HighsSession", "set_options"]
 
 _SECOND_OPINION_S = 5.0  # for a program that presolve alone calls infeasible
 _KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
-_LEAST_PROOF = 1e-7  # no smaller relative gap is asked of the duals of a QP
-_ROUNDING = 1e-12  # a bound so near the objective, relatively, is off by rounding only
 _FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
 _SOLVES = frozenset({ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP})
 
@@ -107,8 +106,8 @@ class HighsSession(AbstractSession):
             bound, rounding = bound_from_duals(compiled, x, multipliers)
             best = bound if compiled.sense * (bound - best) > 0 else best
             missing = abs(objective - bound)
-            if missing <= max(gap, _LEAST_PROOF) * abs(objective) + rounding:
-                return True, objective if missing <= _ROUNDING * abs(objective) + rounding else bound
+            if missing <= max(gap, LEAST_QP_GAP) * abs(objective) + rounding:
+                return True, objective if missing <= HIGHS_ROUNDING * abs(objective) + rounding else bound
         return False, best
 
     def _flat(self, found: RunResult, search: SolveRun) -> RunResult:
@@ -275,7 +274,7 @@ class HighsSession(AbstractSession):
         """Take "optimal" back where HiGHS may have passed over a better solution."""
         if found.x is None or found.status is not Status.OPTIMAL:
             return found
-        compiled, slack = self._compiled, IMPROVEMENT / self._scale
+        compiled, slack = self._compiled, HIGHS_IMPROVEMENT / self._scale
         objective = compiled.evaluate(found.x)
         if not is_blind(compiled, objective, gap, self._scale):
             return found

@@ -22,11 +22,11 @@ from ceopt.solvers.mosek.task import require_library
 from ceopt.solvers.problem import ProblemClass, Status, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
+from ceopt.solvers.tolerances import UNVOUCHED_VIOLATION
 
 __all__ = ["MosekSession", "licence"]
 
 _REFUSED = frozenset({ProblemClass.MISDP, ProblemClass.NONCONVEX})
-_FEASIBLE = 1e-6  # the violation up to which a point that MOSEK does not vouch for is one that we hold
 _FILES = (".cbf", ".jtask", ".ptf", ".task")
 
 
@@ -159,7 +159,7 @@ class MosekSession(AbstractSession):
         if status_of(solution, problem, "ok", has_point=True) not in PROVED_EMPTY:
             x = np.array(task.getxx(which), dtype=np.float64)
             vouched = solution in {"optimal", "integer_optimal", "prim_feas", "prim_and_dual_feas"}
-            if not vouched and not compiled.violation(self._own(x)) <= _FEASIBLE:
+            if not vouched and not compiled.violation(self._own(x)) <= UNVOUCHED_VIOLATION:
                 x = None
         status = status_of(solution, problem, ended, has_point=x is not None)
         if x is None or compiled.integer.any():

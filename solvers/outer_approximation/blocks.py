@@ -24,11 +24,11 @@ from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import BLOCK_NOISE
 
 __all__ = ["AffineRows", "Blocks"]
 
 Mask = NDArray[np.bool_]
-_NOISE = 1e-12  # of the terms that are added up: rounding
 
 
 class AffineRows(NamedTuple):
@@ -231,5 +231,5 @@ def _centred(
     )
     d[np.abs(d) > 2.0 * reach] = 0.0
     rest = c - body.T @ d
-    rest[np.abs(rest) <= _NOISE * (np.abs(c) + abs(body).T @ np.abs(d))] = 0.0
+    rest[np.abs(rest) <= BLOCK_NOISE * (np.abs(c) + abs(body).T @ np.abs(d))] = 0.0
     return rest, constant - 0.5 * float(d @ d), AffineRows(body, d)

@@ -16,10 +16,9 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.outer_approximation.linear_program import GrowingLP
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.session import SolveRun
+from ceopt.solvers.tolerances import INCUMBENT_SLACK
 
 __all__ = ["bounded_integers", "unbounded_integers"]
-
-_SLACK = 1e-6  # of the objective, so that rounding excludes no point as good as the one in hand
 
 
 def unbounded_integers(program: CompiledModel) -> bool:
@@ -43,7 +42,7 @@ def bounded_integers(
     lp
         Makes a growing LP of a program.
     """
-    limit = objective - program.c0 + program.sense * _SLACK * max(1.0, abs(objective))
+    limit = objective - program.c0 + program.sense * INCUMBENT_SLACK * max(1.0, abs(objective))
     sides = (-np.inf, limit) if program.sense > 0 else (limit, np.inf)
     row = sp.csr_array(program.c[None, :])
     better = program.extended(A=row, row_lb=sides[:1], row_ub=sides[1:])

@@ -32,13 +32,11 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import Auxiliary
 from ceopt.solvers.outer_approximation.blocks import AffineRows, Blocks
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import CUT_DEPTH, FLATTEST_TANGENT, SMALLEST_ENTRY
 
 __all__ = ["Cuts", "Master"]
 
-_DEPTH = 3e-10  # a cut that removes less, in units of the cone's head, is rounding
 _STEEPEST = 1e6  # of a tangent, in units of its cone: a matrix holds its square
-_FLATTEST = 1e-6  # a flatter tangent says what z >= 0 says
-_SMALLEST = 1e-4  # unit of an entry, of the one that is guessed
 _GRID = 16  # so many secants are given at once; others as they are needed
 
 
@@ -53,7 +51,7 @@ class Cuts(NamedTuple):
     def tangents(cls, entry: NDArray[np.intp], ratio: Vector) -> Cuts:
         """Return the tangents at v = ratio * s, but for those that say nothing."""
         ratio = np.clip(ratio, -_STEEPEST, _STEEPEST)
-        kept = np.abs(ratio) >= _FLATTEST
+        kept = np.abs(ratio) >= FLATTEST_TANGENT
         entry, ratio = entry[kept], ratio[kept]
         return cls(entry, 2.0 * ratio, ratio * ratio)
 
@@ -125,7 +123,7 @@ class Master:
     def _measured(self, near: Vector | None) -> tuple[Vector, Vector]:
         """Return the units of heads and scales: of their values at a point or, without one, a guess from their terms.
 
-        A vertex on the way may have h = 0: no unit is smaller than :data:`_SMALLEST` times the guess.
+        A vertex on the way may have h = 0: no unit is smaller than :data:`SMALLEST_ENTRY` times the guess.
         """
         blocks, compiled = self.blocks, self.compiled
         guess = near is None
@@ -136,8 +134,8 @@ class Master:
         h = np.maximum(h, np.where(blocks.both, norm, np.divide(norm * norm, s, out=np.zeros_like(s), where=constant)))
         if not guess:
             least_h, least_s = self._measured(None)
-            h = np.maximum(h, np.where(blocks.both, _SMALLEST, _SMALLEST**2) * least_h)
-            s = np.maximum(s, _SMALLEST * least_s)
+            h = np.maximum(h, np.where(blocks.both, SMALLEST_ENTRY, SMALLEST_ENTRY**2) * least_h)
+            s = np.maximum(s, SMALLEST_ENTRY * least_s)
         unit_h = _power_of_two(h)
         return unit_h, np.where(blocks.both, unit_h, np.where(constant, blocks.scale.constant, _power_of_two(s)))
 
@@ -212,7 +210,7 @@ class Master:
             cuts.append(Cuts(entry, near + far, near * far).only(inside))
         found = Cuts.joined(cuts)
         depth = found.slope * v[found.entry] - found.fall * self._s.at(x)[block[found.entry]] - z[found.entry]
-        return found.only(depth > _DEPTH * np.maximum(1.0, z[found.entry]))
+        return found.only(depth > CUT_DEPTH * np.maximum(1.0, z[found.entry]))
 
     def cuts_along(self, y: Vector) -> Cuts:
         """Return the tangents that a direction of the master's columns breaks, and with it every long step along it."""
@@ -226,7 +224,7 @@ class Master:
         ratio = np.where(constant, steep, np.divide(v, moved, out=np.zeros_like(v), where=moved > 0))
         found = Cuts.tangents(np.arange(block.size), ratio)
         depth = found.slope * v[found.entry] - found.fall * s[block[found.entry]] - z[found.entry]
-        return found.only(depth > _DEPTH)
+        return found.only(depth > CUT_DEPTH)
 
     def _shifted(self, h: Vector, s: Vector, norm: Vector) -> Vector:
         """Return the scales, moved if they may: with the heads moved as much, the blocks are then in their cones."""

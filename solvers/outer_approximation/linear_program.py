@@ -15,12 +15,10 @@ from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.highs.session import set_options
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.session import SolveRun
+from ceopt.solvers.tolerances import LINEAR_PROGRAM_TOLERANCES
 
 __all__ = ["GrowingLP", "Vertex"]
 
-# Neighbouring tangents differ by little, so HiGHS's finest tolerance comes first. What is infeasible under it may be
-# feasible as HiGHS commonly understands it, and numbers that are too far apart are solved under a coarser one only.
-_TOLERANCES = (1e-10, 1e-9, 1e-7)
 _WORDS = {
     "kOptimal": "optimal",
     "kInfeasible": "infeasible",
@@ -64,7 +62,7 @@ class GrowingLP:
         common = {"output_flag": False, "threads": threads, "random_seed": random_state, "small_matrix_value": 1e-12}
         for name, value in common.items():
             self._highs.setOptionValue(name, value)
-        self._set_tolerance(_TOLERANCES[0])
+        self._set_tolerance(LINEAR_PROGRAM_TOLERANCES[0])
         set_options(self._highs, options)
         lp = highspy.HighsLp()
         lp.num_row_, lp.num_col_ = program.A.shape
@@ -111,7 +109,7 @@ class GrowingLP:
     def solve(self, search: SolveRun) -> Vertex:
         """Solve it from the last basis, within the search's limits."""
         highs, name = self._highs, ""
-        for tolerance in _TOLERANCES:
+        for tolerance in LINEAR_PROGRAM_TOLERANCES:
             self._set_tolerance(tolerance)
             name = self._once(search)
             if name == "kUnboundedOrInfeasible":  # presolve does not tell

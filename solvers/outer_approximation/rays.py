@@ -18,12 +18,11 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.outer_approximation.cuts import Cuts, Master
 from ceopt.solvers.outer_approximation.linear_program import GrowingLP
 from ceopt.solvers.session import SolveRun
+from ceopt.solvers.tolerances import IMPROVING_RAY, USELESS_RAY
 
 __all__ = ["Direction", "improving_direction"]
 
 _ROUNDS = 200
-_IMPROVES = 1e-6  # of the greatest cost
-_NOTHING = 1e-9
 
 
 class Direction(NamedTuple):
@@ -64,11 +63,11 @@ def improving_direction(
         if vertex.word != "optimal":
             break
         gain = -program.sense * vertex.objective
-        if gain <= _NOTHING * greatest:
+        if gain <= USELESS_RAY * greatest:
             return Direction("bounded", found)
         more = master.cuts_along(vertex.x)
         if not len(more.entry):
-            return Direction("unbounded" if gain > _IMPROVES * greatest else "unknown", found)
+            return Direction("unbounded" if gain > IMPROVING_RAY * greatest else "unknown", found)
         growing.add(master.rows(more)[0], np.zeros(len(more.entry)))
         found.append(more)
     return Direction("unknown", found)

@@ -17,15 +17,10 @@ from ceopt.solvers.outer_approximation.norm_objective import NormObjective, squa
 from ceopt.solvers.outer_approximation.rays import improving_direction
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.session import SolveRun
+from ceopt.solvers.tolerances import CONE_TOLERANCE, LEAST_TANGENT_GAP, ROUGH_CONES, ROW_TOLERANCE
 
-__all__ = ["CONE_TOLERANCE", "LEAST_GAP", "GrowingRelaxation"]
+__all__ = ["GrowingRelaxation"]
 
-CONE_TOLERANCE = 1e-8
-"""A point is in a cone if it is at most this far outside, in units in which the head of the cone is near 1."""
-LEAST_GAP = 1e-8
-"""No smaller relative gap is promised: HiGHS solves linear programs to 1e-10 at best."""
-_ROW_TOLERANCE = 1e-6  # HiGHS's own for integer programs
-_ROUGH = 1e-4  # how near its cones the relaxation of an integer program is before integers are looked for
 _ROUNDS = 300  # of cuts; about 15 are common
 _REFITS = 8  # of the units; 1 to 3 are common
 
@@ -63,7 +58,7 @@ class GrowingRelaxation:
         self.value, self.bound = compiled.sense * math.inf, -compiled.sense * math.inf
         self.pool: dict[bytes, Vector] = {}
         self._settled: set[bytes] = set()
-        self._fine = max(LEAST_GAP, min(0.1 * search.relative_gap, 1e-7))
+        self._fine = max(LEAST_TANGENT_GAP, min(0.1 * search.relative_gap, 1e-7))
         self._build(None)
 
     def _build(self, near: Vector | None) -> None:
@@ -87,7 +82,7 @@ class GrowingRelaxation:
         off, point = self._off_rows(x), self._raised(x)
         if self._off_rows(point) > off + 0.1 * CONE_TOLERANCE and self.root.column < 0:
             point = x  # other rows hold a head down
-        if off > _ROW_TOLERANCE or self.master.violation(point) > tolerance:
+        if off > ROW_TOLERANCE or self.master.violation(point) > tolerance:
             return None
         value = compiled.evaluate(point)
         if self.search.pool > 1:
@@ -112,7 +107,7 @@ class GrowingRelaxation:
         """Whether point and bound meet, within the relative gap or an absolute slack."""
         if self.best is None:
             return False
-        allowed = max(self.search.relative_gap, LEAST_GAP) * abs(self.value)
+        allowed = max(self.search.relative_gap, LEAST_TANGENT_GAP) * abs(self.value)
         return self.compiled.sense * (self.value - self.bound) <= max(allowed, slack)
 
     def is_stopped(self) -> bool:
@@ -130,7 +125,7 @@ class GrowingRelaxation:
     def relax(self) -> str:
         """Grow the relaxation with free integers, in units that fit where it ends; return :meth:`_grow`'s word."""
         integers = bool(self.compiled.integer.any())
-        fine, word = _ROUGH if integers else self._fine, "stalled"
+        fine, word = ROUGH_CONES if integers else self._fine, "stalled"
         for trial in range(_REFITS):
             word, vertex = self._grow(fine, whole=not integers, refit=trial < _REFITS - 1)
             if word == "unbounded":

@@ -14,9 +14,10 @@ from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.highs.session import HighsSession, set_options
 from ceopt.solvers.outer_approximation.box import bounded_integers, unbounded_integers
 from ceopt.solvers.outer_approximation.cuts import Cuts
-from ceopt.solvers.outer_approximation.relaxation import LEAST_GAP, GrowingRelaxation
+from ceopt.solvers.outer_approximation.relaxation import GrowingRelaxation
 from ceopt.solvers.problem import Outcome, ProblemClass, Status, Vector
 from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
+from ceopt.solvers.tolerances import INTEGER_SEARCH_TOLERANCES, LEAST_TANGENT_GAP, TANGENT_ROUNDING
 
 __all__ = ["TangentSession"]
 
@@ -25,8 +26,6 @@ _SOLVES = frozenset(
 )
 _FIRST_GAP = 1e-2  # of the first search for integers; later ones end at a tenth of the gap that is open
 _PATIENCE_S = 2.0  # how long a search may go on before its best integers are tried, while no point is in hand
-_TOLERANCES = (1e-9, 1e-6)  # of HiGHS's searches: its default where the first finds nothing or fails
-_ROUNDING = 1e-12  # of the objective's terms: what their sum may be off, and HiGHS's of the same terms
 
 _EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED, Status.ERROR})
 
@@ -43,7 +42,7 @@ class TangentSession(AbstractSession):
 
     A vertex is a point of the program up to ``CONE_TOLERANCE`` only. Where the cones that it is outside have a column
     of their own as head, a cost say, this is raised: the point is then feasible, and its objective its own. No relative
-    gap below ``LEAST_GAP`` is promised.
+    gap below ``LEAST_TANGENT_GAP`` is promised.
     """
 
     who = "HiGHS with tangent cuts"
@@ -117,7 +116,7 @@ def _verdict(growth: GrowingRelaxation, word: str) -> RunResult:
     x, switch, pool = growth.best, growth.search.switch, tuple(growth.pool.values())
     bound = growth.bound if math.isfinite(growth.bound) else None
     # without finer cuts, rounding is what is left between them: it shows where the objective's terms cancel
-    slack = _ROUNDING * _magnitude(growth.compiled, x) if word == "stalled" and x is not None else 0.0
+    slack = TANGENT_ROUNDING * _magnitude(growth.compiled, x) if word == "stalled" and x is not None else 0.0
     if growth.is_closed(slack):
         return RunResult(status=Status.OPTIMAL, x=x, bound=bound, pool=pool)
     if word == "infeasible" and x is None:
@@ -181,8 +180,8 @@ class _Choice:
     def until_closed(self) -> str:
         """Choose and settle until point and bound meet; return done, stalled, stopped, infeasible or an error."""
         growth, whole = self._growth, self._growth.compiled.integer
-        least = 0.2 * max(growth.search.relative_gap, LEAST_GAP)
-        gap, patience, tolerances = max(_FIRST_GAP, least), _PATIENCE_S, list(_TOLERANCES)
+        least = 0.2 * max(growth.search.relative_gap, LEAST_TANGENT_GAP)
+        gap, patience, tolerances = max(_FIRST_GAP, least), _PATIENCE_S, list(INTEGER_SEARCH_TOLERANCES)
         while not growth.is_closed():
             if growth.is_stopped():
                 return "stopped"

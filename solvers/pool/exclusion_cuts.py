@@ -14,10 +14,9 @@ import scipy.sparse as sp
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import Auxiliary
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import WHOLE_BOUND
 
 __all__ = ["AbstractExclusion", "Distances", "NoGoods", "free_integers", "integers", "no_goods"]
-
-_WHOLE = 1e-9  # an integer's bound this close to a whole number is that number
 
 
 @final
@@ -188,7 +187,7 @@ def free_integers(compiled: CompiledModel) -> Any:
 
 
 def _whole_bounds(compiled: CompiledModel, columns: Any) -> tuple[Vector, Vector]:
-    return np.ceil(compiled.lb[columns] - _WHOLE), np.floor(compiled.ub[columns] + _WHOLE)
+    return np.ceil(compiled.lb[columns] - WHOLE_BOUND), np.floor(compiled.ub[columns] + WHOLE_BOUND)
 
 
 def no_goods(columns: Any, compiled: CompiledModel) -> NoGoods:

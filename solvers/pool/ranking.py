@@ -13,10 +13,10 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, NoGoods, integers
 from ceopt.solvers.pool.runner import Runner
 from ceopt.solvers.problem import Outcome, Status, Vector
+from ceopt.solvers.tolerances import NOTABLE_VIOLATION
 
 __all__ = ["AbstractRanking", "InTurn", "Incumbents", "NBest", "met_points"]
 
-_FEASIBLE = 1e-5  # greatest violation of a point that a solver may call feasible
 _ENDED = frozenset({Status.INTERRUPTED, Status.TIME_LIMIT, Status.ERROR, Status.UNBOUNDED})
 _REPEATS = "The solver gives an earlier solution again: its tolerance is too coarse for the ranges of the variables."
 _CONTRADICTS = "The solver calls a program infeasible of which it gave a point before."
@@ -221,13 +221,13 @@ class _Met:
         key = self.rule.key(x)
         if key in settled or (key in self.points and self._loss(x) >= self._loss(self.points[key])):
             return
-        if trusted or self.compiled.violation(x) <= _FEASIBLE:
+        if trusted or self.compiled.violation(x) <= NOTABLE_VIOLATION:
             self.points[key] = x
 
     def _exact(self, x: Vector) -> Vector:
         """Round the integers, where nothing else depends on them."""
         exact = np.where(self.compiled.integer, np.round(x), x)
-        return exact if self.is_whole and self.compiled.violation(exact) <= _FEASIBLE else x
+        return exact if self.is_whole and self.compiled.violation(exact) <= NOTABLE_VIOLATION else x
 
     def _loss(self, x: Vector) -> float:
         return _loss(self.compiled, x)
@@ -266,7 +266,7 @@ class _Polisher:
             return x
         better = outcome.x.copy()
         better[self.whole] = values
-        return better if self.compiled.violation(better) <= _FEASIBLE else x
+        return better if self.compiled.violation(better) <= NOTABLE_VIOLATION else x
 
 
 def _loss(compiled: CompiledModel, x: Vector) -> float:

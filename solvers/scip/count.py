@@ -12,11 +12,11 @@ from ceopt.solvers.errors import InvalidValueError, UnsupportedProblemError
 from ceopt.solvers.scip.model import Program
 from ceopt.solvers.scip.tables import new_model, refuse_huge
 from ceopt.solvers.session import require_data
+from ceopt.solvers.tolerances import COUNTED_VIOLATION
 
 __all__ = ["count_solutions"]
 
 _WHO = "count_solutions"
-_TOLERANCE = 1e-6  # by which a program of constants alone may be violated
 _MOST = 2**63 - 1  # SCIP counts no further
 _CHECKS = {"limit": OrNone(Whole(at_least=1)), "time_limit_s": OrNone(Real(above=0.0))}
 
@@ -68,7 +68,7 @@ def count_solutions(
     if compiled.contradiction is not None:
         return 0, True
     if not compiled.columns:
-        return int(compiled.violation(np.zeros(0)) <= _TOLERANCE), True
+        return int(compiled.violation(np.zeros(0)) <= COUNTED_VIOLATION), True
     refuse_huge(compiled)
     model = new_model(compiled)
     model.setParamsCountsols()

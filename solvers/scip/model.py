@@ -31,13 +31,11 @@ from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import SCIP_DROPPED, SCIP_NO_COST, SCIP_SMALLEST
 
 __all__ = ["Program"]
 
-_DROPPED = 1e-8  # SCIP takes coefficients below its epsilon of 1e-9 for zero
-_SMALLEST = 1e-6  # what such a row's least coefficient is raised to
 _NEAR_ONE = 0.1, 10.0  # multiples of a column that are squared as they are; others get a column of their own
-_NOTHING = 1e-13  # of the greatest cost: what is left of a cost that is wholly in the squares
 
 
 @final
@@ -143,7 +141,7 @@ class Program:
         squares = factor(self._hessian())
         shift = -(squares @ cost) / np.asarray(squares.multiply(squares).sum(axis=1)).ravel()  # rows are orthogonal
         rest = cost + squares.T @ shift
-        rest[np.abs(rest) <= _NOTHING * np.abs(cost).max(initial=0.0)] = 0.0
+        rest[np.abs(rest) <= SCIP_NO_COST * np.abs(cost).max(initial=0.0)] = 0.0
         return rest, squares, shift, offset - 0.5 * float(shift @ shift)
 
     # -- rows ----------------------------------------------------------------------------------------------------------
@@ -302,7 +300,7 @@ def _row_factors(rows: sp.csr_array) -> Vector:
     tiny = (greatest > 0.0) & (greatest < 1.0)
     factors[filled[tiny]] = np.exp2(np.ceil(-np.log2(greatest[tiny])))
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    for r in np.unique(row[(sizes * factors[row] < _DROPPED) & (sizes > 0)]):
+    for r in np.unique(row[(sizes * factors[row] < SCIP_DROPPED) & (sizes > 0)]):
         own = sizes[rows.indptr[r] : rows.indptr[r + 1]]
-        factors[r] = 2.0 ** math.ceil(math.log2(_SMALLEST / own[own > 0].min()))
+        factors[r] = 2.0 ** math.ceil(math.log2(SCIP_SMALLEST / own[own > 0].min()))
     return factors

@@ -10,14 +10,10 @@ import numpy as np
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.guard.contradictions import contradicts
 from ceopt.solvers.problem import Vector
+from ceopt.solvers.tolerances import LEAST_GAP, SCIP_EPSILON, SCIP_RESOLUTION, SCIP_ROUNDING, SCIP_SEEN_COST
 
 __all__ = ["OptimalityProof", "first_scale"]
 
-_RESOLUTION = 1e-7  # of reduced costs, and of the row that holds a quadratic objective
-_EPSILON = 1e-9  # what SCIP takes for zero
-_ROUNDING = 1e-14  # of the sum of the objective's terms
-_LEAST_GAP = 1e-9  # no smaller relative gap is promised
-_SEEN = 1e-5  # scaled costs from here on are far above the tolerance of reduced costs
 _GREATEST_COST = 2.0**30  # scaled costs stay below, for the simplex method's sake, and far below SCIP's infinity
 
 
@@ -65,11 +61,11 @@ class OptimalityProof:
     def __init__(
         self, compiled: CompiledModel, x: Vector, bound: float | None, gap: float, scale: float, *, cost: Vector
     ) -> None:
-        objective, noise = compiled.evaluate(x), _EPSILON / scale + _ROUNDING * _size_of_terms(compiled, x)
+        objective, noise = compiled.evaluate(x), SCIP_EPSILON / scale + SCIP_ROUNDING * _size_of_terms(compiled, x)
         exact = abs(compiled.evaluate(np.where(compiled.integer, np.round(x), x)))
-        wanted = max(gap, _LEAST_GAP) * exact
+        wanted = max(gap, LEAST_GAP) * exact
         missing = math.inf if bound is None else compiled.sense * (objective - bound)
-        blind = _RESOLUTION / scale if exact > noise else 0.0
+        blind = SCIP_RESOLUTION / scale if exact > noise else 0.0
         is_false = bound is not None and contradicts(bound, objective, compiled, x)  # the guard is to see it
         if missing <= noise and not is_false:
             missing = 0.0
@@ -77,7 +73,9 @@ class OptimalityProof:
         slack = max(missing, blind) + unseen
         finest = _power_of_two(_GREATEST_COST / _cost_size(compiled)) if _cost_size(compiled) else scale
         # at an objective of zero no gap tells how fine is fine enough: SCIP is to have seen all costs
-        clear = max(min(_SEEN / _least_cost(compiled, cost / scale), finest), scale) if exact <= noise else scale
+        clear = (
+            max(min(SCIP_SEEN_COST / _least_cost(compiled, cost / scale), finest), scale) if exact <= noise else scale
+        )
         self.holds = slack <= wanted and clear <= scale
         self.bound = bound
         if self.holds:
@@ -89,7 +87,7 @@ class OptimalityProof:
         self.finer_scale = None
         if not self.holds and bound is not None:
             if unseen or slack <= wanted:
-                finer = max(_power_of_two(_SEEN / _least_cost(compiled, cost / scale)), 2.0 * scale)
+                finer = max(_power_of_two(SCIP_SEEN_COST / _least_cost(compiled, cost / scale)), 2.0 * scale)
             else:
                 finer = scale * _power_of_two(4.0 * slack / wanted if wanted else _GREATEST_COST)
             self.finer_scale = min(finer, finest) if min(finer, finest) > scale else None
@@ -122,6 +120,6 @@ def _least_cost(compiled: CompiledModel, cost: Vector) -> float:
 
 def _unseen(compiled: CompiledModel, x: Vector, cost: Vector) -> float:
     """Return what the linear costs that SCIP takes for zero could still gain from x on, within the bounds."""
-    small = (cost != 0.0) & (np.abs(cost) < _EPSILON) & (compiled.lb != compiled.ub)
+    small = (cost != 0.0) & (np.abs(cost) < SCIP_EPSILON) & (compiled.lb != compiled.ub)
     best = np.where(cost > 0, compiled.lb, compiled.ub)[small]
     return float(np.abs(cost[small]) @ np.abs(x[small] - best))

@@ -20,6 +20,7 @@ from ceopt.solvers.scip.model import Program
 from ceopt.solvers.scip.proof import OptimalityProof, first_scale
 from ceopt.solvers.scip.tables import STOP, new_model, refuse_huge, set_options, words_of
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
+from ceopt.solvers.tolerances import LEAST_GAIN, SCIP_FINE_TOLERANCE, SCIP_MISSED, SCIP_MISSED_ROW, SCIP_ROUNDED_ROW
 
 __all__ = ["ScipSession", "attach", "count_solutions", "heard"]
 
@@ -35,10 +36,7 @@ _SOLVES = frozenset(
     }
 )
 _INFINITE = 1e20  # SCIP's infinity
-_MISSED = 1e-6  # of its entries, if they are above 1: a point farther outside a cone, or a row, is no optimum
-_SEEN, _ROUNDED = 1e-5, 1e-9  # a row missed by as much, and by more than its sum is rounded, asks for a finer run
-_FINE = 1e-9  # tolerance of rows in a second run; SCIP's linear programs take none below 1e-10
-_MUCH, _LEAST_MUCH = 1e-2, 1e-5  # of the scaled objective: what a second search is to gain
+_MUCH = 1e-2  # of the scaled objective: what a second search is to gain
 _FAR = 1e7  # an optimum of a curved program so far out, in a column without a bound there, is not believed
 
 
@@ -94,7 +92,9 @@ class ScipSession(AbstractSession):
         while True:
             program = self._ready(scale, start)
             if is_fine:
-                program.model.setParam("numerics/feastol", min(_FINE, program.model.getParam("numerics/feastol")))
+                program.model.setParam(
+                    "numerics/feastol", min(SCIP_FINE_TOLERANCE, program.model.getParam("numerics/feastol"))
+                )
                 self._program = None  # the next solve begins at the usual tolerance
             found = self._once(program, search)
             if best is not None:
@@ -128,7 +128,7 @@ class ScipSession(AbstractSession):
         assert found.x is not None  # noqa: S101 - an optimum has one
         best = compiled.sense * compiled.evaluate(found.x) * scale
         program = self._built(scale)
-        program.model.setObjlimit(best - _MUCH * abs(best) - _LEAST_MUCH)
+        program.model.setObjlimit(best - _MUCH * abs(best) - LEAST_GAIN)
         second = self._once(program, search)
         if second.status is Status.INFEASIBLE:
             return found
@@ -183,7 +183,7 @@ def _missed_cone(compiled: CompiledModel, x: Vector) -> str | None:
     """Return a sentence about a cone that x is too far outside of: near an apex, SCIP takes roots of its tolerance."""
     for cone in compiled.cones:
         missed, size = cone.violation(x), float(np.abs(cone.entries(x)).max(initial=1.0))
-        if missed > _MISSED * size:
+        if missed > SCIP_MISSED * size:
             return f"SCIP stopped: by its tolerances the point is outside {cone.constraint.name!r} by {missed:.3g}."
     return None
 
@@ -195,7 +195,7 @@ def _missed_row(compiled: CompiledModel, x: Vector, *, is_fine: bool) -> str:
     optimum of a network was 8e-5 too cheap.
     """
     violation = compiled.violation(x)
-    if violation <= _SEEN or missed(compiled, x) <= (_MISSED if is_fine else _ROUNDED):
+    if violation <= SCIP_MISSED_ROW or missed(compiled, x) <= (SCIP_MISSED if is_fine else SCIP_ROUNDED_ROW):
         return ""
     return f"SCIP stopped: by its tolerances the point misses the program by {violation:.3g}."
 

@@ -18,6 +18,7 @@ from ceopt.diverse.exhaustive_search.settling import Settling
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import route
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
+from ceopt.tolerances import EQUAL_COSTS
 from ceopt.verify import broken_rules
 
 if TYPE_CHECKING:
@@ -25,11 +26,9 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Reach
     from ceopt.query.prepare import Prepared
 
-__all__ = ["ROUNDING", "Enumeration", "Kept"]
+__all__ = ["Enumeration", "Kept"]
 
 Floats: TypeAlias = NDArray[np.float64]
-#: A cost that exceeds another by this share of it is equal to it: sums are added in different orders.
-ROUNDING: Final = 1e-9
 #: Cells whose points are shown to the user's model at once.
 _AT_ONCE: Final = 1000
 #: Points of programs that are shown to the user's model at once.
@@ -200,7 +199,7 @@ class Enumeration:
             return
         self.kept.sort(key=_order)
         del self.kept[self.wanted :]
-        self.most = min(self.most, self.kept[-1].cost * (1.0 + ROUNDING))
+        self.most = min(self.most, self.kept[-1].cost * (1.0 + EQUAL_COSTS))
 
     # ---- another point of a cell -------------------------------------------------------------------------------------
     def _settle(self) -> bool:

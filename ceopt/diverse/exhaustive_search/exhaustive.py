@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 from ceopt.diverse.exhaustive_search.cells import cell_columns, cell_of, has_a_cheapest_point
-from ceopt.diverse.exhaustive_search.enumeration import ROUNDING, Enumeration, Kept
+from ceopt.diverse.exhaustive_search.enumeration import Enumeration, Kept
 from ceopt.formulations.constraints.diversity.other_cells import OtherCells
 from ceopt.formulations.predictors.decision.attained_levels import tie_width
 from ceopt.formulations.predictors.decision.margin import default_margin
@@ -27,6 +27,7 @@ from ceopt.solvers.checks import OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.status import Status
+from ceopt.tolerances import EQUAL_COSTS, EQUAL_VOTES
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -40,8 +41,6 @@ _ALL = 10**9
 _LEAST_SHARE = 0.5
 #: Answers that are made to see how long one takes.
 _SAMPLE = 8
-#: Counts of votes are equal up to this.
-_TIE = 1e-9
 _IN_UNITS = "Give one in the cost's units."
 _CHECKS = {
     "epsilon": Real(
@@ -198,7 +197,7 @@ class _Question:
         first = search(replace(prepared, settings=hurried), self.row, keep_on_interrupt=False)
         if not first.status.has_answers:
             return self._dressed(first)
-        most = (first[0].cost + self.epsilon) * (1.0 + ROUNDING)
+        most = (first[0].cost + self.epsilon) * (1.0 + EQUAL_COSTS)
         try:
             columns = cell_columns(prepared.predictor, settings.cost, factual, reach, settings.cost.to_objective(most))
         except OutOfTimeError as error:
@@ -237,9 +236,10 @@ class _Question:
         predictor, margin = self.prepared.predictor, self.prepared.settings.margin
         assert first.slack is not None  # noqa: S101 - computed with every answer
         if margin is None and predictor.is_trees:
-            return -max(_TIE, tie_width(predictor, self.prepared.settings.target))  # floats decide: the model is asked
+            # Floats decide: the model is asked.
+            return -max(EQUAL_VOTES, tie_width(predictor, self.prepared.settings.target))
         if not margin or (predictor.has_ties and margin <= default_margin(predictor)):
-            return min(-_TIE, first.slack)  # on a tie the library decides, and its word is asked for
+            return min(-EQUAL_VOTES, first.slack)  # on a tie the library decides, and its word is asked for
         return min(margin, first.slack)
 
     def _known(self, first: Counterfactual) -> Kept:
@@ -259,7 +259,7 @@ class _Question:
     def _from(self, first: SolutionSet, factual: Point, kept: list[Kept], done: Enumeration) -> SolutionSet:
         """Return the answers as far as there is time to make them."""
         kept = sorted(kept, key=lambda known: (known.cost, tuple(known.point.values())))
-        kept = [known for known in kept if known.cost <= (kept[0].cost + self.epsilon) * (1.0 + ROUNDING)]
+        kept = [known for known in kept if known.cost <= (kept[0].cost + self.epsilon) * (1.0 + EQUAL_COSTS)]
         wanted, why = kept[: self.limit], done.why
         answers: list[Counterfactual] = []
         try:

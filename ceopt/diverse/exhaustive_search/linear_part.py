@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.representation.affine import Affine
+from ceopt.tolerances import LINEAR_PART_ROUNDING, NEXT_STEP
 
 if TYPE_CHECKING:
     from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn
@@ -20,10 +21,6 @@ Floats: TypeAlias = NDArray[np.float64]
 
 #: Steps of the grid on which the knapsack is solved.
 _GRID: Final = 512
-#: What rounding of a pipeline's float64 takes at most, as a share of the greatest terms.
-_ROUNDING: Final = 1e-11
-#: A price this share of a step below the next one is that one.
-_STEP: Final = 1e-6
 
 
 @final
@@ -71,20 +68,20 @@ class Line:
                 size += abs(weight) * float(np.abs(slope * columns[k].values).max() + abs(offset))
             self.gains[k] = self.gains[k] + added
         #: By how much the library's own sum may be larger.
-        self.rounding = size * max(_ROUNDING, (len(weights) + 10) * float(np.finfo(part.core.dtype).eps))
+        self.rounding = size * max(LINEAR_PART_ROUNDING, (len(weights) + 10) * float(np.finfo(part.core.dtype).eps))
         self._unit = budget.most / _GRID if budget.additive and budget.most > 0.0 else np.inf
         self._most = self._knapsacks(columns)
 
     def most(self, depth: int, left: Floats) -> Floats:
         """Return what the columns from ``depth`` on add at most with what is left, (n,)."""
-        steps = np.ceil(np.clip(left / self._unit, 0.0, _GRID) - _STEP).astype(np.intp)
+        steps = np.ceil(np.clip(left / self._unit, 0.0, _GRID) - NEXT_STEP).astype(np.intp)
         return np.asarray(self._most[depth][steps])
 
     def _knapsacks(self, columns: Sequence[CellColumn]) -> list[Floats]:
         best = np.zeros(_GRID + 1)
         found = [best]
         for column, gains in zip(reversed(columns), reversed(self.gains), strict=True):
-            spent = np.floor(np.minimum(column.prices / self._unit, _GRID) + _STEP).astype(np.intp)
+            spent = np.floor(np.minimum(column.prices / self._unit, _GRID) + NEXT_STEP).astype(np.intp)
             most = np.full(_GRID + 1, -np.inf)
             np.maximum.at(most, spent, gains)
             new = np.full(_GRID + 1, -np.inf)

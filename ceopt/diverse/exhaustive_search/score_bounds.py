@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from ceopt.diverse.exhaustive_search.leaves import Bits, Leaves
 from ceopt.diverse.exhaustive_search.linear_part import Line
 from ceopt.diverse.exhaustive_search.score_requirements import Alternatives, Demand
+from ceopt.tolerances import ALLOWANCE_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn
@@ -40,9 +41,6 @@ __all__ = ["Boxes", "Ceilings"]
 Floats: TypeAlias = NDArray[np.float64]
 #: Leaves that n boxes still meet, (n, bytes), and what their cells taken add through each line, (n, lines).
 Boxes: TypeAlias = tuple[Bits, Floats]
-
-#: Share of an allowance that rounding of sums may take.
-_ROUNDING = 1e-9
 
 
 @final
@@ -95,7 +93,7 @@ class Ceilings:
 
     def possible(self, boxes: Boxes, depth: int, spent: Sequence[Floats]) -> NDArray[np.bool_]:
         """Return which boxes may meet the demands: their first ``depth`` columns have taken cells and spent so much."""
-        left = [a.left(used) + _ROUNDING * a.most for a, used in zip(self._allowances, spent, strict=True)]
+        left = [a.left(used) + ALLOWANCE_ROUNDING * a.most for a, used in zip(self._allowances, spent, strict=True)]
         bits, sums = boxes
         sums = sums.copy()
         for k, line in enumerate(self._lines):
@@ -138,7 +136,7 @@ class _Sum:
         self._lines = [place for place, _ in held]
         self._votes = [(weights, [_Any(label, leaves, lines) for label in labels]) for weights, labels in demand.votes]
         rounding = sum(part.rounding for part in self._trees) + sum(line.rounding for _, line in held)
-        rounding += _ROUNDING * sum(float(np.abs(weights).max()) for weights, _ in self._votes)
+        rounding += ALLOWANCE_ROUNDING * sum(float(np.abs(weights).max()) for weights, _ in self._votes)
         rounding += 1e-12 * (abs(demand.constant) + abs(demand.least))
         self._least = demand.least - demand.constant - rounding
 

@@ -26,16 +26,12 @@ from ceopt.solvers.problem import Result
 from ceopt.solvers.problem import Status as Stop
 from ceopt.solvers.run import solve
 from ceopt.status import Status
+from ceopt.tolerances import SUBSET_GAP_ASKED, SUBSET_GAP_PROVED, SUBSET_ROUNDING
 
 __all__ = ["FoundSubset", "SubsetSearch"]
 
 Floats = NDArray[np.float64]
 
-#: Relative gap that solvers are asked for, and up to which a value counts as proved.
-_ASKED: Final = 1e-9
-_PROVED: Final = 1e-6
-#: Share of the greatest number of a program that is rounding.
-_ROUNDING: Final = 1e-12
 #: Determinants of so many sets or fewer are all looked at.
 _FEW_SETS: Final = 20_000
 _STOPS: Final = {
@@ -118,7 +114,7 @@ class SubsetSearch:
         found = self._best(result, [start, chosen], lambda sets: np.full(len(sets), float(sets.shape[1])), 1.0)
         if found.bound is None or found.value is None:
             return found
-        bound = max(found.value, math.floor(found.bound + _PROVED))
+        bound = max(found.value, math.floor(found.bound + SUBSET_GAP_PROVED))
         status = Status.OPTIMAL if bound == found.value else found.status
         return FoundSubset(status, found.chosen, found.value, bound, "" if status is Status.OPTIMAL else found.reason)
 
@@ -179,7 +175,7 @@ class SubsetSearch:
         left = self.deadline - time.perf_counter()
         if left <= 0.0:
             return None, None
-        result = solve(model, self.solver, start=start is not None, relative_gap=_ASKED, time_limit_s=left)
+        result = solve(model, self.solver, start=start is not None, relative_gap=SUBSET_GAP_ASKED, time_limit_s=left)
         chosen = [p for p in model.y if model.y[p].value > 0.5] if result.solutions else None
         return result, chosen
 
@@ -199,7 +195,7 @@ class SubsetSearch:
         sign, bound = math.copysign(1.0, unit), None
         if result is not None and result.bound is not None and math.isfinite(result.bound):
             bound = max(worth, unit * result.bound)
-            if bound - worth <= _PROVED * abs(worth) + _ROUNDING * abs(unit):
+            if bound - worth <= SUBSET_GAP_PROVED * abs(worth) + SUBSET_ROUNDING * abs(unit):
                 return FoundSubset(Status.OPTIMAL, chosen, sign * worth + 0.0, sign * bound + 0.0)
         return FoundSubset(
             Status.FEASIBLE, chosen, sign * worth + 0.0, None if bound is None else sign * bound + 0.0, reason

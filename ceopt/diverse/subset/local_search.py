@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.tolerances import LEAST_SWAP_GAIN
+
 __all__ = ["Subsets", "Value", "greedy_subset", "improved", "in_parts", "least_distance", "sum_of_distances"]
 
 Floats = NDArray[np.float64]
@@ -17,8 +19,6 @@ Subsets = NDArray[np.intp]
 #: Values of the sets, shape (m,); more is better.
 Value = Callable[[Subsets], Floats]
 
-#: A swap counts if it gains at least this share: less is rounding, and could go round in circles.
-_LEAST_GAIN: Final = 1e-12
 #: Numbers that are looked up at once: some 16 MB.
 _AT_ONCE: Final = 2_000_000
 
@@ -54,7 +54,7 @@ def improved(chosen: list[int], n: int, value: Value, deadline: float = np.inf) 
         sets = sets.reshape(-1, len(chosen))
         values = in_parts(value, sets)
         best = int(values.argmax())
-        if not values[best] > now + _LEAST_GAIN * abs(now):
+        if not values[best] > now + LEAST_SWAP_GAIN * abs(now):
             break
         chosen, now = [int(p) for p in sets[best]], float(values[best])
     return sorted(chosen)

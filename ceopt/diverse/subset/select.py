@@ -19,6 +19,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.problem import relative_gap_of
 from ceopt.solvers.registry import SOLVER_NAME
 from ceopt.status import Status
+from ceopt.tolerances import LIMIT_ROUNDING
 
 __all__ = ["Selection", "select"]
 
@@ -51,8 +52,6 @@ _BETA_OF_COSINE = Real(
     otherwise=Refusal("beta from 0 to 2, as 1 - cosine is", "Give such a number."),
     wrong_type=_NO_BETA,
 )
-#: A distance counts as at least beta if it fails by no more than rounding, as in the filters of the explainer.
-_ROUNDING: Final = 1e-12
 
 
 @final
@@ -255,6 +254,6 @@ def _check_use(objective: str, given: dict[str, Any]) -> None:
 def _least(beta: Any, norm: str) -> float:
     """Return the least distance with room for rounding, or refuse it."""
     if norm == "cosine":
-        return max(0.0, _BETA_OF_COSINE.require("select", "beta", beta) - _ROUNDING)
+        return max(0.0, _BETA_OF_COSINE.require("select", "beta", beta) - LIMIT_ROUNDING)
     least = _BETA.require("select", "beta", beta)
-    return max(0.0, least - _ROUNDING * least)
+    return max(0.0, least - LIMIT_ROUNDING * least)

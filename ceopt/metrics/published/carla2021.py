@@ -19,12 +19,11 @@ from ceopt.metrics.redundancy import redundancy
 from ceopt.metrics.rows import Floats, frame_of
 from ceopt.metrics.validity import success_rate
 from ceopt.metrics.violations import immutable_changes
+from ceopt.tolerances import CARLA_STILL
 
 __all__ = ["CARLA2021"]
 
 _CODE = "CARLA evaluation/catalog"
-#: Columns that move by no more than this have not moved, in the l0 distance only.
-_STILL = 1e-5
 
 
 def _found(known: Evidence) -> pd.DataFrame | Floats:
@@ -78,7 +77,9 @@ CARLA2021 = (
         of=lambda e: success_rate(e.S, n=e.n),
         when_empty=0.0,
     ),
-    _distance("l0", "encoded columns that move by more than 1e-5", lambda moves: (np.abs(moves) > _STILL).sum(axis=1)),
+    _distance(
+        "l0", "encoded columns that move by more than 1e-5", lambda moves: (np.abs(moves) > CARLA_STILL).sum(axis=1)
+    ),
     _distance("l1", "distance('l1') of encoded columns", lambda moves: np.abs(moves).sum(axis=1)),
     _distance("l2", "distance('l2') ** 2 of encoded columns: no root", lambda moves: (moves**2).sum(axis=1)),
     _distance("linf", "distance('linf') of encoded columns", lambda moves: np.abs(moves).max(axis=1)),

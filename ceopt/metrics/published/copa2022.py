@@ -7,12 +7,11 @@ import numpy as np
 from ceopt.metrics.distance import pairwise
 from ceopt.metrics.published.measure import Evidence, Measure
 from ceopt.metrics.robustness import plan_validity
+from ceopt.tolerances import COPA_JITTER
 
 __all__ = ["COPA2022"]
 
 _PAPER = "Bui et al. 2022"
-#: On the diagonal of the similarities, in the released code.
-_JITTER = 1e-4
 
 
 def _proximity(known: Evidence) -> float:
@@ -23,7 +22,7 @@ def _proximity(known: Evidence) -> float:
 def _diversity(known: Evidence) -> float:
     (points,) = known.encoded("copa2022", S=known.S)
     similar = 1.0 / (1.0 + pairwise(points, points, "l2"))
-    return float(np.linalg.det(similar + _JITTER * np.eye(len(points))))
+    return float(np.linalg.det(similar + COPA_JITTER * np.eye(len(points))))
 
 
 #: In the classifier's columns: numbers in [0, 1], categories as 0/1 columns. A constant column for the intercept, which

@@ -10,12 +10,12 @@ import numpy as np
 
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.copa.search_space import PlanSearch, reach_of
+from ceopt.tolerances import EXCHANGE_GAIN
 
 __all__ = ["Settled", "exchanged", "settled"]
 
 _ALL: Final = 256  # combinations of all categories of all counterfactuals: so many are tried each
 _ROUNDS: Final = 20  # of exchanges
-_BETTER: Final = 1e-7  # of 1 + the objective: an exchange gains at least so much
 _STEPS: Final = ((100, 6), (400, 1))  # of the descents after an exchange, and how many of the best go on
 _DESCENDED: Final = 96  # plans that are descended from, those that are best before; of combinations all are
 _MAPPED: Final = 8  # the same with a feature map, which is called row by row
@@ -74,7 +74,7 @@ def exchanged(search: PlanSearch, first: Settled, worth: float, descend: Descend
     for _ in range(_ROUNDS):
         values = np.array(list(_one_exchange(best, choices)))
         best, now = _best(search, best, worth, descend, values, most=_DESCENDED)
-        if now >= worth - _BETTER * (1.0 + abs(worth)):
+        if now >= worth - EXCHANGE_GAIN * (1.0 + abs(worth)):
             break
         worth = now
     return best

@@ -19,15 +19,13 @@ from ceopt.plans.copa.polish import polished
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.solvers import Result, Status, solve
 from ceopt.solvers.cones import soc
+from ceopt.tolerances import FINE_ANGLE, LEAST_ANGLE, STILL_SPREAD
 
 __all__ = ["CLOSE", "GlobalOptimum", "alike_plan", "nearest", "top_ratio"]
 
 CLOSE: Final = 1e-3  # of 1 + the objective: how far what is proved may be below it
 _MOST: Final = 200  # cone programs of the bound
-_FINE: Final = 1e-6  # of the angle: where the last search ends
-_STILL: Final = 1e-8  # of |F| / |mean|: a least spread below this is 0
 _SHORTEST: Final = 1.0  # second that a cone program has when the time is over
-_EDGE: Final = 1e-5  # least angle: at 0 the cone is a ray, without interior
 
 
 @final
@@ -117,7 +115,7 @@ def alike_plan(search: PlanSearch, arguments: dict[str, Any], top: float, limit:
     known = [point[None], *([] if descended is None else [descended])]
     best += [(float(terms.value(plan)) + shift, plan[0]) for plan in known]
     seen[math.pi / 2] = (_proved(result, base), best[0][0])
-    ask(_EDGE)
+    ask(LEAST_ANGLE)
     bound, intervals = -math.inf, [(seen[math.pi / 2][0] - weight * top, 0.0, math.pi / 2)]
     while intervals:
         bound, low, high = intervals[0]
@@ -138,7 +136,7 @@ def alike_plan(search: PlanSearch, arguments: dict[str, Any], top: float, limit:
             lambda angle: ask(float(angle)) - weight * top * math.cos(float(angle)),
             bounds=span,
             method="bounded",
-            options={"xatol": _FINE, "maxiter": 25},
+            options={"xatol": FINE_ANGLE, "maxiter": 25},
         )
     least, point = min(best, key=lambda pair: pair[0])
     fine = polished(alone, point[None], *search.held(point[None]))
@@ -187,7 +185,7 @@ def top_ratio(search: PlanSearch) -> float:
         return 0.0
     least = 0.0 if result.bound is None else result.bound
     size = float(np.linalg.norm(factor)) / max(float(np.linalg.norm(moments.mean)), 1e-300)
-    return math.inf if least <= _STILL * size else (1.0 + _STILL) / least
+    return math.inf if least <= STILL_SPREAD * size else (1.0 + STILL_SPREAD) / least
 
 
 def _proved(result: Result, distance: float) -> float:

@@ -11,6 +11,7 @@ from ceopt.plans.copa.categories import Settled, exchanged, settled
 from ceopt.plans.copa.polish import polished
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import Terms
+from ceopt.tolerances import ALIKE_PLANS, LAST_STEP, LEAST_SLOPE, SOFTNESS
 
 __all__ = ["best_plan", "descend"]
 
@@ -19,12 +20,9 @@ _NOISE: Final = (0.05, 0.2, 0.6, 1.0, 2.0, 4.0)
 _STARTS: Final = (12, 96)  # at least and at most so many, and as many as make _NUMBERS: small plans cost no time
 _NUMBERS: Final = 3000
 _STEPS: Final = 400
-_FIRST, _LAST = 0.1, 1e-5  # length of Adam's steps, in units
+_FIRST = 0.1  # length of Adam's first steps, in units
 _BETA: Final = (0.9, 0.99)
-_TINY: Final = 1e-12  # of the greatest slope so far: what Adam divides by is more
-_SOFT: Final = (0.2, 1e-4)  # softness of the least ratio, of the size of the ratios
 _POLISHED: Final = 3  # how many of the best are polished
-_ALIKE: Final = 1e-4  # of the objective: plans closer than this are taken for the same optimum
 
 
 def best_plan(search: PlanSearch, random_state: int) -> Floats | None:
@@ -83,12 +81,12 @@ def descend(
     scale = _ratio_scale(terms, plans)
     for step in range(steps):
         part = step / (steps - 1)
-        slope = terms.slope(plans, scale * _SOFT[0] ** (1 - part) * _SOFT[1] ** part)
+        slope = terms.slope(plans, scale * SOFTNESS[0] ** (1 - part) * SOFTNESS[1] ** part)
         first = _BETA[0] * first + (1 - _BETA[0]) * slope
         second = _BETA[1] * second + (1 - _BETA[1]) * slope**2
         size = np.sqrt(second / (1 - _BETA[1] ** (step + 1)))
-        length = unit * _FIRST ** (1 - part) * _LAST**part
-        along = first / (1 - _BETA[0] ** (step + 1)) / (size + _TINY * max(1.0, float(size.max())))
+        length = unit * _FIRST ** (1 - part) * LAST_STEP**part
+        along = first / (1 - _BETA[0] ** (step + 1)) / (size + LEAST_SLOPE * max(1.0, float(size.max())))
         plans = search.onto(plans - length * along, lower, upper)
         now = terms.value(plans)
         better = (now < values) & search.met(plans)
@@ -100,7 +98,9 @@ def _settled(search: PlanSearch, plans: Floats, values: Floats, unit: float) -> 
     """Return the best of the plans, with categories instead of parts of them, after a polish."""
     order: list[int] = []
     for s in (int(s) for s in values.argsort(kind="stable") if np.isfinite(values[s])):
-        if len(order) < _POLISHED and (not order or values[s] - values[order[-1]] > _ALIKE * (1.0 + abs(values[s]))):
+        if len(order) < _POLISHED and (
+            not order or values[s] - values[order[-1]] > ALIKE_PLANS * (1.0 + abs(values[s]))
+        ):
             order.append(s)
     if not order:
         return None

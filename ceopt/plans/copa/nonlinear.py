@@ -10,12 +10,11 @@ from ceopt.formulations.programs.copa.plan import copa_plan as program
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.solvers import Result, solve
+from ceopt.tolerances import LEAST_WITHIN, PLAN_GAP
 
 __all__ = ["searched"]
 
-_GAP: Final = 1e-6
 _WIDER: Final = 1.001  # so that rounding cuts no optimum off
-_LEAST: Final = 1e-6
 
 
 def searched(
@@ -36,14 +35,16 @@ def searched(
         validity_weight=terms.validity_weight,
         diversity_weight=terms.diversity_weight,
         margin=search.margin,
-        within=max(search.n * left * _WIDER, _LEAST),
+        within=max(search.n * left * _WIDER, LEAST_WITHIN),
         smoothing=0.0,
         **arguments,
     )
     if terms.validity_weight:
         model.r.setub(top)
     _begin(model, search, plan)
-    result = solve(model, "scip", start=True, time_limit_s=time_limit_s, relative_gap=_GAP, random_state=random_state)
+    result = solve(
+        model, "scip", start=True, time_limit_s=time_limit_s, relative_gap=PLAN_GAP, random_state=random_state
+    )
     if not result.solutions:
         return result, plan
     found = np.array([[model.x[j, k].value for k in range(plan.shape[1])] for j in range(len(plan))], dtype=np.float64)

@@ -26,6 +26,7 @@ from ceopt.solvers.checks import LENGTH, Choice, Real, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.problem import Status as Stop
 from ceopt.status import Status
+from ceopt.tolerances import COINCIDING, MARGIN_ROUNDING
 
 __all__ = ["CopaPlan", "copa_plan"]
 
@@ -39,8 +40,6 @@ _CHECKS: Final = {
     "random_state": Whole(at_least=0),
     "method": Choice(("gradient", "nonlinear", "global")),
 }
-_ROUNDING: Final = 1e-12  # of 1 + the margin: by what the greatest score may miss it and count as equal
-_ALIKE: Final = 1e-9  # of 1 + the proximity: counterfactuals closer than this coincide
 
 
 @final
@@ -259,7 +258,7 @@ def _found(
         return _FoundPlan(status=Status.INFEASIBLE, reason=f"There is no such counterfactual: {region.empty}")
     if terms.feature_map is None:
         reach = region.reach(terms.moments.mean)
-        if reach < search.margin - _ROUNDING * (1.0 + search.margin):
+        if reach < search.margin - MARGIN_ROUNDING * (1.0 + search.margin):
             reason = f"The margin is {search.margin:g}, and the greatest score under the mean is {reach:.6g}."
             return _FoundPlan(status=Status.INFEASIBLE, reason=reason)
         search = PlanSearch(terms, region, min(search.margin, reach), search.n)
@@ -332,7 +331,7 @@ def _coincident(search: PlanSearch, plan: Floats) -> str:
     if search.n == 1 or not search.terms.diversity_weight:
         return ""
     apart = search.terms.distance.of(plan[:, None] - plan[None])[np.triu_indices(search.n, 1)]
-    if apart.min() > _ALIKE * (1.0 + float(search.terms.proximity(plan))):
+    if apart.min() > COINCIDING * (1.0 + float(search.terms.proximity(plan))):
         return ""
     return "Some counterfactuals coincide, so that the diversity is 0: give it more weight."
 

@@ -11,11 +11,11 @@ from ceopt.formulations.programs.region import Region
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.copa.terms import Terms
 from ceopt.plans.projection import project
+from ceopt.tolerances import MARGIN_MISSED
 
 __all__ = ["PlanSearch", "reach_of"]
 
 _TANGENTS: Final = 10  # projections onto the tangent of a curved margin
-_MISSED: Final = 1e-9  # of 1 + the margin: what a point of a feature map may miss
 
 
 @final
@@ -82,7 +82,7 @@ class PlanSearch:
         if self.terms.feature_map is None:
             return np.ones(len(plans), dtype=bool)
         scores = self.terms.features(plans) @ self.terms.moments.mean
-        return (scores >= self.margin - _MISSED * (1.0 + self.margin)).all(axis=-1)
+        return (scores >= self.margin - MARGIN_MISSED * (1.0 + self.margin)).all(axis=-1)
 
 
 def reach_of(low: Floats, high: Floats, groups: tuple[tuple[int, ...], ...], normal: Floats) -> Floats:

@@ -12,12 +12,11 @@ from ceopt.formulations.programs.copa.plan import greatest_ratio
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.region import Distance
 from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.tolerances import STILL_SCORE
 
 __all__ = ["FeatureMap", "Terms"]
 
 FeatureMap: TypeAlias = tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]
-
-_STILL = 1e-12  # of |F| |x|: a counterfactual whose score spreads less has no variance
 
 
 @final
@@ -114,7 +113,7 @@ class Terms:
         spread = seen @ self.factor
         size = np.linalg.norm(spread, axis=-1)
         score = seen @ self.moments.mean
-        is_still = size <= _STILL * np.linalg.norm(self.factor) * np.linalg.norm(seen, axis=-1)
+        is_still = size <= STILL_SCORE * np.linalg.norm(self.factor) * np.linalg.norm(seen, axis=-1)
         size = np.where(is_still, np.inf, size)
         return np.where(is_still, np.where(score >= 0.0, np.inf, -np.inf), score / size), size, spread
 

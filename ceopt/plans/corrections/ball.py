@@ -28,13 +28,10 @@ from scipy.optimize import brentq
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.formulations.programs.validity.score_bound import least_of_score
+from ceopt.tolerances import BOUNDARY_ROUNDING, SOLVED_RESIDUAL
 
 __all__ = ["BestInReach"]
 
-#: A score within this of 0, relative to the sizes that it is made of, is on the boundary: favourable is above 0.
-_ROUNDING: Final = 1e-12
-#: A system F'x = 0 is solved if its residual is below this, relative to F and x.
-_SOLVED: Final = 1e-10
 #: A point of less than this part of the centre's norm is a difference that has lost digits.
 _SHORT: Final = 1e-3
 #: How far apart logarithms of a weight are tried: beyond are the edges, which are answered apart.
@@ -111,21 +108,21 @@ class BestInReach:
     def _flat(self, ball: _Ball) -> _Ball | None:
         """Return the points of the ball with a spread of 0, a ball again; None if there are none but 0."""
         factor, missing = self.level.factor, -(self.level.factor.T @ ball.centre)
-        rank = int((self.roots > _SOLVED * self.roots.max(initial=0.0)).sum())
+        rank = int((self.roots > SOLVED_RESIDUAL * self.roots.max(initial=0.0)).sum())
         along = self.left[:, :rank].T @ missing
         size = float(np.linalg.norm(factor) * np.linalg.norm(ball.centre))
         move = along / self.roots[:rank]
         left = ball.reach**2 - float(move @ move)
-        if np.linalg.norm(missing - self.left[:, :rank] @ along) > _SOLVED * size or left < 0.0:
+        if np.linalg.norm(missing - self.left[:, :rank] @ along) > SOLVED_RESIDUAL * size or left < 0.0:
             return None
         centre = ball.centre + ball.directions @ (self.right[:rank].T @ move)
         directions = ball.directions @ self.right[rank:].T
         reach = math.sqrt(left) if directions.shape[1] else 0.0
         old = float(np.linalg.norm(ball.centre)) + ball.reach
-        if np.linalg.norm(centre) + reach <= _SOLVED * old:
+        if np.linalg.norm(centre) + reach <= SOLVED_RESIDUAL * old:
             return None
         apart = centre - directions @ (directions.T @ centre)
-        return _Ball(centre, directions, reach, np.where(np.abs(apart) > _ROUNDING * old, apart, 0.0))
+        return _Ball(centre, directions, reach, np.where(np.abs(apart) > BOUNDARY_ROUNDING * old, apart, 0.0))
 
 
 @final
@@ -140,13 +137,13 @@ class _Level:
     def sizes(self, x: Floats) -> tuple[float, float, float]:
         """Return m, s and n of a point; s is 0 where it is rounding."""
         spread, norm = float(np.linalg.norm(self.factor.T @ x)), float(np.linalg.norm(x))
-        rounding = _SOLVED * float(np.linalg.norm(self.factor)) * norm
+        rounding = SOLVED_RESIDUAL * float(np.linalg.norm(self.factor)) * norm
         return float(self.mean @ x), spread if spread > rounding else 0.0, norm
 
     def is_ahead(self, x: Floats, inflation: float = 0.0) -> bool:
         """Whether the mean score of x is above ``inflation`` by more than rounding."""
         score = float(self.mean @ x)
-        return score - inflation > _ROUNDING * float(np.abs(self.mean) @ np.abs(x))
+        return score - inflation > BOUNDARY_ROUNDING * float(np.abs(self.mean) @ np.abs(x))
 
     def of(self, x: Floats) -> float | None:
         """Return kappa of x, None where it is not above 0."""
@@ -162,7 +159,7 @@ class _Level:
         best: tuple[Floats, float] | None = None
         for x in points:
             kappa = self.of(x)
-            if kappa is not None and (best is None or kappa >= best[1] * (1.0 - _ROUNDING)):
+            if kappa is not None and (best is None or kappa >= best[1] * (1.0 - BOUNDARY_ROUNDING)):
                 best = x, kappa
         return best
 

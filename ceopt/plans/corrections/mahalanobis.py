@@ -23,6 +23,7 @@ from ceopt.solvers import solve
 from ceopt.solvers.checks import LENGTH, Choice, Whole, check_arguments
 from ceopt.solvers.registry import SOLVER_NAME
 from ceopt.status import Status
+from ceopt.tolerances import CORRECTION_MISSED, EQUAL_WEIGHTS, INEQUALITY_ROUNDING
 
 __all__ = ["MahalanobisCorrection", "mahalanobis_correction"]
 
@@ -32,11 +33,6 @@ _CHECKS: Final = {
     "moments": Choice(("nominal", "worst")),
     "solver": SOLVER_NAME,
 }
-#: Weights that differ by less are equal: the solver's own accuracy, on probabilities.
-_TIE: Final = 1e-6
-#: A row of the inequalities may be missed by rounding, relative to its size.
-_ROUNDING: Final = 1e-12
-_MISSED: Final = 1e-5  # of the sizes at hand: how far out of reach and of an inequality a solver's point may be
 
 
 @final
@@ -190,7 +186,7 @@ def mahalanobis_correction(
 
 def _selected(x: Floats, lower: float, weights: Floats, k: int) -> tuple[NDArray[np.intp], str]:
     """Return the positions of the k greatest weights, of equal ones the first, and why they are arbitrary, if so."""
-    order = sorted(range(len(x)), key=lambda j: (-round(float(weights[j]) / _TIE), j))
+    order = sorted(range(len(x)), key=lambda j: (-round(float(weights[j]) / EQUAL_WEIGHTS), j))
     selected = np.array(sorted(order[:k]), dtype=np.intp)
     if k in {0, len(x)}:
         return selected, ""
@@ -199,7 +195,7 @@ def _selected(x: Floats, lower: float, weights: Floats, k: int) -> tuple[NDArray
     first = directions(x)
     if len(first.rows) < len(x):
         return selected, "Counterfactuals repeat a direction and share its weight, so the selection is arbitrary."
-    if weights[order[k - 1]] - weights[order[k]] <= _TIE:
+    if weights[order[k - 1]] - weights[order[k]] <= EQUAL_WEIGHTS:
         but = f"Counterfactuals {order[k - 1]} and {order[k]} have equal weights, so the selection is arbitrary."
         return selected, but
     return selected, ""
@@ -226,7 +222,7 @@ class _PointSearch:
             return found[0], Status.OPTIMAL, ""
         return self._solved(x)
 
-    def _is_inside(self, x: Floats, tolerance: float = _ROUNDING) -> bool:
+    def _is_inside(self, x: Floats, tolerance: float = INEQUALITY_ROUNDING) -> bool:
         matrix, right = self.sides
         return bool((matrix @ x - right <= tolerance * (np.abs(matrix) @ np.abs(x) + np.abs(right))).all())
 
@@ -249,7 +245,7 @@ class _PointSearch:
             return None, status, f"the solver ended with {result.status.value!r}. {result.message}".strip()
         point = np.array([model.v[k].value for k in range(len(x))]) / model.t.value
         point = np.where(self.free, point, x)
-        allowed = self.reach + _MISSED * max(self.reach, float(np.linalg.norm(x)))
-        if float(np.linalg.norm(point - x)) > allowed or not self._is_inside(point, _MISSED):
+        allowed = self.reach + CORRECTION_MISSED * max(self.reach, float(np.linalg.norm(x)))
+        if float(np.linalg.norm(point - x)) > allowed or not self._is_inside(point, CORRECTION_MISSED):
             return None, Status.REJECTED, "the solver's point is out of reach or breaks an inequality."
         return point, Status.OPTIMAL, ""

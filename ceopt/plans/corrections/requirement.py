@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, final
+from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,9 @@ from ceopt.plans.corrections.intercept import moved_intercept
 from ceopt.plans.results import Readable, frozen
 from ceopt.solvers.checks import LENGTH
 from ceopt.status import Status
+from ceopt.tolerances import ENTRY_NOISE
 
 __all__ = ["RequirementCorrection", "requirement_correction"]
-
-_NOISE: Final = 1e-14  # of an entry: what rounding leaves of one that the move takes to 0
 
 
 @final
@@ -108,5 +107,5 @@ def requirement_correction(
     unit = normal / size  # the squares of very small numbers would be 0
     moves = np.where(below, missing, 0.0)[:, None] / size * (unit / (unit @ unit))
     plan = given + moves
-    plan[(moves != 0.0) & (np.abs(plan) <= _NOISE * np.abs(given))] = 0.0
+    plan[(moves != 0.0) & (np.abs(plan) <= ENTRY_NOISE * np.abs(given))] = 0.0
     return RequirementCorrection(plan=plan, changed=below, status=Status.OPTIMAL, reason=moved_intercept(given, plan))

@@ -19,6 +19,7 @@ from ceopt.plans.threads import one_thread
 from ceopt.population.jobs import Lost, completed, whole_jobs
 from ceopt.solvers.checks import LENGTH, AllOf, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnsupportedModelError
+from ceopt.tolerances import LINEAR_SCORE
 
 __all__ = ["bootstrap_moments"]
 
@@ -33,7 +34,6 @@ _CHECKS = {
 Floats = NDArray[np.float64]
 _WHO = "bootstrap_moments"
 _PROBES = 100  # rows on which the first model is compared with its coefficients
-_LINEAR = 1e-6  # a linear score equals its coefficients' up to rounding, of single precision at worst
 
 
 @one_thread
@@ -230,7 +230,7 @@ def _parameters(model: Any, rows: Any) -> Floats:
         raise UnsupportedModelError(_WHO, "one coefficient a column", f"{name} has {len(theta) - 1}", then)
     score = matrix.astype(np.float64) @ theta[:-1] + theta[-1]
     size = 1.0 + np.abs(matrix.astype(np.float64)) @ np.abs(theta[:-1]) + abs(theta[-1])
-    if (np.abs(score - model.decision_function(probes)) > _LINEAR * size).any():
+    if (np.abs(score - model.decision_function(probes)) > LINEAR_SCORE * size).any():
         but = f"the scores of {name} are not those of its coefficients"
         raise UnsupportedModelError(_WHO, "a linear classifier", but, then)
     return theta

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.validity.reduction import Reduction
+from ceopt.tolerances import FAINT
 
-__all__ = ["FAINT", "Attained", "numbers_of", "of_coupling", "of_parts"]
-
-FAINT: Final = 1e-9
-"""A part of less mass is no more than the solver's tolerance, and moves nothing."""
+__all__ = ["Attained", "numbers_of", "of_coupling", "of_parts"]
 
 
 @final

@@ -17,12 +17,9 @@ from ceopt.plans.validity.attained import Attained
 from ceopt.plans.validity.known_moments import greatest_at
 from ceopt.plans.validity.reduction import Directions, directions, lifted, reduced
 from ceopt.solvers import Status
+from ceopt.tolerances import SCORE_ROUNDING
 
 __all__ = ["Side", "Solved", "Solver", "lower_side", "nearest_valid", "upper_side"]
-
-
-#: A score within this of 0, relative to the sizes that it is added up from, is 0.
-_ROUNDING = 1e-14
 
 
 @final
@@ -126,7 +123,7 @@ def _uncertain(found: Directions, given: Moments, radius: float) -> tuple[Floats
 
 def nearest_valid(rows: Floats, mean: Floats) -> Floats:
     """Return the point nearest to the mean for which all scores are at least 0, by Moreau's decomposition."""
-    if (rows @ mean >= -_ROUNDING * (np.abs(rows) @ np.abs(mean))).all():
+    if (rows @ mean >= -SCORE_ROUNDING * (np.abs(rows) @ np.abs(mean))).all():
         return np.array(mean)  # of such a point scipy's nnls was seen to return one that is far off
     prices, _ = nnls(rows.T, -mean)
     return np.asarray(mean + prices @ rows)

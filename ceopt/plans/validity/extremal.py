@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Literal, final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,19 +13,16 @@ from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.formulations.programs.validity.case import require_case
 from ceopt.plans.results import Readable, frozen
-from ceopt.plans.validity.attained import FAINT, Attained
+from ceopt.plans.validity.attained import Attained
 from ceopt.plans.validity.closed_form_cases import Side, lower_side, nearest_valid, upper_side
 from ceopt.plans.validity.forms import LOWER, UPPER
 from ceopt.plans.validity.reduction import directions
 from ceopt.solvers import Status
 from ceopt.solvers.checks import Choice, Whole, check_arguments
 from ceopt.solvers.registry import SOLVER_NAME
+from ceopt.tolerances import BESIDE_HYPERPLANE, FAINT, LEAST_MASS, PREDICTING_RANK
 
 __all__ = ["ExtremalDistribution", "extremal_distribution"]
-
-_LEAST: Final = 1e-8  # mass of the rest where it is none: what the bound is missed by at most
-_RANK: Final = 1e-8  # of the greatest eigenvalue: a direction of less variance predicts nothing
-_BESIDE: Final = 1e-12  # how far beyond its hyperplane an atom is set, in units of the parameters
 
 
 @final
@@ -144,7 +141,7 @@ def extremal_distribution(
     if bound == "upper" and side.value > 0.0 and len(rows):
         atoms = np.array([nearest_valid(rows, atom) for atom in atoms]).reshape(atoms.shape)
     elif bound == "lower" and side.value < 1.0 and not found.zero.size:
-        atoms = np.array([_failing(rows, atom, _BESIDE * unit) for atom in atoms]).reshape(atoms.shape)
+        atoms = np.array([_failing(rows, atom, BESIDE_HYPERPLANE * unit) for atom in atoms]).reshape(atoms.shape)
     if not len(atoms):
         faint = f"No atom has a mass above {FAINT:g}: the distribution misses the bound by no more than that."
         side = replace(side, reason=f"{side.reason} {faint}".strip())
@@ -159,7 +156,7 @@ def _atoms(attained: Attained, whole: Moments) -> tuple[Floats, Floats]:
     seen = case.unit * attained.means[kept] / weights[:, None]
     q = case.basis
     cross = whole.covariance @ q.T
-    beyond = (cross - q.T @ (q @ cross)) @ np.linalg.pinv(q @ cross, rcond=_RANK, hermitian=True)
+    beyond = (cross - q.T @ (q @ cross)) @ np.linalg.pinv(q @ cross, rcond=PREDICTING_RANK, hermitian=True)
     return whole.mean + (seen - q @ whole.mean) @ (q.T + beyond).T, weights
 
 
@@ -173,8 +170,8 @@ def _failing(rows: Floats, atom: Floats, beside: float) -> Floats:
 def _with_rest(atoms: Floats, weights: Floats, whole: Moments, side: Side) -> ExtremalDistribution:
     """Return the distribution whose Gaussian has what the atoms leave of mass, mean and second moment."""
     total = float(weights.sum())
-    if total > 1.0 - _LEAST:
-        weights = weights * ((1.0 - _LEAST) / total)
+    if total > 1.0 - LEAST_MASS:
+        weights = weights * ((1.0 - LEAST_MASS) / total)
     rest = 1.0 - float(weights.sum())
     left = (whole.mean - weights @ atoms) / rest
     from_mean, from_left = atoms - whole.mean, left - whole.mean

@@ -28,10 +28,10 @@ from ceopt.plans.validity.closed_form_cases import Solved
 from ceopt.plans.validity.known_moments import greatest_at
 from ceopt.plans.validity.reduction import Reduction, reduced, scaled
 from ceopt.solvers import Result, Status, solve
+from ceopt.tolerances import SCALAR_GAP
 
 __all__ = ["LOWER", "UPPER"]
 
-_GAP: Final = 1e-7  # of the scalar form's search: kappa rises to its optimum faster than linearly
 _STEPS: Final = 50
 
 
@@ -136,7 +136,7 @@ def upper_scalar(rows: Floats, given: Moments, radius: float, **how: Any) -> Sol
         below, found = least_of_score(-m, s, case.radius * float(np.linalg.norm(w)))
         better, value = value - found, min(value, found)
         kappa = math.sqrt(below / found) if found else math.inf
-        if better <= _GAP * value or not found:
+        if better <= SCALAR_GAP * value or not found:
             return value, Status.OPTIMAL, "", None
     return value, Status.FEASIBLE, f"The scalar form's search ended after {_STEPS} steps.", None
 

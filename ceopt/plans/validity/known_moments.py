@@ -8,18 +8,14 @@ mean, in standard deviations (Vandenberghe, Boyd & Comanor 2007, for a convex se
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from scipy.optimize import nnls
 
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.tolerances import SYSTEM_ROUNDING
 
 __all__ = ["greatest_at"]
-
-#: Residual of a system of unit columns that is 0 but for rounding; its square is the bound.
-_ROUNDING: Final = 1e-9
 
 
 def greatest_at(rows: Floats, given: Moments) -> tuple[float, Floats]:
@@ -43,6 +39,6 @@ def greatest_at(rows: Floats, given: Moments) -> tuple[float, Floats]:
     prices, _ = nnls(system.T, unit)
     left = unit - system.T @ prices
     size = float(np.linalg.norm(left))
-    if size <= _ROUNDING:
+    if size <= SYSTEM_ROUNDING:
         return 0.0, given.mean
     return min(size * size, 1.0), np.asarray(given.mean - factor @ (left[:-1] / (size * size)))

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.tolerances import DIRECTION_RANK, SAME_DIRECTION
 
 __all__ = ["Directions", "Reduction", "directions", "lifted", "reduced"]
-
-_SAME = 1e-12  # two directions that are nearer are one, up to the rounding of their own norms
-_RANK = 1e-10  # of the greatest singular value of unit rows: one below adds no direction
 
 
 @final
@@ -74,7 +72,7 @@ def directions(plan: Floats) -> Directions:
     rows = scaled / np.where(is_zero, 1.0, np.linalg.norm(scaled, axis=1))[:, None]
     first: list[int] = []
     for j in np.flatnonzero(~is_zero).tolist():
-        if not first or np.abs(rows[first] - rows[j]).max(axis=1).min() > _SAME:
+        if not first or np.abs(rows[first] - rows[j]).max(axis=1).min() > SAME_DIRECTION:
             first.append(j)
     return Directions(rows[first], np.array(first, dtype=np.intp), np.flatnonzero(is_zero))
 
@@ -82,7 +80,7 @@ def directions(plan: Floats) -> Directions:
 def reduced(rows: Floats, moments: Moments, radius: float) -> Reduction:
     """Return the case seen by the span of unit rows, shape (n, d)."""
     _, sizes, right = np.linalg.svd(rows, full_matrices=False)
-    basis = right[sizes > _RANK * sizes[0]]
+    basis = right[sizes > DIRECTION_RANK * sizes[0]]
     return scaled(rows @ basis.T, moments.seen_by(basis), radius, basis)
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns.numeric import LEAST_MOVE
-from ceopt.formulations.constraints.diversity.distance_rows import ROUNDING, is_far, is_moved, length
+from ceopt.formulations.constraints.diversity.distance_rows import is_far, is_moved, length
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point
 from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, Sum, parse_cost
 from ceopt.formulations.linear_form import Rows, total
+from ceopt.formulations.tolerances import APART_TOLERANCE, DISTANCE_ROUNDING
 from ceopt.solvers.checks import Real, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
@@ -34,8 +35,6 @@ _CHECKS = {
         wrong_type=Refusal("a number as least", "Give for example 0.5.", error=InvalidTypeError),
     )
 }
-#: Share of the distance by which an answer may miss it: what a solver takes for 0.
-_TOLERANCE = 1e-6
 #: By how much :meth:`Apart.firmer` multiplies what the rows ask for beyond the distance.
 _FIRMER = 10.0
 
@@ -149,7 +148,7 @@ class Apart(AbstractDiversity):
 
     def firmer(self) -> Apart:
         """Return the same with rows that ask for more, by a share that begins at the tolerance."""
-        return replace(self, extra=max(_FIRMER * self.extra, _TOLERANCE))
+        return replace(self, extra=max(_FIRMER * self.extra, APART_TOLERANCE))
 
     # ---- the program -------------------------------------------------------------------------------------------------
     def exclude(self, program: RecourseProgram, point: Point) -> None:
@@ -159,7 +158,7 @@ class Apart(AbstractDiversity):
             model.apart = pyo.Block(pyo.Any)
         block = model.apart[len(model.apart) + 1]
         describe(block, _MANIFEST)
-        share = (1.0 - ROUNDING) * (1.0 + self.extra)
+        share = (1.0 - DISTANCE_ROUNDING) * (1.0 + self.extra)
         pairs = [(name, price) for name, (price,) in measure.prices(x.space).items()]
         if isinstance(measure, Linf):
             forms = [is_far(x, name, point[name], price, self.least * share) for name, price in pairs]
@@ -179,7 +178,7 @@ class Apart(AbstractDiversity):
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether the distance from the earlier point to the other is kept."""
         del factual
-        return self.between(space, a, b) >= self.least * (1.0 - _TOLERANCE)
+        return self.between(space, a, b) >= self.least * (1.0 - APART_TOLERANCE)
 
 
 def _require_distance(given: Any) -> None:
@@ -202,4 +201,4 @@ def _is_short(feature: Feature, move: float) -> bool:
         return False
     width = feature.upper - feature.lower
     least = feature.spacing or LEAST_MOVE * (width if math.isfinite(width) and width > 0.0 else 1.0)
-    return abs(move) < least * (1.0 - _TOLERANCE)
+    return abs(move) < least * (1.0 - APART_TOLERANCE)

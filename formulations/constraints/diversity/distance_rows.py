@@ -11,14 +11,12 @@ from ceopt.formulations.columns import Category, Numeric, Price, Ranked
 from ceopt.formulations.columns.numeric_rows import TINY
 from ceopt.formulations.costs.base import move_of
 from ceopt.formulations.linear_form import LinearForm, Rows
+from ceopt.formulations.tolerances import DISTANCE_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.factual import Factual
 
-__all__ = ["ROUNDING", "is_far", "is_moved", "length"]
-
-#: Share by which rows ask for less, so that sums of decimal steps that are equal on paper are so in binary.
-ROUNDING = 1e-9
+__all__ = ["is_far", "is_moved", "length"]
 
 
 def _prices(at: Category | Ranked, value: float, price: Price) -> dict[int, float]:
@@ -79,7 +77,7 @@ def is_moved(x: Factual, name: str, value: float, price: Price) -> LinearForm:
     if isinstance(at, Category | Ranked):
         return at.tabulate(_prices(at, value, price))
     assert isinstance(at, Numeric)  # noqa: S101 - the third of three kinds
-    least = at.least_move() * at.unit * (1.0 - ROUNDING)
+    least = at.least_move() * at.unit * (1.0 - DISTANCE_ROUNDING)
     return _below(at, value - least).scaled(price.down) + _above(at, value + least).scaled(price.up)
 
 

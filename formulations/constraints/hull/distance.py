@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 
+from ceopt.formulations.tolerances import HULL_DISTANCE_FOUND
 from ceopt.solvers.deadline import checkpoint
 
 __all__ = ["Norm", "hull_distance", "least_sum"]
@@ -17,8 +18,6 @@ Floats = NDArray[np.float64]
 Norm: TypeAlias = Literal["l1", "l2", "linf"]
 
 _ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
-#: A distance is found once the bound on it is this near, relative beyond 1.
-_EXACT = 1e-9
 #: Rounds after which the best distance found is returned as it is; a dozen is much.
 _MOST = 200
 
@@ -73,7 +72,7 @@ def _nearest(
         if best <= enough or best <= 1e-12:
             break
         along = moves @ multipliers
-        if best - along.min() <= _EXACT * max(1.0, best) or along.min() >= beyond:
+        if best - along.min() <= HULL_DISTANCE_FOUND * max(1.0, best) or along.min() >= beyond:
             break
         joining = np.setdiff1d(np.argsort(along, kind="stable")[:step], few)
         if not joining.size:
@@ -145,7 +144,7 @@ def _limited(moves: Floats, few: NDArray[np.intp], high: float, norm: Norm, limi
             break
         gains = moves @ multipliers[:d] + multipliers[d]
         high = min(high, length)
-        if gains.max() <= _EXACT * max(1.0, high):
+        if gains.max() <= HULL_DISTANCE_FOUND * max(1.0, high):
             break
         joining = np.setdiff1d(np.argsort(-gains, kind="stable")[: d + 1], few)
         if not joining.size:
@@ -177,7 +176,7 @@ def _balled(equations: Floats, limit: float) -> tuple[float, Floats]:
     cones = [clarabel.ZeroConeT(d + 1), clarabel.NonnegativeConeT(k + 2 * d), clarabel.SecondOrderConeT(d + 1)]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _EXACT
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = HULL_DISTANCE_FOUND
     nothing = sp.csc_matrix((k + 2 * d, k + 2 * d))
     price = np.repeat([0.0, 1.0], [k, 2 * d])
     solution = clarabel.DefaultSolver(nothing, price, rows, sides, cones, settings).solve()

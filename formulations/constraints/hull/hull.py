@@ -17,6 +17,7 @@ from ceopt.formulations.constraints.hull.rows import HullRows
 from ceopt.formulations.constraints.hull.text import sentence_of, short_text
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Floats, Point
 from ceopt.formulations.costs.base import SCALE, scale_of
+from ceopt.formulations.tolerances import HULL_TOLERANCE
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,
     AllOf,
@@ -54,9 +55,6 @@ _CHECKS = {
     "sample": OrNone(Whole(1, None, _NO_COUNT)),
     "enlarge": Flag(),
 }
-
-#: By how much a solver's tolerances may leave the slack too long, as a share of its size.
-_TOLERANCE = 1e-6
 
 
 @final
@@ -292,7 +290,7 @@ class Hull(AbstractElastic):
             return 0.0
         points = self._points(space)
         x = points.of(point)
-        allowed = limit + points.size(limit) * _TOLERANCE
+        allowed = limit + points.size(limit) * HULL_TOLERANCE
         nearest = math.inf
         for own in points.clusters():
             nearest = min(nearest, hull_distance(own, x, self.norm, enough=allowed, beyond=nearest)[0])

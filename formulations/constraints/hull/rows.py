@@ -15,6 +15,7 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 from ceopt.formulations.columns.numeric_rows import TINY
 from ceopt.formulations.constraints.hull.distance import Norm
 from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.tolerances import ORDINARY_HULL_COEFFICIENTS
 from ceopt.solvers.cones import soc
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.constraints.hull.points import HullColumn, HullPoints
 
 __all__ = ["HullRows"]
-
-#: Coefficients that a row may have as they are; with smaller or larger ones it is multiplied by a power of two.
-_ORDINARY = (1e-4, 1e7)
 
 
 @final
@@ -96,7 +94,7 @@ class HullRows:
         """Add a column's row, multiplied so that a solver sees its smallest coefficients."""
         sizes = [abs(c) for c, _ in form.terms] + [float(np.abs(values).max(initial=0.0))]
         low, high = min(size for size in (*sizes, 1e300) if size > 0.0), max(sizes)
-        least, greatest = _ORDINARY
+        least, greatest = ORDINARY_HULL_COEFFICIENTS
         ordinary = high == 0.0 or (low >= least and high <= greatest)
         factor = 1.0 if ordinary else max(2.0 ** -round(math.log2(math.sqrt(low) * math.sqrt(high))), 2.0**-13)
         scaled = factor * values

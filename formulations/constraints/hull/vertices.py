@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
+from ceopt.formulations.tolerances import VERTEX_ROUNDING
 from ceopt.solvers.deadline import checkpoint
 
 __all__ = ["face", "vertices"]
@@ -15,8 +16,6 @@ Places = NDArray[np.intp]
 
 #: Columns in which quickhull is still quick.
 _FEW = 4
-#: What rounding may do to a value, as a share of its column's width and of its size.
-_ROUNDING = (1e-9, 1e-12)
 
 
 def vertices(values: Floats, ends: NDArray[np.bool_]) -> Places:
@@ -69,7 +68,7 @@ def face(values: Floats, low: Floats, high: Floats) -> Places:
     value take part. Of those left the same may be true in another column.
     """
     places = np.arange(len(values))
-    share, size = _ROUNDING
+    share, size = VERTEX_ROUNDING
     while len(places):
         own = values[places]
         least, greatest = own.min(axis=0), own.max(axis=0)

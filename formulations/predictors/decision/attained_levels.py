@@ -32,6 +32,7 @@ from ceopt.formulations.predictors.representation.decision_rule import score_nee
 from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
+from ceopt.formulations.tolerances import LEVEL_ROOM, SAME_SUM, UNIT_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.representation.decision_rule import Floats
@@ -43,13 +44,6 @@ __all__ = ["Place", "Sums", "accepted", "has_fixed_order", "link_rounding", "pla
 _MOST: Final = 20_000
 #: And sums that are made at once, on the way to them.
 _MOST_PAIRS: Final = 400_000
-#: Sums that differ by less than this share of their size are one.
-_SAME: Final = 1e-13
-#: Below the decision's own rounding a row is lowered by this share of the score's size at least: what compiling and
-#: presolving a row may lose.
-_ROOM: Final = 1e-10
-#: Half the distance of two floats in [1, 2).
-_UNIT: Final = {"float32": 2.0**-24, "float64": 2.0**-53}
 #: Bits of a sum that is exact in each width.
 _BITS: Final = {"float32": 24, "float64": 53}
 _SUMS: WeakKeyDictionary[Predictor, dict[tuple[float, ...], Sums]] = WeakKeyDictionary()
@@ -92,7 +86,7 @@ class Sums:
     @cached_property
     def reached(self) -> Floats | None:
         """All sums, ascending, before the division; None where there are too many. Some may not be reached together."""
-        same = 0.0 if self.is_exact else _SAME * self._largest
+        same = 0.0 if self.is_exact else SAME_SUM * self._largest
         found = np.array([self.constant])
         for part in self.parts:
             if len(found) * len(part) > _MOST_PAIRS:
@@ -110,15 +104,15 @@ class Sums:
 
     def width(self, level: float, more: float = 0.0) -> float:
         """Return the distance from a level, after the division, within which floats decide; ``more`` is added."""
-        merged = 0.0 if self.is_exact else _SAME * self._largest * len(self.parts)
+        merged = 0.0 if self.is_exact else SAME_SUM * self._largest * len(self.parts)
         around = abs(level) * self.divisor
         rounding = self.rounding
         if self.sizes is not None:
             before = np.cumsum(self.sizes)
             # Once more for the numbers themselves, which the library may round to its width.
             partial = np.minimum(before, before[-1] - before + around).sum() + before[-1]
-            rounding += 1.01 * _UNIT["float32"] * float(partial)
-        return (rounding + merged + 4.0 * _UNIT["float64"] * around) / self.divisor + more
+            rounding += 1.01 * UNIT_ROUNDING["float32"] * float(partial)
+        return (rounding + merged + 4.0 * UNIT_ROUNDING["float64"] * around) / self.divisor + more
 
 
 @final
@@ -231,7 +225,7 @@ def _greatest(member: Predictor) -> float:
 
 def _error(sizes: Floats, weights: Floats, dtype: str) -> float:
     """Return by how much weighted sums of numbers at most ``sizes`` (n, K), added in any order, may be off."""
-    return 1.01 * _UNIT[dtype] * (len(sizes) + 1) * float(np.abs(weights) @ sizes.sum(axis=0))
+    return 1.01 * UNIT_ROUNDING[dtype] * (len(sizes) + 1) * float(np.abs(weights) @ sizes.sum(axis=0))
 
 
 def _are_plain(weights: Floats) -> bool:
@@ -277,7 +271,7 @@ def place_of(
     sums = sums_of(predictor, weights)
     width, size = sums.width(level, more), max(sums.size, abs(level) * 1e-3)
     if sums.reached is None:
-        return Place(level - max(width, _ROOM * size), 0.0)
+        return Place(level - max(width, LEVEL_ROOM * size), 0.0)
     scores = sums.reached / sums.divisor
     accepted = scores > level + width
     near = np.abs(scores - level) <= width

@@ -14,6 +14,13 @@ from ceopt.formulations.predictors.representation.relu_network import ReluNetwor
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.level_table import span
 from ceopt.formulations.space.reachable import Interval
+from ceopt.formulations.tolerances import (
+    LEAST_MARGIN,
+    MARGIN_OF_A_ROW,
+    MARGIN_OF_TERMS,
+    MARGIN_OF_THE_WAY,
+    SOLVER_TOLERANCE,
+)
 from ceopt.solvers.checks import AllOf, Divisor, Real, Refusal
 
 if TYPE_CHECKING:
@@ -34,16 +41,6 @@ _MARGIN = AllOf(
     )
 )
 
-#: Ten times the feasibility tolerance that mixed-integer solvers use: a smaller margin is inside their noise.
-_LEAST = 1e-5
-#: Share of the way to the decision that a margin may add: half of what an answer may cost beyond the infimum.
-_OF_THE_WAY = 5e-6
-#: Share of the numbers that a score adds up which their sum is told apart by: a solver's, and that of float32.
-_OF_TERMS = {"float64": 1e-11, "float32": 1e-6}
-#: And which a solver misses their sum by, through its own substitutions.
-_OF_A_ROW = {"float64": 1e-9, "float32": 1e-6}
-#: A margin below a solver's tolerance is stated in larger units, in which it is ten times the tolerance.
-_TOLERANCE = 1e-6
 #: Sizes of scores for which that tolerance is neither coarse nor lost in rounding: rows keep the score's own unit.
 _ORDINARY = (1e-2, 1e6)
 
@@ -114,7 +111,7 @@ def default_margin(predictor: Predictor) -> float:
     if 0.0 < size < _ORDINARY[0]:
         return 1e-3 * size
     leaves = size if predictor.is_trees else sum(map(score_size, predictor.forests))
-    return _LEAST * max(1.0, leaves)
+    return LEAST_MARGIN * max(1.0, leaves)
 
 
 def margin_near(predictor: Predictor, away: float, coordinates: Floats) -> float:
@@ -136,7 +133,7 @@ def margin_near(predictor: Predictor, away: float, coordinates: Floats) -> float
     """
     if _is_counted(predictor) or not math.isfinite(away):
         return default_margin(predictor)
-    wanted = min(_LEAST, _OF_THE_WAY * abs(away)) or default_margin(predictor)
+    wanted = min(LEAST_MARGIN, MARGIN_OF_THE_WAY * abs(away)) or default_margin(predictor)
     return max(wanted, rounding_at(predictor, coordinates))
 
 
@@ -145,7 +142,7 @@ def rounding_at(predictor: Predictor, coordinates: Floats, *, in_row: bool = Fal
 
     A row over the score may be missed by 1e-9 t by a solver.
     """
-    shares = _OF_A_ROW if in_row else _OF_TERMS
+    shares = MARGIN_OF_A_ROW if in_row else MARGIN_OF_TERMS
     if _is_counted(predictor):
         return 0.0
     return sum(shares[_width_of(part)] * _terms(part, coordinates) for part in predictor.parts)
@@ -200,8 +197,8 @@ def row_scale(predictor: Predictor, margin: float) -> float:
     The size of the score counts where there is no margin and it is small, and where leaves are large.
     """
     size = score_size(predictor)
-    if 0.0 < margin < _TOLERANCE:
-        return 2.0 ** math.ceil(math.log2(_LEAST / margin))
+    if 0.0 < margin < SOLVER_TOLERANCE:
+        return 2.0 ** math.ceil(math.log2(LEAST_MARGIN / margin))
     is_small = margin == 0.0 and 0.0 < size < _ORDINARY[0]
     is_far = is_small or (predictor.is_trees and size > _ORDINARY[1])
     return 2.0 ** -round(math.log2(size)) if is_far else 1.0

@@ -26,6 +26,7 @@ from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.representation.decision_rule import NEVER, AbstractRepresentation, score_needed
 from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values, parse_target
+from ceopt.formulations.tolerances import CLEAR_DISTANCE, VOTE_ROUNDING
 from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -33,11 +34,10 @@ __all__ = ["Reaches", "require_probability", "slack", "target_margin"]
 
 #: Share of a range of values that a margin may take from either end.
 _OF_RANGE = 1e-2
-#: Equal counts of votes, added up as floats, are equal to this.
-_ROUNDING = 1e-9
 #: Least distance, in a row, between what it admits and what it does not, where the scores on both sides are known: a
 #: hundred times a solver's tolerance; and the largest score for which a row is stated in smaller units for that.
-_CLEAR, _LARGEST = 1e-4, 1e6
+#: The largest score for which a row is stated in smaller units, so that it keeps a clear distance.
+_LARGEST = 1e6
 
 _MANIFEST = Manifest(
     title="the decision reaches the target",
@@ -217,9 +217,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     ) -> None:
         """Add a row over the score, in its own unit unless a tolerance would hide the margin, or the gap at its end."""
         scale = self._scale
-        if 0.0 < gap * scale < _CLEAR:
+        if 0.0 < gap * scale < CLEAR_DISTANCE:
             most = _LARGEST / max(score_size(block.predictor), abs(lower or upper or 0.0))
-            scale = max(scale, 2.0 ** math.floor(math.log2(min(_CLEAR / gap, most))))
+            scale = max(scale, 2.0 ** math.floor(math.log2(min(CLEAR_DISTANCE / gap, most))))
         low, high = (None if bound is None else bound * scale for bound in (lower, upper))
         Rows(self, "valid").add(index, form if scale == 1.0 else form.scaled(scale), lower=low, upper=high)
 
@@ -255,7 +255,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             weights = [1.0 if k == target.position else 0.0 for k in range(core.n_scores)]
             place = self._place(block, weights, p, lambda s: s >= p)
             if not self._is_own and block.predictor.has_ties and self.margin <= default_margin(block.predictor):
-                place = Place(p - _ROUNDING, 0.0)  # the library's test is >=
+                place = Place(p - VOTE_ROUNDING, 0.0)  # the library's test is >=
             self._row(block, label, block.combine(weights), lower=place.least, gap=place.gap)
             return
         needed, sign = score_needed(core.probability, target.position, p), 1.0 if target.position else -1.0
@@ -276,7 +276,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         predictor, margin = block.predictor, self.margin
         wins = predictor.core.head.wins_ties(t, k)
         if not self._is_own and predictor.has_ties and margin <= default_margin(predictor) and wins:
-            return Place(-_ROUNDING, 0.0)
+            return Place(-VOTE_ROUNDING, 0.0)
         return self._place(block, weights, 0.0, lambda s: s > 0.0 or (wins and s == 0.0))
 
     def _labels(self, block: AbstractEmbedded, target: Labels) -> None:
@@ -290,7 +290,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 level = sign * core.level
                 counted = block.predictor.has_ties and self.margin <= default_margin(block.predictor)
                 if not self._is_own and counted and core.head.wins_ties(t, 1 - t):
-                    place = Place(level - _ROUNDING, 0.0)
+                    place = Place(level - VOTE_ROUNDING, 0.0)
                 else:
                     place = self._place(
                         block, (sign,), level, lambda s: bool(core.head.positions(np.array([sign * s]))[0] == t)

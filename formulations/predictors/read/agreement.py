@@ -44,14 +44,11 @@ from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.tolerances import LINK_ROUNDING, READ_ROUNDING
 from ceopt.solvers.errors import CeoptError
 
 __all__ = ["require_agreement", "trials"]
 
-#: What a sum may be off by, of its absolute terms: far above rounding, far below any term that was lost.
-_ROUNDING: Final = {"float32": 2e-5, "float64": 1e-9}
-#: What a probability may be off by beside that: roundings of the exponential.
-_LINK: Final = {"float32": 2e-6, "float64": 1e-12}
 #: Rows of the data that are asked about.
 _ROWS: Final = 48
 _DISTRIBUTIONS: Final = {"sklearn": "scikit-learn"}
@@ -142,7 +139,7 @@ class _Reading:
         self.scores = predictor.score(rows)
         self.width = _width(self.core) if width is None else width
         size = _size(self.core, np.asarray(predictor.encoding.matrix(rows), dtype=np.float64))
-        self.error = _ROUNDING[self.width] * size  # (n,)
+        self.error = READ_ROUNDING[self.width] * size  # (n,)
         self.counts = predictor.is_trees and not _in_jobs(predictor.model)
 
     def differs(self, said: _Said) -> tuple[int, str, str] | None:
@@ -170,7 +167,7 @@ class _Reading:
         head, error = self.core.head, self.error if self.scores.ndim == 1 else self.error[:, None]
         for k in range(len(head.labels or ())):
             ends = np.stack([head.of_position(self.scores + side * error, k) for side in (-1.0, 1.0)])
-            slack = _LINK[self.width]
+            slack = LINK_ROUNDING[self.width]
             off = ~((shares[:, k] >= ends.min(axis=0) - slack) & (shares[:, k] <= ends.max(axis=0) + slack))
             found = self._first(off, shares[:, k], head.of_position(self.scores, k))
             if found is not None:

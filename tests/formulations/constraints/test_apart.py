@@ -17,10 +17,10 @@ from problems import Problem, optimum, program, same
 from scipy.optimize import linprog
 
 from ceopt import Apart
-from ceopt.formulations.constraints.diversity.apart import _TOLERANCE
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis
 from ceopt.formulations.recourse_program import RecourseProgram
 from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.tolerances import APART_TOLERANCE
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnboundedFeatureError, UnknownNameError
 
 N = 4
@@ -263,8 +263,8 @@ def test_its_text_is_the_call_that_makes_it() -> None:
 
 def test_firmer_rows_ask_for_a_trace_more() -> None:
     how = Apart(2.0)
-    assert how.firmer().extra == _TOLERANCE
-    assert how.firmer().firmer().extra == pytest.approx(10 * _TOLERANCE)
+    assert how.firmer().extra == APART_TOLERANCE
+    assert how.firmer().firmer().extra == pytest.approx(10 * APART_TOLERANCE)
     assert how.firmer().differ(
         FeatureSpace([Feature("a", kind="continuous", lower=0, upper=9, mad=1.0)]), {}, {"a": 1}, {"a": 3}
     )

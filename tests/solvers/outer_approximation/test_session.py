@@ -19,8 +19,8 @@ from ceopt.solvers.errors import InvalidValueError, UnknownNameError, Unsupporte
 from ceopt.solvers.outer_approximation.blocks import Blocks
 from ceopt.solvers.outer_approximation.cuts import Cuts, Master
 from ceopt.solvers.outer_approximation.norm_objective import squared
-from ceopt.solvers.outer_approximation.relaxation import CONE_TOLERANCE
 from ceopt.solvers.outer_approximation.session import TangentSession
+from ceopt.solvers.tolerances import CONE_TOLERANCE
 
 
 def rows(matrix: Any, x: Any, shift: Any) -> list[Any]:

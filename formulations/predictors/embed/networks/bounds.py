@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 import numpy as np
 
 from ceopt.formulations.predictors.embed.inputs import box_extremes
+from ceopt.formulations.tolerances import ALMOST_NEVER_SWITCHES, BOUNDS_OUTWARDS, NEVER_SWITCHES
 from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InputSet", "LayerBounds", "NetworkBounds"]
 
-#: Bounds are moved outwards by this share of their size, a million times what rounding of float64 takes.
-_OUTWARDS: Final = 1e-9
-#: A bound that passes zero by no more than this share of the other one is the rounding of a neuron that never switches.
-_NEVER: Final = 3e-9
-#: The most that this may be, as what is dropped is an error of the score.
-_ALMOST: Final = 1e-7
 #: Lines below neurons that switch, as :meth:`LayerBounds.relaxation` has them; no choice is always the best.
 _SLOPES: Final = (None, 0.0, 1.0)
 
@@ -96,7 +91,7 @@ class LayerBounds:
 
 
 def _share(bound: Floats) -> Floats:
-    return np.where(np.isfinite(bound), np.minimum(_NEVER * np.abs(bound), _ALMOST), 0.0)
+    return np.where(np.isfinite(bound), np.minimum(NEVER_SWITCHES * np.abs(bound), ALMOST_NEVER_SWITCHES), 0.0)
 
 
 @final
@@ -130,7 +125,7 @@ class NetworkBounds:
             both = self._least(np.vstack((weights, -weights)), np.concatenate((offset, -offset)))
             low, high = both[: len(offset)], -both[len(offset) :]
         size = np.maximum(np.abs(low), np.abs(high))
-        outwards = _OUTWARDS * np.where(np.isfinite(size), size, 0.0)
+        outwards = BOUNDS_OUTWARDS * np.where(np.isfinite(size), size, 0.0)
         return low - outwards, high + outwards
 
     def _least(self, weights: Floats, offset: Floats) -> Floats:

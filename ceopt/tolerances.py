@@ -1,0 +1,154 @@
+"""Tolerances of the outer room, each with its reason: what counts as cheaper, as equal, as rounding.
+
+A size without a unit is absolute, in the program's own units; "of" or "share" says what it is a share of.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "ALIKE_PLANS",
+    "ALLOWANCE_ROUNDING",
+    "BESIDE_HYPERPLANE",
+    "BOUNDARY_ROUNDING",
+    "CARLA_STILL",
+    "CHEAPER_START",
+    "COINCIDING",
+    "COPA_JITTER",
+    "CORRECTION_MISSED",
+    "DIRECTION_RANK",
+    "ENTRY_NOISE",
+    "EQUAL_COSTS",
+    "EQUAL_VOTES",
+    "EQUAL_WEIGHTS",
+    "EXCHANGE_GAIN",
+    "FAINT",
+    "FINE_ANGLE",
+    "INEQUALITY_ROUNDING",
+    "LAST_STEP",
+    "LEAST_ANGLE",
+    "LEAST_MASS",
+    "LEAST_SLOPE",
+    "LEAST_SWAP_GAIN",
+    "LEAST_WITHIN",
+    "LIMIT_ROUNDING",
+    "LINEAR_PART_ROUNDING",
+    "LINEAR_SCORE",
+    "MARGIN_MISSED",
+    "MARGIN_ROUNDING",
+    "NEXT_STEP",
+    "PLAN_GAP",
+    "PREDICTING_RANK",
+    "PROJECTION_ROUNDING",
+    "SAME_DIRECTION",
+    "SCALAR_GAP",
+    "SCORE_ROUNDING",
+    "SOFTNESS",
+    "SOLVED_RESIDUAL",
+    "STILL_SCORE",
+    "STILL_SPREAD",
+    "SUBSET_GAP_ASKED",
+    "SUBSET_GAP_PROVED",
+    "SUBSET_ROUNDING",
+    "SYSTEM_ROUNDING",
+    "TREE_DISTANCE_ROUNDING",
+]
+
+# ---- Answers and bounds ----------------------------------------------------------------------------------------------
+#: A point is cheaper if its price is less by more than this share.
+CHEAPER_START: Final = 1e-9
+
+# ---- Sets of answers -------------------------------------------------------------------------------------------------
+#: A comparison with a limit holds if it fails by no more than the rounding of the numbers compared.
+LIMIT_ROUNDING: Final = 1e-12
+#: By what share of it a distance in the tree may differ from the same distance computed here.
+TREE_DISTANCE_ROUNDING: Final = 1e-9
+#: A cost that exceeds another by this share of it is equal to it: sums are added in different orders.
+EQUAL_COSTS: Final = 1e-9
+#: Counts of votes are equal up to this.
+EQUAL_VOTES: Final = 1e-9
+#: What rounding of a pipeline's float64 takes at most, as a share of the greatest terms.
+LINEAR_PART_ROUNDING: Final = 1e-11
+#: A price this share of a step below the next one is that one.
+NEXT_STEP: Final = 1e-6
+#: Share of an allowance that rounding of sums may take.
+ALLOWANCE_ROUNDING: Final = 1e-9
+#: Relative gap that solvers are asked for: below what counts as proved, so that it is reached.
+SUBSET_GAP_ASKED: Final = 1e-9
+#: Relative gap up to which a value counts as proved.
+SUBSET_GAP_PROVED: Final = 1e-6
+#: Share of the greatest number of a program that is rounding.
+SUBSET_ROUNDING: Final = 1e-12
+#: A swap counts if it gains at least this share: less is rounding, and could go round in circles.
+LEAST_SWAP_GAIN: Final = 1e-12
+
+# ---- Plans -----------------------------------------------------------------------------------------------------------
+#: Of the size of what is added up in a score.
+PROJECTION_ROUNDING: Final = 1e-13
+#: Of 1 + the objective: an exchange gains at least so much.
+EXCHANGE_GAIN: Final = 1e-7
+#: Of the angle: where the last search ends.
+FINE_ANGLE: Final = 1e-6
+#: Of |F| / |mean|: a least spread below this is 0.
+STILL_SPREAD: Final = 1e-8
+#: At 0 the cone is a ray, without interior.
+LEAST_ANGLE: Final = 1e-5
+#: Length of Adam's last steps, in units.
+LAST_STEP: Final = 1e-5
+#: Of the greatest slope so far: what Adam divides by is more.
+LEAST_SLOPE: Final = 1e-12
+#: Softness of the least ratio at the first and last step, of the size of the ratios.
+SOFTNESS: Final = (0.2, 1e-4)
+#: Of the objective: plans closer than this are taken for the same optimum.
+ALIKE_PLANS: Final = 1e-4
+#: Relative gap that SCIP is asked for: that of ``explain``.
+PLAN_GAP: Final = 1e-6
+#: Least bound on how far counterfactuals may be, as a program takes none of 0.
+LEAST_WITHIN: Final = 1e-6
+#: Of 1 + the margin: by what the greatest score may miss it and count as equal.
+MARGIN_ROUNDING: Final = 1e-12
+#: Of 1 + the proximity: counterfactuals closer than this coincide.
+COINCIDING: Final = 1e-9
+#: Of 1 + the margin: what a point of a feature map may miss.
+MARGIN_MISSED: Final = 1e-9
+#: Of |F| |x|: a counterfactual whose score spreads less has no variance.
+STILL_SCORE: Final = 1e-12
+#: A score within this of 0, relative to the sizes that it is made of, is on the boundary: favourable is above 0.
+BOUNDARY_ROUNDING: Final = 1e-12
+#: A system F'x = 0 is solved if its residual is below this, relative to F and x.
+SOLVED_RESIDUAL: Final = 1e-10
+#: Weights that differ by less are equal: the solver's own accuracy, on probabilities.
+EQUAL_WEIGHTS: Final = 1e-6
+#: A row of the inequalities may be missed by rounding, relative to its size.
+INEQUALITY_ROUNDING: Final = 1e-12
+#: Of the sizes at hand: how far out of reach and of an inequality a solver's point may be.
+CORRECTION_MISSED: Final = 1e-5
+#: Of an entry: what rounding leaves of one that the move takes to 0.
+ENTRY_NOISE: Final = 1e-14
+#: A part of less mass is no more than the solver's tolerance, and moves nothing.
+FAINT: Final = 1e-9
+#: A score within this of 0, relative to the sizes that it is added up from, is 0.
+SCORE_ROUNDING: Final = 1e-14
+#: Mass of the rest where it is none: what the bound is missed by at most.
+LEAST_MASS: Final = 1e-8
+#: Of the greatest eigenvalue: a direction of less variance predicts nothing.
+PREDICTING_RANK: Final = 1e-8
+#: How far beyond its hyperplane an atom is set, in units of the parameters.
+BESIDE_HYPERPLANE: Final = 1e-12
+#: Of the scalar form's search: kappa rises to its optimum faster than linearly.
+SCALAR_GAP: Final = 1e-7
+#: Residual of a system of unit columns that is 0 but for rounding; its square is the bound.
+SYSTEM_ROUNDING: Final = 1e-9
+#: Two directions that are nearer are one, up to the rounding of their own norms.
+SAME_DIRECTION: Final = 1e-12
+#: Of the greatest singular value of unit rows: one below adds no direction.
+DIRECTION_RANK: Final = 1e-10
+#: A linear score equals its coefficients' up to rounding, of single precision at worst.
+LINEAR_SCORE: Final = 1e-6
+
+# ---- Metrics as published --------------------------------------------------------------------------------------------
+#: Columns that move by no more than this have not moved, in the l0 distance only.
+CARLA_STILL: Final = 1e-5
+#: On the diagonal of the similarities, in the released code.
+COPA_JITTER: Final = 1e-4

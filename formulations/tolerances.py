@@ -1,0 +1,128 @@
+"""Tolerances of the formulations, each with its reason: what counts as a move, as decided, as rounding.
+
+A size without a unit is absolute, in the program's own units; "of" or "share" says what it is a share of.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "ALMOST_NEVER_SWITCHES",
+    "APART_TOLERANCE",
+    "BOUNDS_OUTWARDS",
+    "BUDGET_SLACK",
+    "CLEAR_DISTANCE",
+    "COLLINEAR",
+    "COVARIANCE_INDEFINITE",
+    "COVARIANCE_RANK",
+    "COVARIANCE_SYMMETRIC",
+    "DISTANCE_ROUNDING",
+    "GIVEN_SYMMETRIC",
+    "HULL_DISTANCE_FOUND",
+    "HULL_TOLERANCE",
+    "LEAST_MARGIN",
+    "LEVEL_ROOM",
+    "LINK_ROUNDING",
+    "MARGIN_OF_A_ROW",
+    "MARGIN_OF_TERMS",
+    "MARGIN_OF_THE_WAY",
+    "NEGATIVE_EIGENVALUE",
+    "NEVER_SWITCHES",
+    "NO_ROBUST_ENTRY",
+    "ORDINARY_HULL_COEFFICIENTS",
+    "READ_ROUNDING",
+    "ROBUST_BOUND_ROUNDING",
+    "SAME_SUM",
+    "SOLVER_TOLERANCE",
+    "STEP_ROUNDINGS",
+    "UNIT_ROUNDING",
+    "UNSHORTENED_MOVE",
+    "VARIANCE_ROUNDING",
+    "VERTEX_ROUNDING",
+    "VOTE_ROUNDING",
+    "WHOLE_COUNT",
+    "WHOLE_SHARE",
+]
+
+# ---- Columns and their steps -----------------------------------------------------------------------------------------
+#: A multiple of a step is computed as ``x0 + k * step``: off by a rounding of the product and one of the sum.
+STEP_ROUNDINGS: Final = 4 * 2.0**-53
+
+# ---- Decisions and scores --------------------------------------------------------------------------------------------
+#: Shares of trees are whole counts up to rounding.
+WHOLE_SHARE: Final = 1e-9
+#: Ten times the feasibility tolerance that mixed-integer solvers use: a smaller margin is inside their noise.
+LEAST_MARGIN: Final = 1e-5
+#: Share of the way to the decision that a margin may add: half of what an answer may cost beyond the infimum.
+MARGIN_OF_THE_WAY: Final = 5e-6
+#: Share of the numbers that a score adds up which their sum is told apart by: a solver's, and that of float32.
+MARGIN_OF_TERMS: Final = {"float64": 1e-11, "float32": 1e-6}
+#: And which a solver misses their sum by, through its own substitutions.
+MARGIN_OF_A_ROW: Final = {"float64": 1e-9, "float32": 1e-6}
+#: A margin below a solver's tolerance is stated in larger units, in which it is ten times the tolerance.
+SOLVER_TOLERANCE: Final = 1e-6
+#: Equal counts of votes, added up as floats, are equal to this.
+VOTE_ROUNDING: Final = 1e-9
+#: Least distance, in a row, between what it admits and what it does not, where the scores on both sides are known: a
+#: hundred times a solver's tolerance.
+CLEAR_DISTANCE: Final = 1e-4
+#: Sums that differ by less than this share of their size are one.
+SAME_SUM: Final = 1e-13
+#: Below the decision's own rounding a row is lowered by this share of the score's size at least: what compiling and
+#: presolving a row may lose.
+LEVEL_ROOM: Final = 1e-10
+#: Half the distance of two floats in [1, 2).
+UNIT_ROUNDING: Final = {"float32": 2.0**-24, "float64": 2.0**-53}
+#: What a sum may be off by, of its absolute terms: far above rounding, far below any term that was lost in reading.
+READ_ROUNDING: Final = {"float32": 2e-5, "float64": 1e-9}
+#: What a probability may be off by beside that: roundings of the exponential.
+LINK_ROUNDING: Final = {"float32": 2e-6, "float64": 1e-12}
+#: Bounds of neurons are moved outwards by this share of their size, a million times what rounding of float64 takes.
+BOUNDS_OUTWARDS: Final = 1e-9
+#: A bound that passes zero by no more than this share of the other one is the rounding of a neuron that never switches.
+NEVER_SWITCHES: Final = 3e-9
+#: The most that this may be, as what is dropped is an error of the score.
+ALMOST_NEVER_SWITCHES: Final = 1e-7
+
+# ---- Costs -----------------------------------------------------------------------------------------------------------
+#: The budget is widened by this share before anything is ruled out, for the rounding of costs.
+BUDGET_SLACK: Final = 1e-9
+#: Off-diagonal pairs of a given matrix that differ by less, relative to the greatest entry, are rounding.
+GIVEN_SYMMETRIC: Final = 1e-8
+#: Eigenvalues of a correlation matrix below this share of the greatest are 0: its columns are collinear.
+COLLINEAR: Final = 1e-10
+#: Eigenvalues that are negative by less, of a matrix with unit diagonal, are rounding.
+NEGATIVE_EIGENVALUE: Final = 1e-9
+#: What rounding may add to the length of a move that the others cannot shorten, as a share of its length alone.
+UNSHORTENED_MOVE: Final = 1e-9
+
+# ---- Rules -----------------------------------------------------------------------------------------------------------
+#: A count of further changes this close to a whole number is one: a solver's tolerance of integers.
+WHOLE_COUNT: Final = 1e-6
+#: Rounding of the bound, relative: the rows ask for more, so that a solver's tolerance does not use this up.
+ROBUST_BOUND_ROUNDING: Final = 1e-9
+#: Of the greatest entry of a factor: an entry below is rounding.
+NO_ROBUST_ENTRY: Final = 1e-12
+#: Share of the distance by which an answer may miss it: what a solver takes for 0.
+APART_TOLERANCE: Final = 1e-6
+#: Share by which rows ask for less, so that sums of decimal steps that are equal on paper are so in binary.
+DISTANCE_ROUNDING: Final = 1e-9
+#: A distance is found once the bound on it is this near, relative beyond 1.
+HULL_DISTANCE_FOUND: Final = 1e-9
+#: By how much a solver's tolerances may leave the slack too long, as a share of its size.
+HULL_TOLERANCE: Final = 1e-6
+#: Coefficients that a row may have as they are; with smaller or larger ones it is multiplied by a power of two.
+ORDINARY_HULL_COEFFICIENTS: Final = (1e-4, 1e7)
+#: What rounding may do to a value, as a share of its column's width and of its size.
+VERTEX_ROUNDING: Final = (1e-9, 1e-12)
+
+# ---- Published programs ----------------------------------------------------------------------------------------------
+#: Of the greatest entry: two entries of a covariance that differ by more are no rounding.
+COVARIANCE_SYMMETRIC: Final = 1e-9
+#: Of the greatest eigenvalue: one farther below 0 is no rounding.
+COVARIANCE_INDEFINITE: Final = 1e-9
+#: Of what a variance is added up from: one below is 0.
+VARIANCE_ROUNDING: Final = 1e-13
+#: Of the greatest eigenvalue of the correlations: one below is 0.
+COVARIANCE_RANK: Final = 1e-12
