@@ -70,23 +70,18 @@ class CheckedSettings:
 
     def options(self) -> dict[str, Any]:
         """Return the settings as plain values that JSON holds, as a result carries them."""
-        rules = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(self.rules)]
-        return {
+        in_words = {
             "target": self.target.text(),
-            "n": self.n,
             "cost": self.cost_name,
-            "constraints": rules,
-            "solver": self.solver,
-            "time_limit_s": self.time_limit_s,
-            "relative_gap": self.relative_gap,
-            "margin": self.margin,
+            "constraints": [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(self.rules)],
             "diversity": INCUMBENTS if self.diversity is None else self.diversity.text,
-            "formulation": self.formulation,
-            "threads": self.threads,
-            "random_state": self.random_state,
             "solver_options": dict(self.solver_options),
-            "why": self.why,
         }
+        options = {}
+        for keyword in fields(Settings):
+            name = keyword.name
+            options[name] = in_words[name] if name in in_words else getattr(self, name)
+        return options
 
     @property
     def why_s(self) -> float:
@@ -123,12 +118,16 @@ class Settings:
 
     def unchecked_options(self) -> dict[str, Any]:
         """Return the settings as plain values where there was no time to check them: what is an object, as its text."""
-        told = {word.name: getattr(self, word.name) for word in fields(self)}
-        plain = str | int | float | bool | None
-        return {
-            word: value if isinstance(value, plain) else dict(value) if isinstance(value, Mapping) else repr(value)
-            for word, value in told.items()
-        }
+        options: dict[str, Any] = {}
+        for keyword in fields(self):
+            value = getattr(self, keyword.name)
+            if isinstance(value, Mapping):
+                options[keyword.name] = dict(value)
+            elif isinstance(value, str | int | float | bool | None):
+                options[keyword.name] = value
+            else:
+                options[keyword.name] = repr(value)
+        return options
 
     def check(
         self, space: FeatureSpace, labels: tuple[Any, ...] | None, *, data: pd.DataFrame | None = None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import pandas as pd
 
 from ceopt.checking.favourable_rows import FavourableRows
 from ceopt.checking.model_oracle import ModelOracle
-from ceopt.checking.space_checks import broken_moves, needing_factual
+from ceopt.checking.rule_checks import Check, broken_rules, needing_factual
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.rule import WidensItself, about_model, fitted_to, lacks_rows
 from ceopt.formulations.predictors.read import open_model, read
@@ -22,17 +22,9 @@ from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, within_memory
 
-__all__ = ["Check", "Report", "broken_rules", "check_points", "verify"]
+__all__ = ["Report", "check_points", "verify"]
 
 Point = Mapping[str, float]
-
-
-class Check(NamedTuple):
-    """One point's check: whether the model's decision meets the target, what the model says, which rules break."""
-
-    valid: bool
-    prediction: Any
-    broken: tuple[str, ...]
 
 
 @final
@@ -227,19 +219,6 @@ def _missed(target: Target, prediction: Any) -> str:
     if isinstance(target, ProbabilityOf | DisagreementOf):
         return f"target: {target.text()} does not hold (the model predicts {said})"
     return f"target: the model predicts {said}, not {target.text()}"
-
-
-def broken_rules(
-    rules: Sequence[AbstractRule], space: FeatureSpace, factual: Point | None, point: Point
-) -> tuple[str, ...]:
-    """Return what a point breaks, in words: rules of the space first, then those of the user."""
-    broken = list(broken_moves(space, factual, point))
-    for place, rule in enumerate(rules):
-        if lacks_rows(rule) or (factual is None and rule.needs_factual):
-            continue
-        if not rule.violation(space, factual, point) <= 0:
-            broken.append(f"{rule_name(rule, place)}: {rule.sentence()}")
-    return tuple(broken)
 
 
 def _rows(answers: Any) -> tuple[tuple[int, ...], list[Any]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.checking.rule_checks import broken_rules
 from ceopt.diverse.distance import Floats
 from ceopt.diverse.filters import within
 from ceopt.diverse.memory import Memory
@@ -18,7 +19,6 @@ from ceopt.diverse.nearest import Neighbours, in_order
 from ceopt.diverse.projection import Projection
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.rule import lacks_rows
-from ceopt.verify import broken_rules
 
 if TYPE_CHECKING:
     from ceopt.diverse.decisions import Decisions

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
+from ceopt.checking.rule_checks import broken_rules
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.diversity.excluded_points import leave_out
 from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
@@ -22,7 +23,6 @@ from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Status
-from ceopt.verify import broken_rules
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.checking.space_checks import broken_moves
+from ceopt.checking.rule_checks import broken_moves
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.metrics.rows import read
 

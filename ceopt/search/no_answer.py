@@ -31,14 +31,12 @@ _ASK_WHY: Final = "With why=True the rules in conflict are looked for."
 _NAMED: Final = 3
 
 
-def look_under_wider_rules(state: State) -> State:
-    """Where nothing is found as proved, ask again with the rules that widen themselves wider by the least amounts.
+def look_under_wider_rules(state: State, finding: Finding) -> State:
+    """Where it is proved that there is no answer, ask again with some rules wider by the least amounts.
 
     Without time for a width that helps, nothing is proved of the question with wider rules.
     """
-    question, finding = state.question, state.last
-    if finding is None or finding.status is not Status.INFEASIBLE or not finding.proved:
-        return state
+    question = state.question
     relaxer = Relaxer(question.prepared, question.deadline)
     learned = state
     try:
@@ -79,11 +77,9 @@ def _answered_under(state: State, wider: Enlarged) -> State:
     return look_within_margin(state)
 
 
-def look_for_conflict(state: State) -> State:
-    """Where nothing is found as proved, find which rules leave no answer, as far as the time goes, and say so."""
-    question, finding = state.question, state.last
-    if finding is None or finding.status is not Status.INFEASIBLE:
-        return state
+def look_for_conflict(state: State, finding: Finding) -> State:
+    """Where there is no answer, find which rules leave no answer, as far as the time goes, and say so."""
+    question = state.question
     if not question.settings.why_s:
         reason = f"{finding.reason} {_ASK_WHY} {_bounds_of_the_data(question.space)}".strip()
         return replace(state, last=replace(finding, reason=reason))

@@ -162,11 +162,17 @@ def _limit(state: State) -> State:
 
 
 def _wider_rules(state: State) -> State:
-    return replace(look_under_wider_rules(state), phase=Phase.CONFLICT)
+    assert state.last is not None  # noqa: S101 - the phase before ends with one
+    if state.last.status is Status.INFEASIBLE and state.last.proved:
+        state = look_under_wider_rules(state, state.last)
+    return replace(state, phase=Phase.CONFLICT)
 
 
 def _conflict(state: State) -> State:
-    return replace(look_for_conflict(state), phase=Phase.NEXT)
+    assert state.last is not None  # noqa: S101 - the phase before ends with one
+    if state.last.status is Status.INFEASIBLE:
+        state = look_for_conflict(state, state.last)
+    return replace(state, phase=Phase.NEXT)
 
 
 def _next(state: State) -> State:

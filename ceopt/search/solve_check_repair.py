@@ -18,8 +18,8 @@ from ceopt.solvers.problem import Status as Stop
 from ceopt.status import Status
 
 if TYPE_CHECKING:
+    from ceopt.checking.rule_checks import Check
     from ceopt.search.state import State
-    from ceopt.verify import Check
 
 __all__ = ["MOST_REPAIRS", "attempt", "solve_and_check"]
 

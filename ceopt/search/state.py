@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
+from ceopt.checking.rule_checks import Check, broken_rules
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.query.request import Person, Point, Start
@@ -21,7 +22,6 @@ from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.status import Status
-from ceopt.verify import Check, broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -214,7 +214,7 @@ def test_misuse_is_refused(model, space, person):
 
 def test_levels_beyond_the_space_are_seen_in_coordinates():
     only = FeatureSpace([Feature("size", kind="ordinal", levels=("S", "M"))])
-    from ceopt.checking.space_checks import broken_moves
+    from ceopt.checking.rule_checks import broken_moves
 
     assert broken_moves(only, None, {"size": 2.0}) == ("size: has no level of rank 2",)
     assert broken_moves(only, None, {"size": 0.5}) == ("size: has no level of rank 0.5",)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.checking.rule_checks import broken_rules
 from ceopt.diverse.exhaustive_search.branch_and_bound import Cells, Walk
 from ceopt.diverse.exhaustive_search.cells import CellColumn, allowances_of
 from ceopt.diverse.exhaustive_search.score_bounds import Ceilings
@@ -19,7 +20,6 @@ from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import route
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.tolerances import EQUAL_COSTS
-from ceopt.verify import broken_rules
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.representation.predictor import Predictor

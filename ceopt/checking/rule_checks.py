@@ -1,4 +1,4 @@
-"""The rules of a space, checked in plain numbers: bounds, immutable columns, directions, steps, levels.
+"""Rules checked in plain numbers: the space's (bounds, immutable columns, directions, steps, levels), then the user's.
 
 Written apart from the programs, which state the same rules their own way, so that either finds the other's mistakes.
 """
@@ -7,18 +7,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, rule_name
+from ceopt.formulations.constraints.rule import lacks_rows
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["broken_moves", "needing_factual"]
+__all__ = ["Check", "broken_moves", "broken_rules", "needing_factual"]
 
 #: A multiple of a step is computed as ``x0 + k * step``: off by a rounding of the product and one of the sum.
 _ROUNDINGS = 4 * 2.0**-53
+
+
+class Check(NamedTuple):
+    """One point's check: whether the model's decision meets the target, what the model says, which rules break."""
+
+    valid: bool
+    prediction: Any
+    broken: tuple[str, ...]
+
+
+def broken_rules(
+    rules: Sequence[AbstractRule], space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]
+) -> tuple[str, ...]:
+    """Return what a point breaks, in words: rules of the space first, then those of the user."""
+    broken = list(broken_moves(space, factual, point))
+    for place, rule in enumerate(rules):
+        if lacks_rows(rule) or (factual is None and rule.needs_factual):
+            continue
+        if not rule.violation(space, factual, point) <= 0:
+            broken.append(f"{rule_name(rule, place)}: {rule.sentence()}")
+    return tuple(broken)
 
 
 def broken_moves(
