@@ -12,11 +12,17 @@ __all__ = [
     "ALLOWANCE_ROUNDING",
     "BESIDE_HYPERPLANE",
     "BOUNDARY_ROUNDING",
+    "BOUND_ROUNDING",
     "CARLA_STILL",
+    "CHEAPER",
     "CHEAPER_START",
     "COINCIDING",
     "COPA_JITTER",
     "CORRECTION_MISSED",
+    "COST_NOISE",
+    "COST_OF_MARGIN",
+    "CURVED_ROOM",
+    "DIGIT_NOISE",
     "DIRECTION_RANK",
     "ENTRY_NOISE",
     "EQUAL_COSTS",
@@ -25,9 +31,11 @@ __all__ = [
     "EXCHANGE_GAIN",
     "FAINT",
     "FINE_ANGLE",
+    "FIRST_REPAIR",
     "INEQUALITY_ROUNDING",
     "LAST_STEP",
     "LEAST_ANGLE",
+    "LEAST_CHEAPER",
     "LEAST_MASS",
     "LEAST_SLOPE",
     "LEAST_SWAP_GAIN",
@@ -37,15 +45,19 @@ __all__ = [
     "LINEAR_SCORE",
     "MARGIN_MISSED",
     "MARGIN_ROUNDING",
+    "NEAR_AN_END",
     "NEXT_STEP",
     "PLAN_GAP",
     "PREDICTING_RANK",
     "PROJECTION_ROUNDING",
+    "REFUSED_BY_A_HAIR",
     "SAME_DIRECTION",
+    "SAME_VALUE",
     "SCALAR_GAP",
     "SCORE_ROUNDING",
     "SOFTNESS",
     "SOLVED_RESIDUAL",
+    "START_MARGIN_ROUNDING",
     "STILL_SCORE",
     "STILL_SPREAD",
     "SUBSET_GAP_ASKED",
@@ -53,9 +65,43 @@ __all__ = [
     "SUBSET_ROUNDING",
     "SYSTEM_ROUNDING",
     "TREE_DISTANCE_ROUNDING",
+    "WIDTH_GAP",
+    "WIDTH_NOISE",
+    "WIDTH_ROOM",
 ]
 
 # ---- Answers and bounds ----------------------------------------------------------------------------------------------
+#: A cost is below another, or below a bound, if it is by more than this share: what a solver's tolerances explain.
+CHEAPER: Final = 1e-6
+#: And by more than this, for costs of about 0.
+LEAST_CHEAPER: Final = 1e-9
+#: Values this close, relatively, are told apart by a solver's tolerance only.
+SAME_VALUE: Final = 1e-6
+#: First margin of a repair that began at none, as a share of the one that a solver can be trusted with.
+FIRST_REPAIR: Final = 1e-4
+#: The heuristic asks for this much more than the margin, relatively, or the program would cut off its own start.
+START_MARGIN_ROUNDING: Final = 1e-6
+#: Share of an answer's cost that a default margin may add.
+COST_OF_MARGIN: Final = 1e-5
+#: A number this close to an end of its reach, or to the factual's, relatively to its reach, stands there.
+NEAR_AN_END: Final = 1e-6
+#: Costs below are the rounding of coordinates: no unit makes a solver see them.
+COST_NOISE: Final = 1e-12
+#: Slack of a point that the model refuses by a hair.
+REFUSED_BY_A_HAIR: Final = 1e-300
+#: A bound this close to the cost, relatively, is off by the rounding of sums only.
+BOUND_ROUNDING: Final = 1e-13
+#: Share of a value that is rounding of floats, not a digit that somebody chose; and a gap that is none.
+DIGIT_NOISE: Final = 1e-12
+#: By how much solvers are off where there are cones, relatively and absolutely: without that room, SCIP found no point
+#: within the l2 radius that it had just called the least.
+CURVED_ROOM: Final = 1e-6
+#: Share of a width that is the rounding of floats.
+WIDTH_NOISE: Final = 1e-12
+#: Relative gap at which a width is the least.
+WIDTH_GAP: Final = 1e-6
+#: By how much more, relatively and at least, radii grow where the solver finds nothing at the very least ones.
+WIDTH_ROOM: Final = ((0.0, 0.0), (1e-6, 1e-6), (1e-4, 1e-5))
 #: A point is cheaper if its price is less by more than this share.
 CHEAPER_START: Final = 1e-9
 

@@ -35,7 +35,11 @@ __all__ = [
     "ROBUST_BOUND_ROUNDING",
     "SAME_SUM",
     "SOLVER_TOLERANCE",
+    "SPLIT_GAP",
     "STEP_ROUNDINGS",
+    "SUM_ROUNDING",
+    "TINY",
+    "TRACE",
     "UNIT_ROUNDING",
     "UNSHORTENED_MOVE",
     "VARIANCE_ROUNDING",
@@ -43,9 +47,23 @@ __all__ = [
     "VOTE_ROUNDING",
     "WHOLE_COUNT",
     "WHOLE_SHARE",
+    "WHOLE_STEPS",
 ]
 
 # ---- Columns and their steps -----------------------------------------------------------------------------------------
+#: A count of steps this close to a whole number is whole: decimal steps are not exact in binary.
+WHOLE_STEPS: Final = 1e-9
+#: Of a number, or of the width of its column, whichever is less; of a step: what a solver's tolerance of 1e-6 moves.
+TRACE: Final = 1e-6
+#: What adding up in double precision leaves of the numbers that are added.
+SUM_ROUNDING: Final = 1e-12
+#: Coefficients of a row below a solver's feasibility tolerance are noise to it: HiGHS 1.15 was seen to presolve a
+#: better answer away from rows with coefficients of 1e-7 (tests/formulations/test_edges.py).
+TINY: Final = 1e-6
+#: Least distance of the two sides of a split, as a share of the column's range or, if that is more, of its unit in the
+#: program: rows are right to 1e-6 of a unit, two of them lie between a cut and the caller's variable, and a binary is
+#: right to 1e-6, which its row turns into as much of the range.
+SPLIT_GAP: Final = 1e-5
 #: A multiple of a step is computed as ``x0 + k * step``: off by a rounding of the product and one of the sum.
 STEP_ROUNDINGS: Final = 4 * 2.0**-53
 

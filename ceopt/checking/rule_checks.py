@@ -15,11 +15,9 @@ from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.constraints.rule import lacks_rows
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.tolerances import STEP_ROUNDINGS
 
 __all__ = ["Check", "broken_moves", "broken_rules", "needing_factual"]
-
-#: A multiple of a step is computed as ``x0 + k * step``: off by a rounding of the product and one of the sum.
-_ROUNDINGS = 4 * 2.0**-53
 
 
 class Check(NamedTuple):
@@ -96,5 +94,5 @@ def _faults(feature: Feature, start: float | None, value: float) -> Iterator[str
         yield f"may only decrease, but rises from {before!r} to {after!r}"
     if feature.step is not None:
         nearest = start + float(np.round((value - start) / feature.step)) * feature.step
-        if abs(value - nearest) > _ROUNDINGS * max(abs(value), abs(start)):
+        if abs(value - nearest) > STEP_ROUNDINGS * max(abs(value), abs(start)):
             yield f"moves in steps of {feature.step:g}, but goes from {before!r} to {after!r}"

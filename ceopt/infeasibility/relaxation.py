@@ -23,6 +23,7 @@ from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Status
+from ceopt.tolerances import CURVED_ROOM, WIDTH_GAP, WIDTH_NOISE, WIDTH_ROOM
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
@@ -37,18 +38,9 @@ __all__ = ["LATE", "Enlarged", "Relaxation", "RelaxedProgram", "Relaxer", "enlar
 
 #: Significant digits of a width, which is rounded up: more than a solver's tolerance of 1e-6 leaves right.
 _DIGITS = 6
-#: By how much solvers are off where there are cones, relatively and absolutely: without that room, SCIP found no point
-#: within the l2 radius that it had just called the least.
-_CURVED = 1e-6
-#: Share of a width that is the rounding of floats.
-_NOISE = 1e-12
-#: Relative gap at which a width is the least.
-_GAP = 1e-6
 LATE = "the time limit is used up"
 #: Share of the time left that the search for the least radii may take.
 _SHARE = 0.5
-#: By how much more, relatively and at least, radii grow where the solver finds nothing at the very least ones.
-_ROOM = ((0.0, 0.0), (1e-6, 1e-6), (1e-4, 1e-5))
 
 
 def with_rules(prepared: Prepared, rules: Sequence[AbstractRule]) -> Prepared:
@@ -201,7 +193,7 @@ class Relaxer:
         """Solve one program in which some rules are kept and others give way."""
         amounts: list[Any] = []
         solved = programs.solve(
-            lambda: _program(programs, keep, yielding, refused, amounts), seconds, relative_gap=_GAP, exact=exact
+            lambda: _program(programs, keep, yielding, refused, amounts), seconds, relative_gap=WIDTH_GAP, exact=exact
         )
         began = time.perf_counter()
         point, values, room = None, list[float](), 0.0
@@ -210,7 +202,7 @@ class Relaxer:
             point = solved.program.x.decoded()
             values = [max(float(pyo.value(amount)), 0.0) for amount in amounts]
             if solved.compiled.cones or solved.compiled.quadratics:
-                room = _CURVED
+                room = CURVED_ROOM
         build_s, lower_s, solve_s = solved.seconds
         self._note(build=build_s, lower=lower_s, solve=solve_s + time.perf_counter() - began)
         return RelaxedProgram(solved.outcome, point, values, room)
@@ -328,7 +320,7 @@ def enlargements(relaxer: Relaxer, person: Person) -> Iterator[Enlarged]:
         relaxer.unsettled = found.reason
         return
     proved = "" if found.is_least else "The time limit ended the proof that no less would do."
-    for share, least in _ROOM:
+    for share, least in WIDTH_ROOM:
         wider = list(rules)
         radii = {}
         for (k, rule), width in zip(growing.items(), found.widths, strict=True):
@@ -347,7 +339,7 @@ def _some_widths(
     if found.point is None:
         return found
     off = (rule.violation(person.space, person.factual, found.point) for rule in growing)
-    return Relaxation(found.point, tuple(_rounded_up(width, _CURVED) for width in off))
+    return Relaxation(found.point, tuple(_rounded_up(width, CURVED_ROOM) for width in off))
 
 
 def _rounded_up(width: float, room: float) -> float:
@@ -356,7 +348,7 @@ def _rounded_up(width: float, room: float) -> float:
     if width == math.floor(width):
         return width
     rounded = float(f"{width:.{_DIGITS}g}")
-    if abs(rounded - width) <= _NOISE * width:
+    if abs(rounded - width) <= WIDTH_NOISE * width:
         return rounded
     exact = Decimal(width)
     return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - _DIGITS + 1), rounding=ROUND_CEILING))

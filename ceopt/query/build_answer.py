@@ -10,8 +10,8 @@ import pandas as pd
 
 from ceopt.formulations.constraints.rule import actions_under
 from ceopt.formulations.predictors.decision.reaches import slack
-from ceopt.query.retries import ROUNDING
 from ceopt.solution.counterfactual import Counterfactual
+from ceopt.tolerances import BOUND_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
@@ -94,7 +94,7 @@ def _answer(
     settings, space = prepared.settings, prepared.space
     cost = settings.cost.value(space, factual, point)
     bound = 0.0 if bound is None else min(bound, cost)
-    if cost - bound <= ROUNDING * cost:
+    if cost - bound <= BOUND_ROUNDING * cost:
         bound = cost
     return assembled(
         settings.rules,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.space.reachable import Interval, Reach
+from ceopt.tolerances import COST_NOISE
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -16,8 +17,6 @@ __all__ = ["MOST_UNITS", "farthest", "is_extreme", "is_smaller", "unit_for"]
 
 #: Lengths, in the unit, whose squares a tolerance of 1e-7 is right for.
 _ORDINARY = (0.1, 1e3)
-#: Costs below are the rounding of coordinates: no unit makes a solver see them.
-_NOISE = 1e-12
 #: A column that was stated in a unit so many times too large, or of so many steps, was stated too coarsely.
 _COARSE, _STEPS = 2.0**10, 2.0**23
 #: How many units are tried at most.
@@ -26,7 +25,7 @@ MOST_UNITS = 3
 
 def unit_for(size: float | None, unit: float) -> float:
     """Return the unit for lengths of some size: the one in use where it will do, else the nearest power of two."""
-    if size is None or not _NOISE < size < math.inf or _ORDINARY[0] <= size / unit <= _ORDINARY[1]:
+    if size is None or not COST_NOISE < size < math.inf or _ORDINARY[0] <= size / unit <= _ORDINARY[1]:
         return unit
     return 2.0 ** round(math.log2(size))
 

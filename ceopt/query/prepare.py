@@ -26,6 +26,7 @@ from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError
+from ceopt.tolerances import REFUSED_BY_A_HAIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from ceopt.settings import CheckedSettings, Settings
 
 __all__ = ["Learned", "Prepared", "prepare"]
-
-#: Slack of a point that the model refuses by a hair.
-_REFUSED = 1e-300
 
 
 @final
@@ -91,7 +89,7 @@ class Prepared:
         kept = accepted(predictor, coordinates, target, scores=scores)
         if not self.is_ordered:
             kept &= found > tie_width(predictor, target)
-        return np.where(kept, np.maximum(found, 0.0), np.minimum(found, -_REFUSED))
+        return np.where(kept, np.maximum(found, 0.0), np.minimum(found, -REFUSED_BY_A_HAIR))
 
     def _are_clear(self, points: Sequence[Mapping[str, float]]) -> NDArray[np.bool_]:
         names, target = self.space.names, self.settings.target

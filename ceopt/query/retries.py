@@ -19,12 +19,13 @@ from ceopt.query.request import Person, SolvedProgram, SolveRequest, Start
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.problem import Status
+from ceopt.tolerances import BOUND_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Reach
     from ceopt.settings import CheckedSettings
 
-__all__ = ["RETRIES", "ROUNDING", "Retry", "Solve", "beyond_the_budget", "in_smaller_reach", "in_unit_of_the_point",
+__all__ = ["RETRIES", "Retry", "Solve", "beyond_the_budget", "in_smaller_reach", "in_unit_of_the_point",
            "within_cost_of_one_label"]  # fmt: skip
 
 #: Solves a request within so many seconds.
@@ -32,8 +33,6 @@ Solve: TypeAlias = Callable[[SolveRequest, float], SolvedProgram]
 #: Solves a request within so many seconds by a way to solve it, once or more often.
 Retry: TypeAlias = Callable[["CheckedSettings", Person, Solve, SolveRequest, float], SolvedProgram]
 
-#: A bound this close to the cost, relatively, is off by the rounding of sums only.
-ROUNDING = 1e-13
 #: What a solver ends with that leaves time for another run.
 _ENDED: Final = frozenset({Status.OPTIMAL, Status.FEASIBLE})
 #: Seconds that a second solve is given at least.
@@ -204,4 +203,4 @@ def _needs_more(settings: CheckedSettings, person: Person, budget: float, solved
     if solved.point is None:
         return True
     cost = settings.cost.value(person.space, person.factual, solved.point)
-    return cost > budget * (1.0 + settings.relative_gap) + ROUNDING
+    return cost > budget * (1.0 + settings.relative_gap) + BOUND_ROUNDING

@@ -12,16 +12,13 @@ from ceopt.search.state import Finding, State
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.problem import Status as Stop
 from ceopt.status import Status
+from ceopt.tolerances import CHEAPER, LEAST_CHEAPER
 
 if TYPE_CHECKING:
     from ceopt.solvers.problem import Outcome
 
 __all__ = ["accept", "fall_back", "is_disproved", "out_of_time", "used_up", "without_point"]
 
-#: A cost is below another, or below a bound, if it is by more than this share: what a solver's tolerances explain.
-_CHEAPER: Final = 1e-6
-#: And by more than this, for costs of about 0.
-_LEAST: Final = 1e-9
 _STOPS: Final = {
     Stop.TIME_LIMIT: Status.TIME_LIMIT,
     Stop.INTERRUPTED: Status.TIME_LIMIT,
@@ -35,7 +32,7 @@ def accept(  # noqa: PLR0917 - a point and what is known of it, in the order of 
     """Take a point that passed the check as the next answer, or a start that is cheaper: then nothing is proved."""
     question = state.question
     cost = question.cost(point)
-    cheaper = start_in_hand(state, below=cost * (1.0 - _CHEAPER))
+    cheaper = start_in_hand(state, below=cost * (1.0 - CHEAPER))
     if cheaper is not None:
         point, cost, cluster = cheaper, question.cost(cheaper), None
         prediction = question.check(point).prediction
@@ -67,7 +64,7 @@ def accept(  # noqa: PLR0917 - a point and what is known of it, in the order of 
 
 def is_disproved(bound: float | None, cost: float) -> bool:
     """Tell whether the cost of a verified answer contradicts a bound on the least cost."""
-    return bound is not None and bound > cost * (1.0 + _CHEAPER) + _LEAST
+    return bound is not None and bound > cost * (1.0 + CHEAPER) + LEAST_CHEAPER
 
 
 def without_point(state: State, outcome: Outcome) -> Finding:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ceopt.search.accept import accept
 from ceopt.search.state import Finding
 from ceopt.status import Status
+from ceopt.tolerances import SAME_VALUE
 
 if TYPE_CHECKING:
     from ceopt.query.request import Point, Start
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["are_same", "cheapest_first", "next_incumbent"]
 
 Coordinates: TypeAlias = dict[str, float]
-#: Values this close, relatively, are told apart by a solver's tolerance only.
-_SAME: Final = 1e-6
 
 
 def cheapest_first(
@@ -51,4 +50,6 @@ def next_incumbent(state: State) -> State:
 
 def are_same(a: Point, b: Point) -> bool:
     """Whether two points differ by no more than a solver's tolerance."""
-    return all(math.isclose(value, b[name], rel_tol=_SAME, abs_tol=_SAME * _SAME) for name, value in a.items())
+    return all(
+        math.isclose(value, b[name], rel_tol=SAME_VALUE, abs_tol=SAME_VALUE * SAME_VALUE) for name, value in a.items()
+    )

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.query.request import Person
-from ceopt.query.retries import ROUNDING
 from ceopt.search.accept import fall_back, out_of_time
 from ceopt.search.incumbents import next_incumbent
 from ceopt.search.no_answer import look_for_conflict, look_under_wider_rules
@@ -43,6 +42,7 @@ from ceopt.search.ties import look_within_margin
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError
 from ceopt.status import Status
+from ceopt.tolerances import BOUND_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.query.prepare import Prepared
@@ -156,7 +156,7 @@ def _limit(state: State) -> State:
     if finding.answer.cost <= most * (1.0 + state.question.settings.relative_gap):
         return state
     bound = finding.answer.bound
-    is_proved = bound is not None and bound >= most * (1.0 - ROUNDING)
+    is_proved = bound is not None and bound >= most * (1.0 - BOUND_ROUNDING)
     status = Status.INFEASIBLE if is_proved else Status.TIME_LIMIT
     return replace(state, answers=state.answers[:-1], last=Finding(status, reason=finding.reason, proved=is_proved))
 

@@ -16,6 +16,7 @@ from ceopt.search.state import Finding
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Status as Stop
 from ceopt.status import Status
+from ceopt.tolerances import FIRST_REPAIR
 
 if TYPE_CHECKING:
     from ceopt.checking.rule_checks import Check
@@ -25,8 +26,6 @@ __all__ = ["MOST_REPAIRS", "attempt", "solve_and_check"]
 
 #: Times that a failed check may send the program back to the solver, for one answer.
 MOST_REPAIRS: Final = 6
-#: First margin of a repair that began at none, as a share of the one that a solver can be trusted with.
-_FIRST_REPAIR: Final = 1e-4
 
 
 def solve_and_check(state: State) -> State:
@@ -200,6 +199,6 @@ def _repaired(state: State, point: dict[str, float], *, repeats: bool) -> State:
     if prepared.predictor.is_trees:
         return replace(state, barred=(*state.barred, point))
     assert state.margin is not None  # noqa: S101 - of trees alone
-    margin = max(10.0 * state.margin, _FIRST_REPAIR * prepared.least_margin)
+    margin = max(10.0 * state.margin, FIRST_REPAIR * prepared.least_margin)
     # Starts found at the smaller margin would set a budget that the program cannot keep any more.
     return find_starts(replace(state, margin=margin, starts=()))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.query.objective_unit import is_extreme
 from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.tolerances import START_MARGIN_ROUNDING
 from ceopt.warm_start.heuristic import StartSearch
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ _SHARE: Final = 0.25
 _ROWS: Final = 2000
 #: Seconds beyond the limit in which starts may still be checked, one after the other; the first always is.
 _GRACE_S: Final = 0.1
-#: The heuristic asks for this much more than the margin, relatively, or the program would cut off its own start.
-_ROUNDING: Final = 1e-6
 
 
 def find_starts(state: State, *, even_linear: bool = False) -> State:
@@ -70,7 +69,7 @@ def _slack_beyond_margin(state: State, points: NDArray[np.float64]) -> NDArray[n
     prepared = state.question.prepared
     if state.margin is None or (prepared.is_own and state.margin == 0.0):  # ties as the library has them
         return prepared.slacks(points)
-    return slack(prepared.predictor, points, prepared.settings.target) - state.margin * (1.0 + _ROUNDING)
+    return slack(prepared.predictor, points, prepared.settings.target) - state.margin * (1.0 + START_MARGIN_ROUNDING)
 
 
 def budget_for_next(state: State) -> float | None:

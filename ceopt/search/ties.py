@@ -19,6 +19,7 @@ from ceopt.search.state import Finding
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Status as Stop
 from ceopt.status import Status
+from ceopt.tolerances import COST_OF_MARGIN, NEAR_AN_END
 
 if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
@@ -28,14 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["look_within_margin"]
 
-#: Share of an answer's cost that a default margin may add.
-_OF_MARGIN: Final = 1e-5
 #: Shares of the margin that are tried where a cheaper point is refused by a trace: the smaller may be lost in noise.
 _SMALLER: Final = (1 / 256, 1 / 16)
 #: Steps from which on a solver leaves whole numbers a trace beside where they belong, too.
 _MANY_STEPS: Final = 2.0**23
-#: A number this close to an end of its reach, or to the factual's, relatively to its reach, stands there.
-_NEAR: Final = 1e-6
 
 #: What the model says of a point that it accepts, and the point.
 _Accepted: TypeAlias = tuple[Any, dict[str, float]]
@@ -50,7 +47,7 @@ def look_within_margin(state: State) -> State:
     most = None
     before = state
     if finding.answer is not None:
-        most = finding.answer.cost * (1.0 - _OF_MARGIN)
+        most = finding.answer.cost * (1.0 - COST_OF_MARGIN)
         before = replace(state, answers=state.answers[:-1])
     learned, is_empty = state, False
     try:
@@ -175,7 +172,7 @@ def _snapped(point: Mapping[str, float], factual: Mapping[str, float], reach: Re
         distances = {}
         for place in (factual[name], part.lower, part.upper):
             distance = abs(point[name] - place)
-            if distance <= _NEAR * width:
+            if distance <= NEAR_AN_END * width:
                 distances[place] = distance
         if distances:
             snapped[name] = min(distances, key=distances.__getitem__)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ceopt.solution.counterfactual import Counterfactual, scalars
 from ceopt.status import Status
+from ceopt.tolerances import DIGIT_NOISE
 
 __all__ = ["ShownResult", "headline", "rows", "shown", "to_html", "to_text"]
 
@@ -20,8 +21,6 @@ _DIGITS = 6
 #: Characters of a number from which on it is shown with an exponent, and whole numbers that are never.
 _LONGEST = 2 * _DIGITS + 4
 _WRITTEN_OUT = 10**15
-#: Share of a value that is rounding of floats, not a digit that somebody chose; and a gap that is none.
-_NOISE = 1e-12
 _HEAD = ("rank", "column", "from", "to", "why", "cost", "gap")
 
 
@@ -74,7 +73,7 @@ def shown(value: Any, away_from: Any = None) -> str:
         return f"{value:,.0f}" if abs(value) < _WRITTEN_OUT else short
     exact = Decimal(value)
     last_digit = Decimal(1).scaleb(min(exact.adjusted() - _DIGITS + 1, 0))
-    loses_digits = abs(value - float(short)) > _NOISE * abs(value)
+    loses_digits = abs(value - float(short)) > DIGIT_NOISE * abs(value)
     rounding = ROUND_HALF_EVEN
     if loses_digits and _is_number(away_from) and value > away_from:
         rounding = ROUND_CEILING
@@ -118,7 +117,7 @@ def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, st
 def _shown_gap(gap: float | None) -> str:
     if gap is None:
         return ""
-    return f"{gap:.1g}" if gap > _NOISE else "0"
+    return f"{gap:.1g}" if gap > DIGIT_NOISE else "0"
 
 
 def _cells(result: ShownResult) -> list[tuple[str, ...]]:

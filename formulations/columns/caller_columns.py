@@ -15,6 +15,7 @@ from ceopt.formulations.columns.columns_block import AbstractColumns
 from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.tolerances import SPLIT_GAP
 from ceopt.solvers.checks import OrNone, Real, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
@@ -29,10 +30,6 @@ _MANIFEST = Manifest(
     formula="x_j = the caller's expression; u_c = the caller's expression of level c",
 )
 
-#: Least distance of the two sides of a split, as a share of the column's range or, if that is more, of its unit in the
-#: program: rows are right to 1e-6 of a unit, two of them lie between a cut and the caller's variable, and a binary is
-#: right to 1e-6, which its row turns into as much of the range.
-_GAP = 1e-5
 _NO_GAP = Refusal("a split_gap of at least 0", "Give None or a number in raw units.")
 _SPLIT_GAP = OrNone(Real(at_least=0.0, finite=True, otherwise=_NO_GAP))
 
@@ -290,7 +287,7 @@ def _bounds_of(given: Any) -> tuple[float, float]:
 def _gap(part: Interval, feature: Feature) -> float:
     """Return a least distance of the two sides of a split that a solver's tolerances cannot bridge."""
     width = part.upper - part.lower
-    return _GAP * max(width, unit_of(part, feature)) if math.isfinite(width) else 0.0
+    return SPLIT_GAP * max(width, unit_of(part, feature)) if math.isfinite(width) else 0.0
 
 
 def _member(part: Interval | Levels) -> float:

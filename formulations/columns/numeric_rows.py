@@ -7,17 +7,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.reachable import Interval
+from ceopt.formulations.tolerances import TINY
 from ceopt.solvers.errors import UnboundedFeatureError
 
-__all__ = ["TINY", "Cells", "Claim", "NumericState", "Slopes", "require_bounds", "write_rows"]
+__all__ = ["Cells", "Claim", "NumericState", "Slopes", "require_bounds", "write_rows"]
 
-#: Coefficients of a row below a solver's feasibility tolerance are noise to it: HiGHS 1.15 was seen to presolve a
-#: better answer away from rows with coefficients of 1e-7 (tests/formulations/test_edges.py).
-TINY: Final = 1e-6
 
 #: A cut: the values in reach left and right of it.
 Cut: TypeAlias = tuple[float, float]

@@ -10,7 +10,8 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.space.trace import ROUNDING, trace_of
+from ceopt.formulations.space.trace import trace_of
+from ceopt.formulations.tolerances import SUM_ROUNDING
 from ceopt.solvers.checks import COEFFICIENT, Choice, MappingOf, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
@@ -146,7 +147,7 @@ class Linear(AbstractElastic):
         over = sum(parts) - float(self.rhs)
         off = abs(over) - float(self.within) if self.sense == "==" else over if self.sense == "<=" else -over
         allowed = max(abs(float(a)) * trace_of(space[name], point[name]) for name, a in self.coefficients.items())
-        rounding = ROUNDING * (abs(float(self.rhs)) + sum(abs(part) for part in parts))
+        rounding = SUM_ROUNDING * (abs(float(self.rhs)) + sum(abs(part) for part in parts))
         return off if off > allowed + rounding else 0.0
 
     @property

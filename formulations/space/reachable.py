@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.formulations.tolerances import STEP_ROUNDINGS, WHOLE_STEPS
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -23,11 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Interval", "Levels", "Reach", "reach_of", "removed_by"]
 
 Floats = NDArray[np.float64]
-#: A count of steps this close to a whole number is whole: decimal steps are not exact in binary.
-_WHOLE = 1e-9
-
-#: A multiple of a step is off by a rounding of the product and one of the sum.
-_ROUNDINGS = 4 * 2.0**-53
 
 
 @final
@@ -57,7 +53,7 @@ class Interval:
         """Return the greatest member at most ``value``, or minus infinity."""
         value = min(value, self.upper)
         if self.step is not None and math.isfinite(value):
-            count = math.floor((value - self.anchor) / self.step + _WHOLE)
+            count = math.floor((value - self.anchor) / self.step + WHOLE_STEPS)
             if self.anchor + count * self.step > value:
                 count -= 1
             value = self.anchor + count * self.step
@@ -67,7 +63,7 @@ class Interval:
         """Return the least member at least ``value``, or infinity."""
         value = max(value, self.lower)
         if self.step is not None and math.isfinite(value):
-            count = math.ceil((value - self.anchor) / self.step - _WHOLE)
+            count = math.ceil((value - self.anchor) / self.step - WHOLE_STEPS)
             if self.anchor + count * self.step < value:
                 count += 1
             value = self.anchor + count * self.step
@@ -92,10 +88,10 @@ class Interval:
         lasts = np.minimum(lefts, self.upper)
         firsts = np.maximum(rights, self.lower)
         if self.step is not None:
-            below = np.floor((lasts - self.anchor) / self.step + _WHOLE)
+            below = np.floor((lasts - self.anchor) / self.step + WHOLE_STEPS)
             below -= self.anchor + below * self.step > lasts
             lasts = np.where(np.isfinite(lasts), self.anchor + below * self.step, lasts)
-            above = np.ceil((firsts - self.anchor) / self.step - _WHOLE)
+            above = np.ceil((firsts - self.anchor) / self.step - WHOLE_STEPS)
             above += self.anchor + above * self.step < firsts
             firsts = np.where(np.isfinite(firsts), self.anchor + above * self.step, firsts)
         return np.where(lasts >= self.lower, lasts, -np.inf), np.where(firsts <= self.upper, firsts, np.inf)
@@ -126,7 +122,7 @@ class Interval:
         if self.step is None:
             return None
         nearest = self.clip(value)
-        rounding = _ROUNDINGS * max(abs(value), abs(self.anchor))
+        rounding = STEP_ROUNDINGS * max(abs(value), abs(self.anchor))
         return nearest if abs(nearest - value) <= rounding else None
 
     def members(self, values: Iterable[float]) -> list[float]:

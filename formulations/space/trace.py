@@ -6,24 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ceopt.formulations.tolerances import SUM_ROUNDING, TRACE
+
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["ROUNDING", "trace_of", "trace_within"]
-
-#: Of a number, or of the width of its column, whichever is less; of a step.
-_SHARE = 1e-6
-#: What adding up in double precision leaves of the numbers that are added.
-ROUNDING = 1e-12
+__all__ = ["trace_of", "trace_within"]
 
 
 def trace_of(feature: Feature, number: float) -> float:
     """Return the trace that a solver may leave of a column at a number: of a step, where it moves by steps."""
     if feature.is_finite:
-        return _SHARE
+        return TRACE
     if feature.spacing is None:
         return float(trace_within(feature, number))
-    return _SHARE * min(feature.spacing, 1.0)
+    return TRACE * min(feature.spacing, 1.0)
 
 
 def trace_within(feature: Feature, size: Any) -> Any:
@@ -32,4 +29,4 @@ def trace_within(feature: Feature, size: Any) -> Any:
         low, high = feature.coordinate_limits
     else:
         low, high = feature.lower, feature.upper
-    return _SHARE * np.minimum(np.maximum(1.0, np.abs(size)), high - low) + ROUNDING * np.abs(size)
+    return TRACE * np.minimum(np.maximum(1.0, np.abs(size)), high - low) + SUM_ROUNDING * np.abs(size)

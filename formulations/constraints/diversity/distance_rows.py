@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Category, Numeric, Price, Ranked
-from ceopt.formulations.columns.numeric_rows import TINY
 from ceopt.formulations.costs.base import move_of
 from ceopt.formulations.linear_form import LinearForm, Rows
-from ceopt.formulations.tolerances import DISTANCE_ROUNDING
+from ceopt.formulations.tolerances import DISTANCE_ROUNDING, TINY
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.factual import Factual

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from ceopt.formulations.columns.numeric_rows import TINY
 from ceopt.formulations.constraints.hull.distance import Norm
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.tolerances import ORDINARY_HULL_COEFFICIENTS
+from ceopt.formulations.tolerances import ORDINARY_HULL_COEFFICIENTS, TINY
 from ceopt.solvers.cones import soc
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.columns.numeric_rows import TINY
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.predictors.embed.trees.forest import AbstractForest
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import Cut, NumberCut
+from ceopt.formulations.tolerances import TINY
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
