@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import records
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -286,23 +287,33 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(lines + [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows])
 
 
-def report(name: str, title: str, text: str, record: dict[str, Any], *, quick: bool) -> None:
-    """Print the report and write it beside its numbers, with what is needed to repeat it."""
-    command = "python " + shlex.join([f"benchmarks/{name}.py", *sys.argv[1:]])
-    head: dict[str, Any] = {
-        "command": command,
+def page(title: str, text_of: Callable[[dict[str, Any]], str], record: dict[str, Any]) -> str:
+    """Return the page of a record: how it was made, and what the benchmark has to say of it."""
+    rig = record["machine"]
+    libraries = ", ".join(f"{key} {value}" for key, value in record["versions"].items())
+    about = (
+        f"`{record['command']}`, {record['date']}, {rig['cores']} cores (load {rig['load']}), {rig['memory_gib']} GiB; "
+        f"{libraries}."
+    )
+    return f"# {title}\n\n{about}\n\n{text_of(record)}\n"
+
+
+def report(
+    name: str, title: str, text_of: Callable[[dict[str, Any]], str], record: dict[str, Any], *, quick: bool
+) -> None:
+    """Print the page of a record and write both, with what is needed to repeat it; the page is made of what is kept."""
+    head = {
+        "command": "python " + shlex.join([f"benchmarks/{name}.py", *sys.argv[1:]]),
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "machine": machine(),
         "versions": versions(),
     }
-    libraries = ", ".join(f"{key} {value}" for key, value in head["versions"].items())
-    rig = f"{head['machine']['cores']} cores (load {head['machine']['load']}), {head['machine']['memory_gib']} GiB"
-    about = f"`{command}`, {head['date']}, {rig}; {libraries}."
-    page = f"# {title}\n\n{about}\n\n{text}\n"
-    print(page)
+    record = records.kept({**head, **record})
+    text = page(title, text_of, record)
+    print(text)
     if quick:
         print("A quick run: nothing is written.")
         return
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.md").write_text(page, encoding="utf-8")
-    (RESULTS / f"{name}.json").write_text(json.dumps({**head, **record}, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    records.write(RESULTS / f"{name}.json", record)

@@ -10,7 +10,6 @@ from typing import Any
 
 import clarabel
 import common
-import cvxpy as cp
 import numpy as np
 import pyomo.environ as pyo
 
@@ -18,6 +17,8 @@ from ceopt.solvers import compile_model
 from ceopt.solvers.cones import psd
 from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.conic.form import conic_form
+
+TITLE = "From a stated semidefinite program to the solver"
 
 SIZES, PLANS, RADIUS = (10, 20, 30), 5, 0.1
 #: Up to this size both programs are also solved, by the same Clarabel.
@@ -75,6 +76,8 @@ def in_pyomo(plan: Any, mean: Any, covariance: Any) -> Any:
 
 def in_cvxpy(plan: Any, mean: Any, covariance: Any) -> Any:
     """Return the same as a cvxpy Problem."""
+    import cvxpy as cp
+
     n, d = plan.shape
     mu, w = cp.Variable((d, 1)), cp.Variable(n)
     moment, sigma, cross = cp.Variable((d, d), symmetric=True), cp.Variable((d, d), symmetric=True), cp.Variable((d, d))
@@ -141,10 +144,10 @@ def theirs(data: dict[str, Any]) -> dict[str, Any]:
     began = now()
     problem, fresh = in_cvxpy(**data), in_cvxpy(**data)
     built = now()
-    problem.get_problem_data(cp.CLARABEL)
+    problem.get_problem_data("CLARABEL")
     lowered = now()
     with up_to_the_solver() as spent:
-        fresh.solve(solver=cp.CLARABEL)
+        fresh.solve(solver="CLARABEL")
     handed = now() - lowered - spent["set_up"]
     return {"state": (built - began) / 2, "lower": lowered - built, "hand_over": handed, **spent}
 
@@ -163,7 +166,7 @@ def optima(data: dict[str, Any]) -> dict[str, float]:
     problem = in_cvxpy(**data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        problem.solve(solver=cp.CLARABEL)
+        problem.solve(solver="CLARABEL")
     worst = outcome.certificate.worst if outcome.certificate else float("nan")
     value = float("nan") if outcome.objective is None else outcome.objective
     return {"ceopt": value, "cvxpy": float(problem.value), "certificate": worst, "seconds": outcome.run_time}
@@ -189,41 +192,50 @@ def main() -> None:
 
 
 def write(records: list[dict[str, Any]], solved: Any, sizes: Any, repeats: int, *, quick: bool) -> None:
-    """Summarise by size."""
-    lines, totals = [], {}
+    """Take the medians by size, and keep what was found."""
+    totals = {}
     for d in sizes:
-        of = {name: [r for r in records if r["d"] == d and r["way"] == name] for name in WAYS}
-        median = {
-            (name, part): np.median([r[part] for r in own], axis=0) * 1e3 for name, own in of.items() for part in PARTS
+        totals[str(d)] = {
+            f"{name} {part}": (np.median([r[part] for r in records if (r["d"], r["way"]) == (d, name)], axis=0) * 1e3)
+            for name in WAYS
+            for part in PARTS
         }
-        share = (median["ceopt", "hand_over"] / median["cvxpy", "lower"]).tolist()
-        totals[str(d)] = {f"{name} {part}": clocks.tolist() for (name, part), clocks in median.items()}
-        totals[str(d)]["share"] = share
-        cells = [f"{median[name, part][0]:.1f}" for part in PARTS for name in WAYS]
-        found = solved.get(d, {})
-        lines.append(
-            [d, *cells, *(f"{part:.2f}" for part in share)]
-            + [f"{found[key]:.9f}" for key in WAYS if found]
-            + [f"{found['certificate']:.1e}", f"{found['seconds']:.1f}"] * bool(found)
-        )
-    text = (
+        totals[str(d)]["share"] = totals[str(d)]["ceopt hand_over"] / totals[str(d)]["cvxpy lower"]
+    record = {
+        "libraries": common.installed(["clarabel", "cvxpy", "scipy"]),
+        "repeats": repeats,
+        "totals": {d: {name: clocks.tolist() for name, clocks in of.items()} for d, of in totals.items()},
+        "optima": {str(d): found for d, found in solved.items()},
+        "records": records,
+    }
+    common.report("cones", TITLE, text_of, record, quick=quick)
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """Summarise by size."""
+    lines = []
+    for d, median in record["totals"].items():
+        line = [d, *(f"{median[f'{name} {part}'][0]:.1f}" for part in PARTS for name in WAYS)]
+        line += [f"{part:.2f}" for part in median["share"]]
+        found = record["optima"].get(d)
+        if found is not None:
+            line += [f"{found[name]:.9f}" for name in WAYS]
+            line += [f"{found['certificate']:.1e}", f"{found['seconds']:.1f}"]
+        lines.append(line)
+    return (
         f"The lower bound in theorem form (LB-T) for {PLANS} counterfactuals of d columns and radius {RADIUS}: "
         f"{PLANS + 2} semidefinite blocks of side d + 1 and one of side 2d, stated in plain Pyomo by `psd` and in "
-        f"cvxpy by `bmat`; both go to the same Clarabel. Milliseconds, medians of {repeats} runs, interleaved. *Lower* "
-        "is `compile_model` and `conic_form`, and cvxpy's `get_problem_data`. *To the solver* is everything from the "
-        "stated program until Clarabel's solver object is made, but for Clarabel's own *set-up* (its constructor). "
-        "*Share* is ceopt's way to the solver over cvxpy's `get_problem_data` alone, by wall and by CPU time.\n\n"
+        f"cvxpy by `bmat`; both go to the same Clarabel. Milliseconds, medians of {record['repeats']} runs, "
+        "interleaved. *Lower* is `compile_model` and `conic_form`, and cvxpy's `get_problem_data`. *To the solver* is "
+        "everything from the stated program until Clarabel's solver object is made, but for Clarabel's own *set-up* "
+        "(its constructor). *Share* is ceopt's way to the solver over cvxpy's `get_problem_data` alone, by wall and by "
+        "CPU time.\n\n"
         + common.markdown_table(
             ["d", "state: ceopt", "cvxpy", "lower: ceopt", "cvxpy", "to the solver: ceopt", "cvxpy",
              "set-up: ceopt", "cvxpy", "share, wall", "CPU", "optimum: ceopt", "cvxpy", "certificate", "solve, s"],
             lines,
         )
     )  # fmt: skip
-    record = {
-        "libraries": common.installed(["clarabel", "cvxpy", "scipy"]), "totals": totals,
-        "optima": {str(d): found for d, found in solved.items()}, "records": records,
-    }  # fmt: skip
-    common.report("cones", "From a stated semidefinite program to the solver", text, record, quick=quick)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ from ceopt import AllowedRows, AllowedTransitions, AllowedValues, Hull, IfThen, 
 from ceopt.infeasibility.conflict import Conflict
 from ceopt.infeasibility.relaxation import Relaxer
 
+TITLE = "Why there is no answer"
+
 CASES, LIMIT_S = 50, 600
 DATA_SETS = ("german", "compas")
 #: Two cases are of HELOC, whose 23 columns of numbers make each proof the longest: minutes, and of networks more.
@@ -397,15 +399,22 @@ def main() -> None:
 
 
 def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
+    """Keep what was found."""
+    record = {"settings": settings, "records": journal.records}
+    common.report("conflicts", TITLE, text_of, record, quick=quick)
+    journal.close()
+
+
+def text_of(record: dict[str, Any]) -> str:
     """Summarise by data set and model."""
-    records, lines = journal.records, []
+    records, lines = record["records"], []
     keys = sorted({(r["data_set"], r["model"], r["of"]) for r in records})
     for key in keys:
         part = [r for r in records if (r["data_set"], r["model"], r["of"]) == key]
         lines.append([*key, len(part), *(spread([measure(r) for r in part], digits) for measure, digits in MEASURES)])
     wrong = [f"{r['key']}: {', '.join(r['faults'])}" for r in records if r["faults"] or r["status"] != "infeasible"]
     widths, entries = sum(r["widths"] for r in records), sum(len(r["conflict"]) for r in records)
-    text = (
+    return (
         f"{len(records)} questions without an answer, on rejected people of three data sets and three models (logistic "
         "regression, forest of 20, network of 2 x 10, but for HELOC). To each person's question rules are added that "
         "the last answer breaks, of kinds drawn at random (caps, sums of two columns, equations, allowed values, "
@@ -420,8 +429,6 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
         f"and as wide as is said; {widths} of their {entries} rules alone could be widened to make room for an answer."
         + ("" if not wrong else "\n\nWrong: " + "; ".join(wrong))
     )
-    common.report("conflicts", "Why there is no answer", text, {"settings": settings, "records": records}, quick=quick)
-    journal.close()
 
 
 def spread(numbers: list[float], digits: int) -> str:

@@ -25,6 +25,8 @@ from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
 
+TITLE = "Every criterion at once"
+
 DATA_SETS = ("german", "heloc")
 MODELS: dict[str, Any] = {
     "logistic": lambda: LogisticRegression(max_iter=2000),
@@ -259,8 +261,16 @@ def one(prepared: Prepared, question: Question, row: pd.DataFrame, model: Any) -
 
 
 def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
+    """Keep what was found."""
+    record = {"settings": settings, "records": journal.records}
+    common.report("criteria", TITLE, text_of, record, quick=quick)
+    journal.close()
+
+
+def text_of(record: dict[str, Any]) -> str:
     """Summarise per task and in all."""
-    text = (
+    settings = record["settings"]
+    about = (
         f"{settings['rows']} people per model whom it rejects, drawn with seed {settings['seed']}, "
         f"{settings['limit_s']} s each for up to {ANSWERS} answers that change other columns, HiGHS on one thread. "
         "Asked of every answer: the decision; the data's bounds, fixed and one-way columns; to stand within "
@@ -271,10 +281,7 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
         "consequences free. Every answer is put to the model's own `predict`, to each rule and to the cost's formula "
         "by code of this script. Statuses are those of the first answer."
     )
-    text = "\n\n".join((text, table(journal.records), reached(journal.records)))
-    record = {"settings": settings, "reached": reached(journal.records), "records": journal.records}
-    common.report("criteria", "Every criterion at once", text, record, quick=quick)
-    journal.close()
+    return "\n\n".join((about, table(record["records"]), reached(record["records"])))
 
 
 def table(records: list[dict[str, Any]]) -> str:

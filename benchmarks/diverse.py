@@ -19,6 +19,8 @@ sys.path.insert(0, str(common.ROOT / "examples" / "papers"))  # the protocol of 
 from leofante_potyka import dice, protocol
 from shared.dice import PRECISION, is_installed
 
+TITLE = "Diverse robust sets and dice-ml"
+
 #: Lower is better; diversity is told beside them.
 MEASURES = ("k_distance", "set_distance_sum", "set_distance_max")
 #: Answers that are asked for.
@@ -173,13 +175,22 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: Sequence[str]
     records = journal.records
     names = [name for name in protocol.DATA_SETS if any(r["data"] == name for r in records)]
     methods = [way for way in ways if way not in SETTINGS]
-    quality = [qualities(records, name, way) for name in names for way in ways]
-    raw = [qualities(records, name, way, " before sparsity") for name in names for way in methods if way == "kdtree"]
+    before = [
+        qualities({norm: of_seeds(records, name, "kdtree", f"{norm} before sparsity") for norm in protocol.NORMS},
+                  name, "kdtree")
+        for name in names if "kdtree" in methods
+    ]  # fmt: skip
     work = [[name, way, *work_cells(records, name, way)] for name in names for way in ways]
     lost = [sentence for name in names for sentence in not_better(records, name, methods)]
     times = [time_cells(records, name, method) for name in names for method in methods]
     options = ("alpha", "diversity", "beta", "tolerance", "put_back", "minimise", "origin")
     asked = [[way, *(str(words.get(option, "-")) for option in options)] for way, words in SETTINGS.items()]
+    record = {
+        "settings": settings,
+        "chosen": dict(CHOSEN),
+        "lost": lost,
+        "records": list(briefly(records, names, ways)),
+    }
     text = (
         f"Networks of 20 and 10 neurons, trained with {settings['seeds']} seeds; test rows {settings['rows']}, three "
         "noisy copies of each; five answers asked for; the protocol of Leofante & Potyka "
@@ -190,9 +201,9 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: Sequence[str]
         "chosen on ten validation rows of each network: of the settings that give at least "
         f"{LEAST_ANSWERS:.0f} answers a call and are at least {LEAST_RATIO:.0f} times faster than dice-ml's fastest "
         "method, the one of which the worst measure, relative to the best of dice-ml's methods, is best.\n\n"
-        + common.markdown_table(HEAD, quality)
+        + quality_table(record["records"])
         + "\n\nThe k-d tree's answers before dice-ml's step for sparsity (it shows and exports those after it):\n\n"
-        + common.markdown_table(HEAD, raw)
+        + common.markdown_table(HEAD, before)
         + f"\n\nWhere ceopt is not better, of {len(COLUMNS) * len(names) * len(methods)} comparisons: "
         + ("\n\n- " + "\n- ".join(lost) if lost else "nowhere.")
         + "\n\n## Calls\n\nCPU milliseconds: median / 90 % / worst.\n\n"
@@ -208,13 +219,7 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: Sequence[str]
     if settings["rows"][0] == protocol.VALIDATION_ROWS[0]:
         chosen = "\n".join(f"- {name}: {best(records, name, methods)}" for name in names)
         text += f"\n\nTo be held against dice-ml:\n\n{chosen}"
-    record = {
-        "settings": settings,
-        "chosen": dict(CHOSEN),
-        "lost": lost,
-        "records": list(briefly(records, names, ways)),
-    }
-    common.report("diverse", "Diverse robust sets and dice-ml", text, record, quick=quick)
+    common.report("diverse", TITLE, lambda _: text, record, quick=quick)
     journal.close()
 
 
@@ -235,9 +240,13 @@ def briefly(
         }
 
 
-def qualities(records: Sequence[Mapping[str, Any]], name: str, way: str, suffix: str = "") -> list[str]:
+def quality_table(briefs: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the answers of every way are worth, from the means that are kept."""
+    return common.markdown_table(HEAD, [qualities(brief, brief["data"], brief["way"]) for brief in briefs])
+
+
+def qualities(means: Mapping[str, Any], name: str, way: str) -> list[str]:
     """Return what the answers of a way are worth, as cells."""
-    means = {norm: of_seeds(records, name, way, norm + suffix) for norm in protocol.NORMS}
     shown = f"**{way}**" if way == CHOSEN[name] else way
     return [name, shown, *(cell(means[norm][measure]) for norm, measure in COLUMNS)]
 

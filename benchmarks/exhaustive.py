@@ -15,6 +15,8 @@ from sklearn.ensemble import RandomForestClassifier
 import ceopt
 from ceopt.diverse import exhaustive
 
+TITLE = "Every near-optimal way out"
+
 DATA_SETS = ("german", "heloc")
 #: Trees and depth: of the bar, and small enough for brute force on more people.
 FORESTS = {"20 trees of depth 4": (20, 4), "5 trees of depth 3": (5, 3)}
@@ -149,14 +151,17 @@ def main() -> None:
                 record = ask(tasks[data], model, people.iloc[[place]], options.limit)
                 journal.add(key, {"data": data, "forest": forest, "row": place, **record})
             progress.update()
-    write(journal, settings, cases, quick=options.quick)
+    record = {"settings": settings, "records": journal.records}
+    common.report("exhaustive", TITLE, text_of, record, quick=options.quick)
+    journal.close()
 
 
-def write(journal: common.Journal, settings: dict[str, Any], cases: list[tuple[str, str]], *, quick: bool) -> None:
+def text_of(record: dict[str, Any]) -> str:
     """Summarise by data set and forest, and say what brute force counts otherwise."""
+    settings, records = record["settings"], record["records"]
     lines = []
-    for data, forest in cases:
-        part = [r for r in journal.records if (r["data"], r["forest"]) == (data, forest)]
+    for data, forest in dict.fromkeys((r["data"], r["forest"]) for r in records):
+        part = [r for r in records if (r["data"], r["forest"]) == (data, forest)]
         checked = [r for r in part if r["brute_force"] is not None]
         same = sum(r["brute_force"] == r["cells"] for r in checked)
         lines.append(
@@ -170,10 +175,10 @@ def write(journal: common.Journal, settings: dict[str, Any], cases: list[tuple[s
                 f"{same} of {len(checked)}",
             ]
         )
-    invalid = sum(r["invalid"] + r["broken"] for r in journal.records)
-    cheaper = sum(r["cost"] < r["of_explain"] * (1 - 1e-9) for r in journal.records)
-    tried = sum(r["tried"] for r in journal.records if r["brute_force"] is not None)
-    text = (
+    invalid = sum(r["invalid"] + r["broken"] for r in records)
+    cheaper = sum(r["cost"] < r["of_explain"] * (1 - 1e-9) for r in records)
+    tried = sum(r["tried"] for r in records if r["brute_force"] is not None)
+    return (
         f"`exhaustive(model, row, space, target=..., epsilon=...)` with epsilon {SHARE:.0%} of the least cost, l1, no "
         f"margin, {settings['limit_s']} s a row. Seconds: median / 90 % / worst, wall and CPU, answers made and "
         "verified. Brute force takes every combination of one value per cell and column whose prices add up to the "
@@ -185,9 +190,6 @@ def write(journal: common.Journal, settings: dict[str, Any], cases: list[tuple[s
         + f"\n\n{invalid} answers are invalid. In {cheaper} rows a cell that the model favours by less than the margin "
         "of `explain` is cheaper than the answer of that."
     )
-    record = {"settings": settings, "records": journal.records}
-    common.report("exhaustive", "Every near-optimal way out", text, record, quick=quick)
-    journal.close()
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ import ceopt
 from ceopt.query.prepare import prepare
 from ceopt.settings import Settings
 
+TITLE = "Validity: models of other libraries"
+
 LIMIT_S = 60.0
 #: Peers get fewer people and seconds, and no further people of a model after two time-outs.
 PEER_ROWS, PEER_LIMIT_S, PEER_TIME_OUTS = 2, 15.0, 2
@@ -250,12 +252,27 @@ ABOUT_PEERS = (
 
 
 def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
-    """Summarise ceopt's answers per task and in all, and the peers' per kind of model."""
-    every = [r for r in journal.records if r["who"] == "ceopt"]
+    """Count, and keep what was found."""
+    own, every, theirs = _parts(journal.records, settings["peers"])
+    totals = {"ceopt": answers.totals(own), "peers": {name: peer_counts(theirs, every, name) for name in peers.PEERS}}
+    record = {"settings": settings, "totals": totals, "records": journal.records}
+    common.report("libraries", TITLE, text_of, record, quick=quick)
+    journal.close()
+
+
+def _parts(records: list[dict[str, Any]], asked: list[str]) -> tuple[list[dict[str, Any]], ...]:
+    """Return ceopt's answers of full size, all of ceopt's, and the peers'."""
+    every = [r for r in records if r["who"] == "ceopt"]
     own = [r for r in every if r["size_of_model"] == "full"]
-    theirs = [r for r in journal.records if r["who"] in settings["peers"]]
+    return own, every, [r for r in records if r["who"] in asked]
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """Summarise ceopt's answers per task and in all, and the peers' per kind of model."""
+    settings = record["settings"]
+    own, every, theirs = _parts(record["records"], settings["peers"])
     missing = [name for name in peers.PEERS if name not in settings["peers"]]
-    text = (
+    return (
         ABOUT.format(**settings)
         + answers.table(own, KINDS)
         + "\n\n## Libraries that embed models\n\n"
@@ -266,10 +283,6 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
         + ", ".join(f"{name} {version}" for name, version in settings["libraries"].items())
         + "."
     )
-    totals = {"ceopt": answers.totals(own), "peers": {name: peer_counts(theirs, every, name) for name in peers.PEERS}}
-    record = {"settings": settings, "totals": totals, "records": journal.records}
-    common.report("libraries", "Validity: models of other libraries", text, record, quick=quick)
-    journal.close()
 
 
 def peer_table(theirs: list[dict[str, Any]], own: list[dict[str, Any]]) -> str:

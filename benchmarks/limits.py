@@ -29,6 +29,8 @@ from ceopt.diverse import exhaustive
 from ceopt.formulations.predictors import Affine
 from ceopt.solvers.registry import SOLVERS
 
+TITLE = "Time limits"
+
 SEED = 0
 #: What a call may take beyond its limit: the larger of some seconds and a share.
 SECONDS, SHARE = 0.5, 0.1
@@ -200,7 +202,8 @@ def main() -> None:
         asked = cases[name]()
         for limit, again in left:
             journal.add(f"{name}/{limit}/{again}", {"name": name, "limit_s": limit, **ask(asked, limit)})
-    write(journal, settings, quick=options.quick)
+    record = {"settings": settings, "records": journal.records}
+    common.report("limits", TITLE, text_of, record, quick=options.quick)
 
 
 def beyond(record: dict[str, Any]) -> tuple[float, float]:
@@ -209,12 +212,13 @@ def beyond(record: dict[str, Any]) -> tuple[float, float]:
     return max(late, 0.0), max(record["cpu_late"] - record["predict"], 0.0)
 
 
-def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
+def text_of(record: dict[str, Any]) -> str:
     """Summarise by question and limit: the best of the repeats is what an idle machine comes nearest to."""
+    settings, records = record["settings"], record["records"]
     lines, late = [], 0
     for name in settings["cases"]:
         for limit in settings["limits_s"]:
-            part = [r for r in journal.records if (r["name"], r["limit_s"]) == (name, limit)]
+            part = [r for r in records if (r["name"], r["limit_s"]) == (name, limit)]
             if not part:
                 continue
             wall, cpu = (min(seconds) for seconds in zip(*map(beyond, part), strict=True))
@@ -222,15 +226,15 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
             last = part[-1]
             said = last["reason"].split(". ")[0]
             lines.append([name, f"{limit:g}", f"{wall:.2f}", f"{cpu:.2f}", last["status"], last["answers"], said])
-    peak = max((record["peak_mb"] for record in journal.records), default=math.nan)
+    peak = max((r["peak_mb"] for r in records), default=math.nan)
     head = ["question", "limit, s", "beyond it, s", "CPU time after it, s", "status", "answers", "reason"]
-    text = (
+    about = (
         f"Seed {SEED}. Seconds that `explain` (`exhaustive` for every cell) takes beyond its limit, the least of "
         f"{settings['repeats']}, one call of the model's own `predict` apart; hulls "
         f"are clustered and rows scored within the limit. {late} of {len(lines)} compute longer after it than "
         f"the larger of {SECONDS:g} s and a tenth. The greatest memory of the process: {peak:.0f} MB.\n\n"
-    ) + common.markdown_table(head, lines)
-    common.report("limits", "Time limits", text, {"settings": settings, "records": journal.records}, quick=quick)
+    )
+    return about + common.markdown_table(head, lines)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
 
+TITLE = "Networks: ceopt against OMLT's partition form"
+
 DATA_SETS = ("heloc", "adult")
 WIDTH = 20
 RELATIVE_GAP = 1e-6
@@ -132,12 +134,10 @@ ABOUT = (
 
 
 def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
-    """Summarise by data set and way, and the ratios of OMLT's times to ceopt's."""
-    lines, ratios = [], []
+    """Compare the ways, and keep what was found."""
+    ratios = []
     for data_set in DATA_SETS:
-        of_data = [r for r in journal.records if r["data"] == data_set]
-        by_way = {way: [r for r in of_data if r["way"] == way] for way in settings["ways"]}
-        lines += [[data_set, way, *_cells(part)] for way, part in by_way.items()]
+        by_way = _by_way(journal.records, data_set, settings["ways"])
         ratios += [
             {"data": data_set, "against": way, "timed_out": sum(r["timed_out"] for r in part)}
             | {what: common.ratios(by_way["ceopt"], part, what) for what in ("seconds", "cpu")}
@@ -155,7 +155,23 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
             way: sum(r.get("invalid", False) for r in journal.records if r["way"] == way) for way in settings["ways"]
         },
     }
-    text = (
+    record = {"settings": settings, "totals": totals, "records": journal.records}
+    common.report("networks", TITLE, text_of, record, quick=quick)
+    journal.close()
+
+
+def _by_way(records: list[dict[str, Any]], data_set: str, ways: list[str]) -> dict[str, list[dict[str, Any]]]:
+    return {way: [r for r in records if (r["data"], r["way"]) == (data_set, way)] for way in ways}
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """Summarise by data set and way, and the ratios of OMLT's times to ceopt's."""
+    settings, totals = record["settings"], record["totals"]
+    lines = []
+    for data_set in DATA_SETS:
+        for way, part in _by_way(record["records"], data_set, settings["ways"]).items():
+            lines.append([data_set, way, *_cells(part)])
+    return (
         ABOUT.format(width=WIDTH, gap=RELATIVE_GAP, **settings)
         + common.markdown_table(
             ["data", "way", "statuses", "invalid", "variables/binaries/rows", "seconds: median / 90 % / worst",
@@ -165,15 +181,12 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
             ["data", "ceopt is faster than", "by medians", "by sums", "median of ratios", "CPU: by medians",
              "CPU: by sums", "the other's time-outs"],
             [[r["data"], r["against"], *(f"{v:.1f}" for v in r["seconds"].values()),
-              *(f"{r['cpu'][k]:.1f}" for k in ("medians", "sums")), r["timed_out"]] for r in ratios])
+              *(f"{r['cpu'][k]:.1f}" for k in ("medians", "sums")), r["timed_out"]] for r in totals["ratios"]])
         + f"\n\n{totals['rows_proved_in_every_way']} people have proved and valid answers in every way. Proved optima "
         + f"differ by at most {totals['greatest_relative_difference_of_proved_optima']:.1e}, relatively."
         + ("" if OMLT_PARTITION in settings["ways"] else "\n\nOMLT could not be imported: not asked.")
         + "".join(f" {name} {version}." for name, version in settings["libraries"].items())
     )  # fmt: skip
-    record = {"settings": settings, "totals": totals, "records": journal.records}
-    common.report("networks", "Networks: ceopt against OMLT's partition form", text, record, quick=quick)
-    journal.close()
 
 
 def _cells(part: list[dict[str, Any]]) -> list[Any]:

@@ -30,6 +30,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
 
+TITLE = "Optimality against brute force"
+
 TREES, NETWORKS = ("ordered", "misic", "leaf"), ("bigm", "partition", "extended")
 COSTS = ("l1", "l0", "linf", "l2_squared")
 SCHOOLS = ["none", "school", "college", "doctor"]
@@ -390,17 +392,8 @@ def main() -> None:
 
 
 def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
-    """Summarise by kind of model and cost."""
+    """Count, and keep what was found."""
     records = journal.records
-    lines = []
-    for kind, cost in itertools.product(sorted({r["kind"] for r in records}), COSTS):
-        part = [r for r in records if (r["kind"], r["cost"]) == (kind, cost)]
-        if part:
-            solved = sum(r["least"] is not None for r in part)
-            worst = max(r["difference"] for r in part)
-            wrong = sum(bool(r["wrong_status"]) for r in part)
-            lines.append([kind, cost, len(part), solved, len(part) - solved, sum(len(r["found"]) for r in part), wrong,
-                          f"{worst:.1e}"])  # fmt: skip
     totals = {
         "cases": len(records),
         "comparisons": sum(len(r["found"]) for r in records),
@@ -410,7 +403,24 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
         "differences_beyond_1e-6": sum(r["difference"] > TOLERANCE for r in records),
         "greatest_relative_difference": max(r["difference"] for r in records),
     }
-    text = (
+    record = {"settings": settings, "totals": totals, "records": records}
+    common.report("optimality", TITLE, text_of, record, quick=quick)
+    journal.close()
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """Summarise by kind of model and cost."""
+    records = record["records"]
+    lines = []
+    for kind, cost in itertools.product(sorted({r["kind"] for r in records}), COSTS):
+        part = [r for r in records if (r["kind"], r["cost"]) == (kind, cost)]
+        if part:
+            solved = sum(r["least"] is not None for r in part)
+            worst = max(r["difference"] for r in part)
+            wrong = sum(bool(r["wrong_status"]) for r in part)
+            lines.append([kind, cost, len(part), solved, len(part) - solved, sum(len(r["found"]) for r in part), wrong,
+                          f"{worst:.1e}"])  # fmt: skip
+    return (
         "Random small models of two or three classes over six columns (two continuous, integer, ordinal, categorical, "
         "binary; some fixed, some one-way, some weighted), numbers raw or scaled. Trees: brute force tries every "
         "combination of one value per cell of each column, with the pipeline's own transform and scores, at the same "
@@ -420,14 +430,11 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
             ["model", "cost", "cases", "feasible", "infeasible", "comparisons", "wrong statuses",
              "greatest relative difference"], lines)
         + "\n\n"
-        + "\n".join(f"- {key.replace('_', ' ')}: {value}" for key, value in totals.items())
+        + "\n".join(f"- {key.replace('_', ' ')}: {value}" for key, value in record["totals"].items())
         + "\n\nVersions: "
-        + ", ".join(f"{name} {version}" for name, version in settings["libraries"].items())
+        + ", ".join(f"{name} {version}" for name, version in record["settings"]["libraries"].items())
         + "."
     )  # fmt: skip
-    record = {"settings": settings, "totals": totals, "records": records}
-    common.report("optimality", "Optimality against brute force", text, record, quick=quick)
-    journal.close()
 
 
 if __name__ == "__main__":

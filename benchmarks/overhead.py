@@ -15,6 +15,8 @@ from ceopt.settings import Settings
 from ceopt.solvers.highs.session import HighsSession
 from ceopt.warm_start.heuristic import StartSearch
 
+TITLE = "Overhead per row beside the solver"
+
 MODELS = ("logistic", "tree")
 #: Each row is asked this often; its own time is the least of them.
 REPEATS = 3
@@ -64,24 +66,34 @@ def main() -> None:
 
 
 def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
-    """Summarise per task."""
-    lines, wall, cpu = [], [], []
+    """Summarise in all, and keep what was found."""
+    wall, cpu = [], []
     for record in journal.records:
-        every = [m["overhead"] * 1e3 for row in record["measured"] for m in row]
-        best = [min(row, key=lambda m: m["overhead_cpu"]) for row in record["measured"]]
-        own = [min(m["overhead"] for m in row) * 1e3 for row in record["measured"]]
-        own_cpu = [m["overhead_cpu"] * 1e3 for m in best]
-        wall += own
-        cpu += own_cpu
-        spreads = [common.spread(times, 1) for times in (own_cpu, own, every)]
-        parts = [f"{np.median([m[part] for m in best]) * 1e3:.1f}" for part in PARTS]
-        lines.append([record["data"], record["model"], len(best), *spreads, *parts])
+        for row in record["measured"]:
+            wall.append(min(m["overhead"] for m in row) * 1e3)
+            cpu.append(min(m["overhead_cpu"] for m in row) * 1e3)
     totals = {
         f"overhead_{clock}_ms_{name}": float(np.quantile(times, share))
         for clock, times in (("cpu", cpu), ("wall", wall))
         for name, share in (("median", 0.5), ("90 %", 0.9), ("worst", 1.0))
     }
-    text = (
+    kept = {"settings": settings, "totals": totals, "records": journal.records}
+    common.report("overhead", TITLE, text_of, kept, quick=quick)
+    journal.close()
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """Summarise per task."""
+    settings, lines = record["settings"], []
+    for task in record["records"]:
+        every = [m["overhead"] * 1e3 for row in task["measured"] for m in row]
+        best = [min(row, key=lambda m: m["overhead_cpu"]) for row in task["measured"]]
+        own = [min(m["overhead"] for m in row) * 1e3 for row in task["measured"]]
+        own_cpu = [m["overhead_cpu"] * 1e3 for m in best]
+        spreads = [common.spread(times, 1) for times in (own_cpu, own, every)]
+        parts = [f"{np.median([m[part] for m in best]) * 1e3:.1f}" for part in PARTS]
+        lines.append([task["data"], task["model"], len(best), *spreads, *parts])
+    return (
         f"{settings['rows']} people per model after a first one, the model read once. Overhead is everything but the "
         "search for a start, the solver and the model's own `predict`: program, arrays, session, decoding, rule checks "
         f"and what no timing names. Each row is asked {settings['repeats']} times; its own time is the least of them, "
@@ -91,11 +103,8 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
             ["data", "model", "rows", "overhead, CPU: median / 90 % / worst", "wall", "wall, all repeats", *PARTS],
             lines)
         + "\n\n"
-        + "\n".join(f"- {key.replace('_', ' ')}: {value:.3g}" for key, value in totals.items())
+        + "\n".join(f"- {key.replace('_', ' ')}: {value:.3g}" for key, value in record["totals"].items())
     )  # fmt: skip
-    record = {"settings": settings, "totals": totals, "records": journal.records}
-    common.report("overhead", "Overhead per row beside the solver", text, record, quick=quick)
-    journal.close()
 
 
 if __name__ == "__main__":

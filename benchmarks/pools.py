@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from typing import Any
@@ -16,6 +17,8 @@ from ceopt.solvers.pool.pool import pool_of
 from ceopt.solvers.pool.ranking import InTurn
 from ceopt.solvers.pool.runner import Runner
 from ceopt.solvers.registry import SOLVERS
+
+TITLE = "The ten best"
 
 BEST = 10
 SMALL, LARGE = 16, 60
@@ -85,20 +88,12 @@ def main() -> None:
         if key not in journal.done:
             record = ask(knapsack(n, rows, seed), way, options.limit)
             journal.add(key, {"n": n, "rows": rows, "seed": seed, "way": way, **record})
-    write(journal, settings, ways, cases, quick=options.quick)
+    write(journal, settings, cases, quick=options.quick)
 
 
-def write(journal: common.Journal, settings: dict[str, Any], ways: list[str], cases: Any, *, quick: bool) -> None:
-    """Summarise by size and way, and say what does not agree."""
-    lines = []
-    for n in (SMALL, LARGE):
-        for rows in ROWS:
-            for way in ways:
-                part = [r for r in journal.records if (r["n"], r["rows"], r["way"]) == (n, rows, way)]
-                proved = sum(r["status"] == "optimal" for r in part)
-                times = [common.spread([r[what] for r in part], 2) for what in ("cpu_best", "cpu", "seconds")]
-                lines.append([n, rows, way, f"{proved} of {len(part)}", *times])
-    wrong, compared, counted, points = [], 0, 0, 0
+def write(journal: common.Journal, settings: dict[str, Any], cases: Any, *, quick: bool) -> None:
+    """Hold the pools against one another and against enumeration, and keep what was found."""
+    checked: dict[str, Any] = {"wrong": [], "compared": 0, "counted": 0, "points": 0}
     for n, rows, seed in cases:
         same = [r for r in journal.records if (r["n"], r["rows"], r["seed"]) == (n, rows, seed)]
         proved = [r for r in same if r["status"] == "optimal"]
@@ -106,27 +101,39 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: list[str], ca
         if n == SMALL:
             expected, number = enumerated(knapsack(n, rows, seed))
             if SOLVERS["scip"].is_installed:
-                counted += count(knapsack(n, rows, seed)) == (number, True)
-                points += 1
+                checked["counted"] += count(knapsack(n, rows, seed)) == (number, True)
+                checked["points"] += 1
         for record in proved:
-            compared += 1
+            checked["compared"] += 1
             if not all(map(math.isclose, record["values"], expected)) or len(expected) != len(record["values"]):
-                wrong.append(record["key"])
-    libraries = ", ".join(f"{k} {v}" for k, v in common.installed(("pyscipopt", "gurobipy")).items())
+                checked["wrong"].append(record["key"])
+    settings["libraries"] = common.installed(("pyscipopt", "gurobipy"))
+    record = {"settings": settings, "checked": checked, "records": journal.records}
+    common.report("pools", TITLE, text_of, record, quick=quick)
+    journal.close()
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """Summarise by size and way, and say what does not agree."""
+    settings, checked, lines = record["settings"], record["checked"], []
+    for n, rows, way in itertools.product((SMALL, LARGE), ROWS, settings["ways"]):
+        part = [r for r in record["records"] if (r["n"], r["rows"], r["way"]) == (n, rows, way)]
+        proved = sum(r["status"] == "optimal" for r in part)
+        times = [common.spread([r[what] for r in part], 2) for what in ("cpu_best", "cpu", "seconds")]
+        lines.append([n, rows, way, f"{proved} of {len(part)}", *times])
+    wrong = checked["wrong"]
+    libraries = ", ".join(f"{k} {v}" for k, v in settings["libraries"].items())
     head = ["binaries", "rows", "way", "proved", "the best alone, CPU", f"{BEST} best, CPU", "wall"]
-    text = (
+    return (
         f"The {BEST} best of knapsacks over binaries, {settings['seeds']} of each kind, by `solve(model, solver, "
         f"pool={BEST})`: HiGHS and SCIP with no-good rows, Gurobi by its own enumeration ({libraries}). "
         f"{ONE_BY_ONE!r} bars one solution after the other. Seconds: median / 90 % / worst; CPU time is what the work "
         "itself needs, wall time holds the waiting for other jobs too.\n\n"
         + common.markdown_table(head, lines)
-        + f"\n\nThe values of {compared} proved pools were compared, those with {SMALL} binaries with enumeration, the "
-        f"others with one another: {len(wrong)} differ{': ' + ', '.join(wrong) if wrong else ''}. "
-        f"`count` gave the number of feasible points in {counted} of {points} small cases."
+        + f"\n\nThe values of {checked['compared']} proved pools were compared, those with {SMALL} binaries with "
+        f"enumeration, the others with one another: {len(wrong)} differ{': ' + ', '.join(wrong) if wrong else ''}. "
+        f"`count` gave the number of feasible points in {checked['counted']} of {checked['points']} small cases."
     )
-    record = {"settings": settings, "wrong": wrong, "records": journal.records}
-    common.report("pools", "The ten best", text, record, quick=quick)
-    journal.close()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ sys.path.insert(0, str(common.ROOT / "tests"))  # generator and judge are shared
 from oracle.judge import describe_all
 from oracle.question import KINDS
 
+TITLE = "Questions: every claim against enumeration"
+
 #: Solvers among which questions are spread: the default twice as often.
 SOLVERS = ("highs", "highs", "scip", "gurobi")
 #: Seconds after which a question that does not come back is counted as hung, and its process ended.
@@ -176,25 +178,27 @@ def answers(waiting: list[tuple[str, int]], seed: int, solvers: tuple[str, ...],
 _STATUSES = ("optimal", "infeasible", "already_favourable", "feasible", "time_limit", "unproved", "refused")
 
 
-def share(part: list[dict[str, Any]], status: str) -> str:
-    """Return how many questions ended so."""
-    count = sum(r["status"] == status for r in part)
-    return f"{count} ({count / max(len(part), 1):.2%})" if count else "0"
-
-
 def write(journal: common.Journal, settings: dict[str, Any], args: argparse.Namespace) -> None:
-    """Count by kind, solver and form, list what is wrong."""
-    records = journal.records
-    lines = []
-    for kind in settings["kinds"]:
+    """Count, and keep the counts and what is wrong."""
+    common.report(args.out, TITLE, text_of, {"settings": settings, **counted(journal.records)}, quick=args.fast)
+    journal.close()
+
+
+def counted(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Count by kind and status, by solver and form, by what is among them, and by reason."""
+    kinds = {}
+    for kind in dict.fromkeys(r["kind"] for r in records):
         part = [r for r in records if r["kind"] == kind]
-        wrong = sum(bool(r["wrong"]) for r in part)
-        other = len(part) - sum(r["status"] in _STATUSES for r in part)
-        lines.append([kind, len(part), wrong, *(share(part, status) for status in _STATUSES), other])
-    total = sum(bool(r["wrong"]) for r in records)
-    by_way = Counter((r["kind"], r["solver"], r["form"]) for r in records)
+        statuses = Counter(r["status"] for r in part)
+        kinds[kind] = {
+            "questions": len(part),
+            "wrong": sum(bool(r["wrong"]) for r in part),
+            **{status: statuses[status] for status in _STATUSES},
+            "other": len(part) - sum(statuses[status] for status in _STATUSES),
+        }
+    ways = Counter((r["kind"], r["solver"], r["form"]) for r in records)
     tags = Counter((r["kind"], tag) for r in records for tag in r["tags"])
-    counted = {
+    why = {
         "Drawn again before asking, as no enumeration or no model exists": Counter(
             w for r in records for w in r["redrawn"]
         ),
@@ -207,33 +211,54 @@ def write(journal: common.Journal, settings: dict[str, Any], args: argparse.Name
         ),
         "Feasible, and why": Counter(f"{r['kind']}, {r['reason'][:120]}" for r in records if r["status"] == "feasible"),
     }
+    return {
+        "totals": {
+            "wrong": sum(bool(r["wrong"]) for r in records),
+            "questions": len(records),
+            "seconds": common.spread([r["seconds"] for r in records]),
+        },
+        "kinds": kinds,
+        "ways": [{"kind": k, "solver": s, "form": f, "questions": n} for (k, s, f), n in sorted(ways.items())],
+        "tags": [{"kind": kind, "tag": tag, "questions": n} for (kind, tag), n in sorted(tags.items())],
+        "why": {what: dict(counts.most_common()) for what, counts in why.items()},
+        "records": [r for r in records if r["wrong"]],
+    }
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """Return the counts as tables, and what is wrong."""
+    settings, totals = record["settings"], record["totals"]
+    lines = []
+    for kind in settings["kinds"]:
+        counts = record["kinds"][kind]
+        shares = [share(counts[status], counts["questions"]) for status in _STATUSES]
+        lines.append([kind, counts["questions"], counts["wrong"], *shares, counts["other"]])
     last = settings["first"] + settings["questions"] - 1
     about = (
         f"Seed {settings['seed']}, questions {settings['first']} to {last} of each kind, commit {settings['commit']}; "
         "every status, cost, bound and rank against enumeration by the model's own `predict` (closed form in fractions "
-        f"for linear models over several wide columns). **{total} wrong of {len(records)}.** Seconds a question "
-        f"(median / 90 % / worst): {common.spread([r['seconds'] for r in records])}."
+        f"for linear models over several wide columns). **{totals['wrong']} wrong of {totals['questions']}.** "
+        f"Seconds a question (median / 90 % / worst): {totals['seconds']}."
     )
     head = ["kind", "questions", "wrong", *(status.replace("_", " ") for status in _STATUSES), "other"]
     parts = [
         about,
         common.markdown_table(head, lines),
-        common.markdown_table(["kind", "solver", "form", "questions"], [[*k, n] for k, n in sorted(by_way.items())]),
-        common.markdown_table(["kind", "among them", "questions"], [[*k, n] for k, n in sorted(tags.items())]),
+        common.markdown_table(["kind", "solver", "form", "questions"], [way.values() for way in record["ways"]]),
+        common.markdown_table(["kind", "among them", "questions"], [tag.values() for tag in record["tags"]]),
     ]
-    for what, counts in counted.items():
-        said = "; ".join(f"{why}: {n}" for why, n in counts.most_common())
+    for what, counts in record["why"].items():
+        said = "; ".join(f"{why}: {n}" for why, n in counts.items())
         parts.append(f"{what}: {said or 'none'}.")
-    bad = [r for r in records if r["wrong"]]
-    if bad:
-        lost = [f"- `{again(r, settings['seed'])}`: {r['wrong'][0][:300]}" for r in bad]
+    if record["records"]:
+        lost = [f"- `{again(r, settings['seed'])}`: {r['wrong'][0][:300]}" for r in record["records"]]
         parts.append("Wrong:\n\n" + "\n".join(lost))
-    text = "\n\n".join(parts)
-    common.report(
-        args.out, "Questions: every claim against enumeration", text,
-        {"settings": settings, "totals": {"wrong": total, "questions": len(records)}, "records": bad}, quick=args.fast,
-    )  # fmt: skip
-    journal.close()
+    return "\n\n".join(parts)
+
+
+def share(count: int, questions: int) -> str:
+    """Return how many questions ended so."""
+    return f"{count} ({count / max(questions, 1):.2%})" if count else "0"
 
 
 if __name__ == "__main__":

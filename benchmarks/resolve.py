@@ -25,6 +25,8 @@ from sklearn.ensemble import RandomForestClassifier
 from ceopt.solvers import compile_model
 from ceopt.solvers.highs.session import HighsSession
 
+TITLE = "A re-solve with other data"
+
 TREES, DEPTH, COLUMNS, ACTIONABLE, TARGET, GAP = 100, 6, 20, 3, 0.5, 1e-6
 BEYOND = 1e-4  # right of a threshold means at least so far
 LIMIT_S = 120.0
@@ -223,30 +225,41 @@ def main() -> None:
 
 
 def write(records: list[dict[str, Any]], once: Any, size: Any, rows: int, *, quick: bool) -> None:
-    """Summarise by way."""
-    lines, medians, apart = [], {}, 0.0
+    """Compare the ways, and keep what was found."""
+    medians, apart = {}, 0.0
     for kind in KINDS:
         of_kind = [record for record in records if record["kind"] == kind]
         for name in (OURS, ALONE, *THEIRS):
             own = [record for record in of_kind if record["way"] == name]
-            wall, cpu = ([record[clock] * 1e3 for record in own] for clock in ("wall", "cpu"))
-            medians[kind, name] = {"wall": float(np.median(wall)), "cpu": float(np.median(cpu))}
-            times = [medians[kind, name][clock] / medians[kind, OURS][clock] for clock in ("wall", "cpu")]
-            lines.append(
-                [
-                    kind, name, common.spread(wall, 2), common.spread(cpu, 2), *(f"{ratio:.1f}" for ratio in times),
-                    f"{np.median([record['run'] for record in own]):.2f}", f"{once[kind][name]:.1f}",
-                ]
-            )  # fmt: skip
+            medians[f"{kind}, {name}"] = {
+                clock: float(np.median([record[clock] for record in own])) * 1e3 for clock in ("wall", "cpu")
+            }
         for place in range(1, rows + 1):
             found = [record["objective"] for record in of_kind if record["row"] == place]
             apart = max(apart, (max(found) - min(found)) / max(1e-12, abs(min(found))))
-    text = (
+    record = {
+        "size": size, "rows": rows, "once_s": once, "medians_ms": medians, "difference": apart, "records": records
+    }  # fmt: skip
+    common.report("resolve", TITLE, text_of, record, quick=quick)
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """Summarise by way."""
+    size, medians, lines = record["size"], record["medians_ms"], []
+    for kind in KINDS:
+        for name in (OURS, ALONE, *THEIRS):
+            own = [r for r in record["records"] if (r["kind"], r["way"]) == (kind, name)]
+            spreads = [common.spread([r[clock] * 1e3 for r in own], 2) for clock in ("wall", "cpu")]
+            ours, theirs = medians[f"{kind}, {OURS}"], medians[f"{kind}, {name}"]
+            times = [f"{theirs[clock] / ours[clock]:.1f}" for clock in ("wall", "cpu")]
+            run = f"{np.median([r['run'] for r in own]):.2f}"
+            lines.append([kind, name, *spreads, *times, run, f"{record['once_s'][kind][name]:.1f}"])
+    return (
         f"A forest of {TREES} trees of depth {DEPTH} over {COLUMNS} columns, of which {ACTIONABLE} may move, in "
         f"Misic's form: {size['variables']} variables, {size['binaries']} binaries, {size['rows']} rows, "
         f"{size['nonzeros']} nonzeros. A program of one's own, in plain Pyomo, whose rows hold for every row of data: "
-        f"nothing is pruned or bounded for one person, as a `Factual` would. {rows} rows of data after a first one, "
-        f"solved to a relative gap of {GAP:g} by HiGHS "
+        "nothing is pruned or bounded for one person, as a `Factual` would. "
+        f"{record['rows']} rows of data after a first one, solved to a relative gap of {GAP:g} by HiGHS "
         "with one thread in every way, interleaved, each way with its own model; ceopt's also before the other models "
         "are made. Milliseconds outside `Highs.run`: the new row is handed over, the answer is read, and every Var "
         "gets its value (in ceopt's only the counterfactual's own columns, but where said); in ceopt's the answer is "
@@ -257,11 +270,8 @@ def write(records: list[dict[str, Any]], once: Any, size: Any, rows: int, *, qui
              "solver, median s", "once, s"],
             lines,
         )
-        + f"\n\nGreatest relative difference of the optima of a row: {apart:.1e}."
+        + f"\n\nGreatest relative difference of the optima of a row: {record['difference']:.1e}."
     )  # fmt: skip
-    totals = {f"{kind}, {name}": found for (kind, name), found in medians.items()}
-    record = {"size": size, "medians_ms": totals, "difference": apart, "records": records}
-    common.report("resolve", "A re-solve with other data", text, record, quick=quick)
 
 
 if __name__ == "__main__":

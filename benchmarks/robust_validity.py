@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import json
 import os
 import platform
 import sys
@@ -25,6 +24,7 @@ from typing import Any
 
 import common
 import numpy as np
+import records
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -33,6 +33,7 @@ from tqdm import tqdm
 
 import ceopt
 
+TITLE = "What robust validity costs"
 LEVELS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 RADII = (0.0, 0.1)
 
@@ -207,13 +208,15 @@ def draw(given: Study, done: list[Asked], path: Path) -> bool:
     return True
 
 
-def page(given: Study, done: list[Asked], scale: Scale) -> str:
+def text_of(record: dict[str, Any]) -> str:
     """Return table and words."""
-    length, deviations = np.linalg.norm(given.mean), np.sqrt(np.trace(given.covariance))
+    given = record["study"]
+    done = [answered(row) for row in record["answers"]]
     about = (
-        f"{given.title}: {len(given.people)} rejected people, a logistic regression of {len(given.mean)} parameters, "
-        f"{scale.models} times retrained on random halves of the training part for the moments and {scale.models} "
-        f"times for the validity. The mean parameters have length {length:.2f}, and their deviations {deviations:.2f} "
+        f"{given['title']}: {given['people']} rejected people, a logistic regression of {given['parameters']} "
+        f"parameters, {given['models']} times retrained on random halves of the training part for the moments and "
+        f"{given['models']} times for the validity. The mean parameters have length {given['length']:.2f}, and their "
+        f"deviations {given['deviations']:.2f} "
         "together: a radius counts in the same unit. Costs are l1 by the median absolute deviation of the data. A "
         "person without an answer counts as infinitely dear in the quartiles; that there is none is proved. The lower "
         "bound is the probability that holds for all parameters within the radius of the moments, at the answer."
@@ -223,32 +226,70 @@ def page(given: Study, done: list[Asked], scale: Scale) -> str:
     return f"{about}\n\n{table(done)}\n\n{ended}"
 
 
+def page(record: dict[str, Any]) -> str:
+    """Return what is written: how it was made, the figure, the text."""
+    shown = "\n\n![Cost against level](robust_validity.png)" if record["figure"] else ""
+    made = f"`{record['command']}`, {record['about']}, solver {record['solver']}."
+    return f"# {TITLE}\n\n{made}{shown}\n\n{text_of(record)}\n"
+
+
+def as_row(each: Asked) -> dict[str, Any]:
+    """Return an answer as it is kept: JSON has no infinity."""
+    row = asdict(each)
+    for name in ("cost", "gap", "bound", "validity"):
+        if not np.isfinite(row[name]):
+            row[name] = None
+    return row
+
+
+def answered(row: dict[str, Any]) -> Asked:
+    """Return what was kept as an answer again; the status says what a missing cost is."""
+    numbers = {name: np.nan if row[name] is None else row[name] for name in ("cost", "gap", "bound", "validity")}
+    if row["cost"] is None and row["status"] == "infeasible":
+        numbers["cost"] = np.inf
+    return Asked(**{**row, **numbers})
+
+
 def main(*, fast: bool, out: Path | None, solver: str) -> None:
     """Ask, print, and write where a folder is given."""
     has_data = (Path(os.environ.get("CEOPT_DATA", "")) / "schema.json").is_file()
     if not has_data:
         print("CEOPT_DATA names no folder of data: the people are of the loans that ceopt makes up.")
-    scale = FAST if fast else Scale()
-    given = study(scale, german=has_data and not fast)
+    run(FAST if fast else Scale(), german=has_data and not fast, quiet=fast, out=out, solver=solver)
+
+
+def run(scale: Scale, *, german: bool, quiet: bool, out: Path | None, solver: str) -> None:
+    """Ask all questions of a scale."""
+    given = study(scale, german=german)
     todo = [(r, level, p) for r in scale.radii for level in scale.levels for p in range(len(given.people))]
     done = [
         ask(given, person, radius, level, solver=solver, time_limit_s=scale.time_limit_s)
-        for radius, level, person in tqdm(todo, unit="question", file=sys.stderr, disable=fast)
+        for radius, level, person in tqdm(todo, unit="question", file=sys.stderr, disable=quiet)
     ]
-    text = page(given, done, scale)
-    print(text)
-    if out is None:
-        return
-    out.mkdir(parents=True, exist_ok=True)
-    shown = "\n\n![Cost against level](robust_validity.png)" if draw(given, done, out / "robust_validity.png") else ""
-    command = "python benchmarks/robust_validity.py " + " ".join(sys.argv[1:])
-    about = f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}"
-    title = "# What robust validity costs"
-    page_of = f"{title}\n\n`{command}`, {about}, solver {solver}.{shown}\n\n{text}\n"
-    (out / "robust_validity.md").write_text(page_of, encoding="utf-8")
-    kept = [{k: v if not isinstance(v, float) or np.isfinite(v) else None for k, v in asdict(a).items()} for a in done]
-    told = {"command": command, "about": about, "data": given.title, "answers": kept}
-    (out / "robust_validity.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    record = records.kept(
+        {
+            "command": "python benchmarks/robust_validity.py " + " ".join(sys.argv[1:]),
+            "about": f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, "
+            f"ceopt {version('ceopt')}",
+            "solver": solver,
+            "figure": out is not None and draw(given, done, out / "robust_validity.png"),
+            "study": {
+                "title": given.title,
+                "people": len(given.people),
+                "parameters": len(given.mean),
+                "models": scale.models,
+                "length": float(np.linalg.norm(given.mean)),
+                "deviations": float(np.sqrt(np.trace(given.covariance))),
+            },
+            "answers": [as_row(each) for each in done],
+        }
+    )
+    print(text_of(record))
+    if out is not None:
+        (out / "robust_validity.md").write_text(page(record), encoding="utf-8")
+        records.write(out / "robust_validity.json", record)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ import ceopt.solvers.extreme_numbers.session
 from ceopt.solvers.extreme_numbers.units import span_of
 from ceopt.solvers.registry import SOLVERS
 
+TITLE = "Columns from 1e-12 to 1e12"
+
 SEED = 0
 #: Seconds for one question.
 LIMIT_S = 20.0
@@ -59,7 +61,8 @@ def main() -> None:
                     "wrong": wrong, "seconds": seconds, "span": max(spans, default=1.0), "reason": result.reason,
                 }
             )  # fmt: skip
-    write(records, args, solvers)
+    settings = {"seed": args.seed, "solvers": solvers, "limit_s": LIMIT_S}
+    common.report("scales", TITLE, text_of, {"settings": settings, "records": records}, quick=args.fast)
 
 
 def usable(solver: str) -> bool:
@@ -81,10 +84,11 @@ def noted_spans() -> list[float]:
     return spans
 
 
-def write(records: list[dict[str, Any]], args: argparse.Namespace, solvers: list[str]) -> None:
-    """Print the table, and keep it."""
+def text_of(record: dict[str, Any]) -> str:
+    """Count by kind and by solver."""
+    settings, records = record["settings"], record["records"]
     rows = []
-    for kind in (*KINDS, *solvers, "all"):
+    for kind in (*KINDS, *settings["solvers"], "all"):
         some = [r for r in records if kind in {r["kind"], r["solver"], "all"}]
         counts = Counter(r["status"] for r in some)
         feasible = [r for r in some if r["status"] == "feasible"]
@@ -97,9 +101,10 @@ def write(records: list[dict[str, Any]], args: argparse.Namespace, solvers: list
             ]
         )  # fmt: skip
     head = ["asked", "questions", "wrong", "optimal", "feasible", "of them span > 1e12", "other", "seconds"]
-    text = common.markdown_table(head, rows)
-    text += f"\nSeed {args.seed}; {', '.join(solvers)} in turn; {LIMIT_S:g} s a question.\n"
-    common.report("scales", "Columns from 1e-12 to 1e12", text, {"records": records}, quick=args.fast)
+    about = (
+        f"Seed {settings['seed']}; {', '.join(settings['solvers'])} in turn; {settings['limit_s']:g} s a question.\n"
+    )
+    return f"{common.markdown_table(head, rows)}\n{about}"
 
 
 def share(part: int, some: list[Any]) -> str:

@@ -17,6 +17,8 @@ from ceopt.settings import Settings
 from ceopt.solvers import compile_model
 from ceopt.solvers.highs.session import HighsSession
 
+TITLE = "Trees: ordered split binaries against Misic's form"
+
 #: Ways to ask the same question: (formulation, whether ceopt's start and the cutoff by its cost are used).
 WAYS = {
     "default": ("auto", True),
@@ -100,7 +102,7 @@ def main() -> None:
             options.limit,
         )
         journal.add(key, {"row": str(people.index[place]), "way": way, **record})
-    write(journal, settings, ways, quick=options.quick)
+    write(journal, settings, quick=options.quick)
 
 
 def _warm_up(prepared: Prepared, row: pd.DataFrame) -> None:
@@ -109,19 +111,9 @@ def _warm_up(prepared: Prepared, row: pd.DataFrame) -> None:
     alone(prepared, row, "ordered", 1.0)
 
 
-def write(journal: common.Journal, settings: dict[str, Any], ways: dict[str, Any], *, quick: bool) -> None:
-    """Summarise by way, and the ratios between them."""
-    by_way = {way: [r for r in journal.records if r["way"] == way] for way in ways}
-    lines = []
-    for way, part in by_way.items():
-        counts = Counter("time-out" if r["timed_out"] else r["status"] for r in part)
-        sizes = [r["size"] for r in part if r["size"]]
-        size = "/".join(str(round(float(np.median([s[k] for s in sizes])))) for k in ("variables", "binaries", "rows"))
-        statuses = ", ".join(f"{status} {count}" for status, count in counts.items())
-        seconds, cpu = [r["seconds"] for r in part], [r["cpu"] for r in part]
-        invalid = sum(r.get("invalid", False) for r in part)
-        times = [common.spread(seconds, 2), common.spread(cpu, 2), f"{sum(seconds):.1f}"]
-        lines.append([way, statuses, invalid, size, *times])
+def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
+    """Compare the ways, and keep what was found."""
+    by_way = {way: [r for r in journal.records if r["way"] == way] for way in settings["ways"]}
     ratios: list[dict[str, Any]] = [
         {"way": a, "against": b, "what": what, "seconds": common.ratios(by_way[a], by_way[b], "seconds"),
          "cpu": common.ratios(by_way[a], by_way[b], "cpu")}
@@ -132,7 +124,26 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: dict[str, Any
         "greatest_relative_difference_of_proved_optima": common.disagreement(journal.records),
         "invalid_answers": sum(r.get("invalid", False) for r in journal.records),
     }
-    text = (
+    record = {"settings": settings, "totals": totals, "records": journal.records}
+    common.report("trees", TITLE, text_of, record, quick=quick)
+    journal.close()
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """Summarise by way, and the ratios between them."""
+    settings, totals = record["settings"], record["totals"]
+    by_way = {way: [r for r in record["records"] if r["way"] == way] for way in settings["ways"]}
+    lines = []
+    for way, part in by_way.items():
+        counts = Counter("time-out" if r["timed_out"] else r["status"] for r in part)
+        sizes = [r["size"] for r in part if r["size"]]
+        size = "/".join(str(round(float(np.median([s[k] for s in sizes])))) for k in ("variables", "binaries", "rows"))
+        statuses = ", ".join(f"{status} {count}" for status, count in counts.items())
+        seconds, cpu = [r["seconds"] for r in part], [r["cpu"] for r in part]
+        invalid = sum(r.get("invalid", False) for r in part)
+        times = [common.spread(seconds, 2), common.spread(cpu, 2), f"{sum(seconds):.1f}"]
+        lines.append([way, statuses, invalid, size, *times])
+    return (
         f"Forest of 100 trees of depth 5 on German credit, {settings['rows']} people whom it rejects, drawn with seed "
         f"{settings['seed']}; cost l1, HiGHS on one thread, {settings['limit_s']} s. All ways ask the same question of "
         "the same read model. The default searches a start first, narrows the program by its cost and checks the "
@@ -148,13 +159,10 @@ def write(journal: common.Journal, settings: dict[str, Any], ways: dict[str, Any
             ["how many times faster", "than", "what is compared", "by medians", "by sums", "median of ratios",
              "CPU: by medians", "CPU: by sums"],
             [[r["way"], r["against"], r["what"], *(f"{v:.1f}" for v in r["seconds"].values()),
-              *(f"{r['cpu'][k]:.1f}" for k in ("medians", "sums"))] for r in ratios])
+              *(f"{r['cpu'][k]:.1f}" for k in ("medians", "sums"))] for r in totals["ratios"]])
         + "\n\nProved optima differ by at most "
         + f"{totals['greatest_relative_difference_of_proved_optima']:.1e}, relatively."
     )  # fmt: skip
-    record = {"settings": settings, "totals": totals, "records": journal.records}
-    common.report("trees", "Trees: ordered split binaries against Misic's form", text, record, quick=quick)
-    journal.close()
 
 
 if __name__ == "__main__":

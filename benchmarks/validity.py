@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline
 from ceopt.query.prepare import prepare
 from ceopt.settings import Settings
 
+TITLE = "Validity"
+
 MODELS = ("logistic", "svm", "tree", "forest")
 LIMIT_S = 60.0
 
@@ -84,18 +86,23 @@ def run(task: common.Task, name: str, rows: int, limit_s: float, *, journal: com
 
 
 def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
+    """Count, and keep what was found."""
+    record = {"settings": settings, "totals": answers.totals(journal.records), "records": journal.records}
+    common.report("validity", TITLE, text_of, record, quick=quick)
+    journal.close()
+
+
+def text_of(record: dict[str, Any]) -> str:
     """Summarise per task and in all."""
-    text = (
+    settings = record["settings"]
+    return (
         f"{settings['rows']} people per model whom it rejects, drawn with seed {settings['seed']}, "
         f"{settings['limit_s']} s each, cost l1, HiGHS on one thread. Each answer is put to the model's own `predict` "
         "and to the rules of the data's schema by code of this script. Infeasible rows are confirmed by the greatest "
         "score in reach (linear models) or by Misic's form (trees). CPU seconds are what the row needs; wall seconds "
         "hold the waiting for other jobs on the machine. Sizes are medians of the first program.\n\n"
-        + answers.table(journal.records, MODELS)
+        + answers.table(record["records"], MODELS)
     )
-    record = {"settings": settings, "totals": answers.totals(journal.records), "records": journal.records}
-    common.report("validity", "Validity", text, record, quick=quick)
-    journal.close()
 
 
 if __name__ == "__main__":

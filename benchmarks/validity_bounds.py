@@ -8,13 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 import common
-import cvxpy as cp
 import numpy as np
 from cones import in_cvxpy
 
 import ceopt.plans.validity.bounds
 from ceopt.formulations import programs
 from ceopt.plans import extremal_distribution, validity_bounds
+
+TITLE = "Validity bounds of plans"
+WAYS = ("ceopt", "cvxpy, reduced", "cvxpy, theorem")
 
 RADIUS, LARGE, PLANS = 0.1, 50, 5
 SIZES = (10, 50, 100, 200, 500)
@@ -43,6 +45,8 @@ def theorem_by_cvxpy(plan: Any, mean: Any, covariance: Any) -> tuple[float, str]
 
 def reduced_by_cvxpy(plan: Any, mean: Any, covariance: Any) -> tuple[float, str]:
     """Return the lower bound by the arrow form (LB-A) in the dimensions of the plan (spec 2.3, 2.10)."""
+    import cvxpy as cp
+
     _, sizes, right = np.linalg.svd(plan, full_matrices=False)
     basis = right[sizes > 1e-10 * sizes[0]]
     x, mu, sigma = plan @ basis.T, basis @ mean, basis @ covariance @ basis.T
@@ -65,7 +69,7 @@ def solved(problem: Any) -> tuple[float, str]:
     """Return optimum and status of a cvxpy problem by Clarabel."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        problem.solve(solver=cp.CLARABEL)
+        problem.solve(solver="CLARABEL")
     return float(problem.value), str(problem.status)
 
 
@@ -230,16 +234,27 @@ def sizes_of(d: int) -> list[list[Any]]:
 
 
 def write(record: dict[str, Any], *, quick: bool) -> None:
-    """Summarise."""
-    versus = record["against_cvxpy"]
-    of = {name: [r for r in versus["records"] if r["way"] == name] for name in
-          ("ceopt", "cvxpy, reduced", "cvxpy, theorem")}  # fmt: skip
+    """Compare, and keep what was found."""
+    of = {name: [r for r in record["against_cvxpy"]["records"] if r["way"] == name] for name in WAYS}
     median = {name: float(np.median([r["wall_s"] for r in own])) for name, own in of.items()}
-    cpu = {name: float(np.median([r["cpu_s"] for r in own])) for name, own in of.items()}
     record["ratios"] = {
         "theorem": median["cvxpy, theorem"] / median["ceopt"],
         "reduced": common.ratios(of["ceopt"], of["cvxpy, reduced"], "wall_s"),
     }
+    least, most = (
+        float(np.median([r["after_s"] for r in record["by_size"]["records"] if r["d"] == d]))
+        for d in (SIZES[0], SIZES[-1])
+    )
+    record["by_size"]["ratio"] = most / least
+    common.report("validity_bounds", TITLE, text_of, record, quick=quick)
+
+
+def text_of(record: dict[str, Any]) -> str:
+    """Summarise."""
+    versus = record["against_cvxpy"]
+    of = {name: [r for r in versus["records"] if r["way"] == name] for name in WAYS}
+    median = {name: float(np.median([r["wall_s"] for r in own])) for name, own in of.items()}
+    cpu = {name: float(np.median([r["cpu_s"] for r in own])) for name, own in of.items()}
     lines = [
         [name, len(of[name]), f"{median[name] * 1e3:.1f}", f"{cpu[name] * 1e3:.1f}",
          f"{median[name] / median['ceopt']:.1f}", f"{of[name][0]['value']:.9f}", of[name][0]["status"]]
@@ -248,7 +263,6 @@ def write(record: dict[str, Any], *, quick: bool) -> None:
     after = {d: [r["after_s"] for r in record["by_size"]["records"] if r["d"] == d] for d in SIZES}
     checks = {d: [r["checks_s"] for r in record["by_size"]["records"] if r["d"] == d] for d in SIZES}
     least = float(np.median(after[SIZES[0]]))
-    record["by_size"]["ratio"] = float(np.median(after[SIZES[-1]])) / least
     sizes = [
         [
             d,
@@ -261,7 +275,7 @@ def write(record: dict[str, Any], *, quick: bool) -> None:
     lot, sample = record["many"], record["sampled"]
     statuses = ", ".join(f"{count} {status}" for status, count in lot["statuses"].items())
     samples = [[kind, s["asked"], s["beyond_3_errors"], f"{s['largest_in_errors']:.2f}"] for kind, s in sample.items()]
-    text = (
+    return (
         f"**Against cvxpy {record['libraries']['cvxpy']}**, d = {versus['d']}, J = {versus['J']}, radius {RADIUS}, "
         "lower bound, the same Clarabel. Whole calls: checks, statement, compilation, solve; medians of interleaved "
         "runs, the theorem's form once between them.\n\n"
@@ -280,7 +294,6 @@ def write(record: dict[str, Any], *, quick: bool) -> None:
         "others.\n\n"
         + common.markdown_table(["distributions", "comparisons", "beyond 3 errors", "farthest, in errors"], samples)
     )
-    common.report("validity_bounds", "Validity bounds of plans", text, record, quick=quick)
 
 
 if __name__ == "__main__":

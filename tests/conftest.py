@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import draws
 import hypothesis
 import pytest
 
@@ -23,9 +24,14 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a property may build and solve a program. The same examples each time, so that a run says something of a
-# change and of nothing else; other examples each time, and more of them, by --hypothesis-profile=long.
-hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
-hypothesis.settings.register_profile("long", deadline=None, derandomize=False, max_examples=500, print_blob=True)
+# change and of nothing else; other examples each time, and more of them, by --hypothesis-profile=others.
+hypothesis.settings.register_profile(
+    "same", deadline=None, derandomize=True, database=None, max_examples=draws.number_of_draws(draws.DEFAULT)
+)
+hypothesis.settings.register_profile(
+    "all of the same", deadline=None, derandomize=True, database=None, max_examples=draws.DEFAULT
+)
+hypothesis.settings.register_profile("others", deadline=None, derandomize=False, max_examples=500, print_blob=True)
 hypothesis.settings.load_profile("same")
 
 #: Warnings of other libraries that --strict-warnings lets pass: whose each is, and why it does not matter.
@@ -40,13 +46,46 @@ PASSING = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let whoever works on ceopt see what it, or a library through it, warns of; others' tests must not fail for it."""
     parser.addoption("--strict-warnings", action="store_true", help="make warnings errors, as CI does")
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="run the tests that are marked long too, and take all examples of properties, not a tenth",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make warnings errors where it is asked for, but for those of other libraries that do not matter."""
+    """Make warnings errors, and properties long, where that is asked for."""
     if config.getoption("--strict-warnings"):
         for line in ("error", *PASSING):
             config.addinivalue_line("filterwarnings", line)
+    if config.getoption("--long"):
+        draws.take_all()
+        if not config.getoption("--hypothesis-profile"):
+            hypothesis.settings.load_profile("all of the same")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked long, but for every k-th case of ``long(every=k)`` and what the command names."""
+    named = any("::" in argument for argument in config.args)
+    if config.getoption("--long") or named:
+        return
+    kept, left = [], []
+    cases = Counter[str]()
+    for item in items:
+        mark = item.get_closest_marker("long")
+        if mark is None:
+            kept.append(item)
+            continue
+        every = mark.kwargs.get("every")
+        test = item.nodeid.partition("[")[0]
+        place = cases[test]
+        if every and (place + place // every) % every == 0:  # a diagonal: not always the same value of one parameter
+            kept.append(item)
+        else:
+            left.append(item)
+        cases[test] += 1
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
 
 
 def pytest_report_header() -> str:

@@ -364,6 +364,6 @@ def test_the_module_runs_as_a_command(files, python):
 
     assert done.returncode == 0, done.stderr
     assert np.isfinite(json.loads(done.stdout)["bound"])
-    again = subprocess.run([*command, "--row", "x"], check=False, capture_output=True, text=True, cwd=files.path)
-    assert (again.returncode, again.stdout) == (2, "")
+    again = asked("--row", "x")
+    assert (again.exit_code, again.stdout) == (2, "")
     assert len(again.stderr.splitlines()) == 1

@@ -13,7 +13,8 @@ import numpy as np
 import problems
 import pytest
 from cells_by_hand import assert_all_found, decides, near_cells
-from hypothesis import assume, given, settings
+from draws import draws
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import ceopt
@@ -64,7 +65,7 @@ def nearly(value: float) -> Any:
     return pytest.approx(value, rel=2e-6, abs=1e-6)
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(problem=problems.tree_problems(most=3, square=True), epsilon=EPSILONS, has_margin=st.booleans())
 def test_trees_have_every_cell_that_there_is(problem: Any, epsilon: float, has_margin: bool) -> None:
     assume(not is_favourable(problem))
@@ -76,7 +77,7 @@ def test_trees_have_every_cell_that_there_is(problem: Any, epsilon: float, has_m
     assert found.margin == (margin or 0.0) or not len(found)
 
 
-@settings(max_examples=15)
+@draws(15)
 @given(problem=problems.tree_problems(most=2, linear=True), epsilon=st.sampled_from([0.0, 0.25, 0.5]))
 def test_programs_alone_find_the_same_cells_of_trees(problem: Any, epsilon: float) -> None:
     assume(not is_favourable(problem))
@@ -90,7 +91,7 @@ def test_programs_alone_find_the_same_cells_of_trees(problem: Any, epsilon: floa
     assert_all_found(problem, found, expected, close=nearly, allowed=allowed)
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(problem=problems.affine_problems(WHOLE), epsilon=EPSILONS, has_margin=st.booleans())
 def test_linear_models_of_discrete_columns(problem: Any, epsilon: float, has_margin: bool) -> None:
     assume(not is_favourable(problem))
@@ -101,7 +102,7 @@ def test_linear_models_of_discrete_columns(problem: Any, epsilon: float, has_mar
     assert_all_found(problem, found, near_cells(problem, epsilon, margin), close=nearly if problem.rules else exactly)
 
 
-@settings(max_examples=10)
+@draws(10)
 @given(problem=problems.affine_problems(WHOLE), epsilon=st.sampled_from([0.0, 0.25, 0.5]))
 def test_programs_alone_find_the_same_cells_of_linear_models(problem: Any, epsilon: float) -> None:
     assume(not is_favourable(problem))
@@ -115,7 +116,7 @@ def test_programs_alone_find_the_same_cells_of_linear_models(problem: Any, epsil
     assert_all_found(problem, found, expected, close=nearly, allowed=allowed)
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(
     problem=st.one_of(problems.tree_problems(most=3), problems.affine_problems(WHOLE)),
     epsilon=st.sampled_from([0.5, 1.0, 3.0]),
@@ -163,7 +164,7 @@ def least_move(weights: np.ndarray, gap: float) -> float:
     return cost if gap <= 1e-12 else math.inf
 
 
-@settings(max_examples=15)
+@draws(15)
 @given(
     weights=st.lists(st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0]), min_size=4, max_size=4),
     intercept=st.sampled_from([-4.0, -2.5, -1.0]),
@@ -212,7 +213,7 @@ def test_a_linear_model_of_continuous_columns_has_one_cell() -> None:
     assert found[0].cost == pytest.approx(1.0, abs=1e-4)
 
 
-@settings(max_examples=20)
+@draws(20)
 @given(problem=problems.tree_problems(most=3), limit=st.integers(1, 4))
 def test_a_limit_gives_the_cheapest(problem: Any, limit: int) -> None:
     assume(not is_favourable(problem))

@@ -9,7 +9,8 @@ import numpy as np
 import problems
 import pyomo.environ as pyo
 import pytest
-from hypothesis import assume, given, settings
+from draws import draws
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import ceopt
@@ -97,7 +98,7 @@ def small(problem: problems.Problem) -> Boxes:
 ANY = st.one_of(problems.tree_problems(most=3, square=True), problems.affine_problems(WHOLE))
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(problem=ANY, least=st.sampled_from([-0.5, 0.03125, 0.5]))
 def test_one_cell_is_decided_exactly(problem: Any, least: float) -> None:
     small(problem)
@@ -110,7 +111,7 @@ def test_one_cell_is_decided_exactly(problem: Any, least: float) -> None:
     assert (found == (wide >= least))[clear].all()
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(problem=ANY, share=st.sampled_from([0.1, 0.3, 0.6, 1.0]))
 def test_no_box_with_an_answer_is_closed(problem: Any, share: float) -> None:
     full = small(problem)
@@ -125,7 +126,7 @@ def test_no_box_with_an_answer_is_closed(problem: Any, share: float) -> None:
         assert boxes.possible(cells[good], depth).all()
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(problem=ANY, share=st.sampled_from([0.1, 0.3, 0.6, 1.0]))
 def test_a_walk_hands_out_the_answers_and_nothing_else(problem: Any, share: float) -> None:
     """Each once; every cell that is handed out is within what there is to go round with."""
@@ -143,7 +144,7 @@ def test_a_walk_hands_out_the_answers_and_nothing_else(problem: Any, share: floa
     assert walk.boxes >= len(found)
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(problem=problems.tree_problems(most=3))
 def test_cells_know_their_points(problem: Any) -> None:
     boxes = small(problem)
@@ -293,7 +294,7 @@ def test_leaves_that_can_be_paid_for(additive: bool) -> None:
 
 
 # ---- lines -----------------------------------------------------------------------------------------------------------
-@settings(max_examples=50)
+@draws(50)
 @given(
     prices=st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=4), min_size=1, max_size=4),
     data=st.data(),

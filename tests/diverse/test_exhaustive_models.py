@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
@@ -192,8 +193,9 @@ def cell_of(answer: Any, model: Any) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=3)
+@draws(3)
 @given(position=st.integers(0, N - 1), share=st.sampled_from([0.0, 0.3, 1.0]), kind=st.sampled_from(["l1", "l0", "l2"]))
 def test_every_cell_of_a_fitted_model(fitted: Any, name: str, position: int, share: float, kind: str) -> None:
     model, target = fitted(name), MODELS[name][2]
@@ -224,7 +226,7 @@ def test_the_tests_see_large_sets(fitted: Any) -> None:
     assert len(cells) > 200
 
 
-@settings(max_examples=5)
+@draws(5)
 @given(position=st.integers(0, N - 1), share=st.sampled_from([0.2, 0.6]), most=st.integers(1, 3))
 def test_rules_are_kept_and_lose_no_cell(fitted: Any, position: int, share: float, most: int) -> None:
     """A rule that ties two columns moves the cheapest point of some cells, and empties others."""

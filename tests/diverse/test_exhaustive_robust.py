@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from draws import draws
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import ceopt
@@ -39,7 +40,7 @@ def as_row(space: ceopt.FeatureSpace, point: Any) -> dict[str, Any]:
     return {name: int(v) if space[name].is_finite else float(v) for name, v in zip(space.names, point, strict=True)}
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(
     weights=st.tuples(QUARTERS, QUARTERS, QUARTERS),
     x=st.tuples(QUARTERS, QUARTERS, QUARTERS),
@@ -104,7 +105,7 @@ def cell(model: TreeEnsemble, point: Any) -> tuple[Any, ...]:
     return (point[2], *(point[f] <= t for f, t in splits if f >= 0))
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(
     model=forests(),
     x=st.tuples(QUARTERS, QUARTERS, st.integers(0, 2)),

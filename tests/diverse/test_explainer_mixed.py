@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -77,7 +78,7 @@ rules = st.lists(
 )
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(
     model=st.sampled_from([FOREST, LINEAR]),
     place=st.integers(0, 60),
@@ -131,7 +132,7 @@ def test_every_answer_is_verified_whatever_is_asked(
         assert getattr(again, field) == getattr(result, field)
 
 
-@settings(max_examples=8)
+@draws(8)
 @given(seed=st.integers(0, 1000), place=st.integers(0, 40))
 def test_the_order_of_the_rows_does_not_matter_but_for_ties(seed, place):
     order = np.random.default_rng(seed).permutation(len(FRAME))

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from draws import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ceopt.diverse import select
@@ -71,7 +72,7 @@ lattice = st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2)), min_size=1,
 norms = st.sampled_from(["l1", "l2", "linf"])
 
 
-@settings(max_examples=40)
+@draws(40)
 @example(points=[(0, 0), (0, 0), (0, 0)], part=0.5, norm="l2")  # any two are at distance 0
 @example(points=[(0, 0)], part=0.0, norm="l1")
 @example(points=[(0, 0), (3, 0), (0, 2)], part=1.0, norm="linf")  # all of them
@@ -87,7 +88,7 @@ def test_the_best_k_points_are_those_of_enumeration(points: Any, part: float, no
         assert len(set(found.indices)) == k
 
 
-@settings(max_examples=40)
+@draws(40)
 @example(points=[(0, 0), (1, 0), (2, 0)], beta=1.0, norm="l2", costs=[0] * 7)  # exactly beta is apart
 @example(points=[(0, 0), (1, 0), (2, 0)], beta=1.5, norm="l2", costs=[1, -9, 1, 0, 0, 0, 0])  # largest first
 @given(
@@ -191,7 +192,7 @@ def without_search(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("ceopt.diverse.subset.exact_search.improved", lambda chosen, *_: chosen)
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(points=lattice, part=st.floats(0.0, 1.0))
 def test_programs_need_no_good_start(points: Any, part: float) -> None:
     n = len(points)

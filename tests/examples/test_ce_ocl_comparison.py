@@ -379,6 +379,12 @@ def test_the_grid_is_ranked_by_area_under_the_curve(example):
 
 
 # ---- the script ------------------------------------------------------------------------------------------------------
+def results_of(path):
+    """What was kept in a file: the models that were tuned, and the answers."""
+    found = importlib.import_module("shared.results").read(path)
+    return {**found["models"], **found["results"]}
+
+
 def test_the_other_models_of_the_grid_are_asked_where_the_best_misses(example, tmp_path, monkeypatch):
     run, report = example("run"), example("report")
     script, made = importlib.import_module("ce_ocl.comparison"), {}
@@ -394,7 +400,7 @@ def test_the_other_models_of_the_grid_are_asked_where_the_best_misses(example, t
     monkeypatch.setattr(sys, "argv", ["comparison.py"])
     script.main(fast=True, only=None, jobs=1, out=tmp_path)
     (found,) = tmp_path.glob("*.json")
-    keys = set(json.loads(found.read_text(encoding="utf-8"))["results"])
+    keys = set(results_of(found))
 
     options = {place: {"max_depth": int(place) + 1} for place in ("1", "2")}
     options |= {f"seed {seed}": {"max_depth": 1, "random_state": seed} for seed in run.SEEDS}
@@ -403,6 +409,7 @@ def test_the_other_models_of_the_grid_are_asked_where_the_best_misses(example, t
     assert all(json.loads(made[key]) == options[place] for key, place in expected.items())
 
 
+@pytest.mark.long
 def test_fast_needs_nothing_goes_on_and_leaves_other_selections_alone(papers, example, tmp_path):
     """The second run takes all from the journal of the first, as it would be found after an interruption."""
     run = example("run")
@@ -418,13 +425,13 @@ def test_fast_needs_nothing_goes_on_and_leaves_other_selections_alone(papers, ex
     for again in (False, True):
         if again:
             journal = run.opened(tmp_path / "ce_ocl_comparison_loans.partial.jsonl")
-            for key, value in {**foreign, **json.loads(result.read_text(encoding="utf-8"))["results"]}.items():
+            for key, value in {**foreign, **results_of(result)}.items():
                 journal.add(key, value)
             page.unlink()
         done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
         pages.append(page.read_text(encoding="utf-8"))
-    questions = json.loads(result.read_text(encoding="utf-8"))["results"]
+    questions = results_of(result)
 
     first, second = (text.partition("## Models")[2] for text in pages)
     assert first == second  # CPU seconds as well: nothing was asked again
@@ -436,7 +443,7 @@ def test_fast_needs_nothing_goes_on_and_leaves_other_selections_alone(papers, ex
     assert {value["status"] for value in answers} == {"optimal", "already_favourable"}
     valid = [value for value in answers if value["answers"]]
     assert len(valid) > 10
-    assert all(value["valid"] == value["valid_numpy"] == value["kept"] == len(value["answers"]) for value in valid)
+    assert all(value["valid"] == value["valid_numpy"] == value["kept"] == value["answers"] for value in valid)
     if importlib.util.find_spec("matplotlib"):
         assert (tmp_path / "ce_ocl_comparison_loans.png").stat().st_size > 10_000
 

@@ -316,6 +316,7 @@ def test_a_smaller_amount_has_its_consequence_in_part_f(study, german):
     assert off_the_equation(german, asked) == pytest.approx(0.0, abs=1e-4)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("letter", RELEASED)
 @pytest.mark.parametrize("solver", [name for name in SOLVED_BY if name != "highs"])
 def test_other_solvers_come_to_the_same(study, german, found, solver, letter):
@@ -468,6 +469,7 @@ def test_a_run_in_which_no_part_is_solved_fails(command, tmp_path, capsys, monke
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", ["german_credit", "heart_disease"])
 def test_fast_needs_nothing_and_the_whole_says_what_it_needs(papers, tmp_path, monkeypatch, script):
     monkeypatch.delenv("CEOPT_DATA", raising=False)

@@ -56,6 +56,7 @@ def test_regressors(name: str) -> None:
     agree(model, model.predict(LATTICE) >= level, ceopt.AtLeast(level))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize(("label", "at_least"), [("yes", 0.35), ("yes", 0.5), ("no", 0.9)])
 def test_a_probability_passes_the_logit_once(name: str, label: str, at_least: float) -> None:
@@ -72,7 +73,7 @@ def test_a_person_who_cannot_move_keeps_the_class_that_predict_gives(name: str) 
     fixed = SPACE
     for column in COLUMNS:
         fixed = fixed.update(column, mutable=False)
-    for start in range(0, len(LATTICE), 5):
+    for start in range(0, len(LATTICE), 23):
         row = LATTICE.iloc[[start]]
         own = model.predict(row)[0]
         for label in ("yes", "no"):

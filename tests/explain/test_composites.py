@@ -103,6 +103,7 @@ REGRESSORS = {
 L1 = ceopt.L1(scale="none")
 
 
+@pytest.mark.long(every=7)
 @pytest.mark.parametrize("name", ANY)
 @pytest.mark.parametrize("target", ["yes", "no"])
 def test_two_labels(name: str, target: str) -> None:
@@ -110,6 +111,7 @@ def test_two_labels(name: str, target: str) -> None:
     agree(model, model.predict(LATTICE) == target, target)
 
 
+@pytest.mark.long(every=7)
 @pytest.mark.parametrize("name", ANY)
 @pytest.mark.parametrize("target", ["mid", {"low", "top"}], ids=["mid", "low or top"])
 def test_three_labels(name: str, target: Any) -> None:
@@ -118,6 +120,7 @@ def test_three_labels(name: str, target: Any) -> None:
     agree(model, np.isin(model.predict(LATTICE), list(wanted)), target)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("name", TWO_CLASSES)
 @pytest.mark.parametrize("target", ["yes", "no"])
 def test_changed_decisions(name: str, target: str) -> None:
@@ -125,6 +128,7 @@ def test_changed_decisions(name: str, target: str) -> None:
     agree(model, model.predict(LATTICE) == target, target)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("name", TWO_CLASSES)
 @pytest.mark.parametrize(("label", "at_least"), [("yes", 0.65), ("no", 0.45)])
 def test_a_probability_is_the_changed_one(name: str, label: str, at_least: float) -> None:
@@ -243,6 +247,7 @@ POET = ceopt.FeatureSpace(
 )
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("name", MIXED)
 @pytest.mark.parametrize("diversity", ["pool", "support"])
 def test_three_answers_with_a_level_that_no_member_has_seen(name: str, diversity: str) -> None:

@@ -67,6 +67,7 @@ def steps_from(row: pd.DataFrame) -> Any:
 agree = partial(lattice.agree, lattice=LATTICE, space=SPACE, rows=5, cost=L1, steps=lambda row, _: steps_from(row))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("target", ["yes", "no"])
 def test_two_classes(name: str, target: str) -> None:
@@ -89,6 +90,7 @@ def test_regressors(objective: str) -> None:
     agree(model, model.predict(LATTICE) >= level, ceopt.AtLeast(level))
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize(("label", "at_least"), [("yes", 0.35), ("yes", 0.5), ("no", 0.9)])
 def test_probabilities(name: str, label: str, at_least: float) -> None:
@@ -125,8 +127,8 @@ def test_many_people_at_once_with_a_file(tmp_path: Any) -> None:
     model.booster_.save_model(tmp_path / "model.txt")
     people = LATTICE[~model.predict(LATTICE)].iloc[::40]
     frames = [
-        ceopt.Recourse(each, SPACE, target=target, cost=L1).fit(LATTICE).explain(people, n_jobs=2).to_frame()
-        for each, target in ((model, True), (tmp_path / "model.txt", 1), (model.booster_, 1))
+        ceopt.Recourse(each, SPACE, target=target, cost=L1).fit(LATTICE).explain(people, n_jobs=n_jobs).to_frame()
+        for each, target, n_jobs in ((model, True, 1), (tmp_path / "model.txt", 1, 2), (model.booster_, 1, 1))
     ]
     assert (frames[0]["status"] == "optimal").all()
     for other in frames[1:]:

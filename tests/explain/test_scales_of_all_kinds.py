@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle.scales import KINDS, question, verdict
 
@@ -13,7 +14,7 @@ SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=6)
+@draws(6)
 @given(number=st.integers(0, 10**6), solver=st.sampled_from(SOLVERS))
 def test_no_optimum_is_above_the_cheapest_favourable_point_and_none_is_infeasible(kind, number, solver):
     asked = question(kind, number)

@@ -70,6 +70,7 @@ def test_two_classes_of_numbers(name: str, target: int) -> None:
     agree(model, model.predict(NUMBERS) == target, target, people=NUMBERS)
 
 
+@pytest.mark.long(every=3)
 @named_categories
 @pytest.mark.parametrize("one_hot", [1, 100])
 @pytest.mark.parametrize("name", BINARY)

@@ -9,7 +9,8 @@ from typing import Any
 import problems
 import pyomo.environ as pyo
 import pytest
-from hypothesis import assume, given, settings
+from draws import draws
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from problems import Problem, assert_answers, optimum, program, same
 from rowtext import rows
@@ -24,19 +25,19 @@ from ceopt.solvers.compile.compiled_model import compile_model
 ORDERS = [order for order in itertools.permutations(("embed", "rules", "cost", "raw")) if order[:1] != ("embed",)]
 
 
-@settings(max_examples=80)
+@draws(80)
 @given(problem=problems.tree_problems(), order=st.sampled_from(ORDERS))
 def test_any_order_of_statements(problem: Problem, order: tuple[str, ...]) -> None:
     assert_answers(problem, program(problem, order=order))
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(problem=problems.tree_problems(most=3), order=st.sampled_from(ORDERS), form=st.sampled_from(["misic", "leaf"]))
 def test_any_order_of_research_forms(problem: Problem, order: tuple[str, ...], form: str) -> None:
     assert_answers(problem, program(problem, form, order=order))
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(problem=problems.tree_problems())
 def test_asked_for_everything_at_the_end(problem: Problem) -> None:
     """Coordinates that are made after rules and costs still count in both."""
@@ -114,7 +115,7 @@ def test_two_models_share_the_columns() -> None:
 
 
 @pytest.mark.parametrize("formulation", ["ordered", "misic", "leaf"])
-@settings(max_examples=8)
+@draws(8)
 @given(problem=problems.tree_problems(most=3))
 def test_clones_and_pickles(formulation: str, problem: Problem) -> None:
     model = program(problem, formulation)
@@ -134,7 +135,7 @@ def test_a_clone_grows_by_itself() -> None:
     assert solve(m).objective == pytest.approx(6)
 
 
-@settings(max_examples=15)
+@draws(15)
 @given(
     problem=problems.tree_problems(most=3),
     order=st.sampled_from([("embed", "rules", "cost"), ("raw", "rules", "embed", "cost")]),

@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 import enumeration as by_hand
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from draws import draws
+from hypothesis import HealthCheck, assume, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from problems import KINDS, features, slack, trees
@@ -265,7 +267,9 @@ def test_ctrl_c_goes_on_where_it_ends_a_whole_cohort(monkeypatch: pytest.MonkeyP
 def test_a_cohort_explains_itself_side_by_side() -> None:
     people = pd.DataFrame([ROW, ROW | {"age": 39}, ROW | {"income": 45.0}])
     recourse = ceopt.Recourse(MODEL, SPACE, target="good", constraints=[YOUNG, OLD], why=True).fit(people)
-    alone, together = (recourse.explain(people, n_jobs=n) for n in (1, 2))
+    alone = recourse.explain(people)
+    with joblib.parallel_config(backend="threading"):
+        together = recourse.explain(people, n_jobs=2)
     assert [result.conflict for result in alone] == [result.conflict for result in together]
     assert entries(together[0]) == entries(alone[2]) == {"young": 5.0, "old": 5.0}
     assert "In conflict: young (age <= 40; 5 wider would do)" in together.failures()["reason"].iloc[0]
@@ -435,7 +439,7 @@ def check_conflict(space: FeatureSpace, row: dict[str, Any], model: Any, rules: 
 @pytest.mark.parametrize("solver", SOLVED_BY)
 @pytest.mark.parametrize("kind", ["trees", "affine", "network"])
 def test_conflicts_are_irreducible_and_widths_least(kind: str, solver: str) -> None:
-    @settings(max_examples=25 if solver == "highs" else 10)
+    @draws(25 if solver == "highs" else 10)
     @given(st.data())
     def check(data: Any) -> None:
         space, row = data.draw(lattices())
@@ -493,7 +497,7 @@ def amounts(rule: Any, question: Question, points: NDArray[np.float64]) -> NDArr
 
 @pytest.mark.parametrize("kind", ["linear", "trees", "network", "classes"])
 def test_conflicts_of_every_kind_of_rule(kind: str) -> None:
-    @settings(max_examples=15, suppress_health_check=list(HealthCheck))
+    @draws(15, suppress_health_check=list(HealthCheck))
     @given(crowded(kind))
     def check(question: Question) -> None:
         result = put(question)
@@ -530,9 +534,10 @@ def put(question: Question, *rules: Any, **options: Any) -> ceopt.SolutionSet:
 
 
 # ---- rules that widen themselves ------------------------------------------------------------------------------------
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("kind", ["linear", "trees", "network"])
 def test_a_hull_grows_by_the_least_that_has_an_answer(kind: str) -> None:
-    @settings(max_examples=8, suppress_health_check=list(HealthCheck))
+    @draws(8, suppress_health_check=list(HealthCheck))
     @given(questions(kind), st.sampled_from(["l1", "linf", "l2"]), st.sampled_from([0.0, 0.25]), st.integers(1, 3))
     def check(question: Question, norm: Any, radius: float, k: int) -> None:
         hull = Hull(PEOPLE.iloc[: k + 1], norm=norm, radius=radius, enlarge=True, name="likely")
@@ -753,7 +758,7 @@ all_limits = st.tuples(
 )
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(st.tuples(all_limits, all_limits), st.tuples(*[st.sampled_from([-2, -1, 0, 1, 3])] * 2), st.integers(1, 30))
 @example(((True, "increasing", -3, 2, 2), (False, "any", None, None, None)), (1, 0), 5)
 def test_rules_of_a_space_are_irreducible(columns: Any, weights: Any, wanted: int) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
@@ -95,7 +96,7 @@ def printed(m: float, s: float, r: float) -> float:
     return float(((m * np.sqrt(size - r * r) - s * r) / size) ** 2)
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(m=st.floats(0.01, 10), s=st.floats(0, 10), share=st.floats(0, 1.5))
 def test_the_closed_form_is_the_printed_one_and_the_angles(m: float, s: float, share: float) -> None:
     r = share * m
@@ -116,7 +117,7 @@ def test_the_closed_form_keeps_its_digits() -> None:
     assert least_of_score(1e-200, 1e-200, 0.0)[0] == pytest.approx(0.5)
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(
     case=st.builds(case, st.integers(0, 10**6), st.integers(1, 4), st.just(1), st.sampled_from([1.0, -1.0])), rho=radii
 )
@@ -141,7 +142,7 @@ def test_one_counterfactual_agrees_with_every_program(case: Any, rho: float) -> 
 
 
 # ---- all forms -------------------------------------------------------------------------------------------------------
-@settings(max_examples=12)
+@draws(12)
 @given(
     case=st.builds(case, st.integers(0, 10**6), st.integers(2, 4), st.integers(2, 3)),
     rho=st.sampled_from([0.0, 0.1, 0.4]),
@@ -152,7 +153,7 @@ def test_lower_forms_agree(case: Any, rho: float) -> None:
         assert both(case, rho, form=form)[0] == pytest.approx(lower, abs=ACCURACY)
 
 
-@settings(max_examples=12)
+@draws(12)
 @given(
     case=st.builds(case, st.integers(0, 10**6), st.integers(2, 4), st.integers(2, 3), st.just(-1.0)),
     rho=st.sampled_from([0.0, 0.1, 0.4]),
@@ -217,7 +218,7 @@ def test_the_named_form_is_the_one_that_is_solved(monkeypatch: pytest.MonkeyPatc
 
 
 # ---- properties ------------------------------------------------------------------------------------------------------
-@settings(max_examples=40)
+@draws(40)
 @given(case=cases, rho=radii)
 def test_between_the_bounds_of_single_counterfactuals(case: Any, rho: float) -> None:
     plan, mean, covariance = case
@@ -230,7 +231,7 @@ def test_between_the_bounds_of_single_counterfactuals(case: Any, rho: float) -> 
     assert upper == 1.0 or lower == 0.0
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(case=cases, rho=radii)
 def test_a_greater_radius_or_another_counterfactual_widens(case: Any, rho: float) -> None:
     plan, mean, covariance = case
@@ -243,7 +244,7 @@ def test_a_greater_radius_or_another_counterfactual_widens(case: Any, rho: float
     assert upper <= fewer[1] + ACCURACY
 
 
-@settings(max_examples=20)
+@draws(20)
 @given(case=cases, rho=radii, seed=st.integers(0, 1000), c=st.sampled_from([1e-3, 0.5, 40.0]))
 def test_invariances(case: Any, rho: float, seed: int, c: float) -> None:
     plan, mean, covariance = case
@@ -261,7 +262,7 @@ def test_invariances(case: Any, rho: float, seed: int, c: float) -> None:
     assert both(bent, 0.0) == pytest.approx(fixed, abs=ACCURACY)
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(case=st.builds(case, st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 4), st.just(-1.0)))
 def test_fixed_moments_agree_with_marshall_and_olkin(case: Any) -> None:
     """The greatest probability is 1 / (1 + k), k the least squared Mahalanobis distance of a valid point."""
@@ -275,7 +276,7 @@ def test_fixed_moments_agree_with_marshall_and_olkin(case: Any) -> None:
     assert both(case, 0.0)[1] == pytest.approx(1.0 / (1.0 + xi @ xi), abs=1e-7)
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(case=st.builds(case, st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 4)))
 def test_fixed_moments_lie_between_what_the_validity_value_says(case: Any) -> None:
     value = validity_value(*case)
@@ -284,7 +285,7 @@ def test_fixed_moments_lie_between_what_the_validity_value_says(case: Any) -> No
     assert lower <= value**2 / (1.0 + value**2) + ACCURACY
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(case=cases, rho=radii)
 def test_worst_moments_lie_in_the_ball_and_have_the_bound(case: Any, rho: float) -> None:
     plan, mean, covariance = case
@@ -516,7 +517,7 @@ def test_columns_of_very_different_scale_are_no_singular_covariance() -> None:
 
 
 # ---- past bugs -------------------------------------------------------------------------------------------------------
-@settings(max_examples=40)
+@draws(40)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 4), st.sampled_from([1.0, 1e-3, 1e4]))
 def test_a_covariance_that_the_plan_does_not_see_is_none(seed: int, d: int, n: int, scale: float) -> None:
     """Rows at right angles to its factor: what rounding leaves of the covariance was refused as indefinite."""

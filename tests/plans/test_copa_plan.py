@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import example, given, settings
+from draws import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 from published import instances
 
@@ -136,7 +137,7 @@ def test_without_time_the_plan_of_the_gradients_is_kept() -> None:
 
 
 # ---- brute force -----------------------------------------------------------------------------------------------------
-@settings(max_examples=3)
+@draws(3)
 @given(seed=st.integers(0, 1000))
 def test_no_two_points_of_a_grid_are_better(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -158,7 +159,7 @@ def test_no_two_points_of_a_grid_are_better(seed: int) -> None:
     assert found.objective == pytest.approx(far - 0.5 * least - 2 * (1 - alike**2), abs=1e-9)
 
 
-@settings(max_examples=3)
+@draws(3)
 @given(seed=st.integers(0, 10**6), d=st.integers(2, 4), weight=st.floats(0.1, 2.0))
 def test_gradients_come_to_what_the_global_search_finds(seed: int, d: int, weight: float) -> None:
     rng = np.random.default_rng(seed)
@@ -182,7 +183,7 @@ def test_without_weights_the_plan_is_the_projection(cost: str) -> None:
     assert found.bound == pytest.approx(expected, abs=1e-6)
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 6))
 def test_the_projection_is_the_nearest_point(seed: int, d: int) -> None:
     """By the variational inequality: no feasible point lies on the point's side of the projection."""
@@ -209,7 +210,7 @@ def test_the_projection_is_the_nearest_point(seed: int, d: int) -> None:
 
 
 # ---- always ----------------------------------------------------------------------------------------------------------
-@settings(max_examples=3)
+@draws(3)
 @example(seed=3, n=3, cost="l1", singular=False)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 4), cost=st.sampled_from(["l1", "l2"]), singular=st.booleans())
 def test_a_plan_keeps_all_rules(seed: int, n: int, cost: str, singular: bool) -> None:

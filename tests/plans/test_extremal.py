@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from draws import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
@@ -43,7 +44,7 @@ def probability(found: Any, plan: Any, bound: str) -> tuple[float, float]:
     return float(found.weights[valid].sum()), float(found.weights[valid].sum() + found.rest_weight)
 
 
-@settings(max_examples=50)
+@draws(50)
 @given(case=cases, rho=radii, bound=st.sampled_from(SIDES))
 @example(case=(np.eye(2), np.array([1.0, 0.0]), np.eye(2)), rho=0.1, bound="lower")  # only approached
 @example(case=(np.eye(2), np.array([1.0, 0.0]), np.eye(2)), rho=0.1, bound="upper")

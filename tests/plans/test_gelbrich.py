@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
@@ -55,7 +56,7 @@ def test_the_printed_formula() -> None:
         assert gelbrich_distance(m, s, n, t) ** 2 == pytest.approx(squared, abs=1e-10)
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(pairs)
 def test_it_is_a_metric(three: Any) -> None:
     a, b, c = three
@@ -65,7 +66,7 @@ def test_it_is_a_metric(three: Any) -> None:
     assert gelbrich_distance(*a, *a) <= 1e-7
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(pairs, st.integers(0, 1000))
 def test_it_is_the_programs_optimum_and_turns_with_the_axes(three: Any, seed: int) -> None:
     a, b, _ = three

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from draws import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ceopt import CeoptError, Status
@@ -59,7 +60,7 @@ def disc(centre: np.ndarray, reach: float, free: np.ndarray, step: int = 240) ->
 QUARTERS = st.integers(-8, 8).map(lambda k: k / 4)
 
 
-@settings(max_examples=60)
+@draws(60)
 @example(x=(1.0, 1.0), mean=(1.0, 0.0), factor=(0.0, 0.0, 0.0, 0.0), reach=0.5, radius=0.25, fixed=set())
 @example(x=(1.0, 1.0), mean=(1.0, 0.0), factor=(0.0, 1.0, 0.0, 0.0), reach=2.0, radius=0.25, fixed=set())  # a kink
 @example(x=(-1.0, 0.0), mean=(1.0, 0.0), factor=(1.0, 0.0, 0.0, 1.0), reach=1.0, radius=0.0, fixed=set())
@@ -96,7 +97,7 @@ def test_no_point_in_reach_is_better(x: Any, mean: Any, factor: Any, reach: floa
 
 
 # ---- against the cone program ----------------------------------------------------------------------------------------
-@settings(max_examples=30)
+@draws(30)
 @example(seed=0, d=5, rank=2, reach=3.0, radius=0.05, n_fixed=0)  # points without spread are the best
 @example(seed=2, d=5, rank=2, reach=3.0, radius=0.0, n_fixed=0)
 @given(

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ceopt import CeoptError, Status
@@ -103,7 +104,7 @@ def instance_of(seed: int, d: int, rank: int | None = None) -> tuple[np.ndarray,
 SEEDS = st.integers(0, 10**6)
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(seed=SEEDS, d=st.integers(2, 6), reach=st.sampled_from([0.05, 0.3, 1.0]))
 def test_the_point_is_stationary_on_the_sphere_or_on_the_best_ray(seed: int, d: int, reach: float) -> None:
     x, mean, covariance = instance_of(seed, d)
@@ -121,7 +122,7 @@ def test_the_point_is_stationary_on_the_sphere_or_on_the_best_ray(seed: int, d: 
     np.testing.assert_allclose(slope, multiplier * (point - x), atol=1e-6 * np.linalg.norm(slope) + 1e-9 * value)
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(seed=SEEDS, d=st.integers(2, 6), reach=st.sampled_from([0.05, 0.3, 1.0, 4.0]), sigma=st.sampled_from([0.5, 2.0]))
 def test_with_an_isotropic_covariance_it_is_the_tangent_point(seed: int, d: int, reach: float, sigma: float) -> None:
     x, mean, _ = instance_of(seed, d)
@@ -133,7 +134,7 @@ def test_with_an_isotropic_covariance_it_is_the_tangent_point(seed: int, d: int,
         assert point @ point == pytest.approx(length**2 - reach**2, rel=1e-6)
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(seed=SEEDS, d=st.integers(2, 5))
 def test_the_ratio_rises_with_the_reach_up_to_the_ray(seed: int, d: int) -> None:
     x, mean, covariance = instance_of(seed, d)
@@ -149,7 +150,7 @@ def test_of_the_best_ray_it_takes_the_nearest_point() -> None:
     np.testing.assert_allclose(point, ray * (ray @ [1.0, -0.5]) / (ray @ ray), atol=1e-9)
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(seed=SEEDS, d=st.integers(1, 5), rank=st.integers(0, 5), reach=st.sampled_from([0.2, 1.0]), k=st.integers(0, 1))
 def test_the_search_has_the_optimum_of_the_cone_program(seed: int, d: int, rank: int, reach: float, k: int) -> None:
     x, mean, covariance = instance_of(seed, d, min(rank, d))

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from published import instances
 
@@ -94,7 +95,7 @@ def problem(seed: int, n: int, d: int, cost: str) -> tuple[Terms, np.ndarray]:
     return terms, rng.normal(size=(2, n, d))
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 4), d=st.integers(1, 4), cost=COSTS, mapped=st.booleans())
 def test_slopes_are_those_of_differences(seed: int, n: int, d: int, cost: str, mapped: bool) -> None:
     terms, plans = problem(seed, n, d, cost)

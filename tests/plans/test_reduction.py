@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ceopt.formulations.programs.moments import Moments
@@ -25,7 +26,7 @@ def apart(one: Moments, other: Moments) -> float:
     return gelbrich_distance(one.mean, one.covariance, other.mean, other.covariance)
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(
     seed=st.integers(0, 10**6),
     d=st.integers(2, 6),

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ceopt import CeoptError
@@ -33,7 +34,7 @@ def test_golden_numbers(instance: Any) -> None:
     assert int(np.argmin(each)) == expected["argmin"]
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 5), n=st.integers(1, 4), c=st.floats(0.01, 100.0))
 def test_it_is_how_far_the_ellipsoid_may_grow(seed: int, d: int, n: int, c: float) -> None:
     rng = np.random.default_rng(seed)

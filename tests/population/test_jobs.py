@@ -93,6 +93,24 @@ def test_a_model_that_cannot_be_sent_is_refused(data):
     assert recourse.explain(ROWS).counts() == {"optimal": 6}
 
 
+def test_what_dies_alone_is_lost_and_after_some_in_a_row_the_rest_is_not_tried(monkeypatch):
+    """The rounds without processes: the test below has them."""
+
+    def breaks(work, arguments, places, n_jobs, started, *, one_by_one):
+        started.append(places[0])
+        raise RuntimeError
+        yield
+
+    monkeypatch.setattr(ceopt.population.jobs, "_parallel", breaks)
+    monkeypatch.setattr(ceopt.population.jobs, "_MOST_IN_A_ROW", 2)
+
+    found = dict(completed("test", deadly_task, lambda k: (k, os.getpid()), count=5, n_jobs=2))
+
+    assert sorted(found) == [0, 1, 2, 3, 4]
+    assert [found[k].reason.partition(" ")[0] for k in range(5)] == ["The", "The", "Not", "Not", "Not"]
+
+
+@pytest.mark.long
 def test_after_some_deaths_in_a_row_the_rest_is_not_tried(monkeypatch):
     monkeypatch.setattr(ceopt.population.jobs, "_MOST_IN_A_ROW", 1)
 
@@ -103,11 +121,21 @@ def test_after_some_deaths_in_a_row_the_rest_is_not_tried(monkeypatch):
     assert sum("Not tried" in lost.reason for lost in found.values()) == 4
 
 
-def test_an_error_of_the_work_itself_is_raised_and_not_tried_again():
-    with pytest.raises(ZeroDivisionError):
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.long)])
+def test_an_error_of_the_work_itself_is_raised_and_not_tried_again(backend):
+    with joblib.parallel_config(backend=backend), pytest.raises(ZeroDivisionError):
         list(completed("test", divmod, lambda k: (k, 0), count=3, n_jobs=2))
 
 
+def test_a_bootstrap_names_what_was_lost(monkeypatch, data):
+    lost = Lost("The process ended (SIGKILL).")
+    monkeypatch.setattr("ceopt.plans.moments.bootstrap.completed", lambda *_, **__: iter([(0, lost)]))
+
+    with pytest.raises(CeoptError, match=r"bootstrap_moments needs processes that live.*SIGKILL.*fewer n_jobs"):
+        bootstrap_moments(LogisticRegression(), data, data["income"] > 20, n_models=3, n_jobs=2)
+
+
+@pytest.mark.long
 def test_a_bootstrap_says_so(monkeypatch, data):
     monkeypatch.setattr(ceopt.population.jobs, "_MOST_IN_A_ROW", 1)
 

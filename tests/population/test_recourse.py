@@ -70,6 +70,7 @@ def test_each_row_is_answered_as_explain_does(credit):
         assert result.bound == alone.bound
 
 
+@pytest.mark.long
 def test_two_processes_give_the_same_frame(credit):
     recourse = Recourse(credit.model, credit.space, target="good").fit(credit.frame)
     rows = credit.rejected.head(3)

@@ -9,6 +9,7 @@ import enumeration as by_hand
 import numpy as np
 import problems
 import pytest
+from draws import draws
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rules.combos import questions
@@ -200,14 +201,13 @@ def drawn(draw: Any, kind: str) -> dict[str, Any]:
 
 
 SETTINGS = settings(
-    derandomize=True, database=None, deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-)  # fmt: skip
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+)
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_answers_are_those_of_enumeration(kind: str) -> None:
-    @settings(SETTINGS, max_examples=EXAMPLES[kind])
+    @draws(EXAMPLES[kind], SETTINGS)
     @given(asked=drawn(kind))
     def run(asked: dict[str, Any]) -> None:
         check(**asked)
@@ -215,7 +215,7 @@ def test_answers_are_those_of_enumeration(kind: str) -> None:
     run()
 
 
-@settings(SETTINGS, max_examples=20)
+@draws(20, SETTINGS)
 @given(
     question=questions("linear"), labels=st.permutations([0, 0, 0, 1, 1, 1, 2, 2]), radius=st.sampled_from([1.0, 2.0])
 )

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -53,7 +54,7 @@ def least_cost(points: Any, row: Any, weights: Any, least: float) -> float | Non
     return float(result.fun) if result.status == 0 else None
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(
     points=st.lists(st.tuples(*[st.integers(0, 10)] * 2), min_size=2, max_size=9),
     cuts=st.lists(st.sampled_from("pqr"), min_size=9, max_size=9),

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ceopt
@@ -137,7 +138,7 @@ def is_optimal_rank_by_rank(
 
 
 @pytest.mark.parametrize("how", WAYS, ids=str)
-@settings(max_examples=25)
+@draws(25)
 @given(model=models(), row=st.sampled_from(ROWS), rules=some_rules(), n=st.integers(2, 5), data=st.data())
 def test_linear_models_and_networks(how: Any, model: Any, row: Any, rules: Any, n: int, data: Any) -> None:
     scores = model.score([[point[name] for name in NAMES] for point in ROWS])
@@ -168,7 +169,7 @@ def tree() -> st.SearchStrategy[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("how", [way for way in WAYS if isinstance(way, Apart)], ids=str)
-@settings(max_examples=25)
+@draws(25)
 @given(
     trees=st.lists(tree(), min_size=1, max_size=2), row=st.sampled_from(ROWS), rules=some_rules(), n=st.integers(2, 4)
 )

@@ -45,6 +45,7 @@ def ask(people: Any, kind: str, **more: Any) -> ceopt.SolutionSet:
     return ceopt.explain(model, row, people.space, **{"target": "good", "data": people.frame, **more})
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize(("kind", "fault"), PAIRED)
 @pytest.mark.parametrize("n", [1, 3])
 def test_what_passes_the_check_is_returned_as_feasible_and_the_fault_is_named(people, kind, fault, n) -> None:

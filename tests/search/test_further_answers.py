@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -58,7 +59,7 @@ def ranked(model: TreeEnsemble, row: dict, cuts: dict, diversity: str) -> list[f
     return sorted(best.values())
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(
     trees=st.lists(tree(), min_size=1, max_size=2),
     row=st.sampled_from(LATTICE),

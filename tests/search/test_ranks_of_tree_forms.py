@@ -8,7 +8,8 @@ import enumeration as by_hand
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from draws import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from rules.found import half_of, kept
@@ -195,7 +196,7 @@ FORESTS = st.lists(trees(3), min_size=1, max_size=2)
 HOMES = st.sampled_from(POINTS.tolist()).map(np.array)
 
 
-@settings(max_examples=40, derandomize=True)
+@draws(40)
 @given(forest=FORESTS, home=HOMES, known=rules(), cost=st.sampled_from(COSTS), how=st.sampled_from(["pool", "support"]))
 @example([BY_A], np.array([0.0, 1.0, 0.0, 0.0]), (Linear({"b": 1.0, "c": -2.0}, "<=", 4.25),), COSTS[0], "pool")
 @example([BY_A], np.array([0.0, 2.0, 0.5, 1.0]), (IfThen(("c", ">=", 2), ("job", "==", 2)),), COSTS[0], "support")
@@ -203,7 +204,7 @@ def test_cells_and_changed_columns(forest: Any, home: Any, known: Any, cost: Any
     check(forest, home, known, cost, how)
 
 
-@settings(max_examples=8, derandomize=True)
+@draws(8)
 @given(
     forest=FORESTS,
     home=HOMES,
@@ -215,7 +216,7 @@ def test_distances(forest: Any, home: Any, known: Any, cost: Any, how: Any) -> N
     check(forest, home, known, cost, how)
 
 
-@settings(max_examples=8, derandomize=True)
+@draws(8)
 @given(
     forest=FORESTS,
     home=HOMES,

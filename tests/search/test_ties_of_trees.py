@@ -126,6 +126,7 @@ SEEDS = {
 }
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_the_cheapest_cell_that_predict_accepts_is_the_answer(kind, classes):

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ceopt
@@ -56,14 +57,14 @@ def in_target(target: Any) -> Any:
     return lambda value: low <= value <= high
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(weights=WEIGHTS, row=st.lists(st.integers(0, MOST), min_size=3, max_size=3), target=TARGETS)
 def test_values_of_a_regressor_are_reached_where_it_reaches_them(weights: Any, row: Any, target: Any) -> None:
     model = Affine([float(w) for w in weights], -1.0)
     agrees(asked(model, row, target), cheapest(model, row, in_target(target)))
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(rows=st.lists(WEIGHTS, min_size=2, max_size=3), row=st.lists(st.integers(0, MOST), min_size=3, max_size=3))
 def test_ties_of_classes_go_to_the_class_that_predict_says(rows: Any, row: Any) -> None:
     labels = ("x", "y", "z")[: len(rows)]
@@ -72,7 +73,7 @@ def test_ties_of_classes_go_to_the_class_that_predict_says(rows: Any, row: Any) 
         agrees(asked(model, row, label), cheapest(model, row, lambda said, label=label: said == label))
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(first=st.lists(WEIGHTS, min_size=2, max_size=2), row=st.lists(st.integers(0, MOST), min_size=3, max_size=3))
 def test_networks_on_whole_numbers_have_ties_too(first: Any, row: Any) -> None:
     model = ReluNetwork([np.array(first, dtype=float), np.array([[1.0, -1.0]])], [np.zeros(2), np.zeros(1)])

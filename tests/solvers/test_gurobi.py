@@ -209,6 +209,7 @@ def _distance(kind: str, far: float, seed: int, *, choice: bool) -> tuple[Any, f
     return m, -best if seed % 2 else best
 
 
+@pytest.mark.long(every=7)
 @pytest.mark.parametrize("kind", ["cone", "offset", "row", "rotated", "squares"])
 @pytest.mark.parametrize("far", [10.0, 1.0, 1e-2, 1e-4, 1e-6, 0.0])
 @pytest.mark.parametrize("choice", [False, True])
@@ -904,9 +905,13 @@ def _value_of(seed: int) -> float:
     return float(GurobiSession(compile_model(m)).solve().objective)
 
 
-def test_processes_and_threads_of_joblib(python):
+def test_threads_of_joblib():
     alone = [_value_of(seed) for seed in range(6)]
     assert joblib.Parallel(n_jobs=2, backend="threading")(joblib.delayed(_value_of)(s) for s in range(6)) == alone
+
+
+@pytest.mark.long
+def test_processes_of_joblib(python):
     code = (
         "import joblib, sys\nsys.path.insert(0, sys.argv[0])\n"
         "from ceopt.solvers.gurobi.session import licence\n"
@@ -934,6 +939,7 @@ def test_a_session_outlives_the_thread_that_opened_it(make_knapsack: Callable[..
     assert opened[0].solve().status is Status.OPTIMAL
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_starts_its_own_environment(python):
     code = (

@@ -239,6 +239,7 @@ def test_a_bad_registration_is_refused(mine):
     assert before == SOLVERS
 
 
+@pytest.mark.long
 def test_the_battery_takes_a_registered_solver_as_it_is(tmp_path):
     """The first two blocks of docs/adding_a_solver.md, loaded as a plugin of pytest."""
     page = (ROOT / "docs" / "adding_a_solver.md").read_text(encoding="utf-8")

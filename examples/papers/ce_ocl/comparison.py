@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import json
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the papers find one another and what they share
 
+from shared import results
 from shared.dice import is_installed
 
 from ce_ocl import comparison_figure as figure
@@ -46,22 +48,36 @@ def main(*, fast: bool, only: str | None, jobs: int, out: Path | None) -> None:
     missed = report.exceptions(journal.kept, names, sets)
     others = [key for name, kind in missed for key in asking.runners_up(name, kind, journal)]
     asking.run(others, journal, jobs, quiet=fast)
-    text = report.page(journal.kept, names, kinds, peer)
+    has_figure = out is not None and figure.draw(journal.kept, names, kinds, out / f"{stem}.png")
+    record = results.kept(
+        {
+            "command": "python examples/papers/ce_ocl/comparison.py " + " ".join(sys.argv[1:]),
+            "about": f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, "
+            f"ceopt {version('ceopt')}",
+            "figure": f"{stem}.png" if has_figure else None,
+            "data": names,
+            "kinds": kinds,
+            "peer": peer,
+            "models": {key: value for key, value in journal.kept.items() if isinstance(value, list)},
+            "results": report.briefly({key: value for key, value in journal.kept.items() if isinstance(value, dict)}),
+        }
+    )
+    text = page(record)
     print(text)
     if out is None:
         return
-    command = "python examples/papers/ce_ocl/comparison.py " + " ".join(sys.argv[1:])
-    about = f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}"
-    picture = out / f"{stem}.png"
-    shown = (
-        f"\n\n![Means and standard errors]({picture.name})" if figure.draw(journal.kept, names, kinds, picture) else ""
-    )
-    title = "# CE-OCL: the comparison of tables 2 and 3 of Maragno, Roeber & Birbil (2022)"
-    (out / f"{stem}.md").write_text(f"{title}\n\n`{command}`, {about}.{shown}\n\n{text}\n", encoding="utf-8")
-    record = {"command": command, "about": about, "results": journal.kept}
-    (out / f"{stem}.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    (out / f"{stem}.md").write_text(text, encoding="utf-8")
+    results.write(out / f"{stem}.json", record)
     if journal.path is not None:
         journal.path.unlink(missing_ok=True)
+
+
+def page(record: Mapping[str, Any]) -> str:
+    """Return the tables of what was kept, and how they were made."""
+    title = "# CE-OCL: the comparison of tables 2 and 3 of Maragno, Roeber & Birbil (2022)"
+    shown = f"\n\n![Means and standard errors]({record['figure']})" if record["figure"] else ""
+    text = report.page({**record["models"], **record["results"]}, record["data"], record["kinds"], record["peer"])
+    return f"{title}\n\n`{record['command']}`, {record['about']}.{shown}\n\n{text}\n"
 
 
 if __name__ == "__main__":

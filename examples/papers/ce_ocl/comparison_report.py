@@ -16,7 +16,7 @@ from shared.table import markdown
 from ce_ocl.comparison_asking import FAR, GAP, LIMIT_S, METHODS, SOLVER, summary
 from ce_ocl.comparison_run import others
 
-__all__ = ["CAUSE", "MEASURES", "OURS", "exceptions", "group", "page", "published"]
+__all__ = ["CAUSE", "MEASURES", "OURS", "briefly", "exceptions", "group", "page", "published"]
 
 #: Names in the suite "ce_ocl2022", and how the tables are headed.
 MEASURES: Mapping[str, str] = {
@@ -141,6 +141,7 @@ def _beside(kept: Kept, name: str, kind: str, method: str, place: str = "0") -> 
 def page(kept: Kept, names: Sequence[str], kinds: Sequence[str], dice: str | None) -> str:
     """Return everything of some data and kinds as Markdown."""
     kept = {key: value for key, value in kept.items() if key.split("/")[0] in names and key.split("/")[1] in kinds}
+    kept = briefly(kept)
     parts = [
         _about(dice),
         f"## Models\n\n{_model_table(kept, names, kinds)}",
@@ -152,6 +153,15 @@ def page(kept: Kept, names: Sequence[str], kinds: Sequence[str], dice: str | Non
         parts += [f"## At least as good as CE-OCL's rows\n\n{_READING}\n\n{_target_table(kept, names)}"]
         parts += [f"## Exceptions\n\n{_OTHERS}\n\n{_exception_table(kept, names)}"]
     return "\n\n".join(parts)
+
+
+def briefly(kept: Kept) -> Kept:
+    """Return results with the number of answers in the place of the answers: all that the tables tell."""
+    brief = dict(kept)
+    for key, value in kept.items():
+        if isinstance(value, dict) and isinstance(value["answers"], list):
+            brief[key] = {**value, "answers": len(value["answers"])}
+    return brief
 
 
 def _about(dice: str | None) -> str:
@@ -230,7 +240,7 @@ def _checks(kept: Kept) -> str:
     lines = []
     for who, methods in (("ceopt", tuple(METHODS)), ("dice-ml", ("dice",))):
         records = [r for key, r in kept.items() if key.count("/") == 4 and key.split("/")[3] in methods]
-        answers = sum(len(record["answers"]) for record in records)
+        answers = sum(record["answers"] for record in records)
         if not records:
             continue
         counts = [sum(record.get(word, 0) for record in records) for word in ("valid", "valid_numpy", "kept")]

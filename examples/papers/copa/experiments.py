@@ -16,12 +16,15 @@ import datetime as dt
 import json
 import platform
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the papers find one another and what they share
 
+from shared import results
 from shared.journal import Journal
 
 from copa import dice, figure_3, figure_4, report, table
@@ -43,19 +46,36 @@ def make_table(number: int, *, protocol: str, fast: bool, only: str | None, out:
     path = None if out is None else out / f"{name}.partial.jsonl"
     journal = Journal(path, libraries, {"size": json.dumps(asdict(size))})
     table.run(number, names, protocol, size, journal, with_dice=with_dice, quiet=fast)
-    text = report.page(journal.kept, number, names, protocol, size)
+    command, about = _run()
+    record = results.kept(
+        {
+            "command": command,
+            "about": about,
+            "table": number,
+            "data": names,
+            "protocol": protocol,
+            "size": asdict(size),
+            "results": journal.kept,
+        }
+    )
+    text = page(record)
     print(text)
     if not with_dice:
         print("\ndice-ml or PyTorch is not asked: DiCE is its descent restated.")
     if out is None:
         return
-    command, about = _run()
-    title = f"# COPA: table {number} of Bui, Nguyen & Nguyen (2022), protocol {protocol}"
-    (out / f"{name}.md").write_text(f"{title}\n\n`{command}`, {about}.\n\n{text}\n", encoding="utf-8")
-    record = {"command": command, "about": about, "size": asdict(size), "results": journal.kept}
-    (out / f"{name}.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    (out / f"{name}.md").write_text(text, encoding="utf-8")
+    results.write(out / f"{name}.json", record)
     if journal.path is not None:
         journal.path.unlink(missing_ok=True)
+
+
+def page(record: Mapping[str, Any]) -> str:
+    """Return the table of what was kept, and how it was made."""
+    title = f"# COPA: table {record['table']} of Bui, Nguyen & Nguyen (2022), protocol {record['protocol']}"
+    size = table.Size(**record["size"])
+    text = report.page(record["results"], record["table"], record["data"], record["protocol"], size)
+    return f"{title}\n\n`{record['command']}`, {record['about']}.\n\n{text}\n"
 
 
 def make_figure(number: int, *, protocol: str, fast: bool, out: Path | None) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
@@ -71,7 +72,7 @@ def test_decode_takes_one_of_the_results_solutions() -> None:
 
 
 # ---- exact at thresholds --------------------------------------------------------------------------------------------
-@settings(max_examples=60)
+@draws(60)
 @given(
     threshold=st.floats(-1e6, 1e6, width=32),
     right=st.booleans(),

@@ -12,7 +12,8 @@ import pandas as pd
 import pyomo.environ as pyo
 import pytest
 from discrete import Ruled
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from rowtext import rows, variables
 
@@ -220,20 +221,20 @@ def test_cuts_of_a_tree_beyond_such_bounds_are_passed() -> None:
 ORDERS = list(itertools.permutations(("embed", "rules", "cost", "raw")))
 
 
-@settings(max_examples=120, deadline=None)
+@draws(120)
 @given(ruled=discrete.ruled(linear=False, square=True, bounded=False))
 def test_cuts_of_trees_and_of_rules_share_a_column(ruled: Ruled) -> None:
     ruled.check(ruled.program())
 
 
-@settings(max_examples=100, deadline=None)
+@draws(100)
 @given(ruled=discrete.ruled(), order=st.sampled_from(ORDERS))
 def test_with_coordinates_made_at_any_time(ruled: Ruled, order: tuple[str, ...]) -> None:
     ruled.check(ruled.program(order=order))
 
 
 @pytest.mark.parametrize("formulation", ["misic", "leaf"])
-@settings(max_examples=70, deadline=None)
+@draws(70)
 @given(ruled=discrete.ruled(), first=st.sampled_from([("embed", "rules", "cost"), ("rules", "cost", "embed")]))
 def test_research_forms_and_rules_take_one_side_of_a_cut(
     formulation: str, ruled: Ruled, first: tuple[str, ...]

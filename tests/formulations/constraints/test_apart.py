@@ -11,7 +11,8 @@ import enumeration as by_hand
 import numpy as np
 import problems
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from problems import Problem, optimum, program, same
 from scipy.optimize import linprog
@@ -104,20 +105,20 @@ def agrees(problem: Problem, how: Apart, price: by_hand.Cost, formulation: str =
     assert all(b >= a - 1e-6 for a, b in itertools.pairwise(costs))
 
 
-@settings(max_examples=50)
+@draws(50)
 @given(problem=problems.tree_problems(most=3), measure=st.sampled_from(COUNTS + GREATEST), least=LEAST)
 def test_trees_by_counts_and_greatest_moves(problem: Problem, measure: Any, least: float) -> None:
     agrees(problem, Apart(least, cost=measure[0]), measure[1])
 
 
-@settings(max_examples=50)
+@draws(50)
 @given(problem=problems.tree_problems(kinds=LATTICE, most=3), measure=st.sampled_from(SUMS), least=LEAST)
 def test_trees_by_sums(problem: Problem, measure: Any, least: float) -> None:
     agrees(problem, Apart(least, cost=measure[0]), measure[1])
 
 
 @pytest.mark.parametrize("formulation", ["misic", "leaf"])
-@settings(max_examples=10)
+@draws(10)
 @given(
     problem=problems.tree_problems(kinds=LATTICE, most=2),
     measure=st.sampled_from(SUMS + COUNTS + GREATEST),
@@ -128,7 +129,7 @@ def test_research_forms(formulation: str, problem: Problem, measure: Any, least:
     agrees(problem, Apart(least, cost=measure[0]), measure[1], formulation)
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(problem=problems.affine_problems(LATTICE), measure=st.sampled_from(SUMS + COUNTS + GREATEST), least=LEAST)
 def test_linear_models(problem: Problem, measure: Any, least: float) -> None:
     agrees(problem, Apart(least, cost=measure[0]), measure[1])
@@ -174,7 +175,7 @@ def linear(problem: Problem, box: Any, home: Any) -> tuple[Any, float]:
     return slope, float((first - slope * low[0]).sum())
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(problem=problems.tree_problems(kinds=("continuous", "continuous", "integer", "binary"), most=2), least=LEAST)
 def test_sums_over_continuous_columns(problem: Problem, least: float) -> None:
     problem = replace(problem, cost=L1(scale="none"), price=by_hand.l1("none"), rules=())

@@ -10,7 +10,8 @@ import enumeration as by_hand
 import numpy as np
 import problems
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from problems import Problem, optimum, program, same
 
@@ -69,7 +70,7 @@ def cell(problem: Problem, model: Any) -> Callable[[Any], Any]:
     return lambda point: tuple(one(f, v) for f, v in zip(problem.space, np.asarray(point).tolist(), strict=True))
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(problem=problems.tree_problems(most=3, linear=False))
 def test_pool_of_cells(problem: Problem) -> None:
     key = cell(problem, program(problem))
@@ -99,7 +100,7 @@ def split_alone(problem: Problem) -> by_hand.Ranking:
     return ranking.only(np.array(kept, dtype=bool))
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(problem=problems.tree_problems(kinds=LATTICE, most=3, linear=False))
 def test_supports_without_coordinates(problem: Problem) -> None:
     """A move inside a cell is a change like any other, though no row reads it."""
@@ -107,7 +108,7 @@ def test_supports_without_coordinates(problem: Problem) -> None:
     agrees(problem, successive(problem, "support"), ranked(split_alone(problem), key), key)
 
 
-@settings(max_examples=50)
+@draws(50)
 @given(problem=problems.affine_problems(LATTICE), how=st.sampled_from(["support", "pool"]))
 def test_lattices(problem: Problem, how: str) -> None:
     """Without cuts a number differs as (un)changed, levels differ as levels (pool) or as (un)changed (support)."""
@@ -124,7 +125,7 @@ def test_lattices(problem: Problem, how: str) -> None:
 
 
 @pytest.mark.parametrize("formulation", ["misic", "leaf"])
-@settings(max_examples=15)
+@draws(15)
 @given(problem=problems.tree_problems(most=2, linear=False))
 def test_research_forms_differ_by_their_own_decisions(formulation: str, problem: Problem) -> None:
     found = successive(problem, "pool", formulation)

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 import pytest
-from hypothesis import assume, example, given, settings
+from draws import draws
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from pyomo.core.expr.visitor import identify_variables
 from scipy.optimize import brentq, minimize
@@ -42,7 +43,6 @@ CONTINUOUS = [
     for name, solver in SOLVERS.items()
     if ProblemClass.SOCP in solver.classes and solver.is_installed and solver.is_licensed
 ]
-SETTINGS = settings(derandomize=True, database=None, deadline=None, max_examples=25)
 
 
 def bound_of(rule: Any, x: Any) -> float:
@@ -210,7 +210,7 @@ def test_each_row_reads_the_columns_that_count_for_it(radius, seen):
     assert m.robust.spread.value == pytest.approx(np.hypot(0.2 * 6.0, 0.3 * 4.0))
 
 
-@SETTINGS
+@draws(25)
 @given(
     m=st.floats(1e-3, 10.0), s=st.floats(0.0, 10.0), radius=st.floats(0.0, 2.0), level=st.floats(0.01, 0.999),
 )  # fmt: skip
@@ -263,7 +263,7 @@ def squares(draw: Any) -> Any:
 
 @pytest.mark.parametrize("solver", MIXED)
 def test_the_optimum_on_a_lattice_is_that_of_enumeration(solver):
-    @SETTINGS
+    @draws(25)
     @given(rule=squares())
     def check(rule: Any) -> None:
         mean = np.asarray(rule.mean)

@@ -17,7 +17,8 @@ import problems
 import pyomo.environ as pyo
 import pytest
 from discrete import Ruled
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from published import FOLDER
 from rowtext import rows, text
@@ -296,7 +297,7 @@ def check(ruled: Ruled, name: str, people: pd.DataFrame, *arguments: Any, **opti
         assert problems.same(cost.value(space, home, here), best)
 
 
-@settings(max_examples=120, deadline=None)
+@draws(120)
 @given(data=st.data(), ruled=discrete.ruled(most=2, linear=False, bounded=False), name=st.sampled_from([*COSTS]))
 def test_trees(data: Any, ruled: Ruled, name: str) -> None:
     check(replace(ruled, extra=()) if data.draw(st.booleans()) else ruled, name, data.draw(populations(ruled)))
@@ -305,20 +306,20 @@ def test_trees(data: Any, ruled: Ruled, name: str) -> None:
 ORDERS = list(itertools.permutations(("embed", "rules", "cost", "raw")))
 
 
-@settings(max_examples=100, deadline=None)
+@draws(100)
 @given(data=st.data(), ruled=discrete.ruled(most=2), name=st.sampled_from([*COSTS]), order=st.sampled_from(ORDERS))
 def test_trees_and_coordinates_in_any_order(data: Any, ruled: Ruled, name: str, order: Any) -> None:
     check(ruled, name, data.draw(populations(ruled)), order=order)
 
 
 @pytest.mark.parametrize("formulation", ["misic", "leaf"])
-@settings(max_examples=50, deadline=None)
+@draws(50)
 @given(data=st.data(), ruled=discrete.ruled(most=2), name=st.sampled_from([*COSTS]))
 def test_research_forms(formulation: str, data: Any, ruled: Ruled, name: str) -> None:
     check(ruled, name, data.draw(populations(ruled)), formulation)
 
 
-@settings(max_examples=60, deadline=None)
+@draws(60)
 @given(
     x0=st.lists(st.integers(0, 8), min_size=3, max_size=3),
     weights=st.lists(st.sampled_from([-2.0, -1.0, 0.5, 1.0, 3.0]), min_size=3, max_size=3),

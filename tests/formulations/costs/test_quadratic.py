@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
@@ -122,7 +123,7 @@ def test_a_budget_never_rules_out_what_it_pays_for(pair: Any, cost: AbstractCost
     assert (sum(prices) if program.additive else max(prices)) <= cutoff.budget
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(seed=st.integers(0, 10_000), k=st.integers(1, 4), rank=st.integers(1, 4))
 def test_a_column_costs_at_least_what_its_price_says(seed: int, k: int, rank: int) -> None:
     """The least over all other moves, by least squares; 0 where a singular precision does not see the column alone."""
@@ -282,7 +283,7 @@ def stated(cost: AbstractCost, unit: float = 1.0) -> Any:
     return m
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(point=st.sampled_from(POINTS.tolist()), cost=st.sampled_from(COSTS), unit=st.sampled_from([1.0, 0.125]))
 def test_a_placed_point_keeps_every_row_and_cone(point: Any, cost: AbstractCost, unit: float) -> None:
     """A start is complete: lengths, products and distances are placed with the columns, and cost what they should."""
@@ -370,7 +371,7 @@ def model_of(kind: str, rng: np.random.Generator) -> Any:
     return TreeEnsemble([tree(3) for _ in range(3)], 0.0)
 
 
-@settings(max_examples=12)
+@draws(12)
 @given(
     seed=st.integers(0, 10_000),
     kind=st.sampled_from(["linear", "network", "tree"]),
@@ -401,7 +402,7 @@ def test_lattices_equal_enumeration(name: str, seed: int, kind: str, cost: Abstr
     assert result.bound <= best * (1 + 1e-6) + 1e-12
 
 
-@settings(max_examples=10)
+@draws(10)
 @given(seed=st.integers(0, 10_000))
 @pytest.mark.parametrize("name", INTEGER)
 def test_trees_on_correlated_numbers_equal_the_best_box(name: str, seed: int) -> None:
@@ -453,6 +454,7 @@ def ray(size: float, gap: float, seed: int) -> tuple[Any, dict[str, float], Feat
     return model, dict(zip("abcd", x0.tolist(), strict=True)), space, covariance
 
 
+@pytest.mark.long(every=7)
 @pytest.mark.parametrize("gap", [1e-2, 1.0, 1e3])
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("name", ["auto", *CONVEX])

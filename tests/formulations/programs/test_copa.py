@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from rowtext import variables
 
@@ -97,7 +98,7 @@ def complete(model: Any, x0: Any, points: Any, mean: Any, covariance: Any, *, co
     model.det.value = np.linalg.det(kernel)
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 5), cost=st.sampled_from(["l1", "l2"]))
 def test_the_value_at_a_plan_is_its_objective(seed: int, n: int, cost: str) -> None:
     rng = np.random.default_rng(seed)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from rowtext import rows, text, variables
 
@@ -52,7 +53,7 @@ def test_without_free_columns_the_plan_stays_or_there_is_none() -> None:
         assert solve(programs.requirement_correction([[1, 1]], [1, 1], margin, fixed=[0, 1])).status is status
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(data=st.data(), n=st.integers(1, 3), d=st.integers(1, 4), margin=st.sampled_from([0.0, 0.25, 2.0]))
 def test_the_program_has_the_optimum_of_the_closed_form(data: st.DataObject, n: int, d: int, margin: float) -> None:
     number = st.integers(-8, 8).map(lambda k: k / 4)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import example, given, settings
+from draws import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rowtext import rows, text, variables
 
@@ -192,7 +193,7 @@ def inside(d: np.ndarray, chosen: Any) -> list[float]:
     return [d[p, q] for p, q in itertools.combinations(chosen, 2)]
 
 
-@settings(max_examples=25)
+@draws(25)
 @example(d=np.zeros((3, 3)), part=0.5)
 @example(d=np.array([[0.0, 3.0], [3.0, 0.0]]), part=1.0)
 @given(d=pools(), part=st.floats(0.0, 1.0))
@@ -208,7 +209,7 @@ def test_the_dispersions_are_those_of_enumeration(d: np.ndarray, part: float) ->
         assert least_distance_bound(d, k) >= least
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(
     d=pools(), beta=st.integers(0, 5), costs=st.lists(st.integers(-3, 9), min_size=7, max_size=7), k=st.integers(1, 7)
 )

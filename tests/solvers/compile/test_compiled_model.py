@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from pyomo.mpec import Complementarity, complements
@@ -153,7 +154,7 @@ def test_append_adds_a_row_and_a_column() -> None:
     assert c.shape == (6, 7, 1, 1)
 
 
-@settings(max_examples=40, deadline=None)
+@draws(40)
 @given(
     x0=st.tuples(*[st.integers(-8, 8)] * 2).map(lambda p: tuple(v / 2 for v in p)),
     need=st.integers(-3, 9),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import re
@@ -47,38 +48,38 @@ def case(request: pytest.FixtureRequest, tmp_path: Path):
     return tmp_path / request.param, writer
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def limited():
-    """Files of at most 300 bytes."""
+    """Files of at most 300 bytes: no longer than it takes, as pytest itself may be writing to one."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_limit_leaves_the_old_files_whole_and_nothing_beside(case, request):
+def test_a_limit_leaves_the_old_files_whole_and_nothing_beside(case):
     path, writer = case
     writer(path)
     before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
     assert all(len(text) > 300 for text in before.values())
 
-    request.getfixturevalue("limited")
-    with pytest.raises(UnwritableFileError, match=re.escape(repr(str(path))[:-1])) as caught:
+    with limited(), pytest.raises(UnwritableFileError, match=re.escape(repr(str(path))[:-1])) as caught:
         writer(path)
 
     assert isinstance(caught.value, OSError)
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
-def test_a_table_of_names_that_does_not_fit_leaves_the_program_too(tmp_path, request):
+def test_a_table_of_names_that_does_not_fit_leaves_the_program_too(tmp_path):
     model = program(2)
     write(model, tmp_path / "m.cbf")
     before = (tmp_path / "m.cbf").read_bytes()
     assert len(before) < 300 < (tmp_path / "m.cbf.names.json").stat().st_size
     model.cost.expr *= 2
 
-    request.getfixturevalue("limited")
-    with pytest.raises(UnwritableFileError, match=r"m.cbf.names.json'.*larger than a file may be here"):
+    with limited(), pytest.raises(UnwritableFileError, match=r"m.cbf.names.json'.*larger than a file may be here"):
         write(model, tmp_path / "m.cbf")
 
     assert (tmp_path / "m.cbf").read_bytes() == before
@@ -109,14 +110,13 @@ def test_a_process_that_ends_while_it_writes_leaves_nothing_else(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["a"]
 
 
-def test_where_files_have_names_at_once_the_same_holds(tmp_path, monkeypatch, request):
+def test_where_files_have_names_at_once_the_same_holds(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "O_TMPFILE")
     write_text("test", tmp_path / "a", "old")
     write_text("test", tmp_path / "a", "new")
     assert (tmp_path / "a").read_text() == "new"
 
-    request.getfixturevalue("limited")
-    with pytest.raises(UnwritableFileError):
+    with limited(), pytest.raises(UnwritableFileError):
         write_text("test", tmp_path / "a", "newer" * 100)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a", "new")]
 

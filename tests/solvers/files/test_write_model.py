@@ -532,6 +532,7 @@ def built(name: str) -> Any:
     return m
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("name", "suffix"), STATED)
 def test_every_model_of_the_battery_comes_back_from_its_file(tmp_path: Path, name: str, suffix: str) -> None:
     """Array by array where the file states the model as it is, else by its optimum."""

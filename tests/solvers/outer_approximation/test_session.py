@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import example, given, settings
+from draws import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ceopt.solvers import Status, compile_model
@@ -153,7 +154,7 @@ small = st.integers(-3, 3)
 SURFACE = {"F": [[0, 2, 0]], "shift": [0.9, 0.0, 0.0], "weight": [0, 0, 0], "limit": 0}
 
 
-@settings(max_examples=60, deadline=None)
+@draws(60)
 @example(**SURFACE, kind="ball", maximise=False)
 @example(**SURFACE | {"shift": [0.9, -1.0, 0.0]}, kind="ball", maximise=False)
 @example(**SURFACE | {"shift": [0.9, -1.0, 0.0]}, kind="row", maximise=True)

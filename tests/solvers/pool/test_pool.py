@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -93,7 +94,7 @@ def integers(solution: Any, m: Any) -> tuple[int, ...]:
 # -- the exact n best --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("mixed", [False, True])
-@settings(max_examples=12)
+@draws(12)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 9), ties=st.booleans())
 def test_the_n_best_are_those_of_enumeration(solver: str, mixed: bool, seed: int, n: int, ties: bool) -> None:
     m = program(seed, mixed=mixed, ties=ties)
@@ -245,7 +246,7 @@ def test_the_ten_best_of_a_recourse_program(solver: str) -> None:
 
 # -- other ways to differ ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("solver", SOLVERS)
-@settings(max_examples=8)
+@draws(8)
 @given(seed=st.integers(0, 10_000), mixed=st.booleans())
 def test_support_is_the_best_of_each(solver: str, seed: int, mixed: bool) -> None:
     m = program(seed, mixed=mixed)
@@ -262,7 +263,7 @@ def test_support_is_the_best_of_each(solver: str, seed: int, mixed: bool) -> Non
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])
 @pytest.mark.parametrize("solver", SOLVERS)
-@settings(max_examples=8)
+@draws(8)
 @given(seed=st.integers(0, 10_000), least=st.sampled_from([1.0, 2.0, 2.5, 4.0]))
 def test_apart_is_the_best_that_keeps_its_distance(solver: str, norm: str, seed: int, least: float) -> None:
     m = program(seed)

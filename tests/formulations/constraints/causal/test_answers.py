@@ -123,6 +123,7 @@ def test_to_do_less_is_cheaper_where_things_follow() -> None:
             assert cost["hard"] <= cost["none"] + 1e-9
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("intervention", ["none", "soft", "hard"])
 @pytest.mark.parametrize("cost", ["l0", "l1", "linf", "l1 and changes"])
 def test_starts_and_cutoffs_do_not_move_the_optimum(cost: str, intervention: Any, monkeypatch: Any) -> None:

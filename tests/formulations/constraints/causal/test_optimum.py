@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import problems
 import pytest
-from hypothesis import assume, example, given, settings
+from draws import draws
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
@@ -183,7 +184,7 @@ def summed(slopes: Mapping[str, float]) -> Effect:
     return lambda values: sum((a * values[p] for p, a in slopes.items()), np.zeros(1))
 
 
-@settings(max_examples=150)
+@draws(150)
 @example(
     Linear("ii", (0, 0), ((), (1,)), (1.0, 1.0), (0, 1), 2, "hard", None, "l1")
 )  # to set y is to pay for all of it
@@ -276,6 +277,7 @@ def own(model: Any, parents: list[str]) -> Effect:
     return predicted
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("intervention", ["none", "soft", "hard"])
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_fitted_equations_as_by_enumeration(name: str, intervention: str) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 import pytest
-from hypothesis import example, given, settings
+from draws import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -115,7 +116,7 @@ def best(weighting: Any, allowed: Any, extra: Any = 0.0) -> float | None:
     return float(total[allowed].min()) if allowed.any() else None
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(
     rows=st.lists(lattice_points, min_size=1, max_size=7),
     radius=st.sampled_from(RADII),
@@ -132,7 +133,7 @@ def test_the_optimum_is_that_of_enumeration(rows: Any, radius: float, norm: Any,
     assert np.array(off) == pytest.approx(np.where(away > radius + 1e-6, away - radius, 0.0), abs=1e-6)
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(
     rows=st.lists(lattice_points, min_size=2, max_size=6),
     radius=st.sampled_from(RADII[:4]),
@@ -150,7 +151,7 @@ def test_clusters_are_the_best_of_single_hulls(rows: Any, radius: float, norm: A
     assert joint == pytest.approx(min(found) if found else None, abs=1e-6)
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(
     rows=st.lists(lattice_points, min_size=1, max_size=6),
     penalty=st.sampled_from([0.0, 0.5, 2.0, 20.0]),
@@ -203,7 +204,7 @@ def test_a_penalty_is_that_of_a_cluster_within_the_radius() -> None:
     assert hull.cluster_in(m.hull) == "across"
 
 
-@settings(max_examples=15)
+@draws(15)
 @given(
     rows=st.lists(lattice_points, min_size=2, max_size=6), norm=st.sampled_from(["l1", "linf"]), weighting=weightings
 )
@@ -230,7 +231,7 @@ HELD = FeatureSpace(
 OLD, LARGE = (3.0, 0.5, 0.5, [0.0, 0.0, 0.0]), (0.5, -2.0, 0.5, [0.0, 0.0, 0.0])
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(
     rows=st.lists(lattice_points, min_size=1, max_size=12),
     radius=st.sampled_from([0.0, 0.0, 0.4]),
@@ -297,7 +298,7 @@ def test_a_flat_set_keeps_its_points() -> None:
 
 
 # ---- through the one call --------------------------------------------------------------------------------------------
-@settings(max_examples=15)
+@draws(15)
 @given(
     rows=st.lists(lattice_points, min_size=2, max_size=6),
     radius=st.sampled_from([0.0, 0.4, 1.0]),

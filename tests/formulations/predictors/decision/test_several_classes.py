@@ -95,6 +95,7 @@ def assert_least_change(model: Any, place: int, target: Any, cost: str, margin: 
     return str(result.status)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("cost", ["l1", "l0"])
 @pytest.mark.parametrize("k", [3, 4])
 @pytest.mark.parametrize("make", [affine, forest, boosting, network], ids=lambda make: make.__name__)

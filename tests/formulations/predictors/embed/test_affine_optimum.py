@@ -10,7 +10,8 @@ import pandas as pd
 import problems
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from problems import Problem, assert_answers, program
 from sklearn.compose import ColumnTransformer
@@ -29,13 +30,13 @@ from ceopt.solvers.errors import UnboundedFeatureError
 LATTICE = ("integer", "even", "ordinal", "ranked", "categorical", "binary", "flag")
 
 
-@settings(max_examples=100)
+@draws(100)
 @given(problem=problems.affine_problems(LATTICE))
 def test_lattices_equal_enumeration(problem: Problem) -> None:
     assert_answers(problem, program(problem))
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(problem=problems.affine_problems(LATTICE))
 def test_lattices_in_another_order(problem: Problem) -> None:
     assert_answers(problem, program(problem, order=("cost", "rules", "embed")))
@@ -80,7 +81,7 @@ def least(x0: list[float], moves: Any, w: Any, gap: float, cost: str) -> float |
             return high
 
 
-@settings(max_examples=100)
+@draws(100)
 @given(box=boxes(), name=st.sampled_from(["l0", "l1", "linf"]))
 def test_boxes_equal_closed_forms(box: Any, name: str) -> None:
     x0, lower, upper, scale, w, gap = box
@@ -105,7 +106,7 @@ def test_boxes_equal_closed_forms(box: Any, name: str) -> None:
         assert np.dot(w, point - x0) >= gap - 1e-6
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(w=st.lists(finite.filter(bool), min_size=1, max_size=4), gap=st.sampled_from([0.5, 2.0]))
 def test_free_columns_equal_closed_forms(w: list[float], gap: float) -> None:
     names = "abcd"[: len(w)]
@@ -124,7 +125,7 @@ def test_free_columns_equal_closed_forms(w: list[float], gap: float) -> None:
         assert cost.from_objective(objective) == pytest.approx(expected, rel=1e-5)
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(w=finite.filter(bool), down=st.sampled_from([0.5, 1.0, 3.0]), up=st.sampled_from([0.5, 1.0, 3.0]))
 def test_a_square_with_a_weight_per_direction(w: float, down: float, up: float) -> None:
     space = FeatureSpace([Feature("a", kind="continuous", weight=(down, up))])

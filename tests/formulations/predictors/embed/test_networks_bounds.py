@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -121,7 +122,7 @@ def received(layers: list[tuple[Floats, Floats]], points: Floats) -> list[Floats
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@draws(60)
 @given(layers=networks(), seed=st.integers(0, 100))
 def test_bounds_hold_and_are_within_intervals(layers: list[tuple[Floats, Floats]], seed: int) -> None:
     points = np.vstack([corners(), inside(500, np.random.default_rng(seed))])
@@ -134,7 +135,7 @@ def test_bounds_hold_and_are_within_intervals(layers: list[tuple[Floats, Floats]
         assert (high <= looser + size).all()
 
 
-@settings(max_examples=40, deadline=None)
+@draws(40)
 @given(layers=networks(), seed=st.integers(0, 100), budget=st.sampled_from([0.0, 0.5, 1.5, 4.0]))
 def test_bounds_within_a_cost_hold_and_are_within_intervals(
     layers: list[tuple[Floats, Floats]], seed: int, budget: float

@@ -10,7 +10,8 @@ import enumeration as by_hand
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from problems import same
@@ -233,7 +234,7 @@ def answered(case: Case, m: Any) -> float | None:
     return result.objective
 
 
-@settings(max_examples=60, deadline=None)
+@draws(60)
 @given(case=cases())
 def test_every_form_has_the_optimum_of_patterns(case: Case) -> None:
     best = best_by_patterns(case)
@@ -242,7 +243,7 @@ def test_every_form_has_the_optimum_of_patterns(case: Case) -> None:
         assert same(cost, best), f"{formulation} {cost}, patterns {best}"
 
 
-@settings(max_examples=40, deadline=None)
+@draws(40)
 @given(case=cases(), room=st.sampled_from([0.0, 0.1, 1.0]))
 def test_a_known_cost_takes_no_optimum_away(case: Case, room: float) -> None:
     best = best_by_patterns(case)
@@ -255,7 +256,7 @@ def test_a_known_cost_takes_no_optimum_away(case: Case, room: float) -> None:
         assert same(answered(case, program(case, formulation, cutoff=near)), best), formulation
 
 
-@settings(max_examples=40, deadline=None)
+@draws(40)
 @given(case=cases())
 def test_relaxations_are_nested(case: Case) -> None:
     found = []

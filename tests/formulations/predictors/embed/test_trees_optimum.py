@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import problems
 import pytest
-from hypothesis import given, settings
+from draws import draws
+from hypothesis import given
 from problems import Problem, assert_answers, program
 
 FORMULATIONS = ("ordered", "misic", "leaf")
 
 
-@settings(max_examples=120)
+@draws(120)
 @given(problem=problems.tree_problems(bounded=False, square=True, linear=False))
 def test_ordered_cuts_without_coordinates(problem: Problem) -> None:
     """No column needs a coordinate, so bounds may be infinite and squares are linear."""
@@ -19,26 +20,26 @@ def test_ordered_cuts_without_coordinates(problem: Problem) -> None:
     assert not model.x.x
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(problem=problems.tree_problems())
 def test_ordered_cuts_beside_linear_rules(problem: Problem) -> None:
     assert_answers(problem, program(problem))
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(problem=problems.tree_problems())
 def test_ordered_cuts_with_every_coordinate(problem: Problem) -> None:
     assert_answers(problem, program(problem, order=("embed", "raw", "rules", "cost")))
 
 
 @pytest.mark.parametrize("formulation", ["misic", "leaf"])
-@settings(max_examples=50)
+@draws(50)
 @given(problem=problems.tree_problems(most=3))
 def test_research_forms(formulation: str, problem: Problem) -> None:
     assert_answers(problem, program(problem, formulation))
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(problem=problems.tree_problems(most=3))
 def test_all_forms_agree(problem: Problem) -> None:
     costs = [problems.optimum(program(problem, name), problem)[0] for name in FORMULATIONS]

@@ -164,6 +164,7 @@ def example(request: pytest.FixtureRequest) -> Any:
     return request.param[0], open_model(fitted(*request.param, PEOPLE, value))
 
 
+@pytest.mark.long(every=7)
 @pytest.mark.parametrize("with_data", [False, True])
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_what_a_reader_gets_wrong_is_refused(example, mistake, with_data, monkeypatch):
@@ -205,6 +206,7 @@ BEHIND = {
 }
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("name", BEHIND)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_reader_behind_scalers_and_encoders_is_checked_as_well(name, mistake, monkeypatch):

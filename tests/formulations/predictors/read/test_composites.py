@@ -167,6 +167,7 @@ WRAPPED = {
 }  # fmt: skip
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("array", [False, True])
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("name", EXACT)
@@ -181,6 +182,7 @@ def test_shares_are_those_of_the_library_to_the_bit(numbers, name, several, arra
     assert predictor.core.probability == "share"
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("array", [False, True])
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("name", DECIDED)

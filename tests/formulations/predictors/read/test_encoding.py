@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from draws import draws
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
@@ -34,7 +35,7 @@ up, down = np.inf, -np.inf
 
 
 @pytest.mark.parametrize("name", SCALERS)
-@settings(max_examples=40)
+@draws(40)
 @example(a=1000.0, b=1001.0)
 @example(a=0.1, b=0.30000000000000004)
 @given(a=numbers, b=numbers)
@@ -56,7 +57,7 @@ def test_largest_left_is_where_the_real_pipeline_turns(name, a, b):
     assert model[-1].apply(model[:-1].transform(rows)).tolist() == [1, 2, 1, 1, 2]
 
 
-@settings(max_examples=100)
+@draws(100)
 @given(
     scaler=st.tuples(st.floats(-1e3, 1e3), st.floats(1e-3, 1e3)), x=st.floats(-1e5, 1e5), theta=st.floats(-1e2, 1e2),
     width=st.sampled_from(["float32", "float64"]), inclusive=st.booleans(),

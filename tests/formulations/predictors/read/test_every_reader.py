@@ -73,6 +73,7 @@ def test_an_answer_is_optimal_and_the_librarys_own(model: Any, people: pd.DataFr
         assert ModelOracle(model, space).predict(result[0].frame)[0] == target
 
 
+@pytest.mark.long(every=3)
 def test_the_block_says_what_the_library_says(model: Any, people: pd.DataFrame, space: ceopt.FeatureSpace) -> None:
     m = pyo.ConcreteModel()
     m.x = Factual(space, people.iloc[[7]])

@@ -162,6 +162,7 @@ def test_regressors_of_scikit_learn(numbers, name, dtype):
     matrix_check(quietly(to_onnx, fitted, frame.to_numpy()[:1]), frame, space, dtype)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("target", ["two", "three", "value"])
 @pytest.mark.parametrize("zipmap", [False, True])
 @pytest.mark.parametrize("name", BOOSTED)
