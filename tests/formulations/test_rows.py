@@ -10,6 +10,7 @@ import pytest
 from rowtext import rows, text, variables
 
 from ceopt.formulations import Factual, Reaches, embed, impose
+from ceopt.formulations.columns import Price
 from ceopt.formulations.constraints import Linear, MaxChanges
 from ceopt.formulations.constraints.diversity.apart import Apart
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, OtherSupport
@@ -175,6 +176,15 @@ def test_a_sure_move_leaves_the_cell_or_is_the_least() -> None:
     ]
 
 
+def test_a_move_across_a_cut_has_its_direction() -> None:
+    m = aged(40)
+    assert m.x.raw["age"] is not None
+    assert m.x.coordinate("age").surely_changed_form().terms
+    assert rows(m.x, "sided") == [
+        "+1 cut[age,'50'] -1 direction[age,up] <= 0", "-1 cut[age,'37'] -1 direction[age,down] <= -1"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("feature", "least"),
     [
@@ -188,6 +198,32 @@ def test_the_least_move_that_counts(feature: Feature, least: str) -> None:
     assert m.x.raw["a"] is not None
     assert m.x.coordinate("a").surely_changed_form().terms
     assert f"-{least} surely[a,up] +1 up[a] >= 0" in rows(m.x, "least")
+
+
+def test_claims_and_cuts_take_one_side() -> None:
+    """Leaves 1, 3 and 4 claim ages up to 37, from 38 to 50, and from 51: each is left or right of a cut at 37."""
+    m = aged(35, "leaf")
+    assert text(m.x.coordinate("age").at_most(37.0).expression()) == "-1 cut[age,'37'] +1"
+    assert rows(m.x, "claimed") == [
+        "+1 cut[age,'37'] +1 leaf[0,1] <= 1", "-1 cut[age,'37'] +1 leaf[0,3] <= 0", "-1 cut[age,'37'] +1 leaf[0,4] <= 0"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("down", "up", "domain", "expected"),
+    [
+        (2.0, 2.0, "Reals [-inf, inf]", ["+1 length[wage,2.0,2.0] -2 x[wage] = -8"]),
+        (2.0, 3.0, "Reals [0, inf]", [
+            "+1 length[wage,2.0,3.0] +2 x[wage] >= 8", "+1 length[wage,2.0,3.0] -3 x[wage] >= -12"
+        ]),
+    ],
+)  # fmt: skip
+def test_a_length_is_the_move_in_units_of_a_cost(down: float, up: float, domain: str, expected: list[str]) -> None:
+    m = at([WAGE], wage=4.0)
+    assert m.x.raw["wage"] is not None
+    m.x.coordinate("wage").price(Price("length", down, up))
+    assert rows(m.x, "length_of") == expected
+    assert variables(m.x)[f"length[wage,{down},{up}]"] == domain
 
 
 def test_steps_from_the_factual() -> None:
@@ -407,6 +443,11 @@ def test_l0_is_linear_in_the_decisions() -> None:
         "-1 level[home,own]",
     )
     assert text(L0().build(m.x)) == f"{size} {home} {job} +2"
+
+
+def test_another_category_is_a_move_up() -> None:
+    m = at([Feature("job", kind="categorical", levels=(1, 2, 3), weight=(2.0, 5.0))], job=2)
+    assert text(L1().build(m.x)) == "+5 level[job,1] +5 level[job,3]"
 
 
 def test_l0_with_a_weight_per_direction() -> None:
