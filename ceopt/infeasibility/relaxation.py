@@ -16,8 +16,8 @@ from ceopt.checking.rule_checks import broken_rules
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.diversity.excluded_points import leave_out
 from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
+from ceopt.formulations.constraints.rule_charges import RuleCharges, charged_by
 from ceopt.formulations.costs import AbstractCost
-from ceopt.formulations.costs.rule_charges import RuleCharges, charged_by
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline

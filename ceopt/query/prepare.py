@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ceopt.checking.favourable_rows import FavourableRows, are_wanted
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.constraints.rule import about_model, fitted_to, has_say_in_cost
-from ceopt.formulations.costs.rule_charges import charged_by
+from ceopt.formulations.constraints.rule_charges import charged_by
 from ceopt.formulations.predictors.decision.attained_levels import accepted, has_fixed_order, tie_width
 from ceopt.formulations.predictors.decision.disagreement import forest_of
 from ceopt.formulations.predictors.decision.lattice import is_on_lattice

@@ -26,8 +26,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from ceopt.formulations.constraints import Causal
 from ceopt.formulations.constraints.causal import LinearEquation
+from ceopt.formulations.constraints.rule_charges import charged_by
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Linf
-from ceopt.formulations.costs.rule_charges import charged_by
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.recourse_program import recourse_program
