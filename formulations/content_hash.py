@@ -76,7 +76,10 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, _RANDOM):
             return _held, ("random",)
         if is_dataclass(obj) and not isinstance(obj, type) and type(obj).__module__.partition(".")[0] == _OWN:
-            made_from = {field.name: getattr(obj, field.name) for field in fields(obj) if field.init}
+            made_from = {}
+            for field in fields(obj):
+                if field.init:
+                    made_from[field.name] = getattr(obj, field.name)
             return _held, (type(obj).__qualname__, made_from)
         return NotImplemented
 

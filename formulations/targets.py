@@ -186,7 +186,10 @@ class DisagreementOf:
 
     def text(self) -> str:
         """Return the target as a person would write it."""
-        some = f"all but {100 * self.at_most:g}% of the trees" if self.at_most else "every tree"
+        if self.at_most:
+            some = f"all but {100 * self.at_most:g}% of the trees"
+        else:
+            some = "every tree"
         return f"{self.wanted.text()} by {some}"
 
 
@@ -206,7 +209,9 @@ class Values:
         """Return the target as a person would write it."""
         if math.isinf(self.high):
             return f"at least {self.low:g}"
-        return f"at most {self.high:g}" if math.isinf(self.low) else f"from {self.low:g} to {self.high:g}"
+        if math.isinf(self.low):
+            return f"at most {self.high:g}"
+        return f"from {self.low:g} to {self.high:g}"
 
 
 Target = Labels | ProbabilityOf | Values | DisagreementOf
@@ -261,7 +266,10 @@ def parse_target(target: Any, labels: tuple[Any, ...] | None) -> Target:
             )
         if isinstance(target, Between):
             return Values(float(target.low), float(target.high))
-        low = float(target.value) if isinstance(target, AtLeast) else -math.inf
+        if isinstance(target, AtLeast):
+            low = float(target.value)
+        else:
+            low = -math.inf
         return Values(low, float(target.value) if isinstance(target, AtMost) else math.inf)
     if labels is None:
         raise InvalidTypeError(

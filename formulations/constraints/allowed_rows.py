@@ -141,12 +141,17 @@ class AllowedRows(AbstractRule):
 
     def _in_reach(self, x: Factual) -> Floats:
         """Return the distinct rows whose values are all in reach, as coordinates there."""
-        table, kept = self._table(x.space), np.ones(len(self.frame), dtype=bool)
+        table = self._table(x.space)
+        kept = np.ones(len(self.frame), dtype=bool)
         for j, name in enumerate(self.columns):
             at = x.coordinate(name)
             for value in np.unique(table[:, j]).tolist():
-                means = at.interval.members([value]) if isinstance(at, Numeric) else [value]
-                known = means if isinstance(at, Numeric) or x.reach[name].holds(value) else []
+                if isinstance(at, Numeric):
+                    known = at.interval.members([value])
+                elif x.reach[name].holds(value):
+                    known = [value]
+                else:
+                    known = []
                 here = table[:, j] == value
                 kept &= ~here | bool(known)
                 table[here, j] = known[0] if known else value
@@ -159,13 +164,17 @@ class AllowedRows(AbstractRule):
         weights = [LinearForm(0.0, ((1.0, block.row[k]),)) for k in range(len(table))]
         Rows(block, "one_row").add("any", total(weights), lower=1.0, upper=1.0)
         for j, name in enumerate(self.columns if len(table) else ()):
-            at, values = x.coordinate(name), np.unique(table[:, j]).tolist()
+            at = x.coordinate(name)
+            values = np.unique(table[:, j]).tolist()
             if isinstance(at, Numeric):
                 at.keep_within(values[0], values[-1])
                 at.close(values, block)
             for value in values:
                 taken = total(weights[k] for k in np.flatnonzero(table[:, j] == value).tolist())
-                word = at.feature.levels[int(value)] if at.feature.is_finite else value
+                if at.feature.is_finite:
+                    word = at.feature.levels[int(value)]
+                else:
+                    word = value
                 Rows(block, "agree").add((name, word), at.equals(value) + taken.scaled(-1.0), lower=0.0, upper=0.0)
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
@@ -173,7 +182,8 @@ class AllowedRows(AbstractRule):
         del factual
         agreeing = np.zeros(len(self.frame))
         for name in self.columns:
-            feature, value = space[name], point[name]
+            feature = space[name]
+            value = point[name]
             if feature.is_finite:
                 agreeing += [level == feature.levels[int(value)] for level in self.frame[name].tolist()]
             else:

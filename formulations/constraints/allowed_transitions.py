@@ -115,10 +115,15 @@ class AllowedTransitions(AbstractRule):
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``barred``."""
         at = x.coordinate(self.column)
-        rank = {
-            level: at.feature.rank(level) for levels in self.transitions.items() for level in (levels[0], *levels[1])
-        }
-        reached = {rank[c] for level, to in self.transitions.items() if rank[level] == at.x0 for c in to}
+        rank = {}
+        for levels in self.transitions.items():
+            for level in (levels[0], *levels[1]):
+                rank[level] = at.feature.rank(level)
+        reached = set()
+        for level, to in self.transitions.items():
+            if rank[level] == at.x0:
+                for c in to:
+                    reached.add(rank[c])
         barred = set(range(len(at.feature.levels))) - reached - {int(at.x0)}
         Rows(block, "barred").add(self.column, at.indicator(barred), lower=0.0, upper=0.0)
 
@@ -126,14 +131,13 @@ class AllowedTransitions(AbstractRule):
         """Return 1 where the column takes a level that is not listed."""
         assert factual is not None  # noqa: S101 - needs_factual
         levels = space[self.column].levels
-        before, after = levels[int(factual[self.column])], levels[int(point[self.column])]
+        before = levels[int(factual[self.column])]
+        after = levels[int(point[self.column])]
         return 0.0 if before == after or after in self.transitions.get(before, ()) else 1.0
 
     def sentence(self) -> str:
         """Return the rule in words."""
         ways = (f"{level!r} to {' or '.join(map(repr, to))}" for level, to in self.transitions.items() if to)
-        return (
-            f"{self.column} stays, or goes from {', '.join(ways)}"
-            if any(self.transitions.values())
-            else (f"{self.column} stays")
-        )
+        if any(self.transitions.values()):
+            return f"{self.column} stays, or goes from {', '.join(ways)}"
+        return f"{self.column} stays"

@@ -142,7 +142,8 @@ class AllowedValues(AbstractRule):
 
     def mended(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return points (n, d) with each number at the nearest value listed that is in reach."""
-        mended, reach = points.copy(), reach_of(space, factual)
+        mended = points.copy()
+        reach = reach_of(space, factual)
         for j, feature in enumerate(space):
             part = reach[feature.name]
             if feature.name in self.values and isinstance(part, Interval):
@@ -180,7 +181,10 @@ def _distance(feature: Feature, some: tuple[Any, ...], value: float) -> float:
     if feature.is_finite:
         return 0.0 if feature.levels[int(value)] in some else 1.0
     off, nearest = min((abs(value - float(other)), float(other)) for other in some)
-    rounding = 0.0 if feature.step is None else STEP_ROUNDINGS * max(abs(value), abs(nearest))
+    if feature.step is None:
+        rounding = 0.0
+    else:
+        rounding = STEP_ROUNDINGS * max(abs(value), abs(nearest))
     return off if off > rounding else 0.0
 
 

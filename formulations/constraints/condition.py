@@ -78,7 +78,10 @@ class Condition:
     @classmethod
     def parse(cls, who: str, given: Any) -> Self:
         """Read (column, op, value), or (column, "changed")."""
-        parts = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else ()
+        if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+            parts = tuple(given)
+        else:
+            parts = ()
         if len(parts) == 2 and parts[1] == "changed":
             parts = (*parts, True)
         if len(parts) != 3 or not isinstance(parts[1], str):
@@ -158,7 +161,10 @@ class Condition:
             return value <= float(self.value)
         if self.op == ">=":
             return value >= float(self.value)
-        off = 0.0 if feature.step is None else STEP_ROUNDINGS * max(abs(value), abs(value if x0 is None else x0))
+        if feature.step is None:
+            off = 0.0
+        else:
+            off = STEP_ROUNDINGS * max(abs(value), abs(value if x0 is None else x0))
         wanted = self.value if self.op == "in" else (self.value,)
         return any(abs(value - float(other)) <= off for other in wanted) != (self.op == "!=")
 

@@ -105,7 +105,8 @@ class IfThen(AbstractRule):
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``row``, unless it holds whatever happens."""
-        premise, conclusion = self._if.indicator(x, surely=False), self._then.indicator(x, surely=True)
+        premise = self._if.indicator(x, surely=False)
+        conclusion = self._then.indicator(x, surely=True)
         rows = Rows(block, "row")
         if _settled(premise) == 0.0 or _settled(conclusion) == 1.0:
             return
@@ -117,10 +118,9 @@ class IfThen(AbstractRule):
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return 1 where the condition holds and the conclusion does not."""
-        met = [
-            c.holds(space[c.column], None if factual is None else factual[c.column], point[c.column])
-            for c in (self._if, self._then)
-        ]
+        met = []
+        for c in (self._if, self._then):
+            met.append(c.holds(space[c.column], None if factual is None else factual[c.column], point[c.column]))
         return 1.0 if met == [True, False] else 0.0
 
     def sentence(self) -> str:
@@ -130,5 +130,8 @@ class IfThen(AbstractRule):
 
 def _settled(side: LinearForm | Any) -> float | None:
     """Return 0 or 1 where no variable decides, else None."""
-    value = side.expression() if isinstance(side, LinearForm) else None
+    if isinstance(side, LinearForm):
+        value = side.expression()
+    else:
+        value = None
     return value if isinstance(value, float) else None

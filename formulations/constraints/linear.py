@@ -118,7 +118,9 @@ class Linear(AbstractElastic):
     def relax(self, block: Any, x: Factual) -> Any:
         """Add the row ``row`` that may be off by ``wider``; return that amount."""
         block.wider = pyo.Var(domain=pyo.NonNegativeReals, initialize=0.0)
-        rows, form, (low, high) = Rows(block, "row"), self._form(x), self._sides
+        rows = Rows(block, "row")
+        form = self._form(x)
+        low, high = self._sides
         if low is not None:
             rows.add("at_least", form + LinearForm(0.0, ((1.0, block.wider),)), lower=low)
         if high is not None:
@@ -133,8 +135,14 @@ class Linear(AbstractElastic):
 
     @property
     def _sides(self) -> tuple[float | None, float | None]:
-        low = float(self.rhs - self.within) if self.sense in {">=", "=="} else None
-        high = float(self.rhs + self.within) if self.sense in {"<=", "=="} else None
+        if self.sense in {">=", "=="}:
+            low = float(self.rhs - self.within)
+        else:
+            low = None
+        if self.sense in {"<=", "=="}:
+            high = float(self.rhs + self.within)
+        else:
+            high = None
         return low, high
 
     def _form(self, x: Factual) -> LinearForm:
@@ -145,7 +153,12 @@ class Linear(AbstractElastic):
         del factual
         parts = [float(a) * point[name] for name, a in self.coefficients.items()]
         over = sum(parts) - float(self.rhs)
-        off = abs(over) - float(self.within) if self.sense == "==" else over if self.sense == "<=" else -over
+        if self.sense == "==":
+            off = abs(over) - float(self.within)
+        elif self.sense == "<=":
+            off = over
+        else:
+            off = -over
         allowed = max(abs(float(a)) * trace_of(space[name], point[name]) for name, a in self.coefficients.items())
         rounding = SUM_ROUNDING * (abs(float(self.rhs)) + sum(abs(part) for part in parts))
         return off if off > allowed + rounding else 0.0
@@ -159,6 +172,11 @@ class Linear(AbstractElastic):
         """Return the rule in words."""
         left = ""
         for name, a in self.coefficients.items():
-            sign = (" - " if left else "-") if a < 0 else " + " if left else ""
+            if a < 0:
+                sign = " - " if left else "-"
+            elif left:
+                sign = " + "
+            else:
+                sign = ""
             left += f"{sign}{name}" if abs(a) == 1 else f"{sign}{abs(a):g} {name}"
         return f"{left} {self.sense} {self.rhs:g}" + (f" within {self.within:g}" if self.within else "")

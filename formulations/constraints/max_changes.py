@@ -136,5 +136,7 @@ class MaxChanges(AbstractElastic):
 
     def sentence(self) -> str:
         """Return the rule in words."""
-        counted = self.count if self.k != 1 else self.count.removesuffix("s")
+        counted: str = self.count
+        if self.k == 1:
+            counted = counted.removesuffix("s")
         return f"at most {self.k} {counted} may change"

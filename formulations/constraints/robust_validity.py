@@ -96,7 +96,8 @@ class RobustRows:
 
     def write(self, kappa: float, ambiguity: float) -> None:
         """State that the mean score less ``kappa`` deviations less ``ambiguity`` lengths is at least the margin."""
-        mean, factor = self.moments.mean, self.moments.factor
+        mean = self.moments.mean
+        factor = self.moments.factor
         score = Predictor(Affine(mean[:-1], mean[-1]), self.predictor.encoding, None, self.predictor.space)
         point = np.array([[self.x.point[name] for name in self.x.space.names]])
         margin = margin_near(score, float(score.score(point)[0]), point)
@@ -123,7 +124,10 @@ class RobustRows:
         moving = tuple(form for form in entries if form.terms)
         if not moving:
             return LinearForm(still)
-        entries = [*moving, LinearForm(still)] if still > 0.0 else list(moving)
+        if still > 0.0:
+            entries = [*moving, LinearForm(still)]
+        else:
+            entries = list(moving)
         variable = pyo.Var(bounds=(0.0, None))
         self.block.add_component(name, variable)
         cone = soc(variable, [form.expression() for form in entries]) >= 0.0
@@ -318,7 +322,8 @@ class RobustValidity(AbstractRule):
                 f"{type(predictor.model).__name__} is not",
                 "Fit a linear one, such as LogisticRegression, or state the rule about a linear one: model=.",
             )  # fmt: skip
-        moments, names = self._moments, column_names(predictor)
+        moments = self._moments
+        names = column_names(predictor)
         if len(moments.mean) != len(names) + 1:
             shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
             raise InvalidValueError(
@@ -376,16 +381,26 @@ class RobustValidity(AbstractRule):
     # ---- in words ----------------------------------------------------------------------------------------------------
     def sentence(self) -> str:
         """Return the rule in words and numbers."""
-        whose = "" if self.model is None else f" to {_title(self.model)}"
-        near = "with" if self.radius == 0.0 else f"within {self.radius:g} of"
+        if self.model is None:
+            whose = ""
+        else:
+            whose = f" to {_title(self.model)}"
+        if self.radius == 0.0:
+            near = "with"
+        else:
+            near = f"within {self.radius:g} of"
         return f"favourable{whose} with probability >= {self.level:g} for all parameters {near} the moments given"
 
     def __repr__(self) -> str:
-        own = "" if self.model is None else f", model={_title(self.model)}"
+        if self.model is None:
+            own = ""
+        else:
+            own = f", model={_title(self.model)}"
         name = "" if self.name is None else f", name={self.name!r}"
         return f"RobustValidity(<{len(self._moments.mean)} parameters>, {self.radius!r}, {self.level!r}{own}{name})"
 
 
 def _title(model: Any) -> str:
-    model = model.model if isinstance(model, Predictor) else model
+    if isinstance(model, Predictor):
+        model = model.model
     return type(model).__name__ if not isinstance(model, str) else model

@@ -167,7 +167,10 @@ def impose(rule: AbstractRule, x: Factual) -> Any:
 
 def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     """Check a sequence of rules against the space; a single rule may stand for itself."""
-    given = (rules,) if isinstance(rules, AbstractRule) else _RULES.require("constraints", "constraints", rules)
+    if isinstance(rules, AbstractRule):
+        given = (rules,)
+    else:
+        given = _RULES.require("constraints", "constraints", rules)
     names: set[str] = set()
     for position, rule in enumerate(given):
         if not isinstance(rule, AbstractRule):
@@ -309,7 +312,10 @@ class NamesActions(Protocol):
 def actions_under(rules: Iterable[object], space: FeatureSpace, factual: Point, point: Point) -> dict[str, Any] | None:
     """Return what is to be done by column, in raw units, by the first rule that tells it from what follows; or None."""
     for rule in rules:
-        actions = rule.actions(space, factual, point) if _has(rule, NamesActions) else None
+        if _has(rule, NamesActions):
+            actions = rule.actions(space, factual, point)
+        else:
+            actions = None
         if actions is not None:
             return actions
     return None

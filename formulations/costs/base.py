@@ -221,7 +221,10 @@ class Sum(AbstractCost):
 
     def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return that of the greatest curved part: what else is added, 10,000 a change say, has no lengths."""
-        sizes = [cost.value(space, factual, point) for factor, cost in self.terms if cost.curved and factor > 0.0]
+        sizes = []
+        for factor, cost in self.terms:
+            if cost.curved and factor > 0.0:
+                sizes.append(cost.value(space, factual, point))
         return max(sizes, default=self.value(space, factual, point))
 
 
@@ -300,12 +303,11 @@ class AbstractSeparable(AbstractCost):
 
     def build(self, x: Factual) -> Any:
         """Return the sum over the columns that may move."""
-        costs = [
-            x.charge(name).price(price)
-            for name, prices in self.prices(x.space).items()
-            for price in prices
-            if max(price.down, price.up) > 0.0 and not x.charge(name).stays
-        ]
+        costs = []
+        for name, prices in self.prices(x.space).items():
+            for price in prices:
+                if max(price.down, price.up) > 0.0 and not x.charge(name).stays:
+                    costs.append(x.charge(name).price(price))
         return sum(costs) if costs else 0.0
 
 
@@ -321,7 +323,11 @@ def slopes_of(
     twice = 2.0 if kind == "linear" else math.sqrt(2.0)  # two squares of 1, whose root is taken of lengths
     prices: dict[str, tuple[Price, ...]] = {}
     for feature in space:
-        columns = twice if count == "columns" and feature.kind == "categorical" else 1.0
-        (down, up), unit = feature.weights, scales[feature.name] / columns
+        if count == "columns" and feature.kind == "categorical":
+            columns = twice
+        else:
+            columns = 1.0
+        down, up = feature.weights
+        unit = scales[feature.name] / columns
         prices[feature.name] = (Price(kind, down / unit, up / unit),)
     return prices

@@ -120,7 +120,8 @@ class CostCutoff:
         gains: list[Floats] = []
         costs: list[Floats] = []
         for name, slope in slopes.items():
-            part, x0 = reach[name], self.factual[name]
+            part = reach[name]
+            x0 = self.factual[name]
             assert isinstance(part, Interval)  # noqa: S101 - slopes exist for numbers only
             rooms = np.where(slope > 0, part.upper - x0, part.lower - x0)
             prices = np.where(slope > 0, self._linear(name, part.upper), self._linear(name, part.lower))
@@ -134,7 +135,8 @@ class CostCutoff:
             costs.append(cost)
         if not gains:
             return np.zeros(0)
-        gain, cost = np.concatenate(gains, axis=1), np.concatenate(costs, axis=1)
+        gain = np.concatenate(gains, axis=1)
+        cost = np.concatenate(costs, axis=1)
         return _knapsack(gain, cost, self.budget) if self.cost.additive else gain.sum(axis=1)
 
     def _linear(self, name: str, end: float) -> float:
@@ -153,7 +155,8 @@ class CostCutoff:
         known, place = np.unique(prices, return_inverse=True)
         best = np.stack([rise[:, place == k].max(axis=1) for k in range(len(known))], axis=1)
         if known[0] > 0.0:  # staying is always possible, and free
-            known, best = np.concatenate([[0.0], known]), np.concatenate([np.zeros((len(best), 1)), best], axis=1)
+            known = np.concatenate([[0.0], known])
+            best = np.concatenate([np.zeros((len(best), 1)), best], axis=1)
         best = np.maximum(best, 0.0)
         if len(known) <= 2:
             first = best[:, :1]
@@ -187,7 +190,8 @@ def _knapsack(gain: Floats, cost: Floats, budget: float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(gain > 0, gain / cost, -1.0)
     order = np.argsort(-ratio, axis=1, kind="stable")
-    gain, cost = np.take_along_axis(gain, order, axis=1), np.take_along_axis(cost, order, axis=1)
+    gain = np.take_along_axis(gain, order, axis=1)
+    cost = np.take_along_axis(cost, order, axis=1)
     before = np.cumsum(cost, axis=1) - cost
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(cost > 0, np.clip((budget - before) / cost, 0.0, 1.0), 1.0)
@@ -203,7 +207,10 @@ def _room(prices: Sequence[Price], budget: float) -> tuple[float, float]:
         if rest[side] < 0:
             limits.append(0.0)
             continue
-        far = [p.farthest(rest[side])[side] for p in prices if p.kind != "fixed"]
+        far = []
+        for p in prices:
+            if p.kind != "fixed":
+                far.append(p.farthest(rest[side])[side])
         limits.append(min(far, default=math.inf))
     return limits[0], limits[1]
 
@@ -212,4 +219,6 @@ def _from(x0: float, move: float) -> float:
     """Return ``x0 + move``, rounded outwards."""
     if math.isinf(move):
         return move
-    return math.nextafter(x0 + move * (1.0 + BUDGET_SLACK), math.copysign(math.inf, move)) if move else x0
+    if move:
+        return math.nextafter(x0 + move * (1.0 + BUDGET_SLACK), math.copysign(math.inf, move))
+    return x0

@@ -47,5 +47,10 @@ class Changes(AbstractSeparable):
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return 1 for each column (2 for a category counted by columns)."""
         double = 2.0 if self.count == "columns" else 1.0
-        ones = {f.name: double if f.kind == "categorical" else 1.0 for f in space}
+        ones = {}
+        for f in space:
+            if f.kind == "categorical":
+                ones[f.name] = double
+            else:
+                ones[f.name] = 1.0
         return {name: (Price("fixed", one, one),) for name, one in ones.items()}

@@ -79,7 +79,8 @@ class L1Mahalanobis(AbstractMahalanobis):
 
     def build(self, x: Factual) -> Any:
         """Return the sum of the absolute products, after adding their variables and rows."""
-        names, root = self.metric(x.space).names, self._root(x.space)
+        names = self.metric(x.space).names
+        root = self._root(x.space)
         kept = [j for j, name in enumerate(names) if not x.charge(name).stays]
         products = rows_of(x, tuple(names[j] for j in kept), root[:, kept], "linear")
         levels = [x.charge(name).price(price) for name, price in paid(x, self._level_prices(x.space))]

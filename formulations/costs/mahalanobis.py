@@ -72,7 +72,8 @@ class AbstractMahalanobis(AbstractCost):
             There is no matrix, or it does not fit the space; a covariance that is singular.
         """
         if self._known.get("space") is not space:
-            who, covariance = type(self).__name__, self.covariance
+            who = type(self).__name__
+            covariance = self.covariance
             if covariance is None and self.precision is None:
                 covariance = covariance_of(who, space, None)
             self._known.update(metric=metric_of(who, space, covariance, self.precision), space=space)
@@ -100,11 +101,10 @@ class AbstractMahalanobis(AbstractCost):
         return self.from_objective(float(self.objectives(space, factual, row)[0]))
 
     def __repr__(self) -> str:
-        given = [
-            f"{word}=<{' x '.join(map(str, np.shape(matrix)))}>"
-            for word, matrix in (("covariance", self.covariance), ("precision", self.precision))
-            if matrix is not None
-        ]
+        given = []
+        for word, matrix in (("covariance", self.covariance), ("precision", self.precision)):
+            if matrix is not None:
+                given.append(f"{word}=<{' x '.join(map(str, np.shape(matrix)))}>")
         given += ["squared=True"] if getattr(self, "squared", False) else []
         return f"{type(self).__name__}({', '.join(given)})"
 
@@ -208,7 +208,10 @@ class Mahalanobis(AbstractMahalanobis, AbstractNorm):
 
 def paid(x: Factual, prices: Mapping[str, tuple[Price, ...]]) -> list[tuple[str, Price]]:
     """Return the prices of columns that may move."""
-    pairs = [(name, price) for name, listed in prices.items() for price in listed]
+    pairs = []
+    for name, listed in prices.items():
+        for price in listed:
+            pairs.append((name, price))
     return [(name, price) for name, price in pairs if max(price.down, price.up) > 0 and not x.charge(name).stays]
 
 
@@ -229,7 +232,8 @@ def _product(x: Factual, slopes: Mapping[str, float], kind: Kind) -> Any:
     """Return the length, square or absolute value of one weighted sum of moves."""
     if x.component("product") is None:
         x.product = pyo.Var(pyo.Any, dense=False)
-    number, key = len(x.product), "+".join(slopes)
+    number = len(x.product)
+    key = "+".join(slopes)
     form = total(x.charge(name).move().scaled(slope) for name, slope in slopes.items())
     if kind == "linear":
         parts = [x.product[key, number, side] for side in ("above", "below")]

@@ -99,7 +99,10 @@ def covariance_of(who: str, space: FeatureSpace, data: pd.DataFrame | None) -> p
     """
     names = numeric_names(space)
     if names and (data is None or len(data) < 2):
-        but = "no data is given" if data is None else f"the data has {len(data)} row{'s' * (len(data) != 1)}"
+        if data is None:
+            but = "no data is given"
+        else:
+            but = f"the data has {len(data)} row{'s' * (len(data) != 1)}"
         raise InvalidValueError(
             who, "a covariance, a precision, or data to estimate one from", but,
             "Pass data=X_train, or Mahalanobis(covariance=...).",
@@ -122,14 +125,18 @@ def metric_of(who: str, space: FeatureSpace, covariance: Any, precision: Any) ->
     UnknownNameError
         A name that is no numeric column.
     """
-    names, word = numeric_names(space), "covariance" if precision is None else "precision"
+    names = numeric_names(space)
+    word = "covariance" if precision is None else "precision"
     matrix, given = check_matrix(who, word, covariance if precision is None else precision)
     for name in given or ():
         if name not in names:
             raise UnknownNameError.among(who, f"numeric column in the {word}", str(name), names)
     if len(matrix) != len(names):
         absent = [name for name in names if name not in (given or ())]
-        but = f"it has {len(matrix)}" if given is None else f"it lacks {', '.join(map(repr, absent))}"
+        if given is None:
+            but = f"it has {len(matrix)}"
+        else:
+            but = f"it lacks {', '.join(map(repr, absent))}"
         raise InvalidValueError(
             who, f"a {word} with a row for each of the {len(names)} numeric columns", but,
             f"The numeric columns are: {', '.join(names)}.",
@@ -137,7 +144,9 @@ def metric_of(who: str, space: FeatureSpace, covariance: Any, precision: Any) ->
     if given is not None:
         order = [given.index(name) for name in names]
         matrix = matrix[np.ix_(order, order)]
-    return _inverted(who, names, matrix) if precision is None else _of_precision(who, names, matrix)
+    if precision is None:
+        return _inverted(who, names, matrix)
+    return _of_precision(who, names, matrix)
 
 
 def root_of(matrix: Floats) -> Floats:
@@ -190,9 +199,11 @@ def _of_precision(who: str, names: tuple[str, ...], precision: Floats) -> Metric
     scaled, size = _scaled(precision)
     if names and (lowest := float(np.linalg.eigvalsh(scaled)[0])) < -NEGATIVE_EIGENVALUE:
         raise _not_semidefinite(who, "precision", lowest)
-    root, least = root_of(precision), np.zeros(len(names))
+    root = root_of(precision)
+    least = np.zeros(len(names))
     for j in range(len(names)):
-        own, others = root[:, j], np.delete(root / size, j, axis=1)
+        own = root[:, j]
+        others = np.delete(root / size, j, axis=1)
         rest = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
         least[j] = max(float(np.linalg.norm(rest) - UNSHORTENED_MOVE * np.linalg.norm(own)), 0.0)
     return Metric(names, precision, least)

@@ -59,11 +59,13 @@ class _Staircase:
         below0 = np.searchsorted(self.known, self.x0, side="right")
         if self.kind == "max":
             return np.asarray(np.abs(below - below0), dtype=np.float64)
-        above, above0 = len(self.known) + 1.5 - below, len(self.known) + 1.5 - below0
+        above = len(self.known) + 1.5 - below
+        above0 = len(self.known) + 1.5 - below0
         return np.asarray(np.abs(np.log(above / above0)))
 
     def _of_levels(self, values: Floats) -> Floats:
-        have, have0 = self._have(values), self._have(np.array([self.x0]))
+        have = self._have(values)
+        have0 = self._have(np.array([self.x0]))
         # Two 0/1 columns move: the level that is left and the one that is taken.
         if self.kind == "max":
             both = np.maximum(have, have0)
@@ -72,7 +74,8 @@ class _Staircase:
         return np.where(values == self.x0, 0.0, both)
 
     def _have(self, values: Floats) -> Floats:
-        right, left = np.searchsorted(self.known, values, "right"), np.searchsorted(self.known, values, "left")
+        right = np.searchsorted(self.known, values, "right")
+        left = np.searchsorted(self.known, values, "left")
         return np.asarray(right - left, dtype=np.float64)
 
 
@@ -155,7 +158,10 @@ class Percentile(AbstractCost):
 
     def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> Percentile:
         """Return the cost over its own data, else over that given."""
-        own = self if self.data is not None else replace(self, data=data)
+        if self.data is not None:
+            own = self
+        else:
+            own = replace(self, data=data)
         own.prices(space)  # refuses what does not fit the space
         return own
 
@@ -195,7 +201,8 @@ class Percentile(AbstractCost):
             What the columns are. By default numbers are numbers, and other columns what
             :meth:`FeatureSpace.infer` guesses from the data.
         """
-        data, home = self._needed, row_mapping(row)
+        data = self._needed
+        home = row_mapping(row)
         return {name: self._unit * self._tabled(data, home, name, values, space) for name, values in grid.items()}
 
     def _tabled(
@@ -247,7 +254,8 @@ class Percentile(AbstractCost):
     # ---- in the program ----------------------------------------------------------------------------------------------
     def build(self, x: Factual) -> Any:
         """Return the objective, after adding the cuts at data values and, for "max", the variable t and its rows."""
-        stairs, terms = self._stairs(x.space, x.point), {}
+        stairs = self._stairs(x.space, x.point)
+        terms = {}
         for name, people in self._people(x.space).items():
             charge = x.charge(name)
             if name in x.charges:
@@ -262,5 +270,8 @@ class Percentile(AbstractCost):
         return sum(terms.values())
 
     def __repr__(self) -> str:
-        data = "" if self.data is None else f", data=<{len(self.data)} rows>"
+        if self.data is None:
+            data = ""
+        else:
+            data = f", data=<{len(self.data)} rows>"
         return f"Percentile({self.kind!r}{data})"

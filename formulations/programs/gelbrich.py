@@ -77,8 +77,10 @@ def gelbrich_distance(
     who = "gelbrich_distance"
     a = require_moments(f"{who} (first pair)", mean_a, covariance_a)
     b = require_moments(f"{who} (second pair)", mean_b, covariance_b, d=len(a.mean))
-    one, other = a.factor, b.factor
-    k, n = one.shape[1], other.shape[1]
+    one = a.factor
+    other = b.factor
+    k = one.shape[1]
+    n = other.shape[1]
     model = pyo.ConcreteModel(name=who)
     model.K = pyo.Var(range(k), range(n))
     if k and n:
@@ -124,7 +126,8 @@ def add_ball(block: Any, moments: Moments, radius: float, mean: Callable[[int], 
     ----------
     Specification 1.3, (BALL).
     """
-    d, factor = len(moments.mean), moments.factor
+    d = len(moments.mean)
+    factor = moments.factor
     r = factor.shape[1]
     block.K = pyo.Var(range(d), range(r))
 
@@ -156,7 +159,8 @@ def add_coupling(block: Any, moments: Moments, radius: float, mean: Any, *, seco
     ``near`` the row. The caller states that M is at least the covariance and :math:`\mu \mu^\top` (specification 2.2,
     T5 and T6).
     """
-    d, factor = len(moments.mean), moments.factor
+    d = len(moments.mean)
+    factor = moments.factor
     r = factor.shape[1]
     hat = moments.covariance if r == d else np.eye(r)
     block.K = pyo.Var(range(d), range(r))
@@ -186,14 +190,17 @@ def add_price(block: Any, moments: Moments, radius: float, quadratic: Any, linea
     Expression ``worth`` what is to be minimised. ``quadratic`` is a Var over pairs a <= b, ``linear`` one by index.
     Specification 2.5 and 2.7 (U1, U2).
     """
-    d, factor = len(moments.mean), moments.factor
+    d = len(moments.mean)
+    factor = moments.factor
     r = factor.shape[1]
     block.g = pyo.Var(bounds=(0.0, None))
     block.q = pyo.Var()
     block.W = symmetric(r)
 
     def inside(a: int, b: int) -> Any:
-        return sum_of([block.g, quadratic[a, b]], [1.0, -1.0]) if a == b else sum_of([quadratic[a, b]], [-1.0])
+        if a == b:
+            return sum_of([block.g, quadratic[a, b]], [1.0, -1.0])
+        return sum_of([quadratic[a, b]], [-1.0])
 
     def spread(a: int, b: int) -> Any:
         return sum_of([block.g], [factor[a, b]])

@@ -42,8 +42,10 @@ def require_bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
     try:
         low, high = (np.array(np.broadcast_to(np.asarray(side, dtype=np.float64), (d,))) for side in bounds)
     except (TypeError, ValueError, OverflowError) as error:
-        sizes = [np.size(side) for side in bounds] if isinstance(bounds, list | tuple) else type(bounds).__name__
-        but = f"bounds has {sizes} numbers" if isinstance(sizes, list) else f"bounds is {sizes}"
+        if isinstance(bounds, list | tuple):
+            but = f"bounds has {[np.size(side) for side in bounds]} numbers"
+        else:
+            but = f"bounds is {type(bounds).__name__}"
         raise InvalidValueError(who, f"a pair of bounds for {d} columns", but, then) from error
     wrong = np.flatnonzero(~(low <= high) | (low == np.inf) | (high == -np.inf))
     if wrong.size:

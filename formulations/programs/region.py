@@ -67,7 +67,10 @@ class Distance:
 
     def of(self, difference: Floats) -> Floats:
         """Return the distance for each difference, over the last axis."""
-        moved = difference if self.factor is None else difference @ self.factor
+        if self.factor is None:
+            moved = difference
+        else:
+            moved = difference @ self.factor
         order = {"l1": 1, "l2": 2, "linf": np.inf}[self.kind]
         return np.asarray(np.linalg.norm(moved, ord=order, axis=-1))
 
@@ -77,7 +80,10 @@ class Distance:
             return np.sign(difference)
         if self.kind == "linf":
             return np.where(np.abs(difference) >= size[..., None], np.sign(difference), 0.0)
-        moved = difference if self.factor is None else (difference @ self.factor) @ self.factor.T
+        if self.factor is None:
+            moved = difference
+        else:
+            moved = (difference @ self.factor) @ self.factor.T
         return np.asarray(moved / np.where(size > 0.0, size, np.inf)[..., None])
 
 
@@ -90,7 +96,10 @@ def require_distance(who: str, cost: Any, d: int) -> Distance:
     matrix = Matrix((d, d)).require(who, "cost", cost)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
     if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0) or values[0] <= 0.0:
-        but = f"its least eigenvalue is {values[0]:.6g}" if values[0] <= 0.0 else "cost differs from its transpose"
+        if values[0] <= 0.0:
+            but = f"its least eigenvalue is {values[0]:.6g}"
+        else:
+            but = "cost differs from its transpose"
         raise InvalidValueError(who, "a symmetric positive definite matrix as cost", but, "Give such a matrix.")
     return Distance("l2", np.asarray(vectors * np.sqrt(values)))
 
@@ -119,7 +128,8 @@ def require_region(
         raise InvalidValueError(who, "groups without a column in common", but, "Give each column to one group.")
     for g, group in enumerate(columns):
         if not group:
-            but, then = f"groups[{g}] is {group}", "Leave it out, or name its columns."
+            but = f"groups[{g}] is {group}"
+            then = "Leave it out, or name its columns."
             raise InvalidValueError(who, "a column or more in each group", but, then)
         for k in group:
             if factual[k] not in {0.0, 1.0}:
@@ -130,21 +140,26 @@ def require_region(
             raise InvalidValueError(
                 who, f"one category in groups[{g}]", but, "Give a group the columns of one category."
             )
-    lower, upper = np.where(held, np.maximum(lower, factual), lower), np.where(held, np.minimum(upper, factual), upper)
-    empty, left, flags = "", [], []
+    lower = np.where(held, np.maximum(lower, factual), lower)
+    upper = np.where(held, np.minimum(upper, factual), upper)
+    empty = ""
+    left = []
+    flags = []
     for g, group in enumerate(columns):
         if len(group) == 1:
             k = group[0]
             values = [value for value in (0.0, 1.0) if lower[k] <= value <= upper[k]]
             empty = empty or ("" if values else f"column {k} may be neither 0 nor 1 within its bounds.")
-            lower[k], upper[k] = min(values, default=0.0), max(values, default=0.0)
+            lower[k] = min(values, default=0.0)
+            upper[k] = max(values, default=0.0)
             flags += [k] if len(values) == 2 else []
             continue
         may = [
             k for k in group if lower[k] <= 1.0 <= upper[k] and all(lower[o] <= 0 <= upper[o] for o in set(group) - {k})
         ]
         empty = empty or ("" if may else f"no category of groups[{g}] is within its bounds.")
-        lower[group], upper[group] = 0.0, np.isin(group, may).astype(float)
+        lower[group] = 0.0
+        upper[group] = np.isin(group, may).astype(float)
         if len(may) == 1:
             lower[may] = 1.0
         elif may:

@@ -214,7 +214,10 @@ class Causal(AbstractRule):
         for name in self.actionable or ():
             if name not in space:
                 raise UnknownNameError.among("Causal", "column as actionable", name, space.names)
-        fitted = [equation.model for equation in self._parsed.values() if isinstance(equation, FittedEquation)]
+        fitted = []
+        for equation in self._parsed.values():
+            if isinstance(equation, FittedEquation):
+                fitted.append(equation.model)
         content = content_of(fitted) if fitted else ""
         if content is None or content != self._known.get("content"):  # a regressor may have been fitted again since
             self._known.clear()
@@ -226,8 +229,13 @@ class Causal(AbstractRule):
         known: Interventions | None = self._known.get("interventions")
         if known is None or known.structure.space is not space:
             structure = Structure.over(space, self._parsed, self.slack)
-            able = space.names if self.actionable is None else tuple(self.actionable)
-            acted_on = frozenset() if self.intervention == "none" else frozenset(structure.equations) & frozenset(able)
+            if self.actionable is None:
+                able = space.names
+            else:
+                able = tuple(self.actionable)
+            acted_on: frozenset[str] = frozenset()
+            if self.intervention != "none":
+                acted_on = frozenset(structure.equations) & frozenset(able)
             fixed = tuple(name for name in space.names if name not in structure.equations and name not in able)
             self._known["interventions"] = known = Interventions(structure, self.intervention, acted_on, fixed)
         return known
@@ -262,7 +270,9 @@ class Causal(AbstractRule):
 
     def unpriced(self, space: FeatureSpace) -> frozenset[str]:
         """Return the columns with an equation, unless every move is charged."""
-        return frozenset() if self.intervention == "none" else frozenset(self._over(space).structure.equations)
+        if self.intervention == "none":
+            return frozenset()
+        return frozenset(self._over(space).structure.equations)
 
     def charged(self, space: FeatureSpace, factual: Point, points: Floats) -> Floats:
         """Return points with each column that has an equation at the factual plus what is charged for it."""

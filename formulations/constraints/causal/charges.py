@@ -36,9 +36,15 @@ _AMOUNTS: Final = Manifest(
 
 def hold(block: Any, residual: Residual, amount: LinearForm | None = None, on: Any = None) -> None:
     """Write that a column follows from its parents, but for an amount and the slack, unless it is intervened on."""
-    form = residual.form if amount is None else residual.form + amount.scaled(-1.0)
-    unit, name = residual.unit, residual.coordinate.name
-    slack, form, rows = residual.slack / unit, form.scaled(1.0 / unit), Rows(block, "follows")
+    if amount is None:
+        form = residual.form
+    else:
+        form = residual.form + amount.scaled(-1.0)
+    unit = residual.unit
+    name = residual.coordinate.name
+    slack = residual.slack / unit
+    form = form.scaled(1.0 / unit)
+    rows = Rows(block, "follows")
     if on is None:
         rows.add(name, form, lower=0.0 - slack, upper=slack)
         return
@@ -122,8 +128,12 @@ def _require_bounds(x: Factual, residuals: Mapping[str, Residual], actionable: C
 
 def _charge(block: Any, residual: Residual, amount: LinearForm, move: LinearForm, on: Any) -> None:
     """Write that the amount is the move where the column is intervened on, else 0."""
-    free, whole, unit, name = Rows(block, "free"), Rows(block, "whole"), residual.unit, residual.coordinate.name
-    rest, sides = move + amount.scaled(-1.0), (("down", -1.0, 0), ("up", 1.0, 1))
+    free = Rows(block, "free")
+    whole = Rows(block, "whole")
+    unit = residual.unit
+    name = residual.coordinate.name
+    rest = move + amount.scaled(-1.0)
+    sides = (("down", -1.0, 0), ("up", 1.0, 1))
     for side, sign, k in sides:
         most = sign * residual.move[k] / unit
         followed = min(most, (sign * residual.effect[k] + residual.slack) / unit)
@@ -141,7 +151,8 @@ class _Shift:
 
     def place(self, point: Mapping[str, float]) -> None:
         """Set the amount."""
-        off, slack = _off(self.residual, point), self.residual.slack
+        off = _off(self.residual, point)
+        slack = self.residual.slack
         self.amount.place(math.copysign(abs(off) - slack, off) if off else 0.0)
 
 
@@ -156,13 +167,16 @@ class _Intervention:
 
     def place(self, point: Mapping[str, float]) -> None:
         """Set the binary and the amount."""
-        coordinate, off = self.residual.coordinate, _off(self.residual, point)
+        coordinate = self.residual.coordinate
+        off = _off(self.residual, point)
         self.on.set_value(1 if off else 0, skip_validation=True)
         self.amount.place(point[coordinate.name] - coordinate.x0 if off else 0.0)
 
 
 def _off(residual: Residual, point: Mapping[str, float]) -> float:
     """Return how far off its equation a placed column is, 0 where it counts as following."""
-    value, x, home = residual.form.value(), point[residual.coordinate.name], residual.coordinate.x0
+    value = residual.form.value()
+    x = point[residual.coordinate.name]
+    home = residual.coordinate.x0
     noise = float(trace_within(residual.coordinate.feature, max(abs(x), abs(home))))
     return value if abs(value) > residual.slack + noise else 0.0

@@ -167,7 +167,10 @@ def _opened(column: str, given: Any) -> Any:
         raise type(error)(f"{error} This is the equation of {column!r}.") from error
     predicts = hasattr(model, "predict") or isinstance(model, AbstractRepresentation)
     if isinstance(model, type) or not predicts:
-        what = model.__name__ if isinstance(model, type) else repr(model)
+        if isinstance(model, type):
+            what = model.__name__
+        else:
+            what = repr(model)
         raise InvalidTypeError(
             "Causal", "a LinearEquation or a fitted regressor per column", f"that of {column!r} is {what}",
             'Write LinearEquation({"age": 120.0}), or give a fitted regressor.',

@@ -51,7 +51,8 @@ class Asked:
 
     def _asked(self, rows: Floats) -> Floats:
         """Ask the user's own model."""
-        space, model = self.predictor.space, self.predictor.model
+        space = self.predictor.space
+        model = self.predictor.model
         known = np.ones(len(rows), dtype=bool)
         for name, ranks in self.predictor.unseen.items():
             known &= ~np.isin(rows[:, space.names.index(name)], list(ranks))

@@ -48,7 +48,8 @@ class Interventions:
 
     def violation(self, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
         """Return the largest residual of a column that must follow, or move of one that must stay; 0 if all do."""
-        row, worst = self.structure.row(point), 0.0
+        row = self.structure.row(point)
+        worst = 0.0
         for column in self.structure.equations:
             off, allowed = (float(part[0]) for part in self.structure.residuals(column, factual, row))
             if math.isnan(off):  # a level that the regressor does not know: what follows, or is charged, is unknown
@@ -58,7 +59,10 @@ class Interventions:
         for name in self.fixed:
             move = abs(point[name] - factual[name])
             feature = self.structure.space[name]
-            noise = 0.0 if feature.is_finite else float(trace_within(feature, factual[name]))
+            if feature.is_finite:
+                noise = 0.0
+            else:
+                noise = float(trace_within(feature, factual[name]))
             worst = max(worst, move if move > noise else 0.0)
         return worst
 
@@ -68,8 +72,10 @@ class Interventions:
             return points
         seen = points.copy()
         for column in self.structure.equations:
-            amounts = self._amounts(column, factual, points)[0] if column in self.acted_on else 0.0
-            seen[:, self.structure.place(column)] = factual[column] + amounts
+            place = self.structure.place(column)
+            seen[:, place] = factual[column]
+            if column in self.acted_on:
+                seen[:, place] += self._amounts(column, factual, points)[0]
         return seen
 
     def mended(self, factual: Mapping[str, float], points: Floats) -> Floats:
@@ -81,16 +87,24 @@ class Interventions:
 
     def actions(self, factual: Mapping[str, float], point: Mapping[str, float]) -> dict[str, Any]:
         """Return what is done by column: the value that it is set to, or the shift of a number that is shifted."""
-        row, done = self.structure.row(point), {}
+        row = self.structure.row(point)
+        done: dict[str, Any] = {}
         for feature in self.structure.space:
-            name, move = feature.name, point[feature.name] - factual[feature.name]
+            name = feature.name
+            move = point[feature.name] - factual[feature.name]
             shifts = self.kind == "soft" and (name in self.acted_on or not feature.is_finite)
             if name in self.acted_on:
                 (amount,), (is_off,) = self._amounts(name, factual, row)
                 if is_off:
-                    done[name] = float(amount) if shifts else feature.from_coordinate(point[name])
+                    if shifts:
+                        done[name] = float(amount)
+                    else:
+                        done[name] = feature.from_coordinate(point[name])
             elif name not in self.structure.equations and move != 0.0:
-                done[name] = move if shifts else feature.from_coordinate(point[name])
+                if shifts:
+                    done[name] = move
+                else:
+                    done[name] = feature.from_coordinate(point[name])
         return done
 
     def _amounts(self, column: str, factual: Mapping[str, float], points: Floats) -> tuple[Floats, NDArray[np.bool_]]:

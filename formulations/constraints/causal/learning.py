@@ -37,7 +37,10 @@ def learned(
         raise InvalidValueError("Causal.learn", "rows to learn from", "the data have none", "Give the training data.")
     if space is not None:
         require_space("Causal.learn", space)
-    known = FeatureSpace.infer(data[used]) if space is None else space
+    if space is None:
+        known = FeatureSpace.infer(data[used])
+    else:
+        known = space
     return {
         column: (_fitted(column, list(parents[column]), data, regressor, known), [*parents[column]]) for column in order
     }
@@ -56,7 +59,10 @@ def _fitted(column: str, parents: list[str], data: pd.DataFrame, regressor: Any,
     for parent in parents:
         column_coordinates(space[parent], data[parent])  # refuses what is missing or unknown, by name
     try:
-        model = _least_squares(parents, space) if regressor is None else clone(regressor)
+        if regressor is None:
+            model = _least_squares(parents, space)
+        else:
+            model = clone(regressor)
     except TypeError as error:
         raise InvalidTypeError(
             "Causal.learn", "a scikit-learn regressor", f"regressor is {regressor!r}", f"It cannot be cloned: {error}"

@@ -79,8 +79,14 @@ def move_in(x: Factual, name: str) -> LinearForm:
 
 def span(x: Factual, name: str) -> tuple[float, float]:
     """Return the least and greatest move of a column in reach, 0 among them."""
-    part, x0 = x.reach[name], x.point[name]
-    low, high = (part.lower, part.upper) if isinstance(part, Interval) else (part.ranks[0], part.ranks[-1])
+    part = x.reach[name]
+    x0 = x.point[name]
+    if isinstance(part, Interval):
+        low = part.lower
+        high = part.upper
+    else:
+        low = part.ranks[0]
+        high = part.ranks[-1]
     return min(low - x0, 0.0), max(high - x0, 0.0)
 
 
@@ -88,8 +94,13 @@ def _effect(block: Any, x: Factual, structure: Structure, column: str) -> tuple[
     """Return by how much the equation says that its column changes, with bounds."""
     equation = structure.equations[column]
     if isinstance(equation, LinearEquation):
-        slopes = {parent: float(slope) for parent, slope in equation.parents.items() if slope != 0.0}
-        ends = [sorted(slope * end for end in span(x, parent)) for parent, slope in slopes.items()]
+        slopes = {}
+        for parent, slope in equation.parents.items():
+            if slope != 0.0:
+                slopes[parent] = float(slope)
+        ends = []
+        for parent, slope in slopes.items():
+            ends.append(sorted(slope * end for end in span(x, parent)))
         form = total(move_in(x, parent).scaled(slope) for parent, slope in slopes.items())
         return form, sum(low for low, _ in ends), sum(high for _, high in ends)
     home = structure.at(column, x.point)

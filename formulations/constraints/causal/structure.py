@@ -66,7 +66,12 @@ class Structure:
             An equation of a categorical column, a categorical parent of a linear equation, a cycle, a
             regressor that cannot be stated.
         """
-        fitting = {c: e.within(space) if isinstance(e, FittedEquation) else e for c, e in given.items()}
+        fitting: dict[str, Equation] = {}
+        for c, e in given.items():
+            if isinstance(e, FittedEquation):
+                fitting[c] = e.within(space)
+            else:
+                fitting[c] = e
         for column, equation in fitting.items():
             _check(column, equation, space)
         order = ordered({column: equation.parents for column, equation in fitting.items()})
@@ -75,8 +80,13 @@ class Structure:
                 if name not in fitting:
                     raise UnknownNameError.among("slack", "column with an equation", name, fitting)
         binding = {column: fitting[column] for column in order if space[column].mutable}
-        read = {c: e.read(c, space) for c, e in binding.items() if isinstance(e, FittedEquation)}
-        allowed = {c: float(slack.get(c, 0.0) if isinstance(slack, Mapping) else slack) for c in binding}
+        read = {}
+        for c, e in binding.items():
+            if isinstance(e, FittedEquation):
+                read[c] = e.read(c, space)
+        allowed = {}
+        for c in binding:
+            allowed[c] = float(slack.get(c, 0.0) if isinstance(slack, Mapping) else slack)
         return cls(space, binding, read, allowed)
 
     def row(self, point: Mapping[str, float]) -> Floats:
@@ -136,7 +146,8 @@ class Structure:
         for column in self.equations:
             if column in columns:
                 effects, sizes = self.effects(column, factual, points)
-                values, home = points[:, self.place(column)], factual[column]
+                values = points[:, self.place(column)]
+                home = factual[column]
                 wanted = home + effects
                 noise = trace_within(self.space[column], np.maximum(np.abs(wanted), sizes))
                 held = _held(self.space[column], home, wanted, self.slack[column] + noise)
@@ -151,7 +162,10 @@ def _check(column: str, equation: Equation, space: FeatureSpace) -> None:
     """Refuse an equation that does not fit the space."""
     for name in (column, *equation.parents):
         if name not in space:
-            who = "Causal" if name == column else f"The equation of {column!r}"
+            if name == column:
+                who = "Causal"
+            else:
+                who = f"The equation of {column!r}"
             raise UnknownNameError.among(who, "column", name, space.names)
     if space[column].kind == "categorical":
         raise InvalidTypeError(

@@ -153,7 +153,9 @@ class Apart(AbstractDiversity):
     # ---- the program -------------------------------------------------------------------------------------------------
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add a block ``apart[k]`` with the row ``distance``."""
-        x, model, measure = program.x, program.model, self.measure
+        x = program.x
+        model = program.model
+        measure = self.measure
         if model.component("apart") is None:
             model.apart = pyo.Block(pyo.Any)
         block = model.apart[len(model.apart) + 1]
@@ -164,7 +166,9 @@ class Apart(AbstractDiversity):
             forms = [is_far(x, name, point[name], price, self.least * share) for name, price in pairs]
             Rows(block, "distance").add("least", total(forms), lower=1.0)
             return
-        build = functools.partial(length, block) if isinstance(measure, L1) else is_moved
+        build: Any = is_moved
+        if isinstance(measure, L1):
+            build = functools.partial(length, block)
         forms = [build(x, name, point[name], price.scaled(1.0 / self.least)) for name, price in pairs]
         Rows(block, "distance").add("least", total(forms), lower=share)
 
@@ -186,12 +190,14 @@ def _require_distance(given: Any) -> None:
     if isinstance(cost, L0 | L1 | Changes | Linf):
         return
     if isinstance(cost, Sum):
-        why, what = "a sum has no one unit to keep a distance in", "Choose one part of it."
+        why = "a sum has no one unit to keep a distance in"
+        what = "Choose one part of it."
     elif cost.curved:
         why = "points outside a curved ball are not convex, nor a choice of a few linear pieces"
         what = "Take 'linf', which is never above l2 at the same scale, or 'l1'."
     else:
-        why, what = "it is not a distance column by column", "Take 'l0', 'l1' or 'linf'."
+        why = "it is not a distance column by column"
+        what = "Take 'l0', 'l1' or 'linf'."
     raise InvalidValueError("Apart", "'l0', 'l1' or 'linf' as cost", f"cost is {given!r}: {why}", what)
 
 

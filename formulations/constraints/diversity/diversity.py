@@ -138,7 +138,10 @@ class OtherDecisions(AbstractDiversity):
         """Add the row ``differs``."""
         x = program.x
         program.embedded.make_cells()
-        forms = [c.differs(point[name]) for name, c in x.coordinates.items() if not c.is_point]
+        forms = []
+        for name, c in x.coordinates.items():
+            if not c.is_point:
+                forms.append(c.differs(point[name]))
         differs_row(program.model, [*forms, program.embedded.differs()])
 
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:

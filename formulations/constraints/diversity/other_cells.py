@@ -30,7 +30,10 @@ def read_as_numbers(predictor: Predictor) -> frozenset[str]:
     found: set[str] = set()
     for part in predictor.parts:
         if isinstance(part.core, Affine | ReluNetwork):
-            weights = part.core.weights if isinstance(part.core, Affine) else part.core.weights[0]
+            if isinstance(part.core, Affine):
+                weights = part.core.weights
+            else:
+                weights = part.core.weights[0]
             read = (weights != 0.0).any(axis=0).tolist()
             pairs = zip(part.encoding.columns, read, strict=True)
             found.update(c.feature for c, used in pairs if used and c.feature is not None and c.table is None)
@@ -98,7 +101,8 @@ class OtherCells(AbstractDiversity):
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``differs``."""
         x = program.x
-        keys, numbers = self._keys(x.reach), read_as_numbers(self.predictor)
+        keys = self._keys(x.reach)
+        numbers = read_as_numbers(self.predictor)
         forms: list[LinearForm] = []
         for name, coordinate in x.coordinates.items():
             if coordinate.is_point:
@@ -116,7 +120,8 @@ class OtherCells(AbstractDiversity):
 
     def _outside(self, at: Numeric, keys: list[_Key], value: float) -> Iterator[LinearForm]:
         """Yield what is 1 left of the value's cell, and what is 1 right of it."""
-        left, right = [key for key in keys if key[1] <= value][-1:], [key for key in keys if key[1] > value][:1]
+        left = [key for key in keys if key[1] <= value][-1:]
+        right = [key for key in keys if key[1] > value][:1]
         at.add_cuts([*left, *right])
         yield from (at.cells.right_of(key).complement() for key in left)
         yield from (at.cells.right_of(key) for key in right)
@@ -137,5 +142,10 @@ class OtherCells(AbstractDiversity):
         whole = {f.name for f in space if f.kind == "integer" or f.step is not None} & read_as_numbers(self.predictor)
         if any(a[name] != b[name] for name in whole):
             return True
-        splits = {s for p in self.predictor.forests for t in route(p) for s in t.splits if isinstance(s, NumberSplit)}
+        splits = set()
+        for p in self.predictor.forests:
+            for t in route(p):
+                for s in t.splits:
+                    if isinstance(s, NumberSplit):
+                        splits.add(s)
         return any((a[s.name] <= s.left) != (b[s.name] <= s.left) for s in splits)

@@ -83,7 +83,9 @@ def _clustered(clusters: Any, values: Floats) -> list[Any]:
     from sklearn.base import clone
 
     checkpoint(_STAGE)
-    count = clusters if isinstance(clusters, int | np.integer) else getattr(clusters, "n_clusters", None)
+    count: Any = getattr(clusters, "n_clusters", None)
+    if isinstance(clusters, int | np.integer):
+        count = clusters
     distinct = len(np.unique(values, axis=0))
     if isinstance(count, int | np.integer) and count > distinct:
         raise InvalidValueError(
@@ -112,7 +114,8 @@ def _by_k_means(count: int, values: Floats) -> list[Any]:
     """
     from sklearn.cluster import KMeans
 
-    draws, best = np.random.RandomState(0), None
+    draws = np.random.RandomState(0)
+    best = None
     for _ in range(_RUNS):
         checkpoint(_STAGE)
         steps = few = _STEPS if count * values.size <= _LARGE else _AT_ONCE

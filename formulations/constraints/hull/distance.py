@@ -56,9 +56,11 @@ def _nearest(
     points: Floats, x: Floats, norm: Norm, *, enough: float = 0.0, beyond: float = np.inf
 ) -> tuple[float, Floats, NDArray[np.intp]]:
     """Return distance and way, and the places of a few points whose hull is as near."""
-    moves, order = points - x, _ORDER[norm]
+    moves = points - x
+    order = _ORDER[norm]
     away = np.linalg.norm(moves, order, axis=1)
-    best, slack = float(away.min()), moves[away.argmin()]
+    best = float(away.min())
+    slack = moves[away.argmin()]
     step = moves.shape[1] + 1
     few = np.argsort(away, kind="stable")[: 2 * step]
     for _ in range(_MOST):
@@ -68,7 +70,8 @@ def _nearest(
         found, multipliers = _NEAREST[norm](moves[few])
         length = float(np.linalg.norm(found, order))
         if length < best:
-            best, slack = length, found
+            best = length
+            slack = found
         if best <= enough or best <= 1e-12:
             break
         along = moves @ multipliers
@@ -95,7 +98,8 @@ def _by_greatest(moves: Floats) -> tuple[Floats, Floats]:
     sides = np.block([[moves.T, -np.ones((d, 1))], [-moves.T, -np.ones((d, 1))]])
     total = np.repeat([[1.0, 0.0]], [k, 1], axis=1)
     result = _solved(np.repeat([0.0, 1.0], [k, 1]), A_ub=sides, b_ub=np.zeros(2 * d), A_eq=total, b_eq=[1.0])
-    above, below = result.ineqlin.marginals[:d], result.ineqlin.marginals[d:]
+    above = result.ineqlin.marginals[:d]
+    below = result.ineqlin.marginals[d:]
     return _weights(result.x[:k]) @ moves, below - above
 
 

@@ -309,9 +309,13 @@ class Hull(AbstractElastic):
         if not self.penalty:
             return 0.0
         points = self._points(space)
-        x, clusters = points.of(point), points.clusters()
+        x = points.of(point)
+        clusters = points.clusters()
         within = min(least_sum(own, x, self.norm, self._limit) for own in clusters)
-        least = within if math.isfinite(within) else min(least_sum(own, x, self.norm, None) for own in clusters)
+        if math.isfinite(within):
+            least = within
+        else:
+            least = min(least_sum(own, x, self.norm, None) for own in clusters)
         return float(self.penalty) * least
 
     # ---- in words ----------------------------------------------------------------------------------------------------

@@ -84,7 +84,8 @@ class HullPoints:
     def size(self, radius: float) -> float:
         """Return the size that tolerances are shares of: 1, unless radius or columns are large, or a column small."""
         widths = np.ptp(self.values, axis=0)
-        widest, least = float(widths.max()), float(widths.min(initial=1.0, where=widths > 0.0))
+        widest = float(widths.max())
+        least = float(widths.min(initial=1.0, where=widths > 0.0))
         return max(least, radius, widest if widest > LARGE else 0.0)
 
     def of(self, point: Mapping[str, float]) -> Floats:

@@ -55,7 +55,10 @@ class HullRows:
 
     def _write(self) -> None:
         slackless = isinstance(self.limit, float) and self.limit == 0.0
-        places = self.points.within(self.x.reach) if slackless else np.arange(len(self.points.values))
+        if slackless:
+            places = self.points.within(self.x.reach)
+        else:
+            places = np.arange(len(self.points.values))
         self.block.weight = pyo.Var(places.tolist(), bounds=(0.0, 1.0))
         weights = list(self.block.weight.values())
         self._write_shares(places, weights)
@@ -74,11 +77,16 @@ class HullRows:
     def _value(self, column: HullColumn) -> LinearForm:
         """Return what the person's column counts in the hull."""
         coordinate = self.x.coordinate(column.name)
-        form = coordinate.raw() if column.rank is None else coordinate.indicator({column.rank})
+        if column.rank is None:
+            form = coordinate.raw()
+        else:
+            form = coordinate.indicator({column.rank})
         return form.scaled(1.0 / column.scale)
 
     def _write_shares(self, places: NDArray[np.intp], weights: list[Any]) -> None:
-        rows, labels, cluster = Rows(self.block, "share"), self.points.labels, self.points.cluster[places]
+        rows = Rows(self.block, "share")
+        labels = self.points.labels
+        cluster = self.points.cluster[places]
         if labels == (None,):
             rows.add("all", LinearForm(0.0, tuple((1.0, v) for v in weights)), lower=1.0, upper=1.0)
             return
@@ -92,21 +100,31 @@ class HullRows:
     def _write_point(self, key: Any, form: LinearForm, values: NDArray[np.float64], weights: list[Any]) -> None:
         """Add a column's row, multiplied so that a solver sees its smallest coefficients."""
         sizes = [abs(c) for c, _ in form.terms] + [float(np.abs(values).max(initial=0.0))]
-        low, high = min(size for size in (*sizes, 1e300) if size > 0.0), max(sizes)
+        low = min(size for size in (*sizes, 1e300) if size > 0.0)
+        high = max(sizes)
         least, greatest = ORDINARY_HULL_COEFFICIENTS
         ordinary = high == 0.0 or (low >= least and high <= greatest)
-        factor = 1.0 if ordinary else max(2.0 ** -round(math.log2(math.sqrt(low) * math.sqrt(high))), 2.0**-13)
+        if ordinary:
+            factor = 1.0
+        else:
+            factor = max(2.0 ** -round(math.log2(math.sqrt(low) * math.sqrt(high))), 2.0**-13)
         scaled = factor * values
         # What is no more than a solver's tolerance counts as that, or as nothing, whichever is nearer.
         scaled = np.where(np.abs(scaled) >= TINY, scaled, TINY * np.round(scaled / TINY))
-        taken, form = np.flatnonzero(scaled), form.scaled(factor)
+        taken = np.flatnonzero(scaled)
+        form = form.scaled(factor)
         rows = Rows(self.block, "point")
         if not taken.size:
             rows.add(key, form, lower=0.0, upper=0.0)
             return
         # As one expression of plain lists: with a few hundred thousand terms, a tuple for each would take seconds.
         short = form.expression()
-        coefs, variables = ([], []) if isinstance(short, float) else (short.linear_coefs, short.linear_vars)
+        if isinstance(short, float):
+            coefs = []
+            variables = []
+        else:
+            coefs = short.linear_coefs
+            variables = short.linear_vars
         body = LinearExpression(
             constant=form.constant,
             linear_coefs=[*coefs, *(-scaled[taken]).tolist()],
@@ -127,7 +145,10 @@ class HullRows:
     def _slack(self, key: Any) -> tuple[LinearForm, ...]:
         """Return a column's slack as one signed form, or as its two parts."""
         most = self.limit if self._is_number else None
-        names = {"over": 1.0, "under": -1.0} if self._is_split else {"slack": 1.0}
+        if self._is_split:
+            names = {"over": 1.0, "under": -1.0}
+        else:
+            names = {"slack": 1.0}
         forms = []
         for name, sign in names.items():
             if self.block.component(name) is None:
@@ -144,7 +165,10 @@ class HullRows:
             key: LinearForm(0.0, tuple((1.0, v) for part in parts for _, v in part.terms)) for key, *parts in slacks
         }
         if self.limit is not None and slacks:
-            most = LinearForm(self.limit) if self._is_number else LinearForm(0.0, ((1.0, self.limit),))
+            if self._is_number:
+                most = LinearForm(self.limit)
+            else:
+                most = LinearForm(0.0, ((1.0, self.limit),))
             if self.norm == "l1":
                 Rows(self.block, "within").add("norm", total(lengths.values()) + most.scaled(-1.0), upper=0.0)
             elif self.norm == "l2":

@@ -17,10 +17,19 @@ _OPTIONS |= {"name": None, "sample": None}
 
 def sentence_of(hull: Any, points: HullPoints | None) -> str:
     """Return "within 0.1 (l1, columns by range) of the hull of 312 rows in 3 clusters"."""
-    scale = "their own scales" if isinstance(hull.scale, Mapping) else hull.scale
-    columns = "raw columns" if scale == "none" else f"columns by {scale}"
+    if isinstance(hull.scale, Mapping):
+        scale = "their own scales"
+    else:
+        scale = hull.scale
+    if scale == "none":
+        columns = "raw columns"
+    else:
+        columns = f"columns by {scale}"
     rows = _rows(hull, points)
-    charge = "" if hull.penalty is None else f", at {hull.penalty:g} for each unit of l1 off it"
+    if hull.penalty is None:
+        charge = ""
+    else:
+        charge = f", at {hull.penalty:g} for each unit of l1 off it"
     if np.isinf(hull.radius) or (hull.penalty is not None and hull.radius == 0.0):
         return f"at any distance ({columns}) from the hull of {rows}{charge}"
     if hull.radius == 0.0:
@@ -29,18 +38,27 @@ def sentence_of(hull: Any, points: HullPoints | None) -> str:
 
 
 def _rows(hull: Any, points: HullPoints | None) -> str:
-    count = hull.clusters if isinstance(hull.clusters, int | np.integer) else None
+    if isinstance(hull.clusters, int | np.integer):
+        count = hull.clusters
+    else:
+        count = None
     if points is not None:
-        rows, count = f"{points.count} rows", len(points.labels)
+        rows = f"{points.count} rows"
+        count = len(points.labels)
         if hull.sample is not None and hull.sample < points.given:
             rows = f"a sample of {points.count} of {points.given} rows"
     else:
-        rows = "the rows of the target class" if hull.data is None else f"{len(hull.data)} rows"
+        if hull.data is None:
+            rows = "the rows of the target class"
+        else:
+            rows = f"{len(hull.data)} rows"
         if hull.sample is not None:
             rows = f"a sample of at most {hull.sample} of {rows}"
     if hull.clusters is None:
         return rows
-    return f"{rows} in clusters" if count is None else f"{rows} in {count} cluster{'' if count == 1 else 's'}"
+    if count is None:
+        return f"{rows} in clusters"
+    return f"{rows} in {count} cluster{'' if count == 1 else 's'}"
 
 
 def short_text(hull: Any, points: HullPoints | None) -> str:

@@ -50,7 +50,10 @@ def _extreme(values: Floats) -> Places:
     every = np.arange(len(values))
     if len(values) <= 2:
         return every
-    varying = values[:, np.ptp(values, axis=0) > 0.0] if values.size else values
+    if values.size:
+        varying = values[:, np.ptp(values, axis=0) > 0.0]
+    else:
+        varying = values
     if varying.shape[1] == 1:
         return np.array([varying[:, 0].argmin(), varying[:, 0].argmax()])
     if not 2 <= varying.shape[1] <= _FEW or len(values) <= varying.shape[1] + 1:
@@ -71,9 +74,11 @@ def face(values: Floats, low: Floats, high: Floats) -> Places:
     share, size = VERTEX_ROUNDING
     while len(places):
         own = values[places]
-        least, greatest = own.min(axis=0), own.max(axis=0)
+        least = own.min(axis=0)
+        greatest = own.max(axis=0)
         slack = share * (greatest - least) + size * np.maximum(abs(least), abs(greatest))
-        at_top, at_bottom = low >= greatest - slack, high <= least + slack
+        at_top = low >= greatest - slack
+        at_bottom = high <= least + slack
         kept = ((own >= low - slack) | ~at_top).all(axis=1) & ((own <= high + slack) | ~at_bottom).all(axis=1)
         if kept.all():
             break

@@ -104,7 +104,10 @@ class Sums:
 
     def width(self, level: float, more: float = 0.0) -> float:
         """Return the distance from a level, after the division, within which floats decide; ``more`` is added."""
-        merged = 0.0 if self.is_exact else SAME_SUM * self._largest * len(self.parts)
+        if self.is_exact:
+            merged = 0.0
+        else:
+            merged = SAME_SUM * self._largest * len(self.parts)
         around = abs(level) * self.divisor
         rounding = self.rounding
         if self.sizes is not None:
@@ -134,12 +137,16 @@ class Place:
 
 def sums_of(predictor: Predictor, weights: Sequence[float]) -> Sums:
     """Return what a weighted sum of the scores of a model of trees adds up; kept as long as the model lives."""
-    known, key = _SUMS.setdefault(predictor, {}), tuple(map(float, weights))
+    known = _SUMS.setdefault(predictor, {})
+    key = tuple(map(float, weights))
     if key not in known:
         core = predictor.core
         assert isinstance(core, TreeEnsemble | Combination)  # noqa: S101 - only trees and combinations of such
         w = np.array(key)
-        known[key] = _of_trees(core, w) if isinstance(core, TreeEnsemble) else _of_members(core, w)
+        if isinstance(core, TreeEnsemble):
+            known[key] = _of_trees(core, w)
+        else:
+            known[key] = _of_members(core, w)
     return known[key]
 
 
@@ -151,16 +158,25 @@ def _of_trees(core: TreeEnsemble, weights: Floats) -> Sums:
     alone = len(core.trees) == 1 and not core.base.any()
     is_exact = (alone or _are_short(numbers, sizes, core.sum_dtype)) and _are_plain(weights)
     in_order = core.sum_dtype == "float32" and core.n_scores == 1
-    error = 0.0 if alone or in_order else _error(sizes, weights, core.sum_dtype)
+    if alone or in_order:
+        error = 0.0
+    else:
+        error = _error(sizes, weights, core.sum_dtype)
     error += _error(sizes, weights, "float64")  # of the numbers here
-    found = sizes[:, 0] * abs(weights[0]) if in_order and not alone else None
+    if in_order and not alone:
+        found = sizes[:, 0] * abs(weights[0])
+    else:
+        found = None
     return Sums(float(weights @ core.base), parts, core.divisor, error, found, is_exact)
 
 
 def _of_members(core: Combination, weights: Floats) -> Sums:
-    constant, error, plain = float(weights @ core.offset), 0.0, core.votes and _are_plain(weights)
+    constant = float(weights @ core.offset)
+    error = 0.0
+    plain = core.votes and _are_plain(weights)
     parts: list[Floats] = []
-    numbers, greatest = [core.offset], [np.abs(core.offset)]
+    numbers = [core.offset]
+    greatest = [np.abs(core.offset)]
     for member, part in zip(core.members, core.weights, strict=True):
         greatest.append(np.abs(part).max(axis=1) * (1.0 if core.votes else _greatest(member)))
         numbers.append(part.ravel())
@@ -196,11 +212,16 @@ def _vectors(predictor: Predictor) -> Floats | None:
         found = _added(core.base[None, :], [tree.value[~tree.inner] for tree in core.trees])
         return None if found is None else found / core.divisor
     assert isinstance(core, Combination)  # noqa: S101 - only trees and combinations of such
-    total: Floats | None = core.offset[None, :]
+    total = core.offset[None, :]
     for member, part in zip(core.members, core.weights, strict=True):
-        said = np.eye(part.shape[1]) if core.votes else vectors_of(member)
-        total = None if said is None or total is None else _added(total, [said @ part.T])
-    return None if total is None else total / core.divisor
+        vectors = np.eye(part.shape[1]) if core.votes else vectors_of(member)
+        if vectors is None:
+            return None
+        sums = _added(total, [vectors @ part.T])
+        if sums is None:
+            return None
+        total = sums
+    return total / core.divisor
 
 
 def _added(start: Floats, parts: Sequence[Floats]) -> Floats | None:
@@ -269,23 +290,33 @@ def place_of(
         Whether what lies within that distance is refused, as nobody knows what the library will say.
     """
     sums = sums_of(predictor, weights)
-    width, size = sums.width(level, more), max(sums.size, abs(level) * 1e-3)
+    width = sums.width(level, more)
+    size = max(sums.size, abs(level) * 1e-3)
     if sums.reached is None:
         return Place(level - max(width, LEVEL_ROOM * size), 0.0)
     scores = sums.reached / sums.divisor
     accepted = scores > level + width
     near = np.abs(scores - level) <= width
     if near.any() and not clear:
-        accepted[near] = [accepts(s) for s in scores[near].tolist()] if sums.is_exact else True
+        if sums.is_exact:
+            accepted[near] = [accepts(s) for s in scores[near].tolist()]
+        else:
+            accepted[near] = True
         said = None if sums.is_exact else vectors_of(predictor)
         if said is not None:
             # Of sums that are one number, the library's floats may be several.
             floats = said @ np.asarray(weights, dtype=np.float64)
             accepted[near] = any(accepts(s) for s in floats[np.abs(floats - level) <= width].tolist())
-    first = int(accepted.argmax()) if accepted.any() else len(scores)
+    if accepted.any():
+        first = int(accepted.argmax())
+    else:
+        first = len(scores)
     room = max(size, 1.0)
     low = scores[first - 1] if first else scores[0] - room
-    high = scores[first] if first < len(scores) else scores[-1] + room
+    if first < len(scores):
+        high = scores[first]
+    else:
+        high = scores[-1] + room
     return Place(float(low + (high - low) / 2.0), float(high - low) / 2.0)
 
 
@@ -296,7 +327,8 @@ def accepted(
     core = predictor.core
     if isinstance(target, DisagreementOf):
         return agreeing_trees(predictor, coordinates, target.wanted) >= target.needed(len(forest_of(core).trees))
-    scores = predictor.score(coordinates) if scores is None else scores
+    if scores is None:
+        scores = predictor.score(coordinates)
     match target:
         case Values():
             return target.holds(scores)
@@ -336,6 +368,12 @@ def tie_width(predictor: Predictor, target: Target) -> float:
     k = core.n_scores
     rows = [np.eye(k)[j] for j in range(k)]
     if isinstance(target, Labels) and k > 1:
-        rows = [np.eye(k)[t] - np.eye(k)[j] for t in target.wanted for j in target.others]
-    more = link_rounding(predictor, target) if isinstance(target, ProbabilityOf) and k == 1 else 0.0
+        rows = []
+        for t in target.wanted:
+            for j in target.others:
+                rows.append(np.eye(k)[t] - np.eye(k)[j])
+    if isinstance(target, ProbabilityOf) and k == 1:
+        more = link_rounding(predictor, target)
+    else:
+        more = 0.0
     return max(sums_of(predictor, row.tolist()).width(end, more) for row in rows for end in ends if np.isfinite(end))

@@ -22,7 +22,10 @@ def columns_read(predictor: Predictor) -> frozenset[str]:
     """Return the raw columns that a linear model or a network gives some weight."""
     core = predictor.core
     assert isinstance(core, Affine | ReluNetwork)  # noqa: S101 - the caller has asked is_on_lattice
-    weights = core.weights if isinstance(core, Affine) else core.weights[0]
+    if isinstance(core, Affine):
+        weights = core.weights
+    else:
+        weights = core.weights[0]
     read = (weights != 0.0).any(axis=0).tolist()
     columns = zip(predictor.encoding.columns, read, strict=True)
     return frozenset(column.feature for column, used in columns if used and column.feature is not None)

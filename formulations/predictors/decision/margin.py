@@ -110,7 +110,10 @@ def default_margin(predictor: Predictor) -> float:
     size = score_size(predictor)
     if 0.0 < size < _ORDINARY[0]:
         return 1e-3 * size
-    leaves = size if predictor.is_trees else sum(map(score_size, predictor.forests))
+    if predictor.is_trees:
+        leaves = size
+    else:
+        leaves = sum(map(score_size, predictor.forests))
     return LEAST_MARGIN * max(1.0, leaves)
 
 
@@ -177,7 +180,8 @@ def _width_of(part: Predictor) -> str:
 
 def _terms(part: Predictor, coordinates: Floats) -> float:
     """Return the size of the numbers that the scores of a linear model or a network add up at a point."""
-    core, columns = part.core, part.encoding.columns
+    core = part.core
+    columns = part.encoding.columns
     seen = np.nan_to_num(np.abs(part.encoding.matrix(coordinates)[0].astype(np.float64)))
     place = {name: j for j, name in enumerate(part.space.names)}
     for j, column in enumerate(columns):  # a scaler takes the difference of two numbers that may be large

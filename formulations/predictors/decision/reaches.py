@@ -76,7 +76,8 @@ def slack(
     if isinstance(target, DisagreementOf):
         trees = len(forest_of(core).trees)
         return (agreeing_trees(predictor, coordinates, target.wanted) - target.needed(trees) + 0.5) / trees
-    scores = predictor.score(coordinates) if scores is None else scores
+    if scores is None:
+        scores = predictor.score(coordinates)
     result: NDArray[np.float64]
     match target:
         case Values():
@@ -87,7 +88,10 @@ def slack(
             sign = 1.0 if target.position == 1 else -1.0
             result = sign * scores - score_needed(core.probability, target.position, target.at_least)
         case Labels() if core.n_scores == 1:
-            result = scores - core.level if target.wanted == (1,) else core.level - scores
+            if target.wanted == (1,):
+                result = scores - core.level
+            else:
+                result = core.level - scores
         case Labels():
             best = scores[:, list(target.wanted)].max(axis=1)
             result = (best - scores[:, list(target.others)].max(axis=1)) * _unit(core)
@@ -115,7 +119,9 @@ def target_margin(
     coordinates = np.array([[point[name] for name in predictor.space.names]])
     near = margin_near(predictor, float(slack(predictor, coordinates, target)[0]), coordinates)
     # A range of values is not to be closed by its own margins.
-    return min(near, _OF_RANGE * (target.high - target.low)) if isinstance(target, Values) else near
+    if isinstance(target, Values):
+        return min(near, _OF_RANGE * (target.high - target.low))
+    return near
 
 
 def _unit(core: AbstractRepresentation) -> float:
@@ -186,8 +192,14 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
     ) -> None:
         super().__init__(concrete=True)
         core = block.predictor.core
-        checked = target if isinstance(target, Target) else parse_target(target, core.labels)
-        person = block.x.point if isinstance(block.x, Factual) else None
+        if isinstance(target, Target):
+            checked = target
+        else:
+            checked = parse_target(target, core.labels)
+        if isinstance(block.x, Factual):
+            person = block.x.point
+        else:
+            person = None
         self.margin = target_margin(margin, block.predictor, checked, person)
         self._below = below if self.margin == 0.0 else 0.0
         self._scale = row_scale(block.predictor, self.margin)
@@ -249,16 +261,24 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             self._row(block, "high", score, upper=-place.least, gap=place.gap)
 
     def _probability(self, block: AbstractEmbedded, target: ProbabilityOf) -> None:
-        core, label, p = block.predictor.core, target.labels[target.position], target.at_least
+        core = block.predictor.core
+        label = target.labels[target.position]
+        p = target.at_least
         require_probability(core)
         if core.probability == "share":
-            weights = [1.0 if k == target.position else 0.0 for k in range(core.n_scores)]
+            weights = []
+            for k in range(core.n_scores):
+                if k == target.position:
+                    weights.append(1.0)
+                else:
+                    weights.append(0.0)
             place = self._place(block, weights, p, lambda s: s >= p)
             if not self._is_own and block.predictor.has_ties and self.margin <= default_margin(block.predictor):
                 place = Place(p - VOTE_ROUNDING, 0.0)  # the library's test is >=
             self._row(block, label, block.combine(weights), lower=place.least, gap=place.gap)
             return
-        needed, sign = score_needed(core.probability, target.position, p), 1.0 if target.position else -1.0
+        needed = score_needed(core.probability, target.position, p)
+        sign = 1.0 if target.position else -1.0
         if needed == math.inf:  # no score has so high a probability
             self._row(block, label, LinearForm(0.0), lower=1.0)
         elif needed > -math.inf:
@@ -273,7 +293,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
 
     def _beats(self, block: AbstractEmbedded, weights: Sequence[float], t: int, k: int) -> Place:
         """Return by how much label t has to beat label k: a tie of votes is one that the library breaks."""
-        predictor, margin = block.predictor, self.margin
+        predictor = block.predictor
+        margin = self.margin
         wins = predictor.core.head.wins_ties(t, k)
         if not self._is_own and predictor.has_ties and margin <= default_margin(predictor) and wins:
             return Place(-VOTE_ROUNDING, 0.0)
@@ -301,7 +322,10 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         if len(target.wanted) == 1:
             (t,) = target.wanted
             for k in target.others:
-                index = target.labels[t] if len(target.others) == 1 else (target.labels[t], target.labels[k])
+                if len(target.others) == 1:
+                    index = target.labels[t]
+                else:
+                    index = (target.labels[t], target.labels[k])
                 weights = _difference(core.n_scores, t, k, unit)
                 place = self._beats(block, weights, t, k)
                 self._row(block, index, block.combine(weights), lower=place.least, gap=place.gap)

@@ -122,9 +122,10 @@ def embed(
     0.5  <=  -3.0 + x.x[income]
     """
     columns = _columns(model, x, space, split_gap)
-    predictor = (
-        model if isinstance(model, Predictor) else _read(model, columns.space, told=columns is x or space is not None)
-    )
+    if isinstance(model, Predictor):
+        predictor = model
+    else:
+        predictor = _read(model, columns.space, told=columns is x or space is not None)
     check_formulation(predictor, formulation)
     with columns.collecting():
         block = _embedded(predictor, columns, formulation, {"cutoff": cutoff, "all_cells": all_cells})

@@ -42,8 +42,10 @@ class EmbeddedAffine(AbstractEmbedded):
         super().__init__(predictor, x, _MANIFEST)
         core = predictor.core
         assert isinstance(core, Affine)  # noqa: S101 - chosen by embed
-        self._core, self._inputs = core, Inputs(predictor, x, (core.weights != 0.0).any(axis=0))
-        weights, offset = core.weights @ self._inputs.matrix, core.weights @ self._inputs.offset + core.intercept
+        self._core = core
+        self._inputs = Inputs(predictor, x, (core.weights != 0.0).any(axis=0))
+        weights = core.weights @ self._inputs.matrix
+        offset = core.weights @ self._inputs.offset + core.intercept
         self._scores = self._inputs.forms(weights, offset)
         self.publish_scores()
 

@@ -87,7 +87,8 @@ class AbstractCombined(AbstractEmbedded):
         low = high = float(self.core.offset @ list(weights))
         for position, part in self._weighted(weights):
             least, greatest = self.member_range(position, part)
-            low, high = low + least, high + greatest
+            low = low + least
+            high = high + greatest
         return low / self.core.divisor, high / self.core.divisor
 
     def place(self, point: Mapping[str, float]) -> None:
@@ -239,19 +240,28 @@ def _against(member: AbstractEmbedded, label: int, *, whole: bool) -> Iterator[t
     ``whole``: whether the whole combination is of trees, so that ties which floats decide are shown to the model.
     """
     predictor = member.predictor
-    core, is_own = predictor.core, predictor.is_trees
-    rivals = [1 - label] if core.n_scores == 1 else [k for k in range(core.n_scores) if k != label]
-    for rival in rivals:
+    core = predictor.core
+    is_own = predictor.is_trees
+    for rival in range(max(core.n_scores, 2)):
+        if rival == label:
+            continue
         wins = core.head.wins_ties(label, rival)
         if core.n_scores == 1:
             sign = 1.0 if label == 1 else -1.0
-            weights, level = [sign], sign * core.level
+            weights = [sign]
+            level = sign * core.level
         else:
-            weights, level = [1.0 if k == label else -1.0 if k == rival else 0.0 for k in range(core.n_scores)], 0.0
+            weights = [0.0] * core.n_scores
+            weights[label] = 1.0
+            weights[rival] = -1.0
+            level = 0.0
         if abs(level) < NEVER and is_own and (whole or sums_of(predictor, weights).is_exact):
             yield rival, weights, place_of(predictor, weights, level, _accepts(level, wins=wins)).least, 1.0
         else:
-            margin = 0.0 if is_own and whole else _margin(member, weights, level)
+            if is_own and whole:
+                margin = 0.0
+            else:
+                margin = _margin(member, weights, level)
             # Sums of leaves, shares of trees and counts of votes are often equal, and the library says who wins then.
             has_ties = predictor.has_ties or is_own
             yield rival, weights, level + (-margin if has_ties and wins else margin), row_scale(predictor, margin)

@@ -88,7 +88,8 @@ def embedding_error(block: AbstractEmbedded) -> EmbeddingError:
         raise InvalidTypeError(
             "embedding_error", "a block that embed made", f"it got {type(block).__name__}", "Pass m.predictor."
         )
-    predictor, core = block.predictor, block.predictor.core
+    predictor = block.predictor
+    core = block.predictor.core
     point = block.x.decoded()
     coordinates = np.array([[point[name] for name in predictor.space.names]])
     theirs = predictor.score(coordinates)
@@ -98,10 +99,12 @@ def embedding_error(block: AbstractEmbedded) -> EmbeddingError:
     scores = float(np.abs(ours - theirs).max())
     decided = core.head.decide(ours)[0]
     if isinstance(model, AbstractRepresentation):
-        said, values = core.head.decide(theirs)[0], None
+        said = core.head.decide(theirs)[0]
+        values = None
     else:
         asked = given(model, predictor.space, row)
-        said, values = np.asarray(model.predict(asked)).reshape(-1)[0], None
+        said = np.asarray(model.predict(asked)).reshape(-1)[0]
+        values = None
         if core.labels is None:
             values = float(abs(decided - said))
         elif core.probability is not None and hasattr(model, "predict_proba"):
@@ -113,7 +116,9 @@ def embedding_error(block: AbstractEmbedded) -> EmbeddingError:
 def _scores(block: AbstractEmbedded, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return the block's scores at the current values, in the shape of the representation's."""
     count = block.predictor.core.n_scores
-    forms = [block.combine([1.0 if j == k else 0.0 for j in range(count)]) for k in range(count)]
+    forms = []
+    for k in range(count):
+        forms.append(block.combine([1.0 if j == k else 0.0 for j in range(count)]))
     without = next((v for form in forms for _, v in form.terms if v.value is None), None)
     if without is not None:
         raise InvalidValueError(

@@ -87,7 +87,8 @@ class Inputs:
         """Put columns that cannot move into the offset; return the others with their places and raw columns."""
         free: list[tuple[int, Column, str]] = []
         for i in np.flatnonzero(read).tolist():
-            column, name = columns[i], columns[i].feature
+            column = columns[i]
+            name = columns[i].feature
             if name is None:
                 self.offset[i] = column.constant
             elif self._x.coordinate(name).is_point:
@@ -109,7 +110,8 @@ class Inputs:
             checkpoint("stating what the model reads")
             if column.table is None:
                 slope, self.offset[i] = column.affine()
-                at, own = np.array([first[name]]), np.array([slope])
+                at = np.array([first[name]])
+                own = np.array([slope])
             else:
                 ranks, own = entries(column.table)
                 at = place[name][ranks]
@@ -162,7 +164,10 @@ class Inputs:
     # ---- values and forms --------------------------------------------------------------------------------------------
     def values(self, point: Mapping[str, float]) -> Floats:
         """Return the atoms of a point given in coordinates."""
-        levels = [float(k == point[name]) for name, ranks in self._levels.items() for k in ranks]
+        levels = []
+        for name, ranks in self._levels.items():
+            for k in ranks:
+                levels.append(float(k == point[name]))
         return np.array([*(point[name] for name in self._numbers), *levels])
 
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
@@ -175,7 +180,8 @@ class Inputs:
         place = {key: j for j, key in enumerate(variables)}
         terms = [(row, place[id(v)], c) for row, k in enumerate(used) for c, v in self._form(k).terms]
         shift = np.array([self._form(k).constant for k in used])
-        kept, held = weights[:, used], list(variables.values())
+        kept = weights[:, used]
+        held = list(variables.values())
         total = self._combined(kept, terms, len(held))
         return [
             LinearForm(constant, tuple((row[j], held[j]) for j in range(len(held)) if row[j] != 0.0))
@@ -218,13 +224,15 @@ class InputsWithin:
     """
 
     def __init__(self, inputs: Inputs, cutoff: CostCutoff) -> None:
-        self._inputs, self._cutoff = inputs, cutoff
+        self._inputs = inputs
+        self._cutoff = cutoff
         self._here = inputs.matrix @ inputs.values(cutoff.factual) + inputs.offset
 
     def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
         """Return bounds of ``weights @ phi(x) + offset``, (K,) each: a knapsack of the columns' moves, or the box."""
         low, high = self._inputs.extremes(weights, offset)
-        atoms, here = weights @ self._inputs.matrix, weights @ self._here + offset
+        atoms = weights @ self._inputs.matrix
+        here = weights @ self._here + offset
         if not atoms.any():
             return low, high
         slopes, tables = self._inputs.by_column(np.vstack((atoms, -atoms)))

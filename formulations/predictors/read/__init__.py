@@ -121,10 +121,14 @@ def open_model(model: Any) -> Any:
                 "The model", f"a fitted model, or a file that ends in {', '.join(SUFFIXES)}", f"it is {str(model)!r}",
                 "Load the file and give the fitted model.",
             )  # fmt: skip
+    elif isinstance(model, bytes | bytearray):
+        name = "onnx"
     else:
-        name = "onnx" if isinstance(model, bytes | bytearray) else _root(model)
+        name = _root(model)
     module = _module(name)
-    return model if module is None or not hasattr(module, "open_model") else module.open_model(model)
+    if module is None or not hasattr(module, "open_model"):
+        return model
+    return module.open_model(model)
 
 
 def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace) -> Predictor:
@@ -140,7 +144,10 @@ def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace)
         found = library.read_composite(estimator, Behind(tuple(steps), space))
         if found is not None:
             return Predictor(found[0], found[1], model, space)
-    own = library.own_steps(estimator) if hasattr(library, "own_steps") else []
+    if hasattr(library, "own_steps"):
+        own = library.own_steps(estimator)
+    else:
+        own = []
     encoding = encode([*steps, *own], estimator, space)
     return Predictor(library.read_estimator(estimator, str(encoding.dtype)), encoding, model, space)
 
@@ -156,4 +163,6 @@ def _root(model: Any) -> str:
 def _module(library: str) -> ModuleType | None:
     """Return the reader of a library; None if there is none."""
     name = f"{__name__}.{library}"
-    return importlib.import_module(name) if library.isidentifier() and importlib.util.find_spec(name) else None
+    if library.isidentifier() and importlib.util.find_spec(name):
+        return importlib.import_module(name)
+    return None

@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.read.model_input import given, probe, refuse
+from ceopt.formulations.predictors.read.model_input import behind, given, probe, refuse
 from ceopt.formulations.predictors.read.pipeline.pipeline import split
 from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Floats
@@ -110,25 +110,28 @@ class _Said:
     """What the library says of the rows."""
 
     def __init__(self, labels: NDArray[Any], scores: Floats | None, shares: Floats | None) -> None:
-        self.labels, self.scores, self.shares = labels, scores, shares
+        self.labels = labels
+        self.scores = scores
+        self.shares = shares
 
 
 def _asked(opened: Any, reader: ModuleType, predictor: Predictor, frame: pd.DataFrame) -> _Said:
     """Ask the library, as its user would."""
-    core, (steps, estimator) = predictor.core, split(opened)
+    core = predictor.core
+    steps, estimator = split(opened)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names, unknown levels, float width: the same as at every prediction
-        asked = given(opened, predictor.space, frame)
-        for step in steps:
-            asked = asked if step is None or isinstance(step, str) else step.transform(asked)
+        asked = behind(steps, given(opened, predictor.space, frame))
         labels = np.asarray(estimator.predict(asked)).reshape(len(frame))
         if core.labels is None:
             return _Said(labels, None, None)
         scores = reader.own_scores(estimator, asked) if hasattr(reader, "own_scores") else None
         if scores is not None:
             return _Said(labels, np.asarray(scores, dtype=np.float64), None)
-        has_shares = core.probability is not None and hasattr(estimator, "predict_proba")
-        return _Said(labels, None, np.asarray(estimator.predict_proba(asked), dtype=np.float64) if has_shares else None)
+        shares = None
+        if core.probability is not None and hasattr(estimator, "predict_proba"):
+            shares = np.asarray(estimator.predict_proba(asked), dtype=np.float64)
+        return _Said(labels, None, shares)
 
 
 class _Reading:
@@ -144,7 +147,8 @@ class _Reading:
 
     def differs(self, said: _Said) -> tuple[int, str, str] | None:
         """Return the first row that differs, with what the library says and what the model as read says."""
-        core, n = self.core, len(self.error)
+        core = self.core
+        n = len(self.error)
         decided = core.head.decide(self.scores)
         if core.labels is None:
             off = ~(np.abs(decided - said.labels) <= self.error)
@@ -164,7 +168,11 @@ class _Reading:
 
     def _shares(self, shares: Floats) -> tuple[int, str, str] | None:
         """Compare probabilities with those of scores a rounding lower and higher: a link may be steep."""
-        head, error = self.core.head, self.error if self.scores.ndim == 1 else self.error[:, None]
+        head = self.core.head
+        if self.scores.ndim == 1:
+            error = self.error
+        else:
+            error = self.error[:, None]
         for k in range(len(head.labels or ())):
             ends = np.stack([head.of_position(self.scores + side * error, k) for side in (-1.0, 1.0)])
             slack = LINK_ROUNDING[self.width]
@@ -214,12 +222,10 @@ def _size(core: AbstractRepresentation, matrix: Floats) -> Floats:
         case Combination():
             total = np.tile(np.abs(core.offset), (len(x), 1))
             for member, weights in zip(core.members, core.weights, strict=True):
-                said = (
-                    1.0
-                    if core.votes
-                    else _size(member.core, np.asarray(member.encoding.matrix(matrix), dtype=np.float64))[:, None]
-                )
-                total = total + said * np.abs(weights).sum(axis=1)
+                size = np.ones((len(x), 1))
+                if not core.votes:
+                    size = _size(member.core, np.asarray(member.encoding.matrix(matrix), dtype=np.float64))[:, None]
+                total = total + size * np.abs(weights).sum(axis=1)
             return np.asarray(total.max(axis=1) / core.divisor)
         case Affine():
             return np.asarray((x @ np.abs(core.weights).T + np.abs(core.intercept)).max(axis=1))
@@ -241,7 +247,10 @@ def _in_jobs(model: Any) -> bool:
 def _library(opened: Any) -> str:
     """Return the library that predicts, with its version."""
     module = type(split(opened)[1]).__module__
-    name = module.rpartition(".")[2] if module.startswith("ceopt.") else module.partition(".")[0]
+    if module.startswith("ceopt."):
+        name = module.rpartition(".")[2]
+    else:
+        name = module.partition(".")[0]
     if name == "onnx":
         try:
             return f"onnxruntime {version('onnxruntime')}"
@@ -261,7 +270,8 @@ def trials(predictor: Predictor, data: Floats | None = None) -> Floats:
         Rows of the user's data as coordinates, if there are some.
     """
     plain = _held(predictor, _plain_rows(predictor, data))
-    rng, rows = np.random.default_rng(0), [plain]
+    rng = np.random.default_rng(0)
+    rows = [plain]
     forests = _spread(predictor.forests, _THRESHOLDS)
     for part in forests:
         core = part.core
@@ -298,11 +308,16 @@ def _spread(items: Sequence[T], count: int) -> list[T]:
 
 def _path(tree: Tree, seen: Floats) -> list[int]:
     """Return the inner nodes that a row, as the splits see it, passes."""
-    node, passed = 0, []
+    node = 0
+    passed = []
     while tree.feature[node] >= 0:
         passed.append(node)
-        value, chosen = seen[tree.feature[node]], tree.subset[node]
-        left = value in tree.sets[chosen] if chosen >= 0 else value <= tree.threshold[node]
+        value = seen[tree.feature[node]]
+        chosen = tree.subset[node]
+        if chosen >= 0:
+            left = value in tree.sets[chosen]
+        else:
+            left = value <= tree.threshold[node]
         node = int(tree.left[node] if left else tree.right[node])
     return passed
 
@@ -314,7 +329,8 @@ def _beside(part: Predictor, core: TreeEnsemble, tree: Tree, node: int, row: Flo
         return np.empty((0, len(row)))
     feature = part.space[column.feature]
     values = _raw(column, _sides(float(tree.threshold[node]), core.input_dtype))
-    values = np.unique(np.floor(values)) if feature.kind == "integer" else values
+    if feature.kind == "integer":
+        values = np.unique(np.floor(values))
     if feature.kind == "integer":
         values = np.concatenate([values, values + 1.0])
     values = values[_inside(values, feature)]
@@ -327,7 +343,10 @@ def _sides(threshold: float, width: str) -> Floats:
     """Return the largest float of a width up to the threshold and the next one."""
     with np.errstate(over="ignore"):
         near = np.array(threshold).astype(width)
-        last = near if near.astype(np.float64) <= threshold else np.nextafter(near, near.dtype.type(-np.inf))
+        if near.astype(np.float64) <= threshold:
+            last = near
+        else:
+            last = np.nextafter(near, near.dtype.type(-np.inf))
         return np.array([last, np.nextafter(last, near.dtype.type(np.inf))], dtype=np.float64)
 
 

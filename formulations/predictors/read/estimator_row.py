@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.predictors.read.model_input import given
+from ceopt.formulations.predictors.read.model_input import behind, given
 from ceopt.formulations.predictors.read.pipeline.pipeline import split
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 
@@ -38,8 +38,7 @@ def row_seen(predictor: Predictor, point: Mapping[str, float]) -> Floats:
     data = given(open_model(predictor.model), space, space.frame([{name: point[name] for name in space.names}]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn"
-        for step in steps:
-            data = data if step is None or isinstance(step, str) else step.transform(data)
+        data = behind(steps, data)
     return _row(data.toarray() if hasattr(data, "toarray") else data)
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "Trace",
     "UnseenLevelError",
     "array_of",
+    "behind",
     "dense",
     "fitted_names",
     "given",
@@ -92,6 +93,14 @@ def array_of(frame: pd.DataFrame) -> NDArray[Any]:
     return frame.to_numpy(dtype=np.float64 if is_numeric else object)
 
 
+def behind(steps: Sequence[Any], data: Any) -> Any:
+    """Return what an estimator is given behind the steps of a pipeline, some of which may do nothing."""
+    for step in steps:
+        if step is not None and not isinstance(step, str):
+            data = step.transform(data)
+    return data
+
+
 def takes_numbers(model: Any, space: FeatureSpace) -> bool:
     """Tell whether what a model is given for raw rows is their coordinates: an array of continuous columns."""
     return space.is_continuous and not getattr(model, "takes_codes", False) and names_of(model, space) is None
@@ -100,11 +109,9 @@ def takes_numbers(model: Any, space: FeatureSpace) -> bool:
 def _without_strangers(frame: pd.DataFrame) -> pd.DataFrame:
     """Drop categories that no row has: XGBoost fails on a dtype with a category that it was not trained on."""
     names = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)]
-    return (
-        frame
-        if not names
-        else frame.assign(**{str(name): frame[name].cat.remove_unused_categories() for name in names})
-    )
+    if not names:
+        return frame
+    return frame.assign(**{str(name): frame[name].cat.remove_unused_categories() for name in names})
 
 
 @final
@@ -131,8 +138,14 @@ class Trace:
     def levels_seen(self, place: int) -> list[Any]:
         """Return what a category's column holds at each level, lowest rank first."""
         name = self.columns[place].feature
-        count = len(self.space[name].levels) if name is not None else 1
-        column = self.data.iloc[:count, place] if isinstance(self.data, pd.DataFrame) else self.data[:count, place]
+        if name is not None:
+            count = len(self.space[name].levels)
+        else:
+            count = 1
+        if isinstance(self.data, pd.DataFrame):
+            column = self.data.iloc[:count, place]
+        else:
+            column = self.data[:count, place]
         return list(column.toarray().ravel() if hasattr(column, "toarray") else column)
 
 
@@ -203,9 +216,13 @@ def probe(space: FeatureSpace, unseen: Mapping[str, AbstractSet[int]]) -> NDArra
             seen = next((rank for rank in range(count) if rank not in without), 0)
             rows[:, j] = np.where(np.isin(ranks, list(without)), seen, ranks)
             continue
-        low, high = feature.lower, feature.upper
+        low = feature.lower
+        high = feature.upper
         if not np.isfinite(low):
-            low = 0.0 if high > 0 else max(high - 100.0, feature.coordinate_limits[0])
+            if high > 0:
+                low = 0.0
+            else:
+                low = max(high - 100.0, feature.coordinate_limits[0])
         if not np.isfinite(high):
             high = min(low + 100.0, feature.coordinate_limits[1])
         between = np.concatenate([[0.0, 1.0, 0.5], rng.random(n - 3)])
@@ -223,5 +240,8 @@ def dense(data: Any) -> NDArray[Any]:
 
 def width(data: Any) -> list[str]:
     """Return the float width of each column: its own if it is a NumPy float, else float64, to which others convert."""
-    dtypes = list(data.dtypes) if isinstance(data, pd.DataFrame) else [data.dtype] * data.shape[1]
+    if isinstance(data, pd.DataFrame):
+        dtypes = list(data.dtypes)
+    else:
+        dtypes = [data.dtype] * data.shape[1]
     return [str(dtype) if isinstance(dtype, np.dtype) and dtype.kind == "f" else "float64" for dtype in dtypes]

@@ -145,7 +145,8 @@ def decision_unit(model: Any, title: str) -> float:
 
 def _image(member: Predictor, row: Sequence[float], head: Head) -> Composite:
     """Return a model whose one score is a weighted sum, exact in floating point, of the member's scores."""
-    core, weights = member.core, np.array([row])
+    core = member.core
+    weights = np.array([row])
     options: dict[str, Any] = {name: getattr(head, name) for name in ("labels", "decision", "probability", "level")}
     if np.array_equal(weights, [[1.0]]):
         return with_head(core, head), member.encoding

@@ -116,9 +116,15 @@ class Head:
                 "Give two labels for one score, else one label per score.",
             )  # fmt: skip
         one = named is not None and n_scores == 1
-        fitting = ("value",) if named is None else ("positive", "nonnegative") if one else ("argmax", "argmax_last")
+        fitting: tuple[str, ...] = ("value",)
+        fits: tuple[str | None, ...] = (None,)
+        if one:
+            fitting = ("positive", "nonnegative")
+            fits = (None, "logistic", "identity")
+        elif named is not None:
+            fitting = ("argmax", "argmax_last")
+            fits = (None, "share")
         chosen: Any = one_of(who, "decision", fitting[0] if decision is None else decision, fitting)
-        fits = (None,) if named is None else (None, "logistic", "identity") if one else (None, "share")
         if probability not in fits and not (one and callable(probability)):
             raise InvalidValueError(
                 who, f"a probability among {fits}", f"probability is {probability!r}", "See the table of decisions."

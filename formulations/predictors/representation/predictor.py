@@ -72,14 +72,18 @@ class Predictor:
     space: FeatureSpace
 
     def __post_init__(self) -> None:
-        columns, needed = self.encoding.columns, self.core.n_inputs
+        columns = self.encoding.columns
+        needed = self.core.n_inputs
         if len(columns) < needed or (len(columns) != needed and not isinstance(self.core, TreeEnsemble)):
             raise UnsupportedModelError(
                 "The model", f"{needed} columns", f"the space gives {len(columns)}",
                 f"Describe every column that the model was fitted on; the space has: {', '.join(self.space.names)}.",
             )  # fmt: skip
         if isinstance(self.core, Affine | ReluNetwork):
-            weights = self.core.weights if isinstance(self.core, Affine) else self.core.weights[0]
+            if isinstance(self.core, Affine):
+                weights = self.core.weights
+            else:
+                weights = self.core.weights[0]
             read = (weights != 0.0).any(axis=0).tolist()
             for column, used in zip(columns, read, strict=True):
                 if used and not column.is_affine:
@@ -192,8 +196,14 @@ class Combination(AbstractRepresentation):
         level: float = 0.0,
     ) -> None:
         who = "Combination"
-        read, w = tuple(members), tuple(np.atleast_2d(as_numbers(who, "weights", part)) for part in weights)
-        widths = [len(m.core.labels or ()) if votes else m.core.n_scores for m in read]
+        read = tuple(members)
+        w = tuple(np.atleast_2d(as_numbers(who, "weights", part)) for part in weights)
+        widths = []
+        for m in read:
+            if votes:
+                widths.append(len(m.core.labels or ()))
+            else:
+                widths.append(m.core.n_scores)
         rows = {part.shape[0] for part in w}
         if not read or len(rows) != 1 or [part.shape[1] for part in w] != widths:
             raise InvalidValueError(
@@ -234,7 +244,10 @@ class Combination(AbstractRepresentation):
 
 def coordinate_encoding(space: FeatureSpace) -> Encoding:
     """Return the encoding whose matrix is the coordinates themselves: numbers, and ranks of levels."""
-    columns = [
-        Column(f.name, table=tuple(map(float, range(len(f.levels))))) if f.is_finite else Column(f.name) for f in space
-    ]
+    columns = []
+    for f in space:
+        if f.is_finite:
+            columns.append(Column(f.name, table=tuple(map(float, range(len(f.levels))))))
+        else:
+            columns.append(Column(f.name))
     return Encoding(tuple(columns), tuple(space.names))

@@ -86,7 +86,8 @@ class ReluNetwork(AbstractRepresentation):
         who = "ReluNetwork"
         w = tuple(as_numbers(who, f"weights[{i}]", layer) for i, layer in enumerate(weights))
         b = tuple(np.atleast_1d(as_numbers(who, f"biases[{i}]", layer)) for i, layer in enumerate(biases))
-        shapes, needed = [layer.shape for layer in w], [layer.shape for layer in b]
+        shapes = [layer.shape for layer in w]
+        needed = [layer.shape for layer in b]
         fits = (
             len(w) == len(b) > 0
             and all(len(shape) == 2 and min(shape) > 0 for shape in shapes)
@@ -98,7 +99,10 @@ class ReluNetwork(AbstractRepresentation):
                 who, "a (out, in) matrix and a (out,) bias per layer, each layer reading the one before",
                 f"weights are {shapes} and biases {needed}", "Check them; scikit-learn's coefs_ are transposed.",
             )  # fmt: skip
-        after = ("relu",) * (len(w) - 1) if activations is None else tuple(activations)
+        if activations is None:
+            after = ("relu",) * (len(w) - 1)
+        else:
+            after = tuple(activations)
         if len(after) != len(w) - 1:
             raise InvalidValueError(
                 who, f"{len(w) - 1} activations, one per layer but the last", f"activations is {after!r}", "Match them."

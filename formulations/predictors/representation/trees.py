@@ -109,7 +109,10 @@ class Tree:
                 link[parent] = len(feature)
             leaf = isinstance(node, Mapping) and set(node) == {"value"}
             if not leaf and not (isinstance(node, Mapping) and set(node) == {"feature", "threshold", "left", "right"}):
-                found = sorted(map(str, node)) if isinstance(node, Mapping) else node
+                if isinstance(node, Mapping):
+                    found = sorted(map(str, node))
+                else:
+                    found = node
                 raise InvalidValueError(
                     "Tree", "nodes with feature, threshold, left and right, or with value alone", f"one has {found!r}",
                     "Write inner nodes and leaves so.",
@@ -139,7 +142,8 @@ class Tree:
         return int(self.value.shape[1])
 
     def _unreachable(self) -> bool:
-        seen, level = 0, np.array([0])
+        seen = 0
+        level = np.array([0])
         while len(level):
             seen += len(level)
             level = level[self.feature[level] >= 0]
@@ -174,8 +178,11 @@ class StackedTrees:
         self._feature = np.where(leaf, 0, np.concatenate([tree.feature for tree in trees]))
         self._threshold = np.concatenate([tree.threshold for tree in trees])
         self._value = np.concatenate([tree.value for tree in trees])
-        self._members = _Members(trees) if any(tree.sets for tree in trees) else None
-        self._depth, level = 0, self._root[~leaf[self._root]]
+        self._members: _Members | None = None
+        if any(tree.sets for tree in trees):
+            self._members = _Members(trees)
+        self._depth = 0
+        level = self._root[~leaf[self._root]]
         while len(level):
             self._depth += 1
             level = np.unique(self._child.reshape(-1, 2)[level])
@@ -188,7 +195,8 @@ class StackedTrees:
 
     def sums(self, seen: Floats, base: Floats, dtype: str) -> Floats:
         """Return base plus the values of the leaves reached, added tree by tree in float width ``dtype``, (n, K)."""
-        totals, values = np.tile(base.astype(dtype), (len(seen), 1)), self._value.astype(dtype, copy=False)
+        totals = np.tile(base.astype(dtype), (len(seen), 1))
+        values = self._value.astype(dtype, copy=False)
         for rows, nodes in self._walks(seen):
             for position in range(nodes.shape[1]):
                 totals[rows] += values[nodes[:, position]]
@@ -199,7 +207,8 @@ class StackedTrees:
         width = seen.shape[1]
         for first in range(0, len(seen), step):
             rows = np.ascontiguousarray(seen[first : first + step])
-            flat, offset = rows.ravel(), (np.arange(len(rows)) * width)[:, None]
+            flat = rows.ravel()
+            offset = (np.arange(len(rows)) * width)[:, None]
             nodes = np.tile(self._root, (len(rows), 1))
             for _ in range(self._depth):
                 value = flat[self._feature[nodes] + offset]
@@ -221,7 +230,8 @@ class _Members:
         self._holds = np.zeros((len(sets), len(self._values) + 1), dtype=bool)
         for row, members in zip(self._holds, sets, strict=True):
             row[np.searchsorted(self._values, list(members))] = True
-        parts, first = [], 0
+        parts = []
+        first = 0
         for tree in trees:
             parts.append(np.where(tree.subset >= 0, tree.subset + first, -1))
             first += len(tree.sets)

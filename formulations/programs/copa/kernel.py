@@ -30,7 +30,9 @@ def add_determinant(model: Any, distance: Distance, region: Region, *, most: flo
         square = model.K[0, 1] ** 2 if n == 2 else 0.0
         model.determinant = pyo.Constraint(expr=model.det + square == 1.0)
     elif n == 3:
-        a, b, c = model.K[0, 1], model.K[0, 2], model.K[1, 2]
+        a = model.K[0, 1]
+        b = model.K[0, 2]
+        c = model.K[1, 2]
         model.p = pyo.Var(bounds=(0.0, 1.0))
         model.product = pyo.Constraint(expr=model.p - a * b == 0.0)
         model.determinant = pyo.Constraint(expr=model.det - 2.0 * model.p * c + a**2 + b**2 + c**2 == 1.0)
@@ -40,7 +42,8 @@ def add_determinant(model: Any, distance: Distance, region: Region, *, most: flo
 
 def _add_distances(model: Any, n: int, distance: Distance, region: Region, smoothing: float) -> None:
     """Add ``D`` of each pair; with "l1" the sum of the distances ``e`` of the columns."""
-    d, pairs = len(region.lower), pairs_of(n)
+    d = len(region.lower)
+    pairs = pairs_of(n)
     model.D = pyo.Var(pairs, domain=pyo.NonNegativeReals)
     if distance.kind == "l1":
         widths = region.upper - region.lower
@@ -69,7 +72,8 @@ def _add_factor(model: Any, n: int) -> None:
     """Add a lower triangular factor of the kernel; the determinant is the product of its squared diagonal."""
     lower = [(i, j) for i in range(n) for j in range(i + 1)]
     model.T = pyo.Var(lower, bounds=lambda _, i, j: (0.0 if i == j else -1.0, 1.0))
-    model.q, model.p = pyo.Var(range(n), bounds=(0.0, 1.0)), pyo.Var(range(n), bounds=(0.0, 1.0))
+    model.q = pyo.Var(range(n), bounds=(0.0, 1.0))
+    model.p = pyo.Var(range(n), bounds=(0.0, 1.0))
 
     def factor(m: Any, i: int, j: int) -> Any:
         product = sum(m.T[i, k] * m.T[j, k] for k in range(j + 1))

@@ -191,9 +191,14 @@ def greatest_ratio(moments: Moments) -> float:
     For a singular covariance it is infinite if the mean is outside its range: counterfactuals may have no variance.
     """
     factor = moments.factor
-    weights = np.linalg.lstsq(factor, moments.mean, rcond=None)[0] if factor.shape[1] else np.zeros(0)
+    if factor.shape[1]:
+        weights = np.linalg.lstsq(factor, moments.mean, rcond=None)[0]
+    else:
+        weights = np.zeros(0)
     missed = float(np.linalg.norm(moments.mean - factor @ weights))
-    return float(np.inf) if missed > 1e-9 * float(np.linalg.norm(moments.mean)) else float(np.linalg.norm(weights))
+    if missed > 1e-9 * float(np.linalg.norm(moments.mean)):
+        return float(np.inf)
+    return float(np.linalg.norm(weights))
 
 
 def _farthest(factual: Floats, moments: Moments, distance: Distance, region: Region, margin: float) -> float:
@@ -209,11 +214,13 @@ def _farthest(factual: Floats, moments: Moments, distance: Distance, region: Reg
     step = np.where(free, mean, 0.0)
     if region.empty or region.reach(mean) < margin:
         return 0.0
-    point, length = start, 1.0 / max(float(step @ step), 1e-300)
+    point = start
+    length = 1.0 / max(float(step @ step), 1e-300)
     for _ in range(200):
         if float(mean @ point) >= margin:
             break
-        point, length = np.clip(start + length * step, region.lower, region.upper), 2.0 * length
+        point = np.clip(start + length * step, region.lower, region.upper)
+        length = 2.0 * length
     return float(distance.of(point - factual))
 
 
@@ -267,7 +274,10 @@ def _validity(model: Any, n: int, moments: Moments, *, most: float, region: Regi
     d = len(moments.mean)
     size = np.maximum(np.abs(region.lower), np.abs(region.upper))
     columns = moments.factor.T
-    spread = float(np.linalg.norm(np.abs(columns) @ size)) if len(columns) else 0.0
+    if len(columns):
+        spread = float(np.linalg.norm(np.abs(columns) @ size))
+    else:
+        spread = 0.0
     model.r = pyo.Var(bounds=(0.0, most if np.isfinite(most) else None))
     model.n = pyo.Var(range(n), bounds=(0.0, spread))
     model.valid = pyo.Constraint(

@@ -45,8 +45,14 @@ def add_one_hot(model: Any, region: Region) -> None:
 def affine_differences(x: Any, factual: Floats, distance: Distance) -> list[Any]:
     """Return the entries of ``factor' (x - factual)``, whose Euclidean norm is the distance."""
     d = len(factual)
-    factor = np.eye(d) if distance.factor is None else distance.factor
-    variables = list(x.values()) if hasattr(x, "values") else list(x)
+    if distance.factor is None:
+        factor = np.eye(d)
+    else:
+        factor = distance.factor
+    if hasattr(x, "values"):
+        variables = list(x.values())
+    else:
+        variables = list(x)
     if distance.factor is None:
         return [sum_of([variables[k]], [1.0], -float(factual[k])) for k in range(d)]
     return [sum_of(variables, column, -float(column @ factual)) for column in factor.T]
@@ -54,5 +60,6 @@ def affine_differences(x: Any, factual: Floats, distance: Distance) -> list[Any]
 
 def limits_of(region: Region, k: int) -> tuple[float | None, float | None]:
     """Return the bounds of column k, None for none."""
-    low, high = float(region.lower[k]), float(region.upper[k])
+    low = float(region.lower[k])
+    high = float(region.upper[k])
     return (low if np.isfinite(low) else None, high if np.isfinite(high) else None)

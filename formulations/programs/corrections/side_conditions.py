@@ -19,7 +19,10 @@ __all__ = ["add_side_conditions", "combination", "free_columns", "require_inequa
 
 def combination(variables: Any, coefficients: Any, constant: float = 0.0) -> Any:
     """Return a sum of Vars as one expression, without those whose coefficient is 0."""
-    kept = [(v, c) for v, c in zip(variables, coefficients, strict=True) if c]
+    kept = []
+    for v, c in zip(variables, coefficients, strict=True):
+        if c:
+            kept.append((v, c))
     return sum_of([v for v, _ in kept], [c for _, c in kept], constant)
 
 

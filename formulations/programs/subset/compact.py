@@ -73,7 +73,8 @@ def max_sum_compact(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     model = pyo.ConcreteModel(name="max_sum_compact")
     add_choice(model, "max_sum_compact", len(d), k)
     others = np.sort(d[~np.eye(len(d), dtype=bool)].reshape(len(d), -1), axis=1)
-    most, least = others[:, len(d) - k :].sum(axis=1), others[:, :k].sum(axis=1)
+    most = others[:, len(d) - k :].sum(axis=1)
+    least = others[:, :k].sum(axis=1)
     model.w = pyo.Var(points, domain=pyo.NonNegativeReals)
 
     def sum_to_chosen(m: pyo.ConcreteModel, p: int) -> object:

@@ -69,7 +69,10 @@ def add_choice(model: Any, who: str, n: int, k: int | None = None) -> None:
 def sum_of(variables: Any, coefficients: Any = None, constant: float = 0.0) -> Any:
     """Return a sum of Vars as one expression, which Pyomo walks several times faster than a chain of ``+``."""
     variables = list(variables)
-    coefficients = [1.0] * len(variables) if coefficients is None else [float(c) for c in coefficients]
+    if coefficients is None:
+        coefficients = [1.0] * len(variables)
+    else:
+        coefficients = [float(c) for c in coefficients]
     return LinearExpression(constant=constant, linear_coefs=coefficients, linear_vars=variables)
 
 
@@ -86,7 +89,8 @@ def clique_cover(n: int, pairs: list[Pair]) -> Iterator[tuple[int, ...]]:
     for p, q in pairs:
         if not left[p, q]:
             continue
-        clique, fits = [p, q], near[p] & near[q]
+        clique = [p, q]
+        fits = near[p] & near[q]
         while fits.any():
             gain = np.where(fits, left[clique].sum(axis=0), -1)
             best = int(gain.argmax())

@@ -61,7 +61,8 @@ class ValidityCase:
     ) -> Any:
         """Return a sum, with the offset's term only where there are offsets: for a radius of 0."""
         if self.is_fixed:
-            names, coefficients = [*names, weight], [*coefficients, offset]
+            names = [*names, weight]
+            coefficients = [*coefficients, offset]
         return sum_of(names, coefficients, constant)
 
 
@@ -93,7 +94,10 @@ def symmetric(k: int) -> Any:
 
 def mirrored(k: int, entry: Callable[[int, int], Any]) -> list[list[Any]]:
     """Return the symmetric matrix of side k with these entries at (a, b), a <= b."""
-    upper = {(a, b): entry(a, b) for a in range(k) for b in range(a, k)}
+    upper = {}
+    for a in range(k):
+        for b in range(a, k):
+            upper[(a, b)] = entry(a, b)
     return [[upper[min(a, b), max(a, b)] for b in range(k)] for a in range(k)]
 
 
@@ -107,6 +111,10 @@ def bordered(
     r"""Return the margin of :math:`\begin{pmatrix} A & B \\ B^\top & C \end{pmatrix}`, of sides k and n, by entries."""
 
     def entry(a: int, b: int) -> Any:
-        return inside(a, b) if b < k else edge(a, b - k) if a < k else corner(a - k, b - k)
+        if b < k:
+            return inside(a, b)
+        if a < k:
+            return edge(a, b - k)
+        return corner(a - k, b - k)
 
     return psd(mirrored(k + n, entry))

@@ -115,12 +115,11 @@ def validity_lower(plan: ArrayLike, mean: ArrayLike, covariance: ArrayLike, radi
 
     def left(variables: Any, whole: Any) -> Any:
         """Return whole - sum of variables, where whole is a number or a Var."""
-        names, signs = list(variables), [-1.0] * n
-        return (
-            sum_of(names, signs, whole)
-            if case.is_fixed or not hasattr(whole, "value")
-            else sum_of([whole, *names], [1.0, *signs])
-        )
+        names = list(variables)
+        signs = [-1.0] * n
+        if case.is_fixed or not hasattr(whole, "value"):
+            return sum_of(names, signs, whole)
+        return sum_of([whole, *names], [1.0, *signs])
 
     def second(a: int, b: int) -> Any:
         return left((model.Z[j, a, b] for j in parts), float(a == b) if case.is_fixed else model.M[a, b])

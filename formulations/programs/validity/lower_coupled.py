@@ -98,8 +98,10 @@ def validity_lower_coupled(
     0.595644
     """
     x, moments, rho = require_case("validity_lower_coupled", plan, mean, covariance, radius)
-    (n, d), r = x.shape, moments.factor.shape[1]
-    parts, failing = range(n + 1), range(1, n + 1)
+    n, d = x.shape
+    r = moments.factor.shape[1]
+    parts = range(n + 1)
+    failing = range(1, n + 1)
     model = pyo.ConcreteModel(name="validity_lower_coupled")
     model.weight = pyo.Var(parts)
     model.u = pyo.Var(parts, range(r))
@@ -118,7 +120,8 @@ def validity_lower_coupled(
             failing, rule=lambda m, j: rotated_soc(m.t[j], m.weight[j], [m.v[j, a] for a in range(d)]) >= 0
         )
         model.near = pyo.Constraint(expr=sum_of(model.t.values()) <= 0.5)
-    means, slopes = x @ moments.mean, x @ moments.factor
+    means = x @ moments.mean
+    slopes = x @ moments.factor
 
     def fails(m: Any, j: int) -> Any:
         terms = [(m.weight[j], means[j - 1])] + [(m.u[j, a], slopes[j - 1, a]) for a in range(r)]

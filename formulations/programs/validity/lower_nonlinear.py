@@ -89,10 +89,12 @@ def validity_lower_nonlinear(
     case = case_of("validity_lower_nonlinear", plan, mean, covariance, radius)
     n, k = case.normals.shape
     size = np.ones(k)  # of the standard deviation about 0 in each coordinate
-    centre, factor = case.moments.mean, case.moments.root
+    centre = case.moments.mean
+    factor = case.moments.root
     if not case.is_fixed:
         size = np.sqrt(np.diag(case.moments.second)) + case.radius  # a root of M moves by no more than the moments
-    parts, columns = range(n + 1), range(k)
+    parts = range(n + 1)
+    columns = range(k)
     pairs = [(a, b) for a in columns for b in range(a, k)]
     model = pyo.ConcreteModel(name="validity_lower_nonlinear")
     model.s = pyo.Var(parts, bounds=(0.0, 1.0))

@@ -22,7 +22,8 @@ def add_moments(model: Any, case: ValidityCase) -> None:
 
     as ``M``, ``mean``, ``ball`` and the cone ``parts``; for radius 0, ``centred`` rows and M = I.
     """
-    count, k = len(model.weight), case.normals.shape[1]
+    count = len(model.weight)
+    k = case.normals.shape[1]
     total = [sum_of([model.z[j, a] for j in range(count)]) for a in range(k)]
     if case.is_fixed:
         model.centred = pyo.Constraint(range(k), rule=lambda _m, a: total[a] == 0.0)

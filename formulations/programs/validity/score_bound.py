@@ -25,7 +25,8 @@ def least_of_score(m: float, s: float, r: float) -> tuple[float, float]:
     if m <= r:
         return 0.0, 1.0
     s, r = s / m, r / m  # no square of large or small numbers
-    touch, size = math.sqrt((1.0 - r) * (1.0 + r) + s * s), math.hypot(1.0, s)
+    touch = math.sqrt((1.0 - r) * (1.0 + r) + s * s)
+    size = math.hypot(1.0, s)
     sine = (s * touch + r) / (size * size)
     cosine = (1.0 - r) * (1.0 + r) / (touch + s * r)
     return min(cosine * cosine, 1.0), min(sine * sine, 1.0)

@@ -108,11 +108,9 @@ def validity_upper(plan: ArrayLike, mean: ArrayLike, covariance: ArrayLike, radi
         return sum_of([model.z[a], *prices], [1.0, *(-case.normals[:, a] / 2.0)])
 
     def corner(_a: int, _b: int) -> Any:
-        return (
-            sum_of([model.z0, *prices], [1.0, *(-case.offsets)], -1.0)
-            if case.is_fixed
-            else sum_of([model.z0], constant=-1.0)
-        )
+        if case.is_fixed:
+            return sum_of([model.z0, *prices], [1.0, *(-case.offsets)], -1.0)
+        return sum_of([model.z0], constant=-1.0)
 
     model.nonnegative = pyo.Constraint(
         expr=bordered(quadratic, k, lambda a, _b: model.z[a], 1, lambda _a, _b: model.z0) >= 0

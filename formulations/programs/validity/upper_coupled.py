@@ -88,7 +88,8 @@ def validity_upper_coupled(
     0.404356
     """
     x, moments, rho = require_case("validity_upper_coupled", plan, mean, covariance, radius)
-    (n, d), r = x.shape, moments.factor.shape[1]
+    n, d = x.shape
+    r = moments.factor.shape[1]
     model = pyo.ConcreteModel(name="validity_upper_coupled")
     model.weight = pyo.Var(range(2), bounds=None if r else (0.0, None))
     model.u = pyo.Var(range(r))
@@ -99,7 +100,8 @@ def validity_upper_coupled(
     if rho:
         model.v = pyo.Var(range(d))
         model.near = pyo.Constraint(expr=rotated_soc(0.5, model.weight[1], list(model.v.values())) >= 0)
-    means, slopes = x @ moments.mean, x @ moments.factor
+    means = x @ moments.mean
+    slopes = x @ moments.factor
 
     def holds(m: Any, j: int) -> Any:
         terms = [(m.weight[1], means[j])] + [(m.u[a], slopes[j, a]) for a in range(r)]

@@ -93,16 +93,19 @@ def validity_upper_scalar(
     model.a = pyo.Var(range(n), bounds=(0.0, None))
     model.w = pyo.Var(range(d))
     model.t = pyo.Var(bounds=(0.0, None))
-    multipliers, normal = list(model.a.values()), list(model.w.values())
+    multipliers = list(model.a.values())
+    normal = list(model.w.values())
     model.normal = pyo.Constraint(range(d), rule=lambda m, k: sum_of([m.w[k], *multipliers], [1.0, *(-x[:, k])]) == 0.0)
     model.scale = pyo.Constraint(expr=sum_of(normal, -moments.mean) == 1.0)
     if factor.shape[1]:
         model.deviation = pyo.Constraint(expr=soc(model.t, [sum_of(normal, column) for column in factor.T]) >= 0)
-    terms, prices = [model.t], [float(kappa)]
+    terms = [model.t]
+    prices = [float(kappa)]
     if rho:
         model.n = pyo.Var(bounds=(0.0, None))
         model.norm = pyo.Constraint(expr=soc(model.n, normal) >= 0)
-        terms, prices = [model.t, model.n], [float(kappa), rho * math.hypot(1.0, kappa)]
+        terms = [model.t, model.n]
+        prices = [float(kappa), rho * math.hypot(1.0, kappa)]
     model.test = pyo.Objective(expr=sum_of(terms, prices))
     describe(
         model,

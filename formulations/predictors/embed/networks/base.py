@@ -109,7 +109,10 @@ class AbstractNetwork(AbstractEmbedded):
     # ---- what subclasses use -----------------------------------------------------------------------------------------
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
         """Return ``weights @ atoms + constants``, one form per row."""
-        n, outputs = self._inputs.matrix.shape[1], [v for layer in self._written for v in layer.outputs]
+        n = self._inputs.matrix.shape[1]
+        outputs: list[Any] = []
+        for layer in self._written:
+            outputs += layer.outputs
         return [
             LinearForm(
                 form.constant, form.terms + tuple((c, v) for c, v in zip(row, outputs, strict=False) if c != 0.0)
@@ -120,21 +123,27 @@ class AbstractNetwork(AbstractEmbedded):
     def pieces_of(self, neuron: Neuron) -> list[NDArray[np.intp]]:
         """Return the atoms that a neuron reads, those together that are levels of one column."""
         first = self._inputs.matrix.shape[1]
-        read = [np.arange(piece.start, piece.stop) for piece in self._inputs.pieces if neuron.weights[piece].any()]
+        read = []
+        for piece in self._inputs.pieces:
+            if neuron.weights[piece].any():
+                read.append(np.arange(piece.start, piece.stop))
         return read + [np.array([k]) for k in range(first, len(neuron.weights)) if neuron.weights[k] != 0.0]
 
     def spans(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the least and greatest value of ``weights @ atoms``, (K,) each, every piece and output for itself."""
         n = self._inputs.matrix.shape[1]
         low, high = self._inputs.extremes_of_atoms(weights[:, :n])
-        outputs = [v for layer in self._written for v in layer.outputs]
+        outputs: list[Any] = []
+        for layer in self._written:
+            outputs += layer.outputs
         ends = np.array([[v.lb for v in outputs], [math.inf if v.ub is None else v.ub for v in outputs]], dtype=float)
         more = box_extremes(weights[:, n:], *ends.reshape(2, -1))
         return low + more[0], high + more[1]
 
     def big_m_rows(self, neuron: Neuron) -> None:
         """Write rows (B) of one neuron."""
-        y, z = LinearForm(0.0, ((1.0, neuron.output),)), LinearForm(0.0, ((1.0, neuron.on),))
+        y = LinearForm(0.0, ((1.0, neuron.output),))
+        z = LinearForm(0.0, ((1.0, neuron.on),))
         excess = y + neuron.received.scaled(-1.0)
         Rows(self, "not_below").add(neuron.index, excess, lower=0.0)
         Rows(self, "not_above").add(neuron.index, excess + z.scaled(-neuron.lower), upper=-neuron.lower)
@@ -152,14 +161,16 @@ class AbstractNetwork(AbstractEmbedded):
 
     def _write_layers(self) -> Layer:
         """Write the hidden layers; return the scores over the atoms."""
-        rows, offset = self._inputs.matrix, self._inputs.offset
+        rows = self._inputs.matrix
+        offset = self._inputs.offset
         hidden = self._bounds.hidden
         wanted = needed(self._layers, hidden)
         readers = [2 * int((w & bounds.unstable).sum()) for w, bounds in zip(wanted[1:], hidden[1:], strict=False)]
         readers.append(len(wanted[-1]))
         for i, bounds in enumerate(hidden):
             weights, biases = self._layers[i]
-            rows, offset = weights @ rows, weights @ offset + biases
+            rows = weights @ rows
+            offset = weights @ offset + biases
             active = wanted[i] & bounds.active
             passed = active & (not _cheaper_named(rows[active], readers[i]))
             rows, offset = self._write_layer(i, rows, offset, passed, wanted[i] & ~passed)
@@ -170,7 +181,8 @@ class AbstractNetwork(AbstractEmbedded):
         self, i: int, rows: Floats, offset: Floats, passed: NDArray[np.bool_], named: NDArray[np.bool_]
     ) -> Layer:
         """Give the ``named`` neurons of a layer a variable; return the layer's outputs over the atoms."""
-        bounds, kept = self._bounds.hidden[i], np.flatnonzero(named)
+        bounds = self._bounds.hidden[i]
+        kept = np.flatnonzero(named)
         lower, upper = (side.tolist() for side in bounds.outputs())
         outputs: list[Any] = []
         neurons: list[Neuron | None] = []
@@ -201,7 +213,8 @@ class AbstractNetwork(AbstractEmbedded):
 
     def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
         """Return bounds of the combination, back-substituted as a layer of its own."""
-        row, (last, biases) = np.array([list(weights)]), self._layers[-1]
+        row = np.array([list(weights)])
+        last, biases = self._layers[-1]
         low, high = self._bounds.extremes(row @ last, row @ biases)
         return float(low[0]), float(high[0])
 
@@ -223,5 +236,6 @@ class AbstractNetwork(AbstractEmbedded):
 
 def _cheaper_named(rows: Floats, readers: int) -> bool:
     """Whether variables for neurons that are always active save nonzeros in the ``readers`` rows that read them."""
-    entries, width = int(np.count_nonzero(rows)), int(rows.any(axis=0).sum())
+    entries = int(np.count_nonzero(rows))
+    width = int(rows.any(axis=0).sum())
     return entries + len(rows) * (1 + readers) < readers * width

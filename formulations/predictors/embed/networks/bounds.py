@@ -84,7 +84,8 @@ class LayerBounds:
         ``slope`` is that of the line below neurons that switch: from 0 to 1, or the one that leaves the smaller area.
         """
         unstable = self.unstable
-        low, high = np.where(unstable, self.lower, 0.0), np.where(unstable, self.upper, 1.0)
+        low = np.where(unstable, self.lower, 0.0)
+        high = np.where(unstable, self.upper, 1.0)
         above = np.where(self.dead, 0.0, high / (high - low))
         below = np.where(unstable, high > -low if slope is None else slope, self.active).astype(float)
         return below, above, -above * low
@@ -123,7 +124,8 @@ class NetworkBounds:
             low, high = self._inputs.extremes(weights, offset)
         else:
             both = self._least(np.vstack((weights, -weights)), np.concatenate((offset, -offset)))
-            low, high = both[: len(offset)], -both[len(offset) :]
+            low = both[: len(offset)]
+            high = -both[len(offset) :]
         size = np.maximum(np.abs(low), np.abs(high))
         outwards = BOUNDS_OUTWARDS * np.where(np.isfinite(size), size, 0.0)
         return low - outwards, high + outwards
@@ -139,7 +141,8 @@ class NetworkBounds:
         for bounds, (w, b) in zip(reversed(self.hidden), reversed(self._layers), strict=True):
             best = np.maximum(best, box_extremes(weights, *bounds.outputs())[0] + offset)
             below, above, shift = bounds.relaxation(slope)
-            positive, negative = np.maximum(weights, 0.0), np.minimum(weights, 0.0)
+            positive = np.maximum(weights, 0.0)
+            negative = np.minimum(weights, 0.0)
             received = positive * below + negative * above
             offset = offset + negative @ shift + received @ b
             weights = received @ w

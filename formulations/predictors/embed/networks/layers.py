@@ -25,7 +25,10 @@ def multiplied_out(network: ReluNetwork) -> list[Layer]:
     for weights, biases, activation in zip(
         network.weights, network.biases, (*network.activations, "relu"), strict=True
     ):
-        layer = (weights, biases) if before is None else (weights @ before[0], weights @ before[1] + biases)
+        if before is None:
+            layer = (weights, biases)
+        else:
+            layer = (weights @ before[0], weights @ before[1] + biases)
         before = layer if activation == "identity" else None
         if before is None:
             layers.append(layer)

@@ -56,7 +56,8 @@ class AbstractSplitNetwork(AbstractNetwork):
         parts: list[LinearForm] = []
         forms = self.forms(weights, np.zeros(len(groups)))
         for n, (group, form, low, high) in enumerate(zip(groups, forms, lows, highs, strict=True)):
-            index, variable = (*neuron.index, n), self.part[(*neuron.index, n)]
+            index = (*neuron.index, n)
+            variable = self.part[(*neuron.index, n)]
             neuron.parts.append((variable, group.weights))
             part = LinearForm(0.0, ((1.0, variable),))
             rest = form + part.scaled(-1.0)

@@ -123,7 +123,10 @@ class AbstractForest(AbstractEmbedded):
         constant = 0.0
         terms: list[tuple[float, Any]] = []
         for pairs in self._variables:
-            admitted = admits(np.array([leaf.value for leaf, _ in pairs])).tolist() if pairs else [False]
+            if pairs:
+                admitted = admits(np.array([leaf.value for leaf, _ in pairs])).tolist()
+            else:
+                admitted = [False]
             if all(admitted):
                 constant += 1.0
             else:
@@ -135,11 +138,13 @@ class AbstractForest(AbstractEmbedded):
 
         Where it is 0 the scores are the same, float for float, and so is whatever the library makes of them.
         """
-        predictor, core = self.predictor, self.predictor.core
+        predictor = self.predictor
+        core = self.predictor.core
         assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
         row = predictor.encoding.matrix([[point[name] for name in predictor.space.names]])
         nodes = core.apply(row)[0].tolist()
-        constant, terms = float(len(nodes)), list[tuple[float, Any]]()
+        constant = float(len(nodes))
+        terms = list[tuple[float, Any]]()
         for pairs, tree, node in zip(self._variables, core.trees, nodes, strict=True):
             said = tuple(tree.value[node].tolist())
             same = [variable for leaf, variable in pairs if leaf.value == said]
@@ -157,7 +162,9 @@ class AbstractForest(AbstractEmbedded):
         constant = sum(w * b for w, b in zip(weights, core.base.tolist(), strict=True))
         terms: list[tuple[float, Any]] = []
         for pairs in self._variables:
-            values = [sum(w * v for w, v in zip(weights, leaf.value, strict=True)) for leaf, _ in pairs]
+            values = []
+            for leaf, _ in pairs:
+                values.append(sum(w * v for w, v in zip(weights, leaf.value, strict=True)))
             if not values:
                 continue
             # Measured from the tree's least leaf: fewer nonzeros, and equal trees cost nothing.
@@ -172,16 +179,22 @@ class AbstractForest(AbstractEmbedded):
         assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
         low = high = sum(w * b for w, b in zip(weights, core.base.tolist(), strict=True))
         for pairs in self._variables:
-            values = [sum(w * v for w, v in zip(weights, leaf.value, strict=True)) for leaf, _ in pairs]
+            values = []
+            for leaf, _ in pairs:
+                values.append(sum(w * v for w, v in zip(weights, leaf.value, strict=True)))
             if values:
-                low, high = low + min(values), high + max(values)
+                low = low + min(values)
+                high = high + max(values)
         return low / core.divisor, high / core.divisor
 
 
 def _contains(box: Box, point: Mapping[str, float]) -> bool:
     for name, admitted in box.items():
         value = point[name]
-        inside = value in admitted if isinstance(admitted, frozenset) else admitted[0] <= value <= admitted[1]
+        if isinstance(admitted, frozenset):
+            inside = value in admitted
+        else:
+            inside = admitted[0] <= value <= admitted[1]
         if not inside:
             return False
     return True

@@ -84,7 +84,9 @@ class LeafTrees(AbstractForest):
                 Rows(self, "ordered").add((cut.name, k), before + side.scaled(-1.0), lower=0.0)
             before = side
             for tree, pairs in zip(self.trees, self._variables, strict=True):
-                lefts, rights = tree.sides(cut) if len(pairs) > 1 else ((), ())
+                if len(pairs) < 2:
+                    continue
+                lefts, rights = tree.sides(cut)
                 if lefts:
                     form = LinearForm(0.0, tuple((1.0, pairs[j][1]) for j in lefts)) + side
                     Rows(self, "left").add((tree.position, cut.name, k), form, upper=1.0)
@@ -100,9 +102,12 @@ class LeafTrees(AbstractForest):
                 indicator = self.x.coordinate(name).indicator(admitted)
                 Rows(self, "admits").add(index, on + indicator.scaled(-1.0), upper=0.0)
                 continue
-            (low, high), coordinate = admitted, self.x.numeric(name)
+            low, high = admitted
+            coordinate = self.x.numeric(name)
             coordinate.require_bounds("The leaf form")
-            least, greatest, value = coordinate.interval.lower, coordinate.interval.upper, coordinate.value()
+            least = coordinate.interval.lower
+            greatest = coordinate.interval.upper
+            value = coordinate.value()
             unit = 1.0 / coordinate.unit
             if (greatest - high) * unit >= TINY:
                 form = (value + on.scaled(greatest - high)).scaled(unit)

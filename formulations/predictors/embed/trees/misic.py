@@ -75,7 +75,8 @@ class MisicTrees(AbstractForest):
                 Rows(self, "increasing").add(names[cut], form, lower=0.0)
             self._tie(cut, names[cut], below[cut])
             previous = cut
-        left, right = Rows(self, "left"), Rows(self, "right")
+        left = Rows(self, "left")
+        right = Rows(self, "right")
         for tree, pairs in zip(self.trees, self._variables, strict=True):
             for k, (split, lefts, rights) in enumerate(tree.nodes):
                 if split not in below:
@@ -86,9 +87,12 @@ class MisicTrees(AbstractForest):
                 right.add(index, _sum(pairs, rights) + below[split], upper=1.0)
 
     def _tie(self, cut: NumberCut, index: tuple[Any, ...], below: LinearForm) -> None:
-        coordinate, (last, first) = self.x.numeric(cut.name), cut.key
+        coordinate = self.x.numeric(cut.name)
+        last, first = cut.key
         coordinate.require_bounds("Misic's form")
-        value, low, high = coordinate.value(), coordinate.interval.lower, coordinate.interval.upper
+        value = coordinate.value()
+        low = coordinate.interval.lower
+        high = coordinate.interval.upper
         unit = 1.0 / coordinate.unit
         if (high - last) * unit >= TINY:
             form = (value + below.scaled(high - last)).scaled(unit)
@@ -110,7 +114,12 @@ class MisicTrees(AbstractForest):
     def differs(self) -> LinearForm:
         """Return the number of cuts that the column lies on the other side of."""
         flips = [LinearForm(0.0, ((1.0, v),)) for v in self.q.values()]
-        forms = [f.complement() if round(v.value or 0) else f for f, v in zip(flips, self.q.values(), strict=True)]
+        forms = []
+        for f, v in zip(flips, self.q.values(), strict=True):
+            if round(v.value or 0):
+                forms.append(f.complement())
+            else:
+                forms.append(f)
         return LinearForm(sum(f.constant for f in forms), tuple(t for f in forms for t in f.terms))
 
 

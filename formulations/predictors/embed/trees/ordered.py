@@ -51,14 +51,16 @@ class OrderedTrees(AbstractForest):
     def link(self) -> None:
         """Write two rows for each split of each tree."""
         self.share_cuts()
-        left, right = Rows(self, "left"), Rows(self, "right")
+        left = Rows(self, "left")
+        right = Rows(self, "right")
         indicators: dict[Cut, LinearForm] = {}
         names: dict[Cut, tuple[Any, ...]] = {}
         for tree, pairs in zip(self.trees, self._variables, strict=True):
             for cut in tree.cuts:
                 if cut not in indicators:
                     indicators[cut], names[cut] = self.goes_right(cut)
-                goes_right, index = indicators[cut], (tree.position, *names[cut])
+                goes_right = indicators[cut]
+                index = (tree.position, *names[cut])
                 lefts, rights = tree.sides(cut)
                 if lefts:
                     form = LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in lefts)) + goes_right

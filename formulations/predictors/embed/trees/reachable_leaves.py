@@ -172,7 +172,10 @@ def _set(column: Column, members: frozenset[float], core: TreeEnsemble) -> _Mean
         return LevelSplit(column.feature, frozenset(np.flatnonzero(left).tolist()))
     below = column.largest_left(values, core.input_dtype, inclusive=False)
     upto = column.largest_left(values, core.input_dtype)
-    ends = [end for pair in zip(below.tolist(), upto.tolist(), strict=True) if pair[0] != pair[1] for end in pair]
+    ends: list[float] = []
+    for before, last in zip(below.tolist(), upto.tolist(), strict=True):
+        if before != last:
+            ends += [before, last]
     return tuple(_number(column.feature, end, core.right_gap) for end in ends) or False
 
 
@@ -185,11 +188,15 @@ def _number(name: str, last: float, gap: float | None) -> NumberSplit | bool:
 
 def _routed(tree: Tree, table: _Table) -> RoutedTree:
     splits: list[NumberSplit | LevelSplit | None] = []
-    left, right = tree.left.tolist(), tree.right.tolist()
+    left = tree.left.tolist()
+    right = tree.right.tolist()
     tests = zip(tree.feature.tolist(), tree.threshold.tolist(), tree.subset.tolist(), strict=True)
     chains: list[tuple[int, tuple[NumberSplit | bool, ...]]] = []
     for node, (feature, threshold, place) in enumerate(tests):
-        meaning = table[feature, tree.sets[place] if place >= 0 else threshold] if feature >= 0 else None
+        if feature >= 0:
+            meaning = table[feature, tree.sets[place] if place >= 0 else threshold]
+        else:
+            meaning = None
         if isinstance(meaning, bool):
             # Decided for everybody: both children are the one that is reached.
             left[node] = right[node] = left[node] if meaning else right[node]
@@ -219,11 +226,20 @@ def _unfold(
     right: list[int],
 ) -> None:
     """Write a test on a set of numbers as splits one after the other, whose children are shared."""
-    inside, outside = left[node], right[node]
+    inside = left[node]
+    outside = right[node]
     for k, split in enumerate(chain):
-        here, there = (outside, inside) if k % 2 == 0 else (inside, outside)
+        if k % 2 == 0:
+            here = outside
+            there = inside
+        else:
+            here = inside
+            there = outside
         last = k == len(chain) - 1
-        splits[node] = split if isinstance(split, NumberSplit) else None
+        if isinstance(split, NumberSplit):
+            splits[node] = split
+        else:
+            splits[node] = None
         left[node] = here
         right[node] = there if last else len(splits)
         if isinstance(split, bool):  # all numbers are on one side of this end
@@ -308,7 +324,10 @@ def prune(routed: RoutedTrees, reach: Reach, *, cutoff: CostCutoff | None = None
     nearest point costs more than its budget are dropped as well.
     """
     cutter = _Cutter(routed, reach)
-    budget = None if cutoff is None else _Budget(cutoff, cutter)
+    if cutoff is None:
+        budget = None
+    else:
+        budget = _Budget(cutoff, cutter)
     pruned = []
     for position, tree in enumerate(routed):
         checkpoint(_PRUNING)
@@ -344,7 +363,10 @@ class _Cutter:
         whole = self._whole.get(name)
         if whole is None:
             part = self.reach[name]
-            whole = (part.lower, part.upper) if isinstance(part, Interval) else frozenset(part.ranks)
+            if isinstance(part, Interval):
+                whole = (part.lower, part.upper)
+            else:
+                whole = frozenset(part.ranks)
             self._whole[name] = whole
         return whole
 
@@ -399,7 +421,10 @@ class _Budget:
 
     def is_exceeded(self, costs: Iterable[float]) -> bool:
         """Tell whether a box whose columns cost so much costs more than the budget."""
-        least = sum(costs) if self.cutoff.cost.additive else max(costs, default=0.0)
+        if self.cutoff.cost.additive:
+            least = sum(costs)
+        else:
+            least = max(costs, default=0.0)
         return least > self.cutoff.budget
 
     def _end_prices(self, name: str) -> dict[float, float]:

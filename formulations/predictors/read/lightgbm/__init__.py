@@ -107,7 +107,10 @@ class _Sigmoid:
 
     def _is_first(self, score: float) -> bool:
         # The C library's exponential, which LightGBM calls too; NumPy has one of its own.
-        p = 0.0 if -self.slope * score > 700.0 else 1.0 / (1.0 + math.exp(-self.slope * score))
+        if -self.slope * score > 700.0:
+            p = 0.0
+        else:
+            p = 1.0 / (1.0 + math.exp(-self.slope * score))
         return not p > 1.0 - p
 
 
@@ -144,10 +147,14 @@ def read_estimator(estimator: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
     UnsupportedModelError
         It is not fitted, or its class, objective or an option has no exact representation.
     """
-    name, booster = type(estimator).__name__, _booster(estimator)
+    name = type(estimator).__name__
+    booster = _booster(estimator)
     text = _text(booster)
     kind, *options = text.objective or ("custom",)
-    labels = np.asarray(estimator.classes_).tolist() if name in _CLASSIFIERS else None
+    if name in _CLASSIFIERS:
+        labels = np.asarray(estimator.classes_).tolist()
+    else:
+        labels = None
     _check_options(estimator, name, kind, options)
     if labels is not None and len(labels) == 1:
         raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
@@ -169,7 +176,8 @@ def read_estimator(estimator: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
 
 def own_scores(estimator: Any, rows: Any) -> Floats:
     """Return the library's own sums, before any probability: (n,) or (n, K)."""
-    asked, booster = estimator, _booster(estimator)
+    asked = estimator
+    booster = _booster(estimator)
     if isinstance(estimator, _Booster):
         asked = booster
     scores = np.asarray(asked.predict(rows, raw_score=True), dtype=np.float64)
@@ -182,17 +190,18 @@ def own_scores(estimator: Any, rows: Any) -> Floats:
 
 def _check_options(estimator: Any, name: str, kind: str, options: list[str]) -> None:
     """Refuse predictions that are not the sum of leaves or its most probable class."""
-    fitting = (*_TWO, *_SEVERAL) if name in _CLASSIFIERS else _SUMS
+    fitting: tuple[str, ...] = _SUMS
+    if name in _CLASSIFIERS:
+        fitting = (*_TWO, *_SEVERAL)
     if kind not in fitting or "sqrt" in options:
-        then = (
-            f"Objectives that are read: {', '.join(fitting)}."
-            if name in _CLASSIFIERS
-            else "Fit LGBMClassifier, and ask for a ceopt.Probability."
-            if kind in {*_TWO, *_SEVERAL}
-            else "Fit it with objective='regression' on the square root of the target."
-            if "sqrt" in options
-            else "Fit it with objective='regression' on the logarithm of the target."
-        )
+        if name in _CLASSIFIERS:
+            then = f"Objectives that are read: {', '.join(fitting)}."
+        elif kind in {*_TWO, *_SEVERAL}:
+            then = "Fit LGBMClassifier, and ask for a ceopt.Probability."
+        elif "sqrt" in options:
+            then = "Fit it with objective='regression' on the square root of the target."
+        else:
+            then = "Fit it with objective='regression' on the logarithm of the target."
         but = f"{name} has {'reg_sqrt=True' if 'sqrt' in options else f'objective={kind!r}'}"
         raise refuse("a prediction that is a sum of leaves, or the most probable class", but, then)
     if hasattr(estimator, "get_params") and estimator.get_params().get("pred_early_stop") in {True, "true"}:
@@ -201,7 +210,8 @@ def _check_options(estimator: Any, name: str, kind: str, options: list[str]) -> 
 
 def _slope(booster: Any, options: list[str]) -> float:
     """Return the factor of the score in the exponent; the library writes six of its digits."""
-    written, given = _option(options, "sigmoid"), float(booster.params.get("sigmoid", _option(options, "sigmoid")))
+    written = _option(options, "sigmoid")
+    given = float(booster.params.get("sigmoid", _option(options, "sigmoid")))
     if given != written:
         raise refuse(
             "a sigmoid of at most six digits", f"the model has sigmoid={given!r}", f"Fit it with sigmoid={written}."
@@ -331,5 +341,8 @@ def _codes(booster: Any, text: LightgbmText, frame: pd.DataFrame) -> NDArray[Any
     for name, levels in zip(categories, trained, strict=True):
         codes = frame[name].cat.set_categories(levels).cat.codes
         by_number = frame.columns.get_loc(name) in text.by_number
-        frame[name] = codes.where(codes >= 0, np.nan) if by_number else codes
+        if by_number:
+            frame[name] = codes.where(codes >= 0, np.nan)
+        else:
+            frame[name] = codes
     return frame.to_numpy(dtype=np.result_type(*(dtype.type for dtype in frame.dtypes), np.float32))

@@ -117,12 +117,16 @@ def parse(text: str) -> LightgbmText:
 def deciding(text: str) -> str:
     """Return the trees and the categories of a text, without the training parameters, which may crash the library."""
     last = text.rstrip("\n").rpartition("\n")[2]
-    categories = f"\n{last}\n" if last.startswith("pandas_categorical:") else ""
+    if last.startswith("pandas_categorical:"):
+        categories = f"\n{last}\n"
+    else:
+        categories = ""
     return f"{text.partition(_END)[0]}{_END}{categories}"
 
 
 def _model(head: Mapping[str, str], blocks: list[str], sizes: list[int]) -> LightgbmText:
-    n_scores, n_columns = int(head["num_tree_per_iteration"]), int(head["max_feature_idx"]) + 1
+    n_scores = int(head["num_tree_per_iteration"])
+    n_columns = int(head["max_feature_idx"]) + 1
     names = tuple(head["feature_names"].split(" "))
     if len(names) != n_columns or len(head["feature_infos"].split(" ")) != n_columns:
         raise ValueError(f"{n_columns} columns, {len(names)} names")
@@ -133,7 +137,9 @@ def _model(head: Mapping[str, str], blocks: list[str], sizes: list[int]) -> Ligh
         raise ValueError(f"another number of classes than of scores, {n_scores}")
     if sizes != [int(size) for size in head["tree_sizes"].split()]:
         raise ValueError("trees of other sizes than tree_sizes")
-    trees, by_set, by_number = [], set(), set()
+    trees = []
+    by_set = set()
+    by_number = set()
     for place, block in enumerate(blocks):
         nodes = _TreeNodes.read(_numbers(block), n_columns)
         trees.append(nodes.tree(place % n_scores, n_scores))
@@ -238,11 +244,10 @@ def _with_diversions(tree: Tree, nodes: _TreeNodes) -> Tree:
             j = int(tree.feature[node])
         link[side] = len(source)
         children = (int(tree.right[node]), int(tree.left[node]))
-        *cells, (_, _, beyond) = (
-            _cells(tree, nodes, node)
-            if node in diverted and j not in known
-            else [(float(tree.threshold[node]), True, None), (math.inf, False, None)]
-        )
+        if node in diverted and j not in known:
+            *cells, (_, _, beyond) = _cells(tree, nodes, node)
+        else:
+            *cells, (_, _, beyond) = [(float(tree.threshold[node]), True, None), (math.inf, False, None)]
         for end, goes_left, zero in cells:
             source.append(node)
             theta.append(end)
@@ -256,7 +261,8 @@ def _with_diversions(tree: Tree, nodes: _TreeNodes) -> Tree:
                 f"trees of at most {_MOST_NODES} nodes", "a tree of the model has more with zero_as_missing=True",
                 "Fit it with zero_as_missing=False.",
             )  # fmt: skip
-    copies, pairs = np.array(source), np.array(links)
+    copies = np.array(source)
+    pairs = np.array(links)
     leaf = tree.feature[copies] < 0
     left, right = (np.where(leaf, -1, pairs[:, side]) for side in (0, 1))
     return Tree(
@@ -266,9 +272,12 @@ def _with_diversions(tree: Tree, nodes: _TreeNodes) -> Tree:
 
 def _cells(tree: Tree, nodes: _TreeNodes, node: int) -> list[tuple[float, bool, bool | None]]:
     """Return the cells of a diverted split: end, whether it goes left, whether it is 0 (None: it has 0 and others)."""
-    threshold, default_left = float(tree.threshold[node]), bool(nodes.kind[node] & _DEFAULT_LEFT)
+    threshold = float(tree.threshold[node])
+    default_left = bool(nodes.kind[node] & _DEFAULT_LEFT)
     ends = sorted({_BELOW, _ZERO, threshold})
-    cells = [(end, default_left if end == _ZERO else end <= threshold, end == _ZERO) for end in ends]
+    cells = []
+    for end in ends:
+        cells.append((end, default_left if end == _ZERO else end <= threshold, end == _ZERO))
     merged: list[tuple[float, bool, bool | None]] = []
     for goes_left, run in itertools.groupby([*cells, (math.inf, False, False)], key=lambda cell: cell[1]):
         parts = list(run)
@@ -306,7 +315,8 @@ def _sets(fields: Mapping[str, list[str]]) -> tuple[frozenset[float], ...]:
     count = int(fields["num_cat"][0])
     if count == 0:
         return ()
-    ends, words = list(map(int, fields["cat_boundaries"])), list(map(int, fields["cat_threshold"]))
+    ends = list(map(int, fields["cat_boundaries"]))
+    words = list(map(int, fields["cat_threshold"]))
     if len(ends) != count + 1 or ends[0] != 0 or ends != sorted(ends) or ends[-1] != len(words):
         raise ValueError("sets of categories that do not fit cat_boundaries")
     return tuple(
@@ -326,4 +336,6 @@ def _sizes(body: bytes) -> list[int]:
 def _said(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"{error.args[0]} is missing"
-    return str(error) if not isinstance(error, InvalidValueError) else str(error).partition(", but ")[2]
+    if not isinstance(error, InvalidValueError):
+        return str(error)
+    return str(error).partition(", but ")[2]

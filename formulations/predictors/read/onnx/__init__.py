@@ -101,13 +101,17 @@ class OnnxModel:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         read = _read(graph)
-        self.matrix, self.answers = read.matrix, read.answers
+        self.matrix = read.matrix
+        self.answers = read.answers
         check_columnwise(graph, self.matrix)
         self.core, self.has_shares = _believed(graph, read)
         self.types = [DTYPES.get(value.type.tensor_type.elem_type, "") for value in graph.inputs]
         widths = [value.type.tensor_type.shape.dim[1].dim_value for value in graph.inputs]
         self.takes_codes = len(self.types) == 1 and self.types[0] != "object"
-        self.names = None if self.takes_codes else [str(value.name) for value in graph.inputs]
+        if self.takes_codes:
+            self.names = None
+        else:
+            self.names = [str(value.name) for value in graph.inputs]
         for name, kind, width in zip([value.name for value in graph.inputs], self.types, widths, strict=True):
             if not kind or (self.names is not None and width != 1):
                 raise graph.source.refuse(
@@ -138,7 +142,10 @@ class OnnxModel:
         """Return one array per input for rows as a user gives them."""
         if self.names is None:
             return [self._typed(np.asarray(rows), self.types[0], "the rows")]
-        frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows, columns=self.names)
+        if isinstance(rows, pd.DataFrame):
+            frame = rows
+        else:
+            frame = pd.DataFrame(rows, columns=self.names)
         return [
             self._typed(frame[name].to_numpy(), kind, f"column {name!r}").reshape(-1, 1)
             for name, kind in zip(self.names, self.types, strict=True)
@@ -184,7 +191,9 @@ def _read(graph: Graph) -> _Read:
         )
     if not models:
         return _network(graph)
-    return _classifier(graph, models[0]) if models[0].op_type in _CLASSIFIERS else _scores(graph, models[0])
+    if models[0].op_type in _CLASSIFIERS:
+        return _classifier(graph, models[0])
+    return _scores(graph, models[0])
 
 
 def _head(head: Verdict) -> dict[str, Any]:
@@ -193,8 +202,10 @@ def _head(head: Verdict) -> dict[str, Any]:
 
 def _scores(graph: Graph, node: NodeProto) -> _Read:
     """Read an operator that gives scores, which the rest of the graph may turn into labels."""
-    matrix, score = node.input[0], node.output[0]
-    answers, dtype = read_answers(graph, score), graph.types[matrix]
+    matrix = node.input[0]
+    score = node.output[0]
+    answers = read_answers(graph, score)
+    dtype = graph.types[matrix]
     if node.op_type in TREES:
         ensemble = read_ensemble(node, graph.source)
         head = verdict(graph, answers, score, ensemble.trees[0].n_scores, graph.types[score])
@@ -210,7 +221,8 @@ def _scores(graph: Graph, node: NodeProto) -> _Read:
 def _network(graph: Graph) -> _Read:
     layers = read_layers(graph)
     answers = read_answers(graph, layers.score)
-    weights, biases = list(layers.weights), list(layers.biases)
+    weights = list(layers.weights)
+    biases = list(layers.biases)
     head = None
     if len(biases[-1]) == 2 and answers.kind in {"label", "argmax"}:
         # Two scores whose shares depend on their difference alone are one score, as in a logistic regression.
@@ -228,7 +240,8 @@ def _network(graph: Graph) -> _Read:
 
 def _classifier(graph: Graph, node: NodeProto) -> _Read:
     """Read a classifier that chooses the label itself."""
-    answers, matrix = read_answers(graph, None), node.input[0]
+    answers = read_answers(graph, None)
+    matrix = node.input[0]
     for behind in graph.before([answers.wanted[0]], [node.output[0]]):
         if behind.op_type not in {*PASSING, "LabelEncoder"}:
             raise graph.source.refuse(
@@ -269,7 +282,10 @@ def _linear_scores(graph: Graph, node: NodeProto) -> tuple[Floats, Floats, list[
             "Export it anew.",
         )
     if count == 2 and (weights[0] == -weights[1]).all() and intercepts[0] == -intercepts[1]:
-        factor = 2.0 if at.get("post_transform") == "SOFTMAX" else 1.0
+        if at.get("post_transform") == "SOFTMAX":
+            factor = 2.0
+        else:
+            factor = 1.0
         return factor * weights[1:], factor * intercepts[1:], labels
     return weights, intercepts, labels
 
@@ -296,12 +312,14 @@ def _believed(graph: Graph, read: _Read) -> tuple[AbstractRepresentation, bool]:
         rounding does not decide.
     """
     core: Any = read.make(None)
-    rows, kind = _random_rows(core, _declared(graph, read.matrix)), graph.types[read.matrix]
+    rows = _random_rows(core, _declared(graph, read.matrix))
+    kind = graph.types[read.matrix]
     if kind.startswith("int"):
         rows = np.rint(np.clip(rows, -1e6, 1e6))
     outputs = graph.part([read.matrix], read.answers.wanted).run(rows.astype(kind))
     with np.errstate(over="ignore", invalid="ignore"):
-        said, scores = read.answers.said(outputs), core.score(rows)
+        said = read.answers.said(outputs)
+        scores = core.score(rows)
     if not np.isfinite(scores).all():
         raise graph.source.refuse(
             "scores that are finite", "has weights so large that they overflow", "Its training diverged: fit it again."
@@ -311,9 +329,10 @@ def _believed(graph: Graph, read: _Read) -> tuple[AbstractRepresentation, bool]:
     if core.labels is None:
         wrong &= np.abs(said - scores) > size
     elif not isinstance(core, TreeEnsemble):
-        two = (
-            np.stack([scores, np.full(len(rows), core.level)], axis=1) if scores.ndim == 1 else np.sort(scores, axis=1)
-        )
+        if scores.ndim == 1:
+            two = np.stack([scores, np.full(len(rows), core.level)], axis=1)
+        else:
+            two = np.sort(scores, axis=1)
         wrong &= np.abs(two[:, -1] - two[:, -2]) > size.reshape(len(rows), -1).max(axis=1)
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -54,7 +54,10 @@ class OnnxColumns:
         space: FeatureSpace,
         names: list[str] | None,
     ) -> None:
-        self.graph, self.matrix, self.feeds, self.space = graph, matrix, feeds, space
+        self.graph = graph
+        self.matrix = matrix
+        self.feeds = feeds
+        self.space = space
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif width := graph.inputs[0].type.tensor_type.shape.dim[1].dim_value:
@@ -109,7 +112,9 @@ class OnnxColumns:
                     "integer columns in an input of integers", f"takes column {column.feature!r}, which is continuous",
                     "Make its kind integer, or export the model with float inputs.",
                 )  # fmt: skip
-            first = (Step("cast", dtype="float32"),) if number and dtype == "float32" else ()
+            first: tuple[Step, ...] = ()
+            if number and dtype == "float32":
+                first = (Step("cast", dtype="float32"),)
             table = None if number else ()
             found.append(Column(column.feature, steps=first, table=table))
         return as_row(found)
@@ -179,7 +184,10 @@ def _cast(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
 
 
 def _arithmetic(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
-    constants = [step.graph.constants[name] for name in node.input if name in step.graph.constants]
+    constants = []
+    for name in node.input:
+        if name in step.graph.constants:
+            constants.append(step.graph.constants[name])
     dtype = step.graph.types.get(node.output[0], "")
     first = node.input[0] in step.graph.constants
     columns = given[0]
@@ -189,9 +197,10 @@ def _arithmetic(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Col
         if column.table is not None or column.feature is None:
             return column
         swapped = first and node.op_type in {"Sub", "Div"}
-        more = (
-            None if swapped or not fits or not dtype.startswith("float") else steps_of(node, constants[0], place, dtype)
-        )
+        if swapped or not fits or not dtype.startswith("float"):
+            more = None
+        else:
+            more = steps_of(node, constants[0], place, dtype)
         if more is None:
             raise step.refuse(
                 node,
@@ -244,7 +253,10 @@ def _clip(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
     ends: list[tuple[Any, Any]] = []
     for operation, key, place in (("at_least", "min", 1), ("at_most", "max", 2)):
         name = node.input[place] if len(node.input) > place else ""
-        bound = step.graph.constants.get(name, at.get(key)) if name or key in at else None
+        if name or key in at:
+            bound = step.graph.constants.get(name, at.get(key))
+        else:
+            bound = None
         if name and name not in step.graph.constants:
             raise step.refuse(node, "constant ends of a clip", "Export it anew.")
         if bound is not None:
@@ -272,7 +284,8 @@ def _levels_only(step: OnnxColumns, node: NodeProto, columns: Columns) -> None:
 
 
 def _one_hot(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
-    at, columns = attributes(node), given[0]
+    at = attributes(node)
+    columns = given[0]
     _levels_only(step, node, columns)
     known = list(at.get("cats_strings", []) or at.get("cats_int64s", []))
     if not at.get("zeros", 1):
@@ -307,10 +320,14 @@ def _vectorizer(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Col
     if [columns.shape for columns in given] != [(width,) for width in declared]:
         raise step.refuse(node, "inputdimensions that are the widths of its inputs", "Export it anew.")
     dtype = step.graph.types.get(node.input[0], "")
-    cast = (Step("cast", dtype="float32"),) if dtype != "float32" else ()
+    cast: tuple[Step, ...] = ()
+    if dtype != "float32":
+        cast = (Step("cast", dtype="float32"),)
 
     def change(column: Column, place: int) -> Column:  # noqa: ARG001
-        return column if column.table is not None else dataclasses.replace(column, steps=(*column.steps, *cast))
+        if column.table is not None:
+            return column
+        return dataclasses.replace(column, steps=(*column.steps, *cast))
 
     return _each(np.concatenate(given), change)
 
@@ -318,7 +335,10 @@ def _vectorizer(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Col
 def _pick(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
     places = step.graph.constants.get(node.input[1])
     columns = given[0]
-    axis = attributes(node).get("axis", 0) if node.op_type == "Gather" else columns.ndim
+    if node.op_type == "Gather":
+        axis = attributes(node).get("axis", 0)
+    else:
+        axis = columns.ndim
     if places is None or axis % (columns.ndim + 1) != columns.ndim:
         raise step.refuse(node, "columns picked by constant places", "Export it anew.")
     if node.op_type == "ArrayFeatureExtractor":

@@ -66,7 +66,9 @@ def attributes(node: NodeProto) -> dict[str, Any]:
 
 def title(node: NodeProto) -> str:
     """Return how errors call a node."""
-    return f"{node.op_type} (node {node.name!r})" if node.name else f"{node.op_type} (makes {node.output[0]!r})"
+    if node.name:
+        return f"{node.op_type} (node {node.name!r})"
+    return f"{node.op_type} (makes {node.output[0]!r})"
 
 
 @final

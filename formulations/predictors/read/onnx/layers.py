@@ -61,7 +61,8 @@ def read_layers(graph: Graph) -> Layers:
     while start < first and _is_columnwise(graph, chain[start]):
         start += 1
     net = chain[start:]
-    matrix, score = graph.data(net[0])[0], net[-1].output[0]
+    matrix = graph.data(net[0])[0]
+    score = net[-1].output[0]
     dtype = graph.types.get(score, "")
     if dtype not in {"float32", "float64"}:
         raise graph.source.refuse(
@@ -115,7 +116,10 @@ def _is_columnwise(graph: Graph, node: NodeProto) -> bool:
     """Whether an operator before the first matrix can be stated number by number, exactly as it rounds."""
     if node.op_type not in ARITHMETIC:
         return node.op_type in COLUMNWISE
-    constants = [graph.constants[name] for name in node.input if name in graph.constants]
+    constants = []
+    for name in node.input:
+        if name in graph.constants:
+            constants.append(graph.constants[name])
     if len(constants) != 1 or (node.op_type in {"Sub", "Div"} and node.input[0] in graph.constants):
         return False
     return all(steps_of(node, constants[0], place, "float64") is not None for place in range(constants[0].size))
@@ -142,7 +146,10 @@ def _vector(graph: Graph, node: NodeProto, name: str, size: int) -> Floats:
     """Return a constant as one number per unit."""
     constant = graph.constants.get(name)
     if constant is None or constant.size not in {1, size} or any(dim != 1 for dim in constant.shape[:-1]):
-        shape = "no constant" if constant is None else f"shape {constant.shape}"
+        if constant is None:
+            shape = "no constant"
+        else:
+            shape = f"shape {constant.shape}"
         raise graph.source.refuse(
             f"one constant per unit, {size}", f"has {shape} for {name!r} in {title(node)}", "Export a dense layer."
         )
@@ -154,7 +161,8 @@ class _AffineChain:
     """Affine operators since the last Relu, multiplied out."""
 
     def __init__(self, graph: Graph, width: int) -> None:
-        self.graph, self.width = graph, width
+        self.graph = graph
+        self.width = width
         self.weights: list[Floats] = []
         self.biases: list[Floats] = []
         self.matrix: Floats | None = None
@@ -171,7 +179,10 @@ class _AffineChain:
                         f"layers that follow one another, of {self.width} inputs",
                         f"has {title(node)} with a matrix {matrix.shape}", "Export it anew.",
                     )  # fmt: skip
-                self.matrix = matrix.T if self.matrix is None else matrix.T @ self.matrix
+                if self.matrix is None:
+                    self.matrix = matrix.T
+                else:
+                    self.matrix = matrix.T @ self.matrix
                 self.bias = (self.bias @ matrix if self.bias.any() else np.zeros(matrix.shape[1])) + bias
                 self.width = matrix.shape[1]
             case "Cast" if attributes(node)["to"] not in {TensorProto.FLOAT, TensorProto.DOUBLE}:
@@ -188,7 +199,8 @@ class _AffineChain:
     def _close(self) -> None:
         self.weights.append(self._identity() if self.matrix is None else self.matrix)
         self.biases.append(self.bias)
-        self.matrix, self.bias = None, np.zeros(self.width)
+        self.matrix = None
+        self.bias = np.zeros(self.width)
 
     def _identity(self) -> Floats:
         if self.width > _WIDEST:
@@ -201,8 +213,12 @@ class _AffineChain:
 
     def _scale(self, factor: Floats, offset: Floats) -> None:
         if (factor != 1.0).any():
-            matrix = self._identity() if self.matrix is None else self.matrix
-            self.matrix, self.bias = factor[:, None] * matrix, factor * self.bias
+            if self.matrix is None:
+                matrix = self._identity()
+            else:
+                matrix = self.matrix
+            self.matrix = factor[:, None] * matrix
+            self.bias = factor * self.bias
         self.bias = self.bias + offset
 
     def _normalization(self, node: NodeProto) -> tuple[Floats, Floats]:
@@ -223,7 +239,8 @@ class _AffineChain:
     def _arithmetic(self, node: NodeProto) -> tuple[Floats, Floats]:
         first = node.input[0] in self.graph.constants
         constant = _vector(self.graph, node, node.input[0 if first else 1], self.width)
-        one, none = np.ones(self.width), np.zeros(self.width)
+        one = np.ones(self.width)
+        none = np.zeros(self.width)
         match node.op_type:
             case "Add":
                 return one, constant

@@ -88,7 +88,8 @@ def read_answers(graph: Graph, score: str | None) -> Answers:
     UnsupportedModelError
         Several labels or values, or none that has a meaning.
     """
-    labels, shares = [], []
+    labels = []
+    shares = []
     for value in graph.source.model.graph.output:
         maker = graph.makers.get(value.name)
         if maker is not None and maker.op_type == "ZipMap":
@@ -141,7 +142,10 @@ class _Tail:
     """The graph behind its scores."""
 
     def __init__(self, graph: Graph, answers: Answers, score: str, dtype: str) -> None:
-        self.graph, self.answers, self.dtype, self.score = graph, answers, dtype, score
+        self.graph = graph
+        self.answers = answers
+        self.dtype = dtype
+        self.score = score
         behind = graph.before(answers.wanted, [score])
         made = {score, *(name for node in behind for name in node.output)}
         for node in behind:

@@ -113,7 +113,9 @@ class _EnsembleNodes:
 @final
 class _Reader:
     def __init__(self, node: NodeProto, source: ValidatedModel) -> None:
-        self.node, self.source, self.at = node, source, attributes(node)
+        self.node = node
+        self.source = source
+        self.at = attributes(node)
         self.title = title(node)
 
     def fail(self, needs: str, but: str, then: str = _ANEW) -> Exception:
@@ -137,7 +139,8 @@ class _Reader:
             )
         nodes = self._old_nodes("class" if classifier else "target", ids, weights, 1 if one else count)
         aggregate = self.at.get("aggregate_function", "SUM")
-        base, averaged = self._numbers("base_values", optional=True), self._averaged(aggregate)
+        base = self._numbers("base_values", optional=True)
+        averaged = self._averaged(aggregate)
         trees = [self._tree(nodes, root) for root in nodes.roots]
         if classifier and not one and not len(base):
             self._check_all_scored([nodes.value[places] for places in _leaves(nodes)])
@@ -168,7 +171,8 @@ class _Reader:
         return names[number]
 
     def _labels(self) -> list[Any]:
-        texts, numbers = self.at.get("classlabels_strings", []), self.at.get("classlabels_int64s", [])
+        texts = self.at.get("classlabels_strings", [])
+        numbers = self.at.get("classlabels_int64s", [])
         labels = list(texts or numbers)
         if (texts and numbers) or len(labels) < 2 or len(set(labels)) != len(labels):
             raise self.fail("at least two different class labels", f"{labels}", "Export a classifier of two classes.")
@@ -178,7 +182,10 @@ class _Reader:
         kind = "class" if classifier else "target"
         ids = self._ints(f"{kind}_ids")
         weights = self._numbers(f"{kind}_weights")
-        count = len(labels) if labels is not None else int(self.at.get("n_targets", 0))
+        if labels is not None:
+            count = len(labels)
+        else:
+            count = int(self.at.get("n_targets", 0))
         self._check_size(len(self.at.get("nodes_modes", [])), count)
         self._check_lengths({f"{kind}_ids": ids, f"{kind}_weights": weights})
         self._check_ids(f"{kind}_ids", ids, count)
@@ -209,7 +216,10 @@ class _Reader:
 
     def _numbers(self, name: str, *, optional: bool = False) -> Floats:
         """Return a list of numbers, held as float32 or as a tensor in its own width, in float64."""
-        given = [self.at[key] for key in (name, f"{name}_as_tensor") if key in self.at and len(self.at[key])]
+        given = []
+        for key in (name, f"{name}_as_tensor"):
+            if key in self.at and len(self.at[key]):
+                given.append(self.at[key])
         if len(given) > 1 or (not given and not optional):
             raise self.fail(f"{name} once", f"it {len(given)} times")
         values = np.asarray(given[0] if given else [], dtype=np.float64)
@@ -226,13 +236,11 @@ class _Reader:
         return aggregate == "AVERAGE"
 
     def _check_link(self, link: str, classifier: bool, one: bool) -> None:
-        known = (
-            ("NONE", "LOGISTIC")
-            if one
-            else ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
-            if classifier
-            else ("NONE",)
-        )
+        known: tuple[str, ...] = ("NONE",)
+        if one:
+            known = ("NONE", "LOGISTIC")
+        elif classifier:
+            known = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
         if link not in known:
             raise self.fail(
                 f"a post_transform among {', '.join(known)}", f"post_transform {link!r}",
@@ -278,7 +286,8 @@ class _Reader:
                 raise self.fail("children that are nodes", f"node {node[i]} of tree {tree[i]} with child {children[i]}")
             links.append(np.array(found, dtype=np.intp))
         value = np.full((len(modes), count), np.nan)
-        of_tree, of_node = self._ints(f"{kind}_treeids"), self._ints(f"{kind}_nodeids")
+        of_tree = self._ints(f"{kind}_treeids")
+        of_node = self._ints(f"{kind}_nodeids")
         self._check_lengths({f"{kind}_ids": ids, f"{kind}_treeids": of_tree, f"{kind}_nodeids": of_node})
         for t, n, k, weight in zip(of_tree.tolist(), of_node.tolist(), ids.tolist(), weights.tolist(), strict=True):
             i = place.get((t, n), -1)
@@ -306,8 +315,10 @@ class _Reader:
         if ((codes < 0) | (codes >= len(_MODES))).any():
             raise self.fail(f"modes from 0 to {len(_MODES) - 1}", f"mode {codes.max()}")
         modes = [_MODES[code] for code in codes.tolist()]
-        splits, weights = self._splits(modes), self._numbers("leaf_weights")
-        targets, roots = self._ints("leaf_targetids"), self._ints("tree_roots")
+        splits = self._splits(modes)
+        weights = self._numbers("leaf_weights")
+        targets = self._ints("leaf_targetids")
+        roots = self._ints("tree_roots")
         self._check_size(len(modes) + len(weights), count)
         self._check_lengths({
             **dict(zip(names, (feature, true, false, true_leaf, false_leaf), strict=True)), "nodes_modes": modes,
@@ -315,7 +326,8 @@ class _Reader:
         })  # fmt: skip
         self._check_lengths({"leaf_weights": weights, "leaf_targetids": targets})
         self._check_ids("leaf_targetids", targets, count)
-        inner, leaves = len(modes), len(weights)
+        inner = len(modes)
+        leaves = len(weights)
         links = []
         for children, ends in ((true, true_leaf), (false, false_leaf)):
             limit = np.where(ends != 0, leaves, inner)
@@ -326,7 +338,12 @@ class _Reader:
         if not len(roots) or ((roots < 0) | (roots >= inner)).any():
             raise self.fail("tree_roots that are nodes", f"{roots.tolist()[:5]}")
         # A root whose two children are one leaf is a tree without a split.
-        start = [int(links[0][r]) if links[0][r] == links[1][r] >= inner else int(r) for r in roots]
+        start = []
+        for r in roots:
+            if links[0][r] == links[1][r] >= inner:
+                start.append(int(links[0][r]))
+            else:
+                start.append(int(r))
         value = np.full((inner + leaves, count), np.nan)
         value[inner + np.arange(leaves), targets] = weights
         return _EnsembleNodes(
@@ -347,7 +364,10 @@ class _Reader:
         owners = [i for i, mode in enumerate(modes) if mode == "BRANCH_MEMBER"]
         values = np.asarray(self.at.get("membership_values", []), dtype=np.float64)
         ends = np.flatnonzero(np.isnan(values))
-        parts = [part[~np.isnan(part)] for part in np.split(values, ends)] if len(values) else []
+        if len(values):
+            parts = [part[~np.isnan(part)] for part in np.split(values, ends)]
+        else:
+            parts = []
         if parts and not len(parts[-1]):
             parts.pop()
         if len(parts) != len(owners) or not all(len(part) for part in parts) or np.isinf(values).any():
@@ -356,7 +376,9 @@ class _Reader:
 
     def _tree(self, nodes: _EnsembleNodes, root: int) -> Tree:
         """Return one tree with its nodes numbered from the root."""
-        order, number, depth = [root], {root: 0}, {root: 0}
+        order = [root]
+        number = {root: 0}
+        depth = {root: 0}
         for node in order:
             if depth[node] > _DEEPEST:
                 raise self.fail(f"trees of depth {_DEEPEST} at most", "a deeper one", "Train shallower trees.")
@@ -369,10 +391,13 @@ class _Reader:
                     raise self.fail(
                         "trees, in which each node has one parent", f"a node with two in the tree of {root}"
                     )
-                number[child], depth[child] = len(order), depth[node] + 1
+                number[child] = len(order)
+                depth[child] = depth[node] + 1
                 order.append(child)
-        feature, threshold = nodes.feature[order], nodes.threshold[order].copy()
-        left, right = np.full(len(order), -1), np.full(len(order), -1)
+        feature = nodes.feature[order]
+        threshold = nodes.threshold[order].copy()
+        left = np.full(len(order), -1)
+        right = np.full(len(order), -1)
         subset = np.full(len(order), -1)
         sets: list[frozenset[float]] = []
         for i, node in enumerate(order):
@@ -382,7 +407,7 @@ class _Reader:
             if mode not in _MODES:
                 raise self.fail(f"modes among {', '.join(_MODES)} and LEAF", f"mode {mode!r}")
             ends = number[int(nodes.true[node])], number[int(nodes.false[node])]
-            left[i], right[i] = ends if mode not in {"BRANCH_GTE", "BRANCH_GT", "BRANCH_NEQ"} else ends[::-1]
+            left[i], right[i] = ends[::-1] if mode in {"BRANCH_GTE", "BRANCH_GT", "BRANCH_NEQ"} else ends
             if mode in {"BRANCH_LT", "BRANCH_GTE"}:
                 threshold[i] = np.nextafter(threshold[i], -np.inf)
             elif mode in {"BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER"}:

@@ -102,7 +102,8 @@ def open_source(given: Any) -> ValidatedModel:
     """
     folder: Path | None = None
     if isinstance(given, str | Path):
-        name, folder = repr(str(given)), Path(given).parent
+        name = repr(str(given))
+        folder = Path(given).parent
         model = _parsed(_bytes_of(Path(given), name), name)
     elif isinstance(given, bytes | bytearray):
         name = "the ONNX bytes"
@@ -235,7 +236,8 @@ def _check_tensors(source: ValidatedModel, folder: Path | None) -> None:
         raise source.refuse(f"at most {MOST_TENSORS} constants", f"has {len(held)}", "Simplify the graph.")
     loaded = 0
     for tensor in held:
-        title, size = f"tensor {tensor.name!r}", math.prod(tensor.dims)
+        title = f"tensor {tensor.name!r}"
+        size = math.prod(tensor.dims)
         if tensor.data_type not in _ITEM_BYTES or tensor.HasField("segment"):
             kinds = dict(TensorProto.DataType.items())
             kind = next((word for word, number in kinds.items() if number == tensor.data_type), tensor.data_type)
@@ -264,18 +266,23 @@ def _load_external(source: ValidatedModel, tensor: TensorProto, folder: Path | N
     """Put data of a file beside the model's own into the tensor, and return its size; nothing outside is touched."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
-    what, title = "external data inside the file's own folder", f"tensor {tensor.name!r} with location {location!r}"
+    what = "external data inside the file's own folder"
+    title = f"tensor {tensor.name!r} with location {location!r}"
     anew = "Save the model in one file: onnx.save(model, path)."
     if folder is None:
         raise source.refuse("data within it", f"has {title}", anew)
     path = Path(location)
     inside = not (path.is_absolute() or ".." in path.parts or not location or "\\" in location or ":" in location)
-    real = (folder / path).resolve() if inside and "\0" not in location else None
+    if inside and "\0" not in location:
+        real = (folder / path).resolve()
+    else:
+        real = None
     if real is None or not real.is_relative_to(folder.resolve()) or not real.is_file():
         raise source.refuse(what, f"has {title}", anew)
     size = math.prod(tensor.dims) * _ITEM_BYTES[tensor.data_type]
     try:
-        offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
+        offset = int(entries.get("offset", 0))
+        length = int(entries.get("length", size))
     except ValueError:
         offset = length = -1
     if length != size or offset < 0 or offset + size > real.stat().st_size or loaded + size > MOST_BYTES:
@@ -314,11 +321,10 @@ def _check_order(source: ValidatedModel) -> None:
     for node in graph.node:
         for name in node.input:
             if name and name not in known:
-                but = (
-                    "reads {!r} before it is made (a cycle, or out of order)"
-                    if name in made
-                    else "reads {!r}, which nothing makes"
-                )
+                if name in made:
+                    but = "reads {!r} before it is made (a cycle, or out of order)"
+                else:
+                    but = "reads {!r}, which nothing makes"
                 raise source.refuse(
                     "nodes in order, each reading what is there", f"has {_title(node)}, which {but.format(name)}",
                     "Export it anew.",
@@ -372,7 +378,10 @@ def _check_growth(source: ValidatedModel) -> None:
             constants[node.output[0]] = (list(shape), math.prod(shape))
             continue
         data = [name for name in node.input if name in size]
-        fixed = [constants[name] for name in node.input if name in constants]
+        fixed = []
+        for name in node.input:
+            if name in constants:
+                fixed.append(constants[name])
         if node.op_type in ELEMENTWISE and len(data) > 1 and data[1] not in sums:
             raise source.refuse(
                 "one path from the columns to the prediction", f"has {_title(node)} of two computed tensors",
@@ -393,7 +402,8 @@ def _check_growth(source: ValidatedModel) -> None:
 def _grown(node: NodeProto, widths: list[int], fixed: Iterable[tuple[list[int], int]]) -> int:
     """Return an upper bound on the numbers per row that a node makes of its data and constants."""
     constants = list(fixed)
-    total, most = sum(widths), max(widths, default=1)
+    total = sum(widths)
+    most = max(widths, default=1)
     match node.op_type:
         case "Concat" | "FeatureVectorizer":
             declared = sum(sum(a.ints) for a in node.attribute if a.name == "inputdimensions")
@@ -419,11 +429,9 @@ def _grown(node: NodeProto, widths: list[int], fixed: Iterable[tuple[list[int], 
 
 
 def _title(node: NodeProto) -> str:
-    return (
-        f"{node.op_type} (node {node.name!r})"
-        if node.name
-        else f"{node.op_type} (which makes {next(iter(node.output), '')!r})"
-    )
+    if node.name:
+        return f"{node.op_type} (node {node.name!r})"
+    return f"{node.op_type} (which makes {next(iter(node.output), '')!r})"
 
 
 def _line(error: BaseException) -> str:

@@ -175,7 +175,8 @@ def _follow(step: Any, trace: Trace) -> Trace:
         columns = _stack(step, trace)
         output = _run(step, trace)
     elif name in {"ColumnSubset", "OnnxColumns"}:
-        columns, output = step.columns(trace), step.transform(trace.data)
+        columns = step.columns(trace)
+        output = step.transform(trace.data)
     elif name in TRANSFORMERS:
         if name in ENCODERS:
             check_encoder(step, trace)
@@ -207,7 +208,10 @@ def _stack(step: Any, trace: Trace) -> list[Column]:
         places = [int(place) for place in step._transformer_to_input_indices[name]]  # noqa: SLF001
         if (isinstance(part, str) and part == "drop") or not places:
             continue
-        data = trace.data.iloc[:, places] if isinstance(trace.data, pd.DataFrame) else trace.data[:, places]
+        if isinstance(trace.data, pd.DataFrame):
+            data = trace.data.iloc[:, places]
+        else:
+            data = trace.data[:, places]
         result = _follow(part, Trace(data, tuple(trace.columns[place] for place in places), trace.space))
         where = step.output_indices_[name]
         stacked |= dict(zip(range(where.start, where.stop), result.columns, strict=True))
@@ -229,8 +233,12 @@ def _run(step: Any, trace: Trace) -> Any:
 
 def _checked(trace: Trace, coordinates: NDArray[np.float64], unseen: Mapping[str, AbstractSet[int]]) -> Encoding:
     """Read the tables off the last output, and compare the encoding with it; an unseen level is encoded as NaN."""
-    space, values = trace.space, _numbers(trace)
-    dtype = str(np.result_type(*width(trace.data))) if trace.columns else "float64"
+    space = trace.space
+    values = _numbers(trace)
+    if trace.columns:
+        dtype = str(np.result_type(*width(trace.data)))
+    else:
+        dtype = "float64"
     columns = []
     for place, column in enumerate(trace.columns):
         checkpoint(_STAGE)
@@ -276,13 +284,16 @@ def _numbers(trace: Trace) -> Any:
 
 def _table(feature: Feature, output: Any, place: int, unseen: AbstractSet[int]) -> LevelTable:
     """Return what a column of the output holds at each level, which are its first rows."""
-    size, is_sparse = len(feature.levels), sp.issparse(output)
+    size = len(feature.levels)
+    is_sparse = sp.issparse(output)
     if is_sparse:
         own = slice(*output.indptr[place : place + 2].tolist())
         among = output.indices[own] < size
-        ranks, values = output.indices[own][among], output.data[own][among]
+        ranks = output.indices[own][among]
+        values = output.data[own][among]
     else:
-        ranks, values = np.arange(size), output[:size, place]
+        ranks = np.arange(size)
+        values = output[:size, place]
     for rank in ranks[~np.isfinite(values)].tolist():
         raise refuse(
             "finite codes for levels",
@@ -329,7 +340,9 @@ def _is_function(step: Any) -> bool:
 
 def _name(step: Any) -> str:
     """Return the class name of an object of scikit-learn itself, or ours; "" of any other, subclasses included."""
-    return type(step).__name__ if type(step).__module__.partition(".")[0] in {"ceopt", "sklearn"} else ""
+    if type(step).__module__.partition(".")[0] in {"ceopt", "sklearn"}:
+        return type(step).__name__
+    return ""
 
 
 def _title(step: Any) -> str:

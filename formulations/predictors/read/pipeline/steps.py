@@ -49,7 +49,10 @@ def _impute(imputer: Any, before: Trace, output: Any) -> Sequence[Column]:
                 f"SimpleImputer replaces {missing!r} in the numeric column {column.feature!r}",
                 "Replace that number in the data before the model is fitted.",
             )  # fmt: skip
-    flags = len(imputer.indicator_.features_) if imputer.add_indicator else 0
+    if imputer.add_indicator:
+        flags = len(imputer.indicator_.features_)
+    else:
+        flags = 0
     kept = list(before.columns)
     if len(kept) + flags != output.shape[1]:  # columns without any value at fitting are dropped
         kept = [column for column, fill in zip(kept, imputer.statistics_, strict=True) if not pd.isna(fill)]
@@ -93,7 +96,8 @@ def check_encoder(encoder: Any, before: Trace) -> None:
                 f"Group infrequent levels in the data, then fit {name} without {option}.",
             )  # fmt: skip
     for column in before.numbers():
-        kind = before.space[column.feature].kind if column.feature is not None else ""
+        assert column.feature is not None  # noqa: S101 - a number is one of a column
+        kind = before.space[column.feature].kind
         raise refuse(
             f"levels in the columns of {name}", f"column {column.feature!r} is {kind} in the space",
             f"Declare it with space.update({column.feature!r}, kind='categorical', levels=[...]), or 'ordinal' or "
@@ -127,7 +131,10 @@ def unseen_levels(encoder: Any, before: Trace) -> None:
 
 
 def _one_hot(encoder: Any, before: Trace, output: Any) -> Sequence[Column]:  # noqa: ARG001
-    dropped = encoder.drop_idx_ if encoder.drop_idx_ is not None else [None] * len(encoder.categories_)
+    if encoder.drop_idx_ is not None:
+        dropped = encoder.drop_idx_
+    else:
+        dropped = [None] * len(encoder.categories_)
     columns: list[Column] = []
     for column, categories, drop in zip(before.columns, encoder.categories_, dropped, strict=True):
         columns += [column] * (len(categories) - (drop is not None))

@@ -66,7 +66,10 @@ def read_estimator(estimator: Any, dtype: str) -> AbstractRepresentation:
 
 
 def _like(estimator: Any) -> str:
-    kind = "Classifier" if hasattr(estimator, "classes_") else "Regressor"
+    if hasattr(estimator, "classes_"):
+        kind = "Classifier"
+    else:
+        kind = "Regressor"
     return f"RandomForest{kind} or HistGradientBoosting{kind}"
 
 

@@ -79,7 +79,10 @@ def _voting_classifier(model: Any, behind: Behind) -> Composite:
     positions = list(range(len(labels)))
     parts = [places(member, positions, title) for member, title in zip(members, titles, strict=True)]
     if model.voting == "hard":
-        weighted = parts if weights is None else [w * part for w, part in zip(weights, parts, strict=True)]
+        if weights is None:
+            weighted = parts
+        else:
+            weighted = [w * part for w, part in zip(weights, parts, strict=True)]
         return composite(count(members, weighted, labels=labels))
     if len(members) == 1 and members[0].core.n_scores == 1 and members[0].core.probability is not None:
         return _only(members[0], model.estimators_[0], titles[0], labels)
@@ -90,7 +93,8 @@ def _voting_classifier(model: Any, behind: Behind) -> Composite:
 
 def _only(member: Predictor, model: Any, title: str, labels: Sequence[Any]) -> Composite:
     """Return the only member of a soft vote: the label of the larger probability, the first on ties."""
-    found, head = response(model, member, ["predict_proba"], title), member.core.head
+    found = response(model, member, ["predict_proba"], title)
+    head = member.core.head
     return found.decided(labels, lambda s: head.of_position(s, 1) > head.of_position(s, 0), found.probability)
 
 
@@ -129,7 +133,9 @@ def _on_columns(
     titles = [titled(f"member {k} of {name}", one) for k, one in enumerate(estimators)]
     if all(type(one).__module__.startswith("sklearn.") and type(one).__name__ in TREES for one in estimators):
         whole = behind.encoding(model, ColumnSubset(model, np.arange(model.n_features_in_)))
-        seen = [Encoding(tuple(whole.columns[place] for place in some), whole.names) for some in columns]
+        seen = []
+        for some in columns:
+            seen.append(Encoding(tuple(whole.columns[place] for place in some), whole.names))
         cores = [TREES[type(one).__name__](one, str(whole.dtype)) for one in estimators]
         pairs = zip(cores, seen, estimators, strict=True)
         return titles, [Predictor(core, encoding, one, behind.space) for core, encoding, one in pairs]
@@ -197,7 +203,9 @@ def _one_vs_rest(model: Any, behind: Behind) -> Composite:
         (only,) = found
         cut = 0.0 if only.method == "decision_function" else 0.5
         return only.decided(labels, lambda scores: only.values(scores) > cut, only.probability)
-    asked = {(one.method, one.probability if one.method == "predict_proba" else None) for one in found}
+    asked = set()
+    for one in found:
+        asked.add((one.method, one.probability if one.method == "predict_proba" else None))
     if len(asked) > 1:
         raise refuse(
             "probabilities that compare as the members' scores do", "each member of OneVsRestClassifier, "

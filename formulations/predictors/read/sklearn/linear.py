@@ -29,7 +29,8 @@ _REGRESSORS: Final = (
 
 
 def _regressor(model: Any, dtype: str) -> Affine:
-    name, coef = type(model).__name__, _array(model.coef_)
+    name = type(model).__name__
+    coef = _array(model.coef_)
     if coef.ndim != 1:
         raise refuse(
             "one output", f"{name} was fitted on y with {coef.shape[0]} column(s)",
@@ -62,7 +63,8 @@ def _support_vectors(model: Any, dtype: str) -> Affine:  # noqa: ARG001
 
 
 def _affine(model: Any, dtype: str, probability: Probability | None, decision: Decision) -> Affine:
-    coef, labels = _array(model.coef_), model.classes_.tolist()
+    coef = _array(model.coef_)
+    labels = model.classes_.tolist()
     two = len(labels) == 2
     return Affine(
         coef, _array(model.intercept_), labels=labels, decision=decision if two else "argmax",

@@ -56,7 +56,10 @@ def _network(model: Any, dtype: str) -> ReluNetwork:
         )  # fmt: skip
     labels = _labels(model)
     width = str(np.result_type(dtype, np.float32, *model.coefs_))
-    link = _Logistic(width) if labels is not None and len(labels) == 2 else None
+    if labels is not None and len(labels) == 2:
+        link = _Logistic(width)
+    else:
+        link = None
     return ReluNetwork(
         [layer.T for layer in _finite(model, "coefs_")], _finite(model, "intercepts_"),
         labels=labels, activations=[model.activation] * (len(model.coefs_) - 1), probability=link, dtype=width,
@@ -66,7 +69,8 @@ def _network(model: Any, dtype: str) -> ReluNetwork:
 
 def _labels(model: Any) -> list[Any] | None:
     """Return the classes, None of a regressor, or refuse more than one label or value per row."""
-    name, outputs = type(model).__name__, model.n_outputs_
+    name = type(model).__name__
+    outputs = model.n_outputs_
     if not hasattr(model, "classes_"):
         if outputs != 1:
             raise refuse("one output", f"{name} was fitted on {outputs}", "Fit one model per output.")

@@ -59,7 +59,10 @@ def _trees(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
         raise refuse(
             "one output", f"{name} was fitted on {model.n_outputs_}", "Fit one model per output, on one-dimensional y."
         )
-    labels = model.classes_.tolist() if hasattr(model, "classes_") else None
+    if hasattr(model, "classes_"):
+        labels = model.classes_.tolist()
+    else:
+        labels = None
     if labels is not None and len(labels) == 1:
         raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
     members = getattr(model, "estimators_", [model])
@@ -97,19 +100,22 @@ def own_steps(model: Any) -> list[Any]:
 
 
 def _gradient(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
-    name, init = type(model).__name__, model.init_
+    name = type(model).__name__
+    init = model.init_
     dummy = type(init).__module__ == "sklearn.dummy" and getattr(init, "strategy", None) in _CONSTANT
     if not dummy and not (isinstance(init, str) and init == "zero"):
         raise refuse(
             "a constant start of the sum", f"{name} has init={init!r}", "Fit it with init=None or init='zero'."
         )
-    rate, scores = float(model.learning_rate), model.estimators_.shape[1]
+    rate = float(model.learning_rate)
+    scores = model.estimators_.shape[1]
     # The library's own link and rounding; a constant is the same at any row.
     base = model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32))[0]  # noqa: SLF001
     trees = []
     for stage in model.estimators_:
         for k, member in enumerate(stage):
-            tree, leaf = member.tree_, member.tree_.children_left < 0
+            tree = member.tree_
+            leaf = member.tree_.children_left < 0
             links = (tree.children_left, tree.children_right)
             trees.append(
                 _tree(leaf, tree.feature, tree.threshold, links, _column(rate * tree.value[:, 0, 0], k, scores))
@@ -124,7 +130,8 @@ def _histogram(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
         for k, member in enumerate(stage):
             nodes = member.nodes
             links = (nodes["left"], nodes["right"])
-            value, leaf = _column(nodes["value"], k, scores), nodes["is_leaf"] != 0
+            value = _column(nodes["value"], k, scores)
+            leaf = nodes["is_leaf"] != 0
             trees.append(_tree(leaf, nodes["feature_idx"], nodes["num_threshold"], links, value, *_categories(member)))
     return _ensemble(model, trees, model._baseline_prediction[0], "float64", "positive")  # noqa: SLF001
 
@@ -136,7 +143,10 @@ def _ensemble(model: Any, trees: Iterable[Tree], base: Floats, width: str, decis
             "a prediction that is a sum of leaves", f"{name} has loss={model.loss!r}",
             "Fit it with loss='squared_error' on the logarithm of the target.",
         )  # fmt: skip
-    labels = model.classes_.tolist() if hasattr(model, "classes_") else None
+    if hasattr(model, "classes_"):
+        labels = model.classes_.tolist()
+    else:
+        labels = None
     if labels is not None and len(labels) == 1:
         raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
     two = labels is not None and len(labels) == 2
@@ -148,7 +158,8 @@ def _ensemble(model: Any, trees: Iterable[Tree], base: Floats, width: str, decis
 
 def _categories(member: Any) -> tuple[Any, tuple[frozenset[float], ...]]:
     """Return the set of each node of a histogram tree, -1 for none, and the sets: the codes that go left."""
-    nodes, codes = member.nodes, np.arange(256)
+    nodes = member.nodes
+    codes = np.arange(256)
     bits = member.raw_left_cat_bitsets[:, codes // 32] >> (codes % 32).astype(np.uint32) & 1
     by_code = np.flatnonzero(nodes["is_categorical"])
     subset = np.full(len(nodes), -1)

@@ -50,9 +50,13 @@ _FAR: Final = 1e30
 
 # ---- calibration -----------------------------------------------------------------------------------------------------
 def _calibrated(model: Any, behind: Behind) -> Composite:
-    labels, parts = labels_of(model), model.calibrated_classifiers_
+    labels = labels_of(model)
+    parts = model.calibrated_classifiers_
     # With temperature the library fits the members on the positions of labels that are text.
-    known = [labels, list(range(len(labels)))] if model.method == "temperature" else [labels]
+    if model.method == "temperature":
+        known = [labels, list(range(len(labels)))]
+    else:
+        known = [labels]
     titles = [titled("the classifier under CalibratedClassifierCV", part.estimator) for part in parts]
     members = [member_of(behind, part.estimator, title) for part, title in zip(parts, titles, strict=True)]
     for member, title in zip(members, titles, strict=True):
@@ -103,7 +107,8 @@ class _Calibration:
     """The probability of the second label: the library's own, of given values instead of rows."""
 
     def __init__(self, part: Any, found: Response) -> None:
-        self._part, self._found = _over(part, found.method), found
+        self._part = _over(part, found.method)
+        self._found = found
 
     def __call__(self, scores: Floats) -> Floats:
         given = np.clip(self._found.values(np.ravel(scores)), -_FAR, _FAR)
@@ -170,14 +175,21 @@ def _tuned(model: Any, behind: Behind) -> Composite:
 
 def _thresholded(model: Any, behind: Behind, threshold: Any, positive: Any) -> Composite:
     """Read ``positive iff value >= threshold``; None is the second label."""
-    name, labels = type(model).__name__, labels_of(model)
+    name = type(model).__name__
+    labels = labels_of(model)
     estimator = getattr(model, "estimator_", model.estimator)
     title = titled(f"the classifier under {name}", estimator)
     methods = model._get_response_method()  # noqa: SLF001
-    position = 1 if positive is None else labels.index(positive)
+    if positive is None:
+        position = 1
+    else:
+        position = labels.index(positive)
     member = member_of(behind, estimator, title)
     found = response(estimator, member, [methods] if isinstance(methods, str) else methods, title, position)
-    cut = {"predict_proba": 0.5}.get(found.method, 0.0) if threshold == "auto" else float(threshold)
+    if threshold == "auto":
+        cut = {"predict_proba": 0.5}.get(found.method, 0.0)
+    else:
+        cut = float(threshold)
     second = position == 1
 
     def is_second(scores: Floats) -> Any:
@@ -188,20 +200,30 @@ def _thresholded(model: Any, behind: Behind, threshold: Any, positive: Any) -> C
 
 # ---- targets in other units ------------------------------------------------------------------------------------------
 def _transformed(model: Any, behind: Behind) -> Composite:
-    name, transformer = type(model.transformer_).__name__, model.transformer_
+    name = type(model.transformer_).__name__
+    transformer = model.transformer_
     member = member_of(
         behind, model.regressor_, titled("the regressor under TransformedTargetRegressor", model.regressor_)
     )
     if name == "FunctionTransformer" and transformer.func is None and transformer.inverse_func is None:
         return member.core, member.encoding
     if name != "StandardScaler":
-        func = f"func={getattr(model.func, '__name__', model.func)}" if model.transformer is None else name
+        if model.transformer is None:
+            func = f"func={getattr(model.func, '__name__', model.func)}"
+        else:
+            func = name
         raise refuse(
             "a target in its own units or scaled by StandardScaler", f"TransformedTargetRegressor has {func}",
             "Give its regressor_ and state the target in transformed units.",
         )  # fmt: skip
-    scale = transformer.scale_[0] if transformer.with_std else 1.0
-    mean = transformer.mean_[0] if transformer.with_mean else 0.0
+    if transformer.with_std:
+        scale = transformer.scale_[0]
+    else:
+        scale = 1.0
+    if transformer.with_mean:
+        mean = transformer.mean_[0]
+    else:
+        mean = 0.0
     return composite(Combination([member], [[[scale]]], mean))
 
 

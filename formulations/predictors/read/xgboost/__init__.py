@@ -138,7 +138,10 @@ def read_composite(estimator: Any, behind: Behind) -> tuple[AbstractRepresentati
     """
     saved = _saved(estimator)
     tables = category_tables(saved.model.get("cats", {}).get("enc", ()))
-    steps = [coder(tables, saved.names, saved.n_inputs)] if tables else []
+    if tables:
+        steps = [coder(tables, saved.names, saved.n_inputs)]
+    else:
+        steps = []
     encoding = behind.encoding(estimator, *steps)
     if len(encoding.columns) != saved.n_inputs:
         raise refuse(
@@ -194,14 +197,18 @@ def _representation(estimator: Any, saved: Saved, missing: Numbers) -> AbstractR
     trees = []
     for place, (tree, score) in enumerate(zip(saved.model["trees"][:count], saved.model["tree_info"], strict=False)):
         start = base[score] if saved.scales_sums else 0.0
-        scaled = None if saved.scales is None else partial(_scaled, start, saved.scales[place])
+        if saved.scales is None:
+            scaled = None
+        else:
+            scaled = partial(_scaled, start, saved.scales[place])
         trees.append(read_tree(tree, score, saved.n_scores, missing, scaled))
     return TreeEnsemble(trees, base, input_dtype="float32", sum_dtype="float32", n_inputs=saved.n_inputs, **head)
 
 
 def _head(estimator: Any, saved: Saved) -> dict[str, Any]:
     """Return labels, probability and level."""
-    name, objective = type(estimator).__name__, saved.objective
+    name = type(estimator).__name__
+    objective = saved.objective
     classifier = name in _CLASSIFIERS
     if callable(getattr(estimator, "objective", None)):
         raise refuse(
@@ -273,7 +280,13 @@ def _held(raw: bytearray, booster: Any) -> Any:
     if kind not in {None, "classifier", "regressor"}:
         raise refuse("a classifier or regressor", f"the file holds a {kind}", "Fit XGBRegressor.")
     by_objective = objective in {"binary:logistic", "binary:hinge", *_SEVERAL}
-    classifier = by_objective if kind is None else kind == "classifier"
-    estimator = xgboost.XGBClassifier() if classifier else xgboost.XGBRegressor()
+    if kind is None:
+        classifier = by_objective
+    else:
+        classifier = kind == "classifier"
+    if classifier:
+        estimator = xgboost.XGBClassifier()
+    else:
+        estimator = xgboost.XGBRegressor()
     estimator.load_model(raw)
     return estimator

@@ -29,7 +29,8 @@ def category_tables(entries: Sequence[Mapping[str, Any]]) -> dict[int, list[Any]
     tables: dict[int, list[Any]] = {}
     for place, entry in enumerate(entries):
         if "offsets" in entry and len(entry["offsets"]) > 1:
-            text, ends = bytes(entry["values"]), entry["offsets"]
+            text = bytes(entry["values"])
+            ends = entry["offsets"]
             tables[place] = [text[a:b].decode() for a, b in itertools.pairwise(ends)]
         elif "offsets" not in entry and entry["values"]:
             tables[place] = entry["values"]
@@ -51,7 +52,10 @@ def coder(tables: Mapping[int, list[Any]], names: Sequence[str], n_inputs: int) 
     parts: list[Any] = []
     for place in range(n_inputs):
         table = tables.get(place)
-        part = "passthrough" if table is None else OrdinalEncoder(categories=[np.array(table)])
+        if table is None:
+            part = "passthrough"
+        else:
+            part = OrdinalEncoder(categories=[np.array(table)])
         parts.append((str(place), part, [place]))
     return ColumnTransformer(parts).fit(row if names else row.to_numpy())
 

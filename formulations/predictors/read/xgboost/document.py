@@ -59,7 +59,9 @@ class Saved:
         """Return the document of a booster."""
         document = json.loads(booster.save_raw("json"))
         part = document["learner"]["gradient_booster"]
-        name, model, scales = str(part["name"]), trees_of(part), drop_weights(part)
+        name = str(part["name"])
+        model = trees_of(part)
+        scales = drop_weights(part)
         return cls(booster, document, name, model, scales or None, scales_sums=name == "dart")
 
     @property

@@ -44,16 +44,20 @@ def checked_bytes(path: Path) -> tuple[bytearray, Any]:
     except OSError as error:
         raise unreadable(path, error.strerror or str(error)) from error
     try:
-        document = (
-            json.loads(raw, object_pairs_hook=_once) if path.suffix.lower() == ".json" else _Ubjson(raw).document()
-        )
+        if path.suffix.lower() == ".json":
+            document = json.loads(raw, object_pairs_hook=_once)
+        else:
+            document = _Ubjson(raw).document()
         _check(document)
     except RecursionError:
         raise unreadable(path, "it is nested too deeply") from None
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         if isinstance(error, UnreadableFileError) or type(error).__module__.startswith("ceopt"):
             raise
-        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, KeyError):
+            what = f"it has no {error}"
+        else:
+            what = str(error)
         raise unreadable(path, f"it is truncated or of another program ({what})") from error
     return bytearray(raw), document
 
@@ -84,7 +88,8 @@ class _Ubjson:
     """A reader of bytes that allocates no more than they hold."""
 
     def __init__(self, raw: bytes) -> None:
-        self._raw, self._at = raw, 0
+        self._raw = raw
+        self._at = 0
 
     def document(self) -> Any:
         """Return what the whole of the bytes says."""
@@ -145,7 +150,8 @@ class _Ubjson:
 # ---- what the library takes on trust --------------------------------------------------------------------------------
 def _check(document: Any) -> None:
     """Raise unless every index of a document leads somewhere."""
-    version, learner = list(map(int, document["version"])), document["learner"]
+    version = list(map(int, document["version"]))
+    learner = document["learner"]
     if version[0] < 1:
         raise refuse(
             "a model of xgboost 1 or later", f"the file was saved by {'.'.join(map(str, version))}", "Fit it again."
@@ -162,7 +168,8 @@ def _check(document: Any) -> None:
         _expect(len(part["model"]["weights"]) == size, "its weights do not fit its columns")
         return
     model = trees_of(part)
-    trees, info = model["trees"], model["tree_info"]
+    trees = model["trees"]
+    info = model["tree_info"]
     groups = max(1, n_classes, n_targets)
     _expect(
         len(trees) == len(info) == int(model["gbtree_model_param"]["num_trees"]), "its trees are not as many as told"
@@ -186,7 +193,8 @@ def _check(document: Any) -> None:
 
 def _check_nodes(tree: Mapping[str, Any]) -> None:
     """Check what reading a tree does not: parents, and the sets of categories."""
-    nodes, codes = int(tree["tree_param"]["num_nodes"]), tree.get("categories", ())
+    nodes = int(tree["tree_param"]["num_nodes"])
+    codes = tree.get("categories", ())
     _expect(nodes == len(tree["left_children"]), "a tree has another number of nodes than told")
     parents = tree["parents"]
     links = zip(tree["left_children"], tree["right_children"], strict=True)

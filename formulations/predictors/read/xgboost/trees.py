@@ -74,7 +74,8 @@ class _Writer:
     def __init__(self, saved: Mapping[str, Any], missing: Numbers, scaled: Scaled | None) -> None:
         self._left: list[int] = list(saved["left_children"])
         self._right: list[int] = list(saved["right_children"])
-        self._column, self._missing = list(saved["split_indices"]), missing
+        self._column = list(saved["split_indices"])
+        self._missing = missing
         self._goes_left = list(map(bool, saved["default_left"]))
         # One array holds the thresholds of inner nodes and the values of leaves.
         numbers = np.array(saved["split_conditions"], dtype=np.float32)
@@ -108,8 +109,12 @@ class _Writer:
 
     def _check(self) -> None:
         """Refuse nodes that form no tree over the columns: following them might never end."""
-        nodes, inner = len(self._left), [node for node, child in enumerate(self._left) if child != -1]
-        children = [link[node] for node in inner for link in (self._left, self._right)]
+        nodes = len(self._left)
+        inner = [node for node, child in enumerate(self._left) if child != -1]
+        children = []
+        for node in inner:
+            for link in (self._left, self._right):
+                children.append(link[node])
         columns = [self._column[node] for node in inner]
         sizes = {nodes, len(self._right), len(self._column), len(self._goes_left), len(self._threshold)}
         if (
@@ -122,17 +127,26 @@ class _Writer:
             raise refuse("trees whose nodes hang together", "a tree of the model does not", "Save the model again.")
 
     def _write(self, place: _Place) -> None:
-        node, missing = place.node, place.missing
+        node = place.node
+        missing = place.missing
         while self._left[node] != -1 and missing.get(self._column[node], False):
             node = self._default(node)
         if self._left[node] == -1:
             self._add(place, value=self._value[node])
             return
-        column, left, right = self._column[node], self._left[node], self._right[node]
-        absent = self._missing[column] if column not in missing else frozenset[float]()
+        column = self._column[node]
+        left = self._left[node]
+        right = self._right[node]
+        if column not in missing:
+            absent = self._missing[column]
+        else:
+            absent = frozenset[float]()
         if node in self._sets:
             codes = self._sets[node]
-            codes = codes - absent if self._goes_left[node] else codes | absent
+            if self._goes_left[node]:
+                codes = codes - absent
+            else:
+                codes = codes | absent
             if codes:
                 here = self._add(place, column=column, codes=codes)
                 self._next(here, right, left, missing, missing)
