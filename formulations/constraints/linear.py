@@ -178,5 +178,9 @@ class Linear(AbstractElastic):
                 sign = " + "
             else:
                 sign = ""
-            left += f"{sign}{name}" if abs(a) == 1 else f"{sign}{abs(a):g} {name}"
-        return f"{left} {self.sense} {self.rhs:g}" + (f" within {self.within:g}" if self.within else "")
+            size = "" if abs(a) == 1 else f"{abs(a):g} "
+            left += f"{sign}{size}{name}"
+        sentence = f"{left} {self.sense} {self.rhs:g}"
+        if self.within:
+            sentence += f" within {self.within:g}"
+        return sentence

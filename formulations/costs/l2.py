@@ -145,11 +145,12 @@ class L2(AbstractNorm):
 
     def _parts(self, x: Factual, kind: Kind, unit: float) -> list[Any]:
         prices = slopes_of("L2", kind, self.scale, x.space, self.count)
-        return [
-            x.charge(name).price(Price(kind, price.down / unit, price.up / unit))
-            for name, (price,) in prices.items()
-            if max(price.down, price.up) > 0.0 and not x.charge(name).stays
-        ]
+        parts = []
+        for name, (price,) in prices.items():
+            charge = x.charge(name)
+            if max(price.down, price.up) > 0.0 and not charge.stays:
+                parts.append(charge.price(Price(kind, price.down / unit, price.up / unit)))
+        return parts
 
 
 def _norm(values: list[float]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,7 +92,7 @@ def require_distance(who: str, cost: Any, d: int) -> Distance:
     if isinstance(cost, str):
         if cost not in _COSTS:
             raise UnknownNameError.among(who, "cost", cost, _COSTS)
-        return Distance("l1" if cost == "l1" else "l2" if cost == "l2" else "linf")
+        return Distance(cast("Cost", cost))
     matrix = Matrix((d, d)).require(who, "cost", cost)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
     if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0) or values[0] <= 0.0:
@@ -104,23 +104,10 @@ def require_distance(who: str, cost: Any, d: int) -> Distance:
     return Distance("l2", np.asarray(vectors * np.sqrt(values)))
 
 
-def require_region(
-    who: str,
-    factual: Floats,
-    *,
-    fixed: Sequence[int] | None = None,
-    bounds: tuple[ArrayLike, ArrayLike] | None = None,
-    groups: Sequence[Sequence[int]] | None = None,
-) -> Region:
-    """Return where the counterfactuals of ``factual`` may lie, or refuse what says so in the name of ``who``.
-
-    A contradiction is no misuse: the region is empty then, and says why.
-    """
-    d = len(factual)
-    lower, upper = require_bounds(who, bounds, d)
-    held = np.isin(np.arange(d), require_places(who, "fixed", [] if fixed is None else fixed, d))
+def _require_groups(who: str, groups: Sequence[Sequence[int]] | None, factual: Floats) -> list[list[int]]:
+    """Return the columns of each one-hot group, without a column in common, or refuse them."""
     lists = [] if groups is None else require_list(who, "groups", groups, of="lists of columns")
-    columns = [require_places(who, f"groups[{g}]", group, d) for g, group in enumerate(lists)]
+    columns = [require_places(who, f"groups[{g}]", group, len(factual)) for g, group in enumerate(lists)]
     seen = [k for group in columns for k in group]
     twice = next((k for k in seen if seen.count(k) > 1), None)
     if twice is not None:
@@ -140,6 +127,25 @@ def require_region(
             raise InvalidValueError(
                 who, f"one category in groups[{g}]", but, "Give a group the columns of one category."
             )
+    return columns
+
+
+def require_region(
+    who: str,
+    factual: Floats,
+    *,
+    fixed: Sequence[int] | None = None,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    groups: Sequence[Sequence[int]] | None = None,
+) -> Region:
+    """Return where the counterfactuals of ``factual`` may lie, or refuse what says so in the name of ``who``.
+
+    A contradiction is no misuse: the region is empty then, and says why.
+    """
+    d = len(factual)
+    lower, upper = require_bounds(who, bounds, d)
+    held = np.isin(np.arange(d), require_places(who, "fixed", [] if fixed is None else fixed, d))
+    columns = _require_groups(who, groups, factual)
     lower = np.where(held, np.maximum(lower, factual), lower)
     upper = np.where(held, np.minimum(upper, factual), upper)
     empty = ""
@@ -149,15 +155,16 @@ def require_region(
         if len(group) == 1:
             k = group[0]
             values = [value for value in (0.0, 1.0) if lower[k] <= value <= upper[k]]
-            empty = empty or ("" if values else f"column {k} may be neither 0 nor 1 within its bounds.")
+            if not values and not empty:
+                empty = f"column {k} may be neither 0 nor 1 within its bounds."
             lower[k] = min(values, default=0.0)
             upper[k] = max(values, default=0.0)
-            flags += [k] if len(values) == 2 else []
+            if len(values) == 2:
+                flags.append(k)
             continue
-        may = [
-            k for k in group if lower[k] <= 1.0 <= upper[k] and all(lower[o] <= 0 <= upper[o] for o in set(group) - {k})
-        ]
-        empty = empty or ("" if may else f"no category of groups[{g}] is within its bounds.")
+        may = _possible_categories(group, lower, upper)
+        if not may and not empty:
+            empty = f"no category of groups[{g}] is within its bounds."
         lower[group] = 0.0
         upper[group] = np.isin(group, may).astype(float)
         if len(may) == 1:
@@ -169,3 +176,13 @@ def require_region(
         k = int(crossed[0])
         empty = f"column {k} has no value: it is held at {factual[k]:g}, outside its bounds."
     return Region(lower, upper, tuple(left), tuple(flags), empty)
+
+
+def _possible_categories(group: Sequence[int], lower: Floats, upper: Floats) -> list[int]:
+    """Return the columns of a group that may be 1 while all others are 0."""
+    possible = []
+    for k in group:
+        others = [other for other in group if other != k]
+        if lower[k] <= 1.0 <= upper[k] and all(lower[other] <= 0.0 <= upper[other] for other in others):
+            possible.append(k)
+    return possible

@@ -176,7 +176,10 @@ class Apart(AbstractDiversity):
     def between(self, space: FeatureSpace, a: Point, b: Point) -> float:
         """Return the distance from a point to another; of "l0" without moves too short to count."""
         if not isinstance(self.measure, L1 | Linf):
-            b = {f.name: a[f.name] if _is_short(f, b[f.name] - a[f.name]) else b[f.name] for f in space}
+            b = dict(b)
+            for feature in space:
+                if _is_short(feature, b[feature.name] - a[feature.name]):
+                    b[feature.name] = a[feature.name]
         return self.measure.value(space, a, b)
 
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
@@ -206,5 +209,10 @@ def _is_short(feature: Feature, move: float) -> bool:
     if feature.is_finite:
         return False
     width = feature.upper - feature.lower
-    least = feature.spacing or LEAST_MOVE * (width if math.isfinite(width) and width > 0.0 else 1.0)
+    if feature.spacing:
+        least = feature.spacing
+    elif math.isfinite(width) and width > 0.0:
+        least = LEAST_MOVE * width
+    else:
+        least = LEAST_MOVE
     return abs(move) < least * (1.0 - APART_TOLERANCE)

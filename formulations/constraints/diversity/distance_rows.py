@@ -86,7 +86,12 @@ def is_far(x: Factual, name: str, value: float, price: Price, least: float) -> L
     if isinstance(at, Category | Ranked):
         return at.indicator({rank for rank, cost in _prices(at, value, price).items() if cost >= least})
     assert isinstance(at, Numeric)  # noqa: S101 - the third of three kinds
-    down, up = (least / slope if slope > 0.0 else math.inf for slope in (price.down, price.up))
+    down = math.inf
+    up = math.inf
+    if price.down > 0.0:
+        down = least / price.down
+    if price.up > 0.0:
+        up = least / price.up
     return _below(at, value - down) + _above(at, value + up)
 
 

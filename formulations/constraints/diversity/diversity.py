@@ -80,7 +80,9 @@ def _split_numbers(predictor: Predictor) -> Iterator[str]:
     """Yield the numbers that the trees of a model split, in reach or not."""
     for part in predictor.forests:
         for tree in route(part):
-            yield from (split.name for split in tree.splits if isinstance(split, NumberSplit))
+            for split in tree.splits:
+                if isinstance(split, NumberSplit):
+                    yield split.name
 
 
 def changes_differ(factual: Point, a: Point, b: Point) -> bool:
@@ -205,11 +207,14 @@ class OtherSupport(AbstractDiversity):
         for name, at in x.coordinates.items():
             if isinstance(at, Numeric) and (name in split or at.cells.keys):
                 at.isolate_home()
-        forms = [
-            c.surely_changed_form() if point[name] == x.point[name] else c.changed_form().complement()
-            for name, c in x.coordinates.items()
-            if not c.is_point
-        ]
+        forms = []
+        for name, coordinate in x.coordinates.items():
+            if coordinate.is_point:
+                continue
+            if point[name] == x.point[name]:
+                forms.append(coordinate.surely_changed_form())
+            else:
+                forms.append(coordinate.changed_form().complement())
         differs_row(program.model, forms)
 
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:

@@ -112,11 +112,13 @@ def hull_points(
     where that is cheap to tell (:func:`vertices`).
     """
     scales = scale_of("Hull", scale, space)
-    columns = tuple(
-        HullColumn(f.name, f.name if rank is None else (f.name, f.levels[rank]), rank, scales[f.name])
-        for f in space
-        for rank in (range(len(f.levels)) if f.kind == "categorical" else (None,))
-    )
+    columns: list[HullColumn] = []
+    for f in space:
+        if f.kind == "categorical":
+            for rank, level in enumerate(f.levels):
+                columns.append(HullColumn(f.name, (f.name, level), rank, scales[f.name]))
+        else:
+            columns.append(HullColumn(f.name, f.name, None, scales[f.name]))
     place = {name: j for j, name in enumerate(space.names)}
     checkpoint(_STAGE)
     values = np.column_stack([column.of(rows[:, place[column.name]]) for column in columns])
@@ -134,7 +136,7 @@ def hull_points(
         kept.append(own[vertices(values[own], ends)])
     chosen = np.concatenate(kept)
     return HullPoints(
-        columns=columns,
+        columns=tuple(columns),
         values=values[chosen],
         cluster=cluster[chosen],
         labels=labels,

@@ -154,16 +154,22 @@ class HullRows:
             if self.block.component(name) is None:
                 self.block.add_component(name, pyo.Var(pyo.Any, dense=False))
             variable = self.block.component(name)[key]
-            variable.setlb(0.0 if self._is_split else None if most is None else -most)
+            if self._is_split:
+                variable.setlb(0.0)
+            elif most is not None:
+                variable.setlb(-most)
             variable.setub(most)
             forms.append(LinearForm(0.0, ((sign, variable),)))
         return tuple(forms)
 
     def _write_norm(self, slacks: list[tuple[Any, ...]]) -> None:
         """Limit the norm of the slack, and charge for it."""
-        lengths = {
-            key: LinearForm(0.0, tuple((1.0, v) for part in parts for _, v in part.terms)) for key, *parts in slacks
-        }
+        lengths = {}
+        for key, *parts in slacks:
+            terms: list[tuple[float, Any]] = []
+            for part in parts:
+                terms += [(1.0, variable) for _, variable in part.terms]
+            lengths[key] = LinearForm(0.0, tuple(terms))
         if self.limit is not None and slacks:
             if self._is_number:
                 most = LinearForm(self.limit)

@@ -240,8 +240,12 @@ def _added(start: Floats, parts: Sequence[Floats]) -> Floats | None:
 def _greatest(member: Predictor) -> float:
     """Return a bound of the absolute value of a member's scores."""
     k = member.core.n_scores
-    found = [sums_of(member, np.eye(k)[j].tolist()) for j in range(k)]
-    return max((abs(s.constant) + sum(float(np.abs(p).max()) for p in s.parts)) / s.divisor for s in found)
+    bounds = []
+    for j in range(k):
+        sums = sums_of(member, np.eye(k)[j].tolist())
+        parts = sum(float(np.abs(part).max()) for part in sums.parts)
+        bounds.append((abs(sums.constant) + parts) / sums.divisor)
+    return max(bounds)
 
 
 def _error(sizes: Floats, weights: Floats, dtype: str) -> float:
@@ -372,8 +376,11 @@ def tie_width(predictor: Predictor, target: Target) -> float:
         for t in target.wanted:
             for j in target.others:
                 rows.append(np.eye(k)[t] - np.eye(k)[j])
+    more = 0.0
     if isinstance(target, ProbabilityOf) and k == 1:
         more = link_rounding(predictor, target)
-    else:
-        more = 0.0
-    return max(sums_of(predictor, row.tolist()).width(end, more) for row in rows for end in ends if np.isfinite(end))
+    widths = []
+    for row in rows:
+        sums = sums_of(predictor, row.tolist())
+        widths += [sums.width(end, more) for end in ends if np.isfinite(end)]
+    return max(widths)

@@ -232,8 +232,13 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         if 0.0 < gap * scale < CLEAR_DISTANCE:
             most = _LARGEST / max(score_size(block.predictor), abs(lower or upper or 0.0))
             scale = max(scale, 2.0 ** math.floor(math.log2(min(CLEAR_DISTANCE / gap, most))))
-        low, high = (None if bound is None else bound * scale for bound in (lower, upper))
-        Rows(self, "valid").add(index, form if scale == 1.0 else form.scaled(scale), lower=low, upper=high)
+        if scale != 1.0:
+            form = form.scaled(scale)
+        if lower is not None:
+            lower *= scale
+        if upper is not None:
+            upper *= scale
+        Rows(self, "valid").add(index, form, lower=lower, upper=upper)
 
     def _place(
         self,
@@ -364,7 +369,10 @@ def require_probability(core: AbstractRepresentation) -> None:
 
 
 def _difference(n_scores: int, target: int, rival: int, unit: float) -> Sequence[float]:
-    return [unit if k == target else -unit if k == rival else 0.0 for k in range(n_scores)]
+    weights = [0.0] * n_scores
+    weights[rival] = -unit
+    weights[target] = unit
+    return weights
 
 
 def _unbounded(block: AbstractEmbedded) -> str:

@@ -69,10 +69,10 @@ class Inputs:
         free = self._hold(predictor.encoding.columns, read)
         self._numbers = tuple(dict.fromkeys(name for _, column, name in free if column.table is None))
         unseen = predictor.unseen
-        self._levels = {
-            name: _known(x.reach[name], unseen.get(name, frozenset()))
-            for name in dict.fromkeys(name for _, column, name in free if column.table is not None)
-        }
+        self._levels: dict[str, Any] = {}
+        for _, column, name in free:
+            if column.table is not None and name not in self._levels:
+                self._levels[name] = _known(x.reach[name], unseen.get(name, frozenset()))
         starts = np.cumsum([len(self._numbers), *map(len, self._levels.values())]).tolist()
         self._starts = np.array(starts[:-1], dtype=np.intp)
         groups = [slice(low, high) for low, high in pairwise(starts)]
@@ -178,15 +178,19 @@ class Inputs:
             checkpoint("stating what the model reads")
             variables.update((id(v), v) for _, v in self._form(k).terms)
         place = {key: j for j, key in enumerate(variables)}
-        terms = [(row, place[id(v)], c) for row, k in enumerate(used) for c, v in self._form(k).terms]
+        terms = []
+        for row, number in enumerate(used):
+            for c, v in self._form(number).terms:
+                terms.append((row, place[id(v)], c))
         shift = np.array([self._form(k).constant for k in used])
         kept = weights[:, used]
         held = list(variables.values())
         total = self._combined(kept, terms, len(held))
-        return [
-            LinearForm(constant, tuple((row[j], held[j]) for j in range(len(held)) if row[j] != 0.0))
-            for row, constant in zip(total.tolist(), (kept @ shift + constants).tolist(), strict=True)
-        ]
+        forms = []
+        for row, constant in zip(total.tolist(), (kept @ shift + constants).tolist(), strict=True):
+            read = [(c, v) for c, v in zip(row, held, strict=True) if c != 0.0]
+            forms.append(LinearForm(constant, tuple(read)))
+        return forms
 
     @staticmethod
     def _combined(weights: Floats, terms: Sequence[tuple[int, int, float]], width: int) -> Floats:

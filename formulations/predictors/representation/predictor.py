@@ -130,8 +130,10 @@ class Predictor:
     def unseen(self) -> dict[str, frozenset[int]]:
         """Per column, the ranks of levels that the pipeline was not fitted on and fails on: no answer can hold them."""
         found: dict[str, frozenset[int]] = {}
-        for column in (column for part in self.parts for column in part.encoding.columns):
-            if column.feature is not None and column.table is not None:
+        for part in self.parts:
+            for column in part.encoding.columns:
+                if column.feature is None or column.table is None:
+                    continue
                 ranks, values = entries(column.table)
                 if np.isnan(values).any():
                     more = frozenset(ranks[np.isnan(values)].tolist())

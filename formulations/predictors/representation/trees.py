@@ -117,12 +117,16 @@ class Tree:
                     "Tree", "nodes with feature, threshold, left and right, or with value alone", f"one has {found!r}",
                     "Write inner nodes and leaves so.",
                 )  # fmt: skip
-            feature.append(-1 if leaf else _index(node["feature"]))
-            threshold.append(0.0 if leaf else node["threshold"])
             left.append(-1)
             right.append(-1)
-            value.append(np.atleast_1d(np.asarray(node["value"], dtype=float)) if leaf else None)
-            if not leaf:
+            if leaf:
+                feature.append(-1)
+                threshold.append(0.0)
+                value.append(np.atleast_1d(np.asarray(node["value"], dtype=float)))
+            else:
+                feature.append(_index(node["feature"]))
+                threshold.append(node["threshold"])
+                value.append(None)
                 waiting.append((node["right"], right, len(feature) - 1))
                 waiting.append((node["left"], left, len(feature) - 1))
         widths = sorted({len(leaf) for leaf in value if leaf is not None})

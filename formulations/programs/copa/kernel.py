@@ -77,13 +77,19 @@ def _add_factor(model: Any, n: int) -> None:
 
     def factor(m: Any, i: int, j: int) -> Any:
         product = sum(m.T[i, k] * m.T[j, k] for k in range(j + 1))
-        return product == 1.0 if i == j else product - m.K[j, i] == 0.0
+        if i == j:
+            return product == 1.0
+        return product - m.K[j, i] == 0.0
 
     model.factor = pyo.Constraint(lower, rule=factor)
     model.square = pyo.Constraint(range(n), rule=lambda m, i: m.q[i] - m.T[i, i] ** 2 == 0.0)
-    model.chain = pyo.Constraint(
-        range(n), rule=lambda m, i: (m.p[i] - m.q[i] if i == 0 else m.p[i] - m.p[i - 1] * m.q[i]) == 0.0
-    )
+
+    def chain(m: Any, i: int) -> Any:
+        if i == 0:
+            return m.p[i] - m.q[i] == 0.0
+        return m.p[i] - m.p[i - 1] * m.q[i] == 0.0
+
+    model.chain = pyo.Constraint(range(n), rule=chain)
     model.determinant = pyo.Constraint(expr=sum_of((model.det, model.p[n - 1]), (1.0, -1.0)) == 0.0)
 
 

@@ -60,22 +60,12 @@ def copa_plan_alike(
 
     Parameters
     ----------
-    factual
-        Shape (d,).
-    mean, covariance
-        Of the parameters, shapes (d,) and (d, d).
+    factual, mean, covariance, margin, fixed, bounds, groups
+        As for :func:`~ceopt.formulations.programs.copa_plan`.
     radius
         r, at least 0 and possibly infinite; feasible only up to :math:`\sqrt{\hat\mu^\top \hat\Sigma^{-1} \hat\mu}`.
-    margin
-        Least score under the mean, at least 0.
     cost
         "l1", "l2", "linf", or a positive definite M for :math:`\sqrt{(x - x^0)^\top M (x - x^0)}`.
-    fixed
-        Columns that are held at the factual; the intercept's, if there is one.
-    bounds
-        ``(lower, upper)``, each one number or one a column.
-    groups
-        Columns of each one-hot group; of one column, which is 0 or 1.
 
     Raises
     ------

@@ -61,24 +61,15 @@ def robust_improvement(
 
     Parameters
     ----------
-    x, mean
-        Shape (d,).
-    covariance
-        Shape (d, d), symmetric and positive semidefinite.
+    x, mean, covariance, fixed, inequalities, bounds
+        As for :func:`~ceopt.formulations.programs.mahalanobis_correction`.
     kappa, perturbation, radius
         At least 0.
-    fixed
-        Places of columns that may not move, such as that of the intercept.
-    inequalities
-        A pair (A, b) of shapes (k, d) and (k,), meaning A x' <= b.
-    bounds
-        A pair (lower, upper) of shape (d,), infinite where there is none.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        Shapes that disagree, NaN or an infinity, a covariance that is none, a negative number, a place that is no
-        column, bounds that cross.
+        As for :func:`~ceopt.formulations.programs.mahalanobis_correction`; a negative number.
 
     References
     ----------

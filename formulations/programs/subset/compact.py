@@ -33,15 +33,13 @@ def max_sum_compact(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
 
     Parameters
     ----------
-    distances
-        Of each pair of n points.
-    k
-        How many points are wanted, 1 to n.
+    distances, k
+        As for :func:`max_sum_subset`.
 
     Raises
     ------
     InvalidValueError
-        ``distances`` is not a matrix of distances, or ``k`` no count of its points.
+        As for :func:`max_sum_subset`.
 
     References
     ----------

@@ -54,17 +54,8 @@ def validity_lower_arrow(
 
     Parameters
     ----------
-    plan
-        Shape (J, d): one counterfactual a row, favourable where its product with the parameters is at least 0.
-    mean, covariance
-        Of the parameters, shapes (d,) and (d, d).
-    radius
-        Gelbrich distance up to which they are uncertain, at least 0.
-
-    Raises
-    ------
-    InvalidValueError
-        Shapes disagree, a number is not finite, the covariance is none, or the radius is negative.
+    plan, mean, covariance, radius
+        As for :func:`~ceopt.formulations.programs.validity_lower`, and refused as there.
 
     References
     ----------
@@ -73,7 +64,7 @@ def validity_lower_arrow(
 
     Examples
     --------
-    One parameter of mean 2 and variance 1 that must not be negative: Cantelli's inequality gives 4 / 5.
+    The example of :func:`~ceopt.formulations.programs.validity_lower`:
 
     >>> import pyomo.environ as pyo
     >>> from ceopt.formulations import programs

@@ -61,17 +61,8 @@ def validity_lower_coupled(
 
     Parameters
     ----------
-    plan
-        Shape (J, d): one counterfactual a row, favourable where its product with the parameters is at least 0.
-    mean, covariance
-        Of the parameters, shapes (d,) and (d, d).
-    radius
-        Gelbrich distance up to which they are uncertain, at least 0.
-
-    Raises
-    ------
-    InvalidValueError
-        Shapes disagree, a number is not finite, the covariance is none, or the radius is negative.
+    plan, mean, covariance, radius
+        As for :func:`~ceopt.formulations.programs.validity_lower`, and refused as there.
 
     References
     ----------
@@ -124,9 +115,12 @@ def validity_lower_coupled(
     slopes = x @ moments.factor
 
     def fails(m: Any, j: int) -> Any:
-        terms = [(m.weight[j], means[j - 1])] + [(m.u[j, a], slopes[j - 1, a]) for a in range(r)]
-        terms += [(m.v[j, a], rho * x[j - 1, a]) for a in range(d)] if rho else []
-        return sum_of([var for var, _ in terms], [c for _, c in terms]) <= 0.0
+        variables = [m.weight[j], *(m.u[j, a] for a in range(r))]
+        coefficients = [means[j - 1], *slopes[j - 1]]
+        if rho:
+            variables += [m.v[j, a] for a in range(d)]
+            coefficients += [*(rho * x[j - 1])]
+        return sum_of(variables, coefficients) <= 0.0
 
     model.fails = pyo.Constraint(failing, rule=fails)
     model.bound = pyo.Objective(expr=model.weight[0])

@@ -59,17 +59,8 @@ def validity_upper(plan: ArrayLike, mean: ArrayLike, covariance: ArrayLike, radi
 
     Parameters
     ----------
-    plan
-        Shape (J, d): one counterfactual a row, favourable where its product with the parameters is at least 0.
-    mean, covariance
-        Of the parameters, shapes (d,) and (d, d).
-    radius
-        Gelbrich distance up to which they are uncertain, at least 0.
-
-    Raises
-    ------
-    InvalidValueError
-        Shapes disagree, a number is not finite, the covariance is none, or the radius is negative.
+    plan, mean, covariance, radius
+        As for :func:`~ceopt.formulations.programs.validity_lower`, and refused as there.
 
     References
     ----------

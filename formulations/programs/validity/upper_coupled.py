@@ -53,17 +53,8 @@ def validity_upper_coupled(
 
     Parameters
     ----------
-    plan
-        Shape (J, d): one counterfactual a row, favourable where its product with the parameters is at least 0.
-    mean, covariance
-        Of the parameters, shapes (d,) and (d, d).
-    radius
-        Gelbrich distance up to which they are uncertain, at least 0.
-
-    Raises
-    ------
-    InvalidValueError
-        Shapes disagree, a number is not finite, the covariance is none, or the radius is negative.
+    plan, mean, covariance, radius
+        As for :func:`~ceopt.formulations.programs.validity_lower`, and refused as there.
 
     References
     ----------
@@ -104,9 +95,12 @@ def validity_upper_coupled(
     slopes = x @ moments.factor
 
     def holds(m: Any, j: int) -> Any:
-        terms = [(m.weight[1], means[j])] + [(m.u[a], slopes[j, a]) for a in range(r)]
-        terms += [(m.v[a], rho * x[j, a]) for a in range(d)] if rho else []
-        return sum_of([var for var, _ in terms], [c for _, c in terms]) >= 0.0
+        variables = [m.weight[1], *m.u.values()]
+        coefficients = [means[j], *slopes[j]]
+        if rho:
+            variables += m.v.values()
+            coefficients += [*(rho * x[j])]
+        return sum_of(variables, coefficients) >= 0.0
 
     model.holds = pyo.Constraint(range(n), rule=holds)
     model.bound = pyo.Objective(expr=model.weight[1], sense=pyo.maximize)

@@ -49,19 +49,10 @@ def validity_upper_scalar(
 
     Parameters
     ----------
-    plan
-        Shape (J, d): one counterfactual a row, favourable where its product with the parameters is at least 0.
-    mean, covariance
-        Of the parameters, shapes (d,) and (d, d).
-    radius
-        Gelbrich distance up to which they are uncertain, at least 0.
+    plan, mean, covariance, radius
+        As for :func:`~ceopt.formulations.programs.validity_lower`, and refused as there.
     kappa
         Root of the odds against validity that are tested, at least 0.
-
-    Raises
-    ------
-    InvalidValueError
-        Shapes disagree, a number is not finite, the covariance is none, or the radius is negative.
 
     References
     ----------

@@ -113,12 +113,11 @@ class AbstractNetwork(AbstractEmbedded):
         outputs: list[Any] = []
         for layer in self._written:
             outputs += layer.outputs
-        return [
-            LinearForm(
-                form.constant, form.terms + tuple((c, v) for c, v in zip(row, outputs, strict=False) if c != 0.0)
-            )
-            for form, row in zip(self._inputs.forms(weights[:, :n], constants), weights[:, n:].tolist(), strict=True)
-        ]
+        forms = []
+        for form, row in zip(self._inputs.forms(weights[:, :n], constants), weights[:, n:].tolist(), strict=True):
+            terms = [(c, v) for c, v in zip(row, outputs, strict=False) if c != 0.0]
+            forms.append(LinearForm(form.constant, (*form.terms, *terms)))
+        return forms
 
     def pieces_of(self, neuron: Neuron) -> list[NDArray[np.intp]]:
         """Return the atoms that a neuron reads, those together that are levels of one column."""
@@ -127,7 +126,10 @@ class AbstractNetwork(AbstractEmbedded):
         for piece in self._inputs.pieces:
             if neuron.weights[piece].any():
                 read.append(np.arange(piece.start, piece.stop))
-        return read + [np.array([k]) for k in range(first, len(neuron.weights)) if neuron.weights[k] != 0.0]
+        for k in range(first, len(neuron.weights)):
+            if neuron.weights[k] != 0.0:
+                read.append(np.array([k]))
+        return read
 
     def spans(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the least and greatest value of ``weights @ atoms``, (K,) each, every piece and output for itself."""

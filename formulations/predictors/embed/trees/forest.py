@@ -70,8 +70,9 @@ class AbstractForest(AbstractEmbedded):
             cuts.update(cuts_in_reach(routed, x.reach))
         #: Cuts on numbers, by column and place: those that decide something for this person, or all in reach.
         self.number_cuts: tuple[NumberCut, ...] = tuple(sorted(cuts, key=lambda cut: (cut.name, cut.key)))
+        split_trees = [tree for tree in self.trees if len(tree.leaves) > 1]
         self.leaf = pyo.Var(
-            [(tree.position, leaf.node) for tree in self.trees if len(tree.leaves) > 1 for leaf in tree.leaves],
+            [(tree.position, leaf.node) for tree in split_trees for leaf in tree.leaves],
             domain=self.leaf_domain,
             bounds=(0, 1),
         )

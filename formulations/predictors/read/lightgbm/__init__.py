@@ -163,12 +163,16 @@ def read_estimator(estimator: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
             "one score", f"the model has {text.n_scores} and no classes", "Fit it with objective='multiclass'."
         )
     two = labels is not None and text.n_scores == 1
-    slope = _slope(booster, options) if two else 1.0
-    probability: Probability | None = None if not two else "logistic" if slope == 1.0 else _Sigmoid(slope)
+    probability: Probability | None = None
+    level = 0.0
+    if two:
+        slope = _slope(booster, options)
+        probability = "logistic" if slope == 1.0 else _Sigmoid(slope)
+        level = _Sigmoid(slope).level()
+    divisor = len(text.trees) // text.n_scores if text.averages else 1
     model = TreeEnsemble(
-        text.trees, labels=labels, divisor=len(text.trees) // text.n_scores if text.averages else 1,
-        probability=probability, level=_Sigmoid(slope).level() if two else 0.0, n_inputs=len(text.names),
-    )  # fmt: skip
+        text.trees, labels=labels, divisor=divisor, probability=probability, level=level, n_inputs=len(text.names)
+    )
     if kind == "multiclassova":
         _check_saturation(model, _option(options, "sigmoid"))
     return model

@@ -319,12 +319,13 @@ def _sets(fields: Mapping[str, list[str]]) -> tuple[frozenset[float], ...]:
     words = list(map(int, fields["cat_threshold"]))
     if len(ends) != count + 1 or ends[0] != 0 or ends != sorted(ends) or ends[-1] != len(words):
         raise ValueError("sets of categories that do not fit cat_boundaries")
-    return tuple(
-        frozenset(
-            float(32 * w + b) for w, word in enumerate(words[start:stop]) for b in range(32) if word >> b & 1
-        )
-        for start, stop in itertools.pairwise(ends)
-    )  # fmt: skip
+    sets = []
+    for start, stop in itertools.pairwise(ends):
+        categories: set[float] = set()
+        for w, word in enumerate(words[start:stop]):
+            categories.update(float(32 * w + b) for b in range(32) if word >> b & 1)
+        sets.append(frozenset(categories))
+    return tuple(sets)
 
 
 def _sizes(body: bytes) -> list[int]:

@@ -137,15 +137,16 @@ class _Reader:
                 f"weights of class ids {sorted(set(ids.tolist()))}",
                 "onnxruntime and the specification disagree on it: export the weights of one class.",
             )
-        nodes = self._old_nodes("class" if classifier else "target", ids, weights, 1 if one else count)
+        scores = 1 if one else count
+        nodes = self._old_nodes("class" if classifier else "target", ids, weights, scores)
         aggregate = self.at.get("aggregate_function", "SUM")
         base = self._numbers("base_values", optional=True)
         averaged = self._averaged(aggregate)
         trees = [self._tree(nodes, root) for root in nodes.roots]
         if classifier and not one and not len(base):
             self._check_all_scored([nodes.value[places] for places in _leaves(nodes)])
-        if len(base) not in {0, 1 if one else count}:
-            raise self.fail(f"{1 if one else count} base values", f"{len(base)}", "Export one base value per score.")
+        if len(base) not in {0, scores}:
+            raise self.fail(f"{scores} base values", f"{len(base)}", "Export one base value per score.")
         link = self.at.get("post_transform", "NONE")
         self._check_link(link, classifier, one)
         divisor = float(len(trees)) if averaged else 1.0
@@ -276,10 +277,8 @@ class _Reader:
         leaf = np.array([mode == "LEAF" for mode in modes])
         links = []
         for children in (true, false):
-            found = [
-                -1 if end else place.get((t, c), -1)
-                for end, t, c in zip(leaf.tolist(), tree.tolist(), children.tolist(), strict=True)
-            ]
+            found = [place.get(key, -1) for key in zip(tree.tolist(), children.tolist(), strict=True)]
+            found = np.where(leaf, -1, found).tolist()
             lost = [i for i, c in enumerate(found) if c < 0 and not leaf[i]]
             if lost:
                 i = lost[0]

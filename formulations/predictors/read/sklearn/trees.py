@@ -59,17 +59,23 @@ def _trees(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
         raise refuse(
             "one output", f"{name} was fitted on {model.n_outputs_}", "Fit one model per output, on one-dimensional y."
         )
-    if hasattr(model, "classes_"):
-        labels = model.classes_.tolist()
-    else:
-        labels = None
-    if labels is not None and len(labels) == 1:
-        raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
+    labels = _labels(model)
     members = getattr(model, "estimators_", [model])
     return TreeEnsemble(
         [_single_tree(member.tree_) for member in members], labels=labels, divisor=len(members), input_dtype="float32",
         probability=None if labels is None else "share", n_inputs=model.n_features_in_,
     )  # fmt: skip
+
+
+def _labels(model: Any) -> list[Any] | None:
+    """Return the labels of a classifier, which are two or more; None for a regressor."""
+    if not hasattr(model, "classes_"):
+        return None
+    labels: list[Any] = model.classes_.tolist()
+    if len(labels) == 1:
+        name = type(model).__name__
+        raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
+    return labels
 
 
 def _single_tree(tree: Any) -> Tree:
@@ -143,12 +149,7 @@ def _ensemble(model: Any, trees: Iterable[Tree], base: Floats, width: str, decis
             "a prediction that is a sum of leaves", f"{name} has loss={model.loss!r}",
             "Fit it with loss='squared_error' on the logarithm of the target.",
         )  # fmt: skip
-    if hasattr(model, "classes_"):
-        labels = model.classes_.tolist()
-    else:
-        labels = None
-    if labels is not None and len(labels) == 1:
-        raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
+    labels = _labels(model)
     two = labels is not None and len(labels) == 2
     return TreeEnsemble(
         trees, base, labels=labels, divisor=0.5 if model.loss == "exponential" else 1.0, input_dtype=width,
