@@ -6,29 +6,30 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 import pyomo.environ as pyo
+from numpy.typing import NDArray
 
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.embed.inputs import Inputs, InputsWithin, box_extremes
 from ceopt.formulations.predictors.embed.networks.bounds import LayerBounds, NetworkBounds
-from ceopt.formulations.predictors.embed.networks.layers import Layer, multiplied_out, needed
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
 from ceopt.solvers.errors import UnboundedFeatureError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.costs.cost_cutoff import CostCutoff
     from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.solvers.manifest import Manifest
 
-__all__ = ["AbstractNetwork", "Neuron"]
+__all__ = ["AbstractNetwork", "Layer", "Neuron", "multiplied_out", "needed"]
+
+#: Weights (n, m) and biases (n,).
+Layer: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @final
@@ -110,9 +111,7 @@ class AbstractNetwork(AbstractEmbedded):
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
         """Return ``weights @ atoms + constants``, one form per row."""
         n = self._inputs.matrix.shape[1]
-        outputs: list[Any] = []
-        for layer in self._written:
-            outputs += layer.outputs
+        outputs = self._outputs()
         forms = []
         for form, row in zip(self._inputs.forms(weights[:, :n], constants), weights[:, n:].tolist(), strict=True):
             terms = [(c, v) for c, v in zip(row, outputs, strict=False) if c != 0.0]
@@ -135,21 +134,19 @@ class AbstractNetwork(AbstractEmbedded):
         """Return the least and greatest value of ``weights @ atoms``, (K,) each, every piece and output for itself."""
         n = self._inputs.matrix.shape[1]
         low, high = self._inputs.extremes_of_atoms(weights[:, :n])
+        outputs = self._outputs()
+        least = np.array([v.lb for v in outputs], dtype=float)
+        most = np.array([v.ub for v in outputs], dtype=float)  # None, where there is no bound, becomes NaN
+        most[np.isnan(most)] = math.inf
+        more_low, more_high = box_extremes(weights[:, n:], least, most)
+        return low + more_low, high + more_high
+
+    def _outputs(self) -> list[Any]:
+        """Return the outputs of the neurons that have a variable so far."""
         outputs: list[Any] = []
         for layer in self._written:
             outputs += layer.outputs
-        ends = np.array([[v.lb for v in outputs], [math.inf if v.ub is None else v.ub for v in outputs]], dtype=float)
-        more = box_extremes(weights[:, n:], *ends.reshape(2, -1))
-        return low + more[0], high + more[1]
-
-    def big_m_rows(self, neuron: Neuron) -> None:
-        """Write rows (B) of one neuron."""
-        y = LinearForm(0.0, ((1.0, neuron.output),))
-        z = LinearForm(0.0, ((1.0, neuron.on),))
-        excess = y + neuron.received.scaled(-1.0)
-        Rows(self, "not_below").add(neuron.index, excess, lower=0.0)
-        Rows(self, "not_above").add(neuron.index, excess + z.scaled(-neuron.lower), upper=-neuron.lower)
-        Rows(self, "off").add(neuron.index, y + z.scaled(-neuron.upper), upper=0.0)
+        return outputs
 
     # ---- building ----------------------------------------------------------------------------------------------------
     def _require_finite(self, bounds: LayerBounds) -> None:
@@ -241,3 +238,28 @@ def _cheaper_named(rows: Floats, readers: int) -> bool:
     entries = int(np.count_nonzero(rows))
     width = int(rows.any(axis=0).sum())
     return entries + len(rows) * (1 + readers) < readers * width
+
+
+def multiplied_out(network: ReluNetwork) -> list[Layer]:
+    """Return the layers with a ReLU between each two: an identity layer is multiplied into the next."""
+    layers: list[Layer] = []
+    before: Layer | None = None
+    for weights, biases, activation in zip(
+        network.weights, network.biases, (*network.activations, "relu"), strict=True
+    ):
+        if before is None:
+            layer = (weights, biases)
+        else:
+            layer = (weights @ before[0], weights @ before[1] + biases)
+        before = layer if activation == "identity" else None
+        if before is None:
+            layers.append(layer)
+    return layers
+
+
+def needed(layers: Sequence[Layer], hidden: Sequence[LayerBounds]) -> list[NDArray[np.bool_]]:
+    """Return, per layer, which neurons can be other than 0 and make a difference to the scores."""
+    found = [np.ones(len(layers[-1][1]), dtype=np.bool_)]
+    for (weights, _), bounds in zip(reversed(layers[1:]), reversed(hidden), strict=True):
+        found.insert(0, (weights[found[0]] != 0.0).any(axis=0) & ~bounds.dead)
+    return found

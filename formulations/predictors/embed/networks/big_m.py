@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import final
 
+from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.predictors.embed.networks.base import AbstractNetwork, Neuron
 from ceopt.solvers.manifest import Manifest
 
-__all__ = ["BigMNetwork"]
+__all__ = ["BigMNetwork", "big_m_rows"]
 
 _MANIFEST = Manifest(
     title="ReLU network by big-M",
@@ -52,4 +53,16 @@ class BigMNetwork(AbstractNetwork):
 
     def switch(self, neuron: Neuron) -> None:
         """Write rows (B)."""
-        self.big_m_rows(neuron)
+        big_m_rows(self, neuron)
+
+
+def big_m_rows(block: AbstractNetwork, neuron: Neuron) -> None:
+    """Write rows (B) of one neuron, on which the other two formulations build."""
+    y = LinearForm(0.0, ((1.0, neuron.output),))
+    z = LinearForm(0.0, ((1.0, neuron.on),))
+    a = neuron.received
+    low = neuron.lower
+    high = neuron.upper
+    Rows(block, "not_below").add(neuron.index, y + a.scaled(-1.0), lower=0.0)
+    Rows(block, "not_above").add(neuron.index, y + a.scaled(-1.0) + z.scaled(-low), upper=-low)
+    Rows(block, "off").add(neuron.index, y + z.scaled(-high), upper=0.0)

@@ -12,6 +12,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed.networks.base import AbstractNetwork, Neuron
+from ceopt.formulations.predictors.embed.networks.big_m import big_m_rows
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.representation.decision_rule import Floats
@@ -42,7 +43,7 @@ class AbstractSplitNetwork(AbstractNetwork):
 
     def switch(self, neuron: Neuron) -> None:
         """Write rows (B); where there are several groups, also theirs."""
-        self.big_m_rows(neuron)
+        big_m_rows(self, neuron)
         groups = self.groups_of(neuron)
         if len(groups) > 1:
             self._split(neuron, groups)
