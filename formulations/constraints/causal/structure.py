@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.constraints.causal.equation import Equation, FittedEquation, LinearEquation
-from ceopt.formulations.constraints.causal.fitted_equation import Asked
+from ceopt.formulations.constraints.causal.equation import Asked, Equation, FittedEquation, LinearEquation
 from ceopt.formulations.constraints.causal.graph import ordered
 from ceopt.formulations.space.trace import trace_within
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError

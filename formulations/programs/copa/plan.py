@@ -10,9 +10,16 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.copa.kernel import add_determinant, squares_of
-from ceopt.formulations.programs.corrections.point import affine_differences, limits_of
 from ceopt.formulations.programs.moments import Moments, require_moments, require_point
-from ceopt.formulations.programs.region import Cost, Distance, Region, require_distance, require_region
+from ceopt.formulations.programs.region import (
+    Cost,
+    Distance,
+    Region,
+    affine_differences,
+    limits_of,
+    require_distance,
+    require_region,
+)
 from ceopt.formulations.programs.subset.pairs import Floats, sum_of
 from ceopt.solvers.checks import LENGTH, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.errors import InvalidValueError

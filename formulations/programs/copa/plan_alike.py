@@ -8,9 +8,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.corrections.point import add_point
 from ceopt.formulations.programs.moments import require_moments, require_point
-from ceopt.formulations.programs.region import Cost, require_distance, require_region
+from ceopt.formulations.programs.region import Cost, add_point, require_distance, require_region
 from ceopt.formulations.programs.subset.pairs import sum_of
 from ceopt.solvers.checks import LENGTH, Real, check_arguments
 from ceopt.solvers.cones import soc
