@@ -82,17 +82,24 @@ def margin_of(cone: Cone, entries: Floats) -> float:
     if cone is Cone.SECOND_ORDER:
         return float(entries[0] - np.linalg.norm(entries[1:]))
     if cone is Cone.ROTATED:
-        t, u = float(entries[0]), float(entries[1])
+        t = float(entries[0])
+        u = float(entries[1])
         return min(t, u, 2.0 * t * u - float(entries[2:] @ entries[2:]))
     if cone is Cone.SEMIDEFINITE:
         side = side_of(entries.size)
         i, j = triangle(side)
         matrix = np.empty((side, side))
         matrix[i, j] = matrix[j, i] = entries
-        return float(np.linalg.eigvalsh(matrix)[0]) if np.isfinite(entries).all() else math.nan
+        if np.isfinite(entries).all():
+            return float(np.linalg.eigvalsh(matrix)[0])
+        return math.nan
     x, y, z = (float(entry) for entry in entries)
     if y <= 0.0:
-        return y if y < 0.0 else z if x <= 0.0 else -math.inf
+        if y < 0.0:
+            return y
+        if x <= 0.0:
+            return z
+        return -math.inf
     try:
         return z - y * math.exp(x / y)
     except OverflowError:
@@ -112,7 +119,8 @@ class ConeMargin(NumericExpression):  # type: ignore[misc]
 
     def __init__(self, args: Sequence[Any], cone: Cone, affine: tuple[Floats, sp.csc_array] | None = None) -> None:
         super().__init__(tuple(args))
-        self.cone, self.affine = cone, affine
+        self.cone = cone
+        self.affine = affine
 
     def nargs(self) -> int:
         """Return the number of arguments."""
@@ -248,7 +256,8 @@ def psd_affine(F0: Any, Fs: Sequence[Any], xs: Iterable[Any]) -> Any:  # noqa: N
     starts = np.cumsum([0, *(rows.size for rows, _ in columns)])
     rows = np.concatenate([np.zeros(0, dtype=np.intp), *(rows for rows, _ in columns)])
     values = np.concatenate([np.zeros(0), *(values for _, values in columns)])
-    constant, matrix = first[i, j], sp.csc_array((values, rows, starts), shape=(i.size, len(columns)))
+    constant = first[i, j]
+    matrix = sp.csc_array((values, rows, starts), shape=(i.size, len(columns)))
     return ConeMargin(arguments, Cone.SEMIDEFINITE, (constant, matrix))
 
 
@@ -354,4 +363,6 @@ def _are_same(one: Any, other: Any) -> bool:
 
 def _short(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    if len(text) <= 60:
+        return text
+    return text[:57] + "..."

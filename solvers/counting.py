@@ -55,7 +55,8 @@ def count(model: Any, *, limit: int | None = None, time_limit_s: float | None = 
     >>> count(model)
     Count(number=7, complete=True)
     """
-    compiled, scip = compile_model(model), SOLVERS["scip"]
+    compiled = compile_model(model)
+    scip = SOLVERS["scip"]
     if not scip.is_installed:
         raise MissingLibraryError("count", "SCIP", scip.why_not.rstrip("."), "Install it.")
     from ceopt.solvers.scip.session import count_solutions

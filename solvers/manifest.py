@@ -88,7 +88,9 @@ class Held:
         if value is None:
             return "without a value"
         words = self.words.get(index, ())
-        return f"{int(value)} ({words[int(value)]!r})" if value in range(len(words)) else repr(float(value))
+        if value in range(len(words)):
+            return f"{int(value)} ({words[int(value)]!r})"
+        return repr(float(value))
 
 
 _ATTRIBUTE = "_ceopt_manifest"
@@ -162,7 +164,9 @@ def feature_of(component: Any) -> str:
     position = manifest.features.get(component.parent_component().local_name)
     if position is None:
         return str(parts[0]) if parts[0] in manifest.columns else ""
-    return str(parts[position]) if index is not None and 0 <= position < len(parts) else ""
+    if index is not None and 0 <= position < len(parts):
+        return str(parts[position])
+    return ""
 
 
 def check_held(model: Any, who: str) -> None:
@@ -199,15 +203,18 @@ def model_summary(model: Any) -> pd.DataFrame:
     described: dict[int, Any] = {}
     for block in _blocks(model):
         home = block if manifest_of(block) is not None else described_block(block)
-        key = id(home) if home is not None else 0
+        key = 0
         if home is not None:
+            key = id(home)
             described[key] = home
         count = counts.setdefault(key, [0, 0, 0, 0])
         for var in block.component_data_objects(pyo.Var, descend_into=False):
             count[0] += not var.fixed
             count[1] += not var.fixed and var.is_binary()
         for constraint in block.component_data_objects(pyo.Constraint, active=True, descend_into=False):
-            count[3 if isinstance(constraint.body, ConeMargin) else 2] += 1
+            is_cone = isinstance(constraint.body, ConeMargin)
+            count[2] += not is_cone
+            count[3] += is_cone
     rows = []
     for key, (variables, binaries, lines, cones) in counts.items():
         block = described.get(key)

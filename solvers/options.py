@@ -22,9 +22,13 @@ def plain_of_type(value: Any, kind: type[bool | int | float | str]) -> bool | in
     """
     value = plain(value)
     if isinstance(value, bool):
-        return value if kind is bool else None
+        if kind is bool:
+            return value
+        return None
     if kind is float and isinstance(value, int):
         return float(value)
     if isinstance(value, float) and math.isnan(value):
         return None
-    return value if isinstance(value, kind) else None
+    if isinstance(value, kind):
+        return value
+    return None

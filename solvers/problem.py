@@ -61,7 +61,9 @@ class ProblemClass(StrEnum):
     ) -> ProblemClass:
         """Return the class of a program with these parts."""
         if not convex:
-            return cls.NONCONVEX_CONIC if semidefinite or exponential else cls.NONCONVEX
+            if semidefinite or exponential:
+                return cls.NONCONVEX_CONIC
+            return cls.NONCONVEX
         for present, alone, with_integers in (
             (semidefinite, cls.SDP, cls.MISDP),
             (exponential, cls.EXP, cls.MIEXP),
@@ -69,8 +71,12 @@ class ProblemClass(StrEnum):
             (quadratic, cls.QP, cls.MIQP),
         ):
             if present:
-                return with_integers if integer else alone
-        return cls.MILP if integer else cls.LP
+                if integer:
+                    return with_integers
+                return alone
+        if integer:
+            return cls.MILP
+        return cls.LP
 
 
 class Status(StrEnum):
@@ -99,7 +105,9 @@ StopTable = Mapping[str, tuple[Status, Status]]
 def status_of(stops: StopTable, word: str, *, has_point: bool) -> Status:
     """Return our status for a solver's word; one that is not in its table is an error."""
     with_point, without_point = stops.get(word, (Status.ERROR, Status.ERROR))
-    return with_point if has_point else without_point
+    if has_point:
+        return with_point
+    return without_point
 
 
 def relative_gap_of(objective: float | None, bound: float | None) -> float | None:

@@ -124,7 +124,9 @@ class Solver:
     @property
     def found_licence(self) -> Licence:
         """The licence as it was found; that of an open solver has no limits."""
-        return Licence() if self.licence is None else self.licence()
+        if self.licence is None:
+            return Licence()
+        return self.licence()
 
     @property
     def why_not(self) -> str:

@@ -17,7 +17,7 @@ from ceopt.solvers.pool.distinct import Distinct, rule_of
 from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, Distances, NoGoods
 from ceopt.solvers.pool.pool import Pool, pool_of, ranking_of
 from ceopt.solvers.pool.runner import Runner
-from ceopt.solvers.problem import Result, Solution, Status
+from ceopt.solvers.problem import Result, Solution, Status, Vector
 from ceopt.solvers.registry import choose
 
 __all__ = ["solve"]
@@ -140,7 +140,7 @@ def solve(
         relative_gap=relative_gap,
         deadline=deadline,
         start=_start(compiled) if start else None,
-        on_incumbent=None if on_incumbent is None else lambda seconds, objective, _x: on_incumbent(seconds, objective),
+        on_incumbent=_without_point(on_incumbent),
     )
     if rule is None or (isinstance(rule, NoGoods) and not len(rule.columns)):
         found = _one(runner, compiled, wanted=pool)
@@ -162,6 +162,15 @@ def solve(
         complete=found.complete,
         certificate=found.first.certificate,
     )
+
+
+def _without_point(
+    tell: Callable[[float, float], None] | None,
+) -> Callable[[float, float, Vector], None] | None:
+    """Return a caller's function of (seconds, objective) as one that is also handed the point."""
+    if tell is None:
+        return None
+    return lambda seconds, objective, _x: tell(seconds, objective)
 
 
 def _nothing(message: str, solver: str, seconds: float) -> Result:
@@ -198,10 +207,15 @@ def _one(runner: Runner, compiled: CompiledModel, *, wanted: int) -> Pool:
 
 def _widest(compiled: CompiledModel, rule: AbstractExclusion | None) -> CompiledModel:
     """Return a program of the class of all that will be solved: distances add binaries."""
-    return rule.barred(compiled, [np.zeros(len(compiled.columns))]) if isinstance(rule, Distances) else compiled
+    if isinstance(rule, Distances):
+        return rule.barred(compiled, [np.zeros(len(compiled.columns))])
+    return compiled
 
 
 def _start(compiled: CompiledModel) -> dict[int, float]:
     """Return the values that the Vars hold now, as column -> value."""
-    values = {column: var.value for column, var in enumerate(compiled.columns)}
-    return {column: float(v) for column, v in values.items() if v is not None and math.isfinite(v)}
+    start = {}
+    for column, var in enumerate(compiled.columns):
+        if var.value is not None and math.isfinite(var.value):
+            start[column] = float(var.value)
+    return start

@@ -209,7 +209,8 @@ class AbstractSession(ABC):
     ) -> None:
         check_arguments(self.who, _OPENED_WITH, locals())
         self._compiled = compiled
-        self._threads, self._random_state = int(threads), int(random_state)
+        self._threads = int(threads)
+        self._random_state = int(random_state)
         self._options = dict(options or {})
         self._open()
 
@@ -260,7 +261,8 @@ class AbstractSession(ABC):
         """
         check_arguments(self.who, _RUN_WITH, locals())
         limit = math.inf if time_limit_s is None else time_limit_s
-        compiled, began = self._compiled, time.perf_counter()
+        compiled = self._compiled
+        began = time.perf_counter()
         require_data(self.who, compiled)
         begin = sparse_start(start, len(compiled.columns))
         if compiled.contradiction is not None:
@@ -281,8 +283,9 @@ class AbstractSession(ABC):
                 found = self._run(search) if compiled.columns else _without_columns(compiled)
         except OutOfTimeError as error:
             best = search.incumbents[-1][2] if search.incumbents else None
+            status = Status.TIME_LIMIT if best is None else Status.FEASIBLE
             found = RunResult(
-                status=Status.TIME_LIMIT if best is None else Status.FEASIBLE,
+                status=status,
                 x=best,
                 message=f"The time limit is used up while {error.stage}.",
             )
@@ -326,12 +329,16 @@ def _without_columns(compiled: CompiledModel) -> RunResult:
 
 def _measured(found: RunResult, search: SolveRun) -> Outcome:
     """Return the outcome with objective and violation recomputed from the model's own arrays."""
-    compiled, seconds = search.compiled, time.perf_counter() - search.began
+    compiled = search.compiled
+    seconds = time.perf_counter() - search.began
     if found.status in PROVED_EMPTY or found.x is None:
         bound = None if found.status in PROVED_EMPTY else found.bound
         return Outcome(status=found.status, bound=bound, run_time=seconds, message=found.message)
-    x, bound, message = found.x, found.bound, found.message
-    objective, violation = compiled.evaluate(x), compiled.violation(x)
+    x = found.x
+    bound = found.bound
+    message = found.message
+    objective = compiled.evaluate(x)
+    violation = compiled.violation(x)
     incumbents = search.incumbents
     if compiled.columns and (not incumbents or compiled.sense * (objective - incumbents[-1][1]) < 0):
         incumbents.append((seconds, objective, x))

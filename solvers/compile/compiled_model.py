@@ -420,7 +420,9 @@ class CompiledModel:
     def _nearest_zero(self, var: Any) -> float:
         low, high = self._bounds(var)
         value = min(max(0.0, low), high)
-        return int(value) if var.is_integer() else value
+        if var.is_integer():
+            return int(value)
+        return value
 
 
 def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
@@ -464,7 +466,9 @@ def _objective_of(model: Any) -> Any | None:
             f"the model has {len(active)}: {', '.join(repr(o.name) for o in active)}",
             "Deactivate all but one, or add them up in one expression.",
         )
-    return active[0] if active else None
+    if active:
+        return active[0]
+    return None
 
 
 def _walked_rows(model: Any, walker: Walker) -> list[Row | ConeEntries]:

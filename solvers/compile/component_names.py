@@ -48,12 +48,18 @@ def label_components(components: Iterable[Any], row_marks: Sequence[str] = ROW_M
     owners: dict[str, set[int]] = defaultdict(set)
     for member, label in zip(members, plain, strict=True):
         owners[label].add(id(member.parent_component()))
-    shared = {owner for together in owners.values() if len(together) > 1 for owner in together}
+    shared: set[int] = set()
+    for together in owners.values():
+        if len(together) > 1:
+            shared |= together
     labels: dict[int, str] = {}
     taken: set[str] = set()
     for member, label in zip(members, plain, strict=True):
-        full = _path(member) + label if id(member.parent_component()) in shared else label
-        candidate, number = legal(full, member.name), 1
+        full = label
+        if id(member.parent_component()) in shared:
+            full = _path(member) + label
+        candidate = legal(full, member.name)
+        number = 1
         while not taken.isdisjoint(_forms(candidate, member, row_marks)):
             number += 1
             candidate = legal(f"{full}_{number}", f"{member.name}_{number}")
@@ -84,13 +90,16 @@ def _plain(member: Any) -> str:
 
 def _path(member: Any) -> str:
     block = member.parent_block()
-    return "" if block.parent_block() is None else _ascii(block.name).strip("_") + "_"
+    if block.parent_block() is None:
+        return ""
+    return _ascii(block.name).strip("_") + "_"
 
 
 def _forms(label: str, member: Any, row_marks: Sequence[str]) -> list[str]:
     """Return the names that the label becomes in a file, as readers that ignore case see them."""
-    marks = row_marks if member.ctype is pyo.Constraint else ()
-    return [f"{mark}{label}_".lower() for mark in marks] or [label.lower()]
+    if member.ctype is pyo.Constraint and row_marks:
+        return [f"{mark}{label}_".lower() for mark in row_marks]
+    return [label.lower()]
 
 
 def _ascii(text: str) -> str:

@@ -30,16 +30,20 @@ def cones_as_quadratics(compiled: CompiledModel) -> CompiledModel:
     A solution of it begins with one of the given program; without cones it is the given program itself. Data columns
     keep their bounds.
     """
-    return _Lowering(compiled).program() if compiled.cones else compiled
+    if compiled.cones:
+        return _Lowering(compiled).program()
+    return compiled
 
 
 class _Lowering:
     """What the cones come to: columns behind those of the program, linear rows and quadratic rows."""
 
     def __init__(self, compiled: CompiledModel) -> None:
-        self.compiled, self.n = compiled, len(compiled.columns)
+        self.compiled = compiled
+        self.n = len(compiled.columns)
         self.data = set(compiled.data.tolist())
-        self.lb, self.ub = compiled.lb.copy(), compiled.ub.copy()
+        self.lb = compiled.lb.copy()
+        self.ub = compiled.ub.copy()
         self.names: list[Auxiliary] = []
         self.own_lb: list[float] = []
         self.rows: list[tuple[sp.csr_array, int | None, float, float]] = []  # a'x - own column from lower to upper
@@ -50,29 +54,36 @@ class _Lowering:
 
     def program(self) -> CompiledModel:
         width = self.n + len(self.names)
-        wide = [resized(a, (1, width)) for a, *_ in self.rows]
-        units = [
-            sp.csr_array(([-1.0], ([0], [own])), shape=(1, width)) if own is not None else None
-            for _, own, *_ in self.rows
-        ]
-        parts = [a if unit is None else a + unit for a, unit in zip(wide, units, strict=True)]
+        parts = []
+        lowers = []
+        uppers = []
+        for a, own, lower, upper in self.rows:
+            part = resized(a, (1, width))
+            if own is not None:
+                part = part - sp.csr_array(([1.0], ([0], [own])), shape=(1, width))
+            parts.append(part)
+            lowers.append(lower)
+            uppers.append(upper)
         other = self.compiled.extended(
             columns=self.names,
             lb=self.own_lb,
             ub=[math.inf] * len(self.names),
             A=sp.csr_array(sp.vstack(parts)) if parts else None,
-            row_lb=[lower for *_, lower, _ in self.rows],
-            row_ub=[upper for *_, upper in self.rows],
+            row_lb=lowers,
+            row_ub=uppers,
         )
-        other.lb[: self.n], other.ub[: self.n] = self.lb, self.ub
-        other.cones, other.contradiction = [], self.contradiction
+        other.lb[: self.n] = self.lb
+        other.ub[: self.n] = self.ub
+        other.cones = []
+        other.contradiction = self.contradiction
         for constraint, products, linear, upper in self.quadratics:
             a = sp.csr_array((1, width)) if linear is None else resized(linear, (1, width))
             other.quadratics.append(QuadraticRow(constraint, -math.inf, upper, a, lower_triangle(products, width)))
         return other
 
     def _add(self, cone: ConeRows) -> None:
-        matrix, constant = cone.matrix.copy(), cone.constant
+        matrix = cone.matrix.copy()
+        constant = cone.constant
         matrix.eliminate_zeros()
         cone = ConeRows(cone.constraint, cone.cone, constant, matrix)
         moving = np.diff(matrix.indptr) > 0
@@ -143,7 +154,8 @@ class _Lowering:
     def _column(self, cone: ConeRows, k: int, *, is_head: bool = False) -> tuple[int, float]:
         """Return the column and factor that entry k is; one of its own if it is more than that."""
         begin, end = cone.matrix.indptr[k : k + 2].tolist()
-        j, a = int(cone.matrix.indices[begin]), float(cone.matrix.data[begin])
+        j = int(cone.matrix.indices[begin])
+        a = float(cone.matrix.data[begin])
         if end - begin == 1 and cone.constant[k] == 0.0 and not (is_head and j in self.data):
             if is_head and a > 0.0:
                 self.lb[j] = max(self.lb[j], 0.0)

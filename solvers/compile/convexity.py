@@ -71,14 +71,17 @@ def blocks_of(full: Any) -> list[NDArray[np.intp]]:
 def factor(lower: sp.csc_array) -> sp.csr_array:
     """Return F, (rank, n), with Q = F'F for the positive semidefinite matrix of this lower triangle."""
     full = sp.csr_array(lower + sp.tril(lower, -1).T)
-    n, parts = full.shape[0], []
+    n = full.shape[0]
+    parts = []
     for block in blocks_of(full):
         values, vectors = np.linalg.eigh(full[block][:, block].toarray())
         kept = values > RANK_ROUNDING * max(values[-1], 0.0)
         part = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
         rows, columns = np.nonzero(part)
         parts.append(sp.csr_array((part[rows, columns], (rows, block[columns])), shape=(len(part), n)))
-    return sp.csr_array(sp.vstack(parts)) if parts else sp.csr_array((0, n))
+    if parts:
+        return sp.csr_array(sp.vstack(parts))
+    return sp.csr_array((0, n))
 
 
 def cone_of(row: QuadraticRow, lb: Vector) -> ConeRows | None:
@@ -87,7 +90,8 @@ def cone_of(row: QuadraticRow, lb: Vector) -> ConeRows | None:
         return None
     sign = 1.0 if np.isfinite(row.upper) else -1.0
     side = sign * (row.upper if sign > 0 else row.lower)
-    hessian, a = sp.csc_array(sign * row.Q), sp.csr_array(sign * row.a)
+    hessian = sp.csc_array(sign * row.Q)
+    a = sp.csr_array(sign * row.a)
     n = a.shape[1]
     if is_convex(hessian, 1):
         unit = 2.0 ** np.round(0.5 * np.log2(max(abs(side), 1.0)))  # both heads as great as what they bound
@@ -106,7 +110,9 @@ def _headed(constraint: Any, hessian: sp.csc_array, a: sp.csr_array, side: float
     k = _head(i, j, values)
     if k is None:
         return None
-    first, second, gamma = int(i[k]), int(j[k]), -float(values[k])
+    first = int(i[k])
+    second = int(j[k])
+    gamma = -float(values[k])
     others = np.arange(values.size) != k
     heads = [first, second]
     if min(lb[first], lb[second]) < 0 or (np.isin(i[others], heads) | np.isin(j[others], heads)).any():
@@ -114,7 +120,8 @@ def _headed(constraint: Any, hessian: sp.csc_array, a: sp.csr_array, side: float
     rest = sp.csc_array((values[others], (i[others], j[others])), shape=(n, n))
     if not is_convex(rest, 1):
         return None
-    body, linear = factor(rest), a.toarray().ravel()
+    body = factor(rest)
+    linear = a.toarray().ravel()
     squares = np.asarray(body.multiply(body).sum(axis=1)).ravel()
     shift = np.asarray(body @ linear / squares)  # the rows of the factor are orthogonal
     beta = -side - 0.5 * float(shift @ shift)
@@ -124,9 +131,11 @@ def _headed(constraint: Any, hessian: sp.csc_array, a: sp.csr_array, side: float
         return None
     unit = sp.eye_array(n, format="csr")
     if first == second:
-        kind, top = Cone.SECOND_ORDER, np.sqrt(gamma) * unit[[first]]
+        kind = Cone.SECOND_ORDER
+        top = np.sqrt(gamma) * unit[[first]]
     else:
-        kind, top = Cone.ROTATED, np.sqrt(gamma) * unit[[first, second]]
+        kind = Cone.ROTATED
+        top = np.sqrt(gamma) * unit[[first, second]]
     matrix = sp.csr_array(sp.vstack([top, body, sp.csr_array((1, n))]))
     constant = np.concatenate([np.zeros(top.shape[0]), shift, [np.sqrt(2.0 * max(beta, 0.0))]])
     return ConeRows(constraint, kind, constant, matrix)
@@ -139,4 +148,6 @@ def _head(i: Any, j: Any, values: Vector) -> int | None:
         return int(squares[0])  # with a second one, what is left is not convex
     count = np.bincount(np.concatenate([i, j]))
     alone = np.flatnonzero((i != j) & (values < 0) & (count[i] == 1) & (count[j] == 1))
-    return int(alone[0]) if alone.size == 1 else None
+    if alone.size == 1:
+        return int(alone[0])
+    return None

@@ -128,14 +128,10 @@ class Walker:
             raise _not_quadratic(constraint)
         columns, values = self._terms(repn.linear, constraint)
         constant = _number(repn.constant, constraint)
-        return Row(
-            constraint,
-            -math.inf if lower is None else float(lower) - constant,
-            math.inf if upper is None else float(upper) - constant,
-            columns,
-            values,
-            self._products(getattr(repn, "quadratic", None), constraint) or None,
-        )
+        low = -math.inf if lower is None else float(lower) - constant
+        high = math.inf if upper is None else float(upper) - constant
+        products = self._products(getattr(repn, "quadratic", None), constraint)
+        return Row(constraint, low, high, columns, values, products or None)
 
     def objective(self, objective: Any) -> Objective:
         """Return the coefficients of a linear or quadratic objective."""
@@ -159,9 +155,12 @@ class Walker:
                 f"constraint {constraint.name!r} has other bounds ({lower}, {upper})",
                 "State it as expr=soc(t, v) >= 0, and so for the other cones.",
             )
-        order, add = self.recorder.var_order, self.recorder.add
+        order = self.recorder.var_order
+        add = self.recorder.add
         constants: list[float] = []
-        starts, columns, values = [0], [], []
+        starts = [0]
+        columns = []
+        values = []
         for position, entry in enumerate(margin.args):
             if entry.__class__ in _NUMBERS:
                 constants.append(_number(entry, constraint))
@@ -208,9 +207,12 @@ class Walker:
         return {pair: value for pair, value in products.items() if value}
 
     def _terms(self, linear: dict[int, Any], component: Any) -> tuple[list[int], list[float]]:
-        order, columns, values = self.recorder.var_order, [], []
+        order = self.recorder.var_order
+        columns = []
+        values = []
         for key, value in linear.items():
-            if number := _number(value, component):
+            number = _number(value, component)
+            if number:
                 columns.append(order[key])
                 values.append(number)
         return columns, values
@@ -269,14 +271,14 @@ def _not_quadratic(component: Any) -> UnsupportedProblemError:
             f"{kind} {component.name!r} has its margin inside another expression",
             "Introduce a Var for the rest, such as soc(t, v) >= 0 with t in a row.",
         )
-    return UnsupportedProblemError(
-        "compile_model",
-        "linear, quadratic and conic constraints" if kind == "constraint" else "a linear or quadratic objective",
-        f"{kind} {component.name!r} is neither"
-        if kind == "objective"
-        else f"{kind} {component.name!r} is none of these",
-        "State it with linear rows and binaries, or with the cones of ceopt.solvers.cones.",
-    )
+    if kind == "objective":
+        needs = "a linear or quadratic objective"
+        but = f"{kind} {component.name!r} is neither"
+    else:
+        needs = "linear, quadratic and conic constraints"
+        but = f"{kind} {component.name!r} is none of these"
+    then = "State it with linear rows and binaries, or with the cones of ceopt.solvers.cones."
+    return UnsupportedProblemError("compile_model", needs, but, then)
 
 
 def _nodes(component: Any) -> Iterator[Any]:

@@ -59,7 +59,8 @@ def without_quadratics(compiled: CompiledModel) -> CompiledModel:
     cones = [*compiled.cones, *cones_of_rows(compiled)]
     if compiled.Q is None:
         conic = compiled.extended()
-        conic.quadratics, conic.cones = [], cones
+        conic.quadratics = []
+        conic.cones = cones
         return conic
     n = len(compiled.columns)
     conic = compiled.extended(columns=[Auxiliary("quadratic objective")], lb=[0.0], ub=[np.inf])
@@ -69,7 +70,8 @@ def without_quadratics(compiled: CompiledModel) -> CompiledModel:
     constant = np.zeros(matrix.shape[0])
     constant[1] = 1.0
     conic.c[n] = compiled.sense
-    conic.Q, conic.quadratics = None, []
+    conic.Q = None
+    conic.quadratics = []
     conic.cones = [cone.widened(n + 1) for cone in cones]
     conic.cones.append(ConeRows(None, Cone.ROTATED, constant, sp.csr_array(matrix)))
     return conic

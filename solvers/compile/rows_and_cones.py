@@ -100,12 +100,14 @@ class ConeRows:
     def of(cls, entries: ConeEntries, n: int) -> ConeRows:
         """Return the walked entries over n columns."""
         constant = np.array(entries.constants, dtype=np.float64)
-        indptr, indices = np.array(entries.starts, dtype=np.int32), np.array(entries.columns, dtype=np.int32)
+        indptr = np.array(entries.starts, dtype=np.int32)
+        indices = np.array(entries.columns, dtype=np.int32)
         values = np.array(entries.values, dtype=np.float64)
         matrix = sp.csr_array((values, indices, indptr), shape=(len(constant), n))
         if entries.affine is not None:
             shift, outer = entries.affine
-            constant, matrix = shift + outer @ constant, sp.csr_array(outer @ matrix)
+            constant = shift + outer @ constant
+            matrix = sp.csr_array(outer @ matrix)
         matrix.sum_duplicates()
         return cls(entries.constraint, entries.cone, constant, matrix)
 
@@ -129,7 +131,8 @@ def distance(cone: Cone, entries: Vector) -> float:
     if cone is Cone.SECOND_ORDER:
         return max(0.0, float(np.linalg.norm(entries[1:]) - entries[0]))
     if cone is Cone.ROTATED:
-        t, u = float(entries[0]), float(entries[1])
+        t = float(entries[0])
+        u = float(entries[1])
         norm = float(np.linalg.norm([math.sqrt(2.0) * float(np.linalg.norm(entries[2:])), t - u]))
         return max(0.0, (norm - t - u) / 2.0)
     if cone is Cone.SEMIDEFINITE:

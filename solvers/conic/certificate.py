@@ -92,12 +92,14 @@ def prove(form: ConicForm, x: Vector, s: Vector, z: Vector) -> Proof | None:
     """
     if not all(np.isfinite(part).all() for part in (x, s, z)):
         return None
-    size, cost = abs(form.A), cost_unit(form)
+    size = abs(form.A)
+    cost = cost_unit(form)
     curved = form.hessian(x)
     objective = form.c0 + float(form.q @ x) + 0.5 * float(x @ curved)
     bound = form.c0 - 0.5 * float(x @ curved) - float(form.b @ z)
     unit = max(min(1.0, cost), abs(objective))
-    primal, dual = form.A @ x + s - form.b, curved + form.q + form.A.T @ z
+    primal = form.A @ x + s - form.b
+    dual = curved + form.q + form.A.T @ z
     rows = np.maximum(1.0, size @ np.abs(x) + np.abs(form.b))
     columns = np.maximum(_COSTLESS * cost, np.abs(curved) + np.abs(form.q) + size.T @ np.abs(z))
     starts = _starts(form)
@@ -154,7 +156,8 @@ def is_primal_ray(form: ConicForm, x: Vector) -> bool:
 
 
 def _is_primal_ray(form: ConicForm, x: Vector) -> bool:
-    value, size = float(form.q @ x), abs(form.A)
+    value = float(form.q @ x)
+    size = abs(form.A)
     if not value < 0:
         return False
     columns = greatest_along(size, 0)
@@ -171,7 +174,8 @@ def _is_primal_ray(form: ConicForm, x: Vector) -> bool:
 
 def outside(form: ConicForm, values: Vector, *, dual: bool = False) -> Vector:
     """Return how far rows are outside of their cones, or the dual ones: one number per linear row, then per cone."""
-    zero, rest = values[: form.zero], values[form.zero : form.linear]
+    zero = values[: form.zero]
+    rest = values[form.zero : form.linear]
     parts = [np.zeros(form.zero) if dual else np.abs(zero), np.maximum(0.0, -rest)]
     found = np.empty(len(form.cones))
     for k, (cone, rows) in enumerate(form.slices()):
@@ -195,7 +199,8 @@ def _reach(form: ConicForm, x: Vector, dual: Vector) -> Vector:
     matrix = form.A[: form.linear].tocsr()
     alone = np.flatnonzero(np.diff(matrix.indptr) == 1)
     at = matrix.indptr[alone]
-    column, coefficient = matrix.indices[at], matrix.data[at]
+    column = matrix.indices[at]
+    coefficient = matrix.data[at]
     room = np.maximum(0.0, form.b[alone] - coefficient * x[column]) / np.abs(coefficient)
     ends = coefficient * dual[column] < 0  # x <= u ends what a negative residual asks for
     reach = np.full(x.size, np.inf)
@@ -210,11 +215,15 @@ def _starts(form: ConicForm) -> NDArray[np.intp]:
 
 def _greatest(values: Vector, starts: NDArray[np.intp]) -> Vector:
     """Return the greatest value of each part."""
-    return np.asarray(np.maximum.reduceat(values, starts)) if starts.size else np.zeros(0)
+    if starts.size:
+        return np.asarray(np.maximum.reduceat(values, starts))
+    return np.zeros(0)
 
 
 def _sums(values: Vector, starts: NDArray[np.intp]) -> Vector:
-    return np.asarray(np.add.reduceat(values, starts)) if starts.size else np.zeros(0)
+    if starts.size:
+        return np.asarray(np.add.reduceat(values, starts))
+    return np.zeros(0)
 
 
 def greatest_along(size: sp.csc_array, axis: int) -> Vector:

@@ -77,7 +77,8 @@ class ClarabelSession(AbstractConicSession):
                     yield self._answer(form, search, options)
 
     def _answer(self, form: ConicForm, search: SolveRun, options: Mapping[str, Any]) -> Answer:
-        library, switch = self._library, search.switch
+        library = self._library
+        switch = search.switch
         kinds = {
             Cone.SECOND_ORDER: library.SecondOrderConeT,
             Cone.SEMIDEFINITE: library.PSDTriangleConeT,

@@ -188,7 +188,8 @@ class Lowering:
         linear, b, sources, zero = linear_rows(compiled, ~fixed)
         cones = sorted([*compiled.cones, *cones_of_rows(compiled)], key=rank)
         lowered, entries = conic_rows(cones, fixed.size)
-        self._rows, self._b = sp.csr_array(sp.vstack([linear, -lowered])), np.concatenate([b, entries])
+        self._rows = sp.csr_array(sp.vstack([linear, -lowered]))
+        self._b = np.concatenate([b, entries])
         sizes = np.array([1] * len(sources) + [cone.constant.size for cone in cones], dtype=np.intp)
         sources += [cone.constraint for cone in cones]
         inside = self._rows[:, free]
@@ -229,7 +230,9 @@ class Lowering:
             for cone in cones
             if cone.violation(point) > CONSTANT_MISS * max(1.0, float(np.abs(cone.constant).max()))
         ]
-        return f"constraint {getattr(found[0], 'name', '')!r}" if found else ""
+        if found:
+            return f"constraint {getattr(found[0], 'name', '')!r}"
+        return ""
 
 
 def conic_form(compiled: CompiledModel, who: str = "A conic solver") -> ConicForm:
@@ -267,6 +270,8 @@ def _structure(compiled: CompiledModel) -> tuple[Any, ...]:
 
     A quadratic row is a cone or not by the sign of its heads, ``x^2 <= s * t``.
     """
-    lb, ub, data = compiled.lb.copy(), compiled.ub.copy(), compiled.data
+    lb = compiled.lb.copy()
+    ub = compiled.ub.copy()
+    data = compiled.data
     lb[data] = ub[data] = 0.0
     return compiled.shape, lb, ub, compiled.lb[data] < 0 if compiled.quadratics else ()

@@ -22,7 +22,9 @@ ORDER = (None, Cone.SECOND_ORDER, Cone.SEMIDEFINITE, Cone.EXPONENTIAL)
 
 def linear_rows(compiled: CompiledModel, free: NDArray[np.bool_]) -> tuple[sp.csr_array, Vector, list[Any], int]:
     """Return (A, b, sources, zeros): A x = b for the first rows, A x <= b for the others."""
-    A, low, high = compiled.A, compiled.row_lb, compiled.row_ub
+    A = compiled.A
+    low = compiled.row_lb
+    high = compiled.row_ub
     equal = np.flatnonzero(low == high)
     above = np.flatnonzero(np.isfinite(high) & (low != high))
     below = np.flatnonzero(np.isfinite(low) & (low != high))
@@ -67,7 +69,9 @@ def rank(cone: ConeRows) -> int:
 
 def size_of(cone: ConeRows) -> int:
     """Return a cone's size in the form: the side of a semidefinite one, else its entries."""
-    return side_of(cone.constant.size) if cone.cone is Cone.SEMIDEFINITE else cone.constant.size
+    if cone.cone is Cone.SEMIDEFINITE:
+        return side_of(cone.constant.size)
+    return cone.constant.size
 
 
 def svec_scale(entries: int) -> Vector:

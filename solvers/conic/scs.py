@@ -76,7 +76,10 @@ class ScsSession(AbstractConicSession):
 
     def _answers(self, form: ConicForm, search: SolveRun) -> Iterator[Answer]:
         order = form.lower_by_columns()
-        left, stride, longest, solver = int(self._options.get("max_iters", _MOST)), _SLICE, 0.0, None
+        left = int(self._options.get("max_iters", _MOST))
+        stride = _SLICE
+        longest = 0.0
+        solver = None
         begin: dict[str, Any] = {"warm_start": False}
         kept: dict[str, Any] = {}
         while True:
@@ -92,9 +95,11 @@ class ScsSession(AbstractConicSession):
             words, status = STOP.get(info["status_val"], ("in a way that is not known", Status.ERROR))
             goes_on = info["status_val"] in _UNDECIDED and left > 0
             if info["status_val"] in _UNDECIDED and left <= 0:
-                words, status = "iteration limit", Status.TIME_LIMIT
+                words = "iteration limit"
+                status = Status.TIME_LIMIT
             search.switch.poll()
-            y, s = np.empty(form.b.size), np.empty(form.b.size)
+            y = np.empty(form.b.size)
+            s = np.empty(form.b.size)
             y[order], s[order] = raw["y"][: order.size], raw["s"][: order.size]
             yield Answer(status=status, words=words, x=raw["x"].copy(), s=s, z=y)
             if not goes_on:
@@ -103,7 +108,10 @@ class ScsSession(AbstractConicSession):
                 begin = {"warm_start": True, "x": raw["x"], "y": raw["y"], "s": raw["s"]}
                 kept = {"scale": info["scale"]}
             else:  # it gave a ray that proves nothing, and so no point to go on from: once more, and longer
-                begin, kept, solver, stride = {"warm_start": False}, {}, None, 4 * stride
+                begin = {"warm_start": False}
+                kept = {}
+                solver = None
+                stride = 4 * stride
 
     def _solver(self, form: ConicForm, order: Any, seconds: float, options: Mapping[str, Any]) -> Any:
         cone: dict[str, Any] = {
@@ -113,7 +121,8 @@ class ScsSession(AbstractConicSession):
             "s": [size for cone, size in form.cones if cone is Cone.SEMIDEFINITE],
             "ep": sum(cone is Cone.EXPONENTIAL for cone, _ in form.cones),
         }
-        A, b = sp.csc_array(form.A.tocsr()[order]), form.b[order]
+        A = sp.csc_array(form.A.tocsr()[order])
+        b = form.b[order]
         if not b.size:  # SCS wants a row
             A, b, cone["l"] = sp.csc_array((1, form.q.size)), np.ones(1), 1
         data = {"A": _plain(A), "b": b, "c": form.q} | ({"P": _plain(form.P)} if form.P.nnz else {})

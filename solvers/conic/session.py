@@ -101,7 +101,9 @@ class AbstractConicSession(AbstractSession):
 
     def _found(self, form: ConicForm, search: SolveRun) -> RunResult:
         """Return what the first answer that proves something proves, or else the most that is held."""
-        held, held_proof, least = None, None, math.inf
+        held = None
+        held_proof = None
+        least = math.inf
         for answer in self._attempts(form, search):
             proof = prove(form, answer.x, answer.s, answer.z)
             found = self._judged(form, answer, proof, search.relative_gap)
@@ -109,7 +111,9 @@ class AbstractConicSession(AbstractSession):
                 return found
             doubt = math.inf if proof is None or found.x is None else proof.doubt
             if held is None or doubt <= least:
-                held, held_proof, least = answer, proof, doubt
+                held = answer
+                held_proof = proof
+                least = doubt
             stop = answer.words, answer.status
             if search.switch.pressed:
                 stop = "interrupted", Status.INTERRUPTED

@@ -9,6 +9,7 @@ none at all.
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -60,7 +61,8 @@ class WideSession:
     """
 
     def __init__(self, solver: Solver, compiled: CompiledModel, words: Mapping[str, Any]) -> None:
-        self._solver, self._compiled = solver, compiled
+        self._solver = solver
+        self._compiled = compiled
         # Numbers that a row adds up are far apart here: what a solver lets pass as 0 has to be small beside the least.
         self._words = {**words, "options": {**solver.exact, **(words["options"] or {})}}
         self._plain = dict(words)
@@ -79,14 +81,14 @@ class WideSession:
         should_stop: Callable[[], bool] | None = None,
     ) -> Outcome:
         """Solve the program as it is now; see :meth:`ceopt.solvers.session.AbstractSession.solve`."""
-        compiled, began = self._compiled, time.perf_counter()
+        compiled = self._compiled
+        began = time.perf_counter()
         begin = sparse_start(start, len(compiled.columns))
 
-        def seconds_left() -> float | None:
-            return None if time_limit_s is None else max(time_limit_s - (time.perf_counter() - began), 1e-3)
+        seconds_left = functools.partial(_seconds_left, time_limit_s, began)
 
         def run(units: Rescaled, *, is_last: bool, is_again: bool = False) -> Outcome:
-            told = None if on_incumbent is None or not is_last else _told(on_incumbent, units)
+            told = _told(on_incumbent, units) if is_last else None
             try:
                 session = self._session(units, self._plain if is_again else self._words)
             except OutOfTimeError as error:
@@ -101,7 +103,8 @@ class WideSession:
                 return run(units, is_last=is_last, is_again=True)
             return _returned(outcome, units)
 
-        wide, at = wide_columns(compiled), _present(compiled)
+        wide = wide_columns(compiled)
+        at = _present(compiled)
         for column, value in begin.items():
             at[column] = value
         units = rescaled(compiled, wide, at)
@@ -112,12 +115,14 @@ class WideSession:
             return _honest(run(units, is_last=True), units)
         if outcome.x is None or not wide.any():
             return replace(_honest(outcome, units), run_time=spent)
-        best, last = Outcome(status=Status.ERROR), outcome
+        best = Outcome(status=Status.ERROR)
+        last = outcome
         for around in _AROUND:
             near = rescaled(compiled, np.zeros_like(wide), outcome.x, around=around)
             last = _honest(run(near, is_last=True), near)
             found = self._both(outcome, last, relative_gap)
-            best = found if best.x is None or self._is_better(found, best) else best
+            if best.x is None or self._is_better(found, best):
+                best = found
             if found.status not in {Status.FEASIBLE, Status.ERROR}:
                 break
         if best.x is None and last.status is Status.INFEASIBLE:
@@ -137,7 +142,9 @@ class WideSession:
         if outcome.status is not Status.OPTIMAL:
             return outcome
         known = self._second_point(program, outcome, start, limit_s=seconds_left(), gap=words["relative_gap"])
-        return self._believed(session, program, known, time_limit_s=seconds_left(), **words) if known else outcome
+        if known:
+            return self._believed(session, program, known, time_limit_s=seconds_left(), **words)
+        return outcome
 
     def _believed(self, session: Any, program: CompiledModel, start: Mapping[int, float], **words: Any) -> Outcome:
         """Solve, and hold what the solver says against the program that it was given."""
@@ -156,11 +163,13 @@ class WideSession:
         """
         assert found.x is not None  # noqa: S101 - an optimum has one
         assert found.objective is not None  # noqa: S101
-        solver, words = self._solver, self._plain
+        solver = self._solver
+        words = self._plain
         if program.Q is not None:
             if solver.name == "highs":
                 return {}
-            solver, start = SOLVERS["highs"], dict(enumerate(found.x.tolist()))
+            solver = SOLVERS["highs"]
+            start = dict(enumerate(found.x.tolist()))
             words = {"threads": 1, "random_state": 0, "options": dict(solver.exact)}
         elif not program.integer.any():
             return {}
@@ -172,7 +181,9 @@ class WideSession:
         if second.x is None or missed(program, second.x) > KEPT_SHARE:
             return {}
         is_better = contradicts(found.objective, program.evaluate(second.x), program, second.x)
-        return dict(enumerate(second.x.tolist())) if is_better else {}
+        if is_better:
+            return dict(enumerate(second.x.tolist()))
+        return {}
 
     def _far(self, relaxation: Outcome, nothing: Outcome, run: Callable[..., Outcome], gap: float) -> Outcome:
         """Return what there is beyond the widest window, in which there is nothing: proved, if nothing is beyond it."""
@@ -227,18 +238,35 @@ def _beyond(compiled: CompiledModel, wide: NDArray[np.intp], at: Vector) -> Iter
         for low, high in ((compiled.lb[j], middle - _AROUND[-1] - 1.0), (middle + _AROUND[-1] + 1.0, compiled.ub[j])):
             if low <= high:
                 part = copy.copy(compiled)
-                part.lb, part.ub = compiled.lb.copy(), compiled.ub.copy()
+                part.lb = compiled.lb.copy()
+                part.ub = compiled.ub.copy()
                 part.lb[j], part.ub[j] = low, high
                 yield part
 
 
 def _present(compiled: CompiledModel) -> Vector:
     """Return the values that the Vars hold, 0 where there is none: numbers near which the optimum is likely, (n,)."""
-    values = [getattr(column, "value", None) for column in compiled.columns]
-    return np.array([0.0 if v is None or not math.isfinite(v) else float(v) for v in values])
+    present = np.zeros(len(compiled.columns))
+    for k, column in enumerate(compiled.columns):
+        value = getattr(column, "value", None)
+        if value is not None and math.isfinite(value):
+            present[k] = value
+    return present
 
 
-def _told(tell: Callable[[float, float, Vector], None], units: Rescaled) -> Callable[[float, float, Vector], None]:
+def _seconds_left(time_limit_s: float | None, began: float) -> float | None:
+    if time_limit_s is None:
+        return None
+    return max(time_limit_s - (time.perf_counter() - began), 1e-3)
+
+
+def _told(
+    tell: Callable[[float, float, Vector], None] | None, units: Rescaled
+) -> Callable[[float, float, Vector], None] | None:
+    """Return the caller's function for points in these units."""
+    if tell is None:
+        return None
+
     def told(seconds: float, objective: float, x: Vector) -> None:
         tell(seconds, objective / units.worth, units.back(x))
 
@@ -263,10 +291,13 @@ def _returned(outcome: Outcome, units: Rescaled) -> Outcome:
 
 def _within_rounding(bound: float | None, outcome: Outcome, compiled: CompiledModel) -> float | None:
     """Return a bound, brought to the objective in hand where rounding alone puts it beyond: else it is no proof."""
-    x, objective = outcome.x, outcome.objective
+    x = outcome.x
+    objective = outcome.objective
     if bound is None or x is None or objective is None or compiled.sense * (bound - objective) <= 0:
         return bound
-    return bound if contradicts(bound, objective, compiled, x) else objective
+    if contradicts(bound, objective, compiled, x):
+        return bound
+    return objective
 
 
 def _honest(outcome: Outcome, units: Rescaled) -> Outcome:

@@ -85,7 +85,8 @@ def wide_columns(compiled: CompiledModel) -> NDArray[np.bool_]:
     wide = compiled.integer & (width > _WIDE)
     if not wide.any() or not compiled.A.nnz:
         return np.zeros(len(width), dtype=bool)
-    A, size = compiled.A, np.abs(compiled.A.data)
+    A = compiled.A
+    size = np.abs(compiled.A.data)
     row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     hidden = np.zeros(len(width), dtype=bool)
     hidden[A.indices[(size < HIDDEN_STEP * _greatest(size, row, A.shape[0])[row]) & (size > 0.0)]] = True
@@ -119,7 +120,8 @@ def is_far_from_zero(compiled: CompiledModel) -> bool:
     """Whether a column takes large values alone, of which what it can move by is a trace; not in programs with data."""
     if compiled.data.size:
         return False
-    width, size = compiled.ub - compiled.lb, np.maximum(np.abs(compiled.lb), np.abs(compiled.ub))
+    width = compiled.ub - compiled.lb
+    size = np.maximum(np.abs(compiled.lb), np.abs(compiled.ub))
     moves = (width > 0.0) & np.isfinite(size)
     return bool((moves & (size > ORDINARY_WIDTHS[1]) & (width < _TRACE * size)).any())
 
@@ -136,7 +138,8 @@ def _has_faint_rows(compiled: CompiledModel) -> bool:
     many = compiled.integer & (compiled.ub - compiled.lb > _WIDE)
     if not many.any():
         return False
-    A, size = compiled.A, np.abs(compiled.A.data)
+    A = compiled.A
+    size = np.abs(compiled.A.data)
     row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     return bool((many[A.indices] & (size > 0.0) & (_greatest(size, row, A.shape[0])[row] < SMALL_UNIT)).any())
 
@@ -176,7 +179,8 @@ def rescaled(
         How far the other wide integer columns may move from there, in steps.
     """
     program = copy.copy(compiled)
-    low, high = compiled.lb.copy(), compiled.ub.copy()
+    low = compiled.lb.copy()
+    high = compiled.ub.copy()
     wide = wide_columns(compiled) & ~relaxed
     low[wide] = np.maximum(low[wide], np.round(at[wide]) - around)
     high[wide] = np.minimum(high[wide], np.round(at[wide]) + around)
@@ -184,12 +188,16 @@ def rescaled(
     base = _base(compiled, np.clip(at, low, high))
     unit = _units(compiled, low, high, whole)
     scale = sp.diags_array(unit, format="csr")
-    program.integer, program.lb, program.ub = whole, (low - base) / unit, (high - base) / unit
+    program.integer = whole
+    program.lb = (low - base) / unit
+    program.ub = (high - base) / unit
     A = _without_rounding(sp.csr_array(compiled.A @ scale), program)
-    factor, shift = _row_factors(A, ~whole | wide), compiled.A @ base
+    factor = _row_factors(A, ~whole | wide)
+    shift = compiled.A @ base
     program.A = sp.csr_array(sp.diags_array(factor, format="csr") @ A)
     program.A.sort_indices()
-    program.row_lb, program.row_ub = (compiled.row_lb - shift) * factor, (compiled.row_ub - shift) * factor
+    program.row_lb = (compiled.row_lb - shift) * factor
+    program.row_ub = (compiled.row_ub - shift) * factor
     program.quadratics = [
         replace(row, a=sp.csr_array(row.a @ scale), Q=sp.csc_array(scale @ row.Q @ scale))
         for row in compiled.quadratics
@@ -197,10 +205,12 @@ def rescaled(
     program.cones = [
         replace(cone, constant=cone.entries(base), matrix=sp.csr_array(cone.matrix @ scale)) for cone in compiled.cones
     ]
-    cost, squares = compiled.c * unit, None if compiled.Q is None else sp.csc_array(scale @ compiled.Q @ scale)
+    cost = compiled.c * unit
+    squares = None if compiled.Q is None else sp.csc_array(scale @ compiled.Q @ scale)
     greatest = float(np.abs(cost if squares is None else np.concatenate([cost, squares.data])).max(initial=0.0))
     worth = 1.0 if greatest <= _COSTS else float(_GREATEST / _power_of_two(np.array(greatest)))
-    program.c, program.c0 = worth * cost, worth * compiled.evaluate(base)
+    program.c = worth * cost
+    program.c0 = worth * compiled.evaluate(base)
     program.Q = None if squares is None else sp.csc_array(worth * squares)
     return Rescaled(program, compiled, base, unit, worth)
 
@@ -227,7 +237,8 @@ def _is_curved(compiled: CompiledModel) -> NDArray[np.bool_]:
 
 def _without_rounding(A: sp.csr_array, program: CompiledModel) -> sp.csr_array:
     """Return the rows without coefficients that no more than the rounding of sums has left in them."""
-    size, width = np.abs(A.data), program.ub - program.lb
+    size = np.abs(A.data)
+    width = program.ub - program.lb
     row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     A.data[size * width[A.indices] < NO_COEFFICIENT * _greatest(size, row, A.shape[0])[row]] = 0.0
     A.eliminate_zeros()
@@ -237,14 +248,16 @@ def _without_rounding(A: sp.csr_array, program: CompiledModel) -> sp.csr_array:
 def _units(compiled: CompiledModel, low: Vector, high: Vector, whole: NDArray[np.bool_]) -> Vector:
     """Return the unit of each column: its width where that is extreme, else what the rows' other columns suggest."""
     n = len(low)
-    unit, width = np.ones(n), high - low
+    unit = np.ones(n)
+    width = high - low
     free = ~whole & (low < high)
     bounded = free & np.isfinite(width)
     out = bounded & ((width > ORDINARY_WIDTHS[1]) | (width < ORDINARY_WIDTHS[0]) | (compiled.integer & ~whole))
     unit[out] = _power_of_two(width[out])
     known = ~free | bounded | _is_curved(compiled)  # what is squared comes in the unit of the cost
     A = compiled.A
-    size, row = np.abs(A.data), np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    size = np.abs(A.data)
+    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     fixed = low >= high
     for _ in range(_ROUNDS):
         if known.all():
@@ -253,8 +266,10 @@ def _units(compiled: CompiledModel, low: Vector, high: Vector, whole: NDArray[np
         greatest = np.zeros(A.shape[0])
         np.maximum.at(greatest, row[used], size[used] * unit[A.indices[used]])
         asks = ~known[A.indices] & (size > 0.0) & (greatest[row] > 0.0)
-        at, ratio = A.indices[asks], greatest[row[asks]] / size[asks]
-        least, most = np.full(n, math.inf), np.zeros(n)
+        at = A.indices[asks]
+        ratio = greatest[row[asks]] / size[asks]
+        least = np.full(n, math.inf)
+        most = np.zeros(n)
         np.minimum.at(least, at, ratio)
         np.maximum.at(most, at, ratio)
         told = most > 0.0

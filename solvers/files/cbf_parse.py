@@ -76,7 +76,9 @@ class _Parser:
     """Reads line by line; every refusal names the line."""
 
     def __init__(self, text: str, path: str) -> None:
-        self._path, self._at, self._section = path, 0, "VER"
+        self._path = path
+        self._at = 0
+        self._section = "VER"
         self._lines = text.splitlines()
         self.file = CbfFile()
         self._seen: set[str] = set()
@@ -115,7 +117,8 @@ class _Parser:
 
     def _domains(self, into: list[tuple[str, int]]) -> None:
         first, second = self._words(2)
-        total, count = self._whole(first), self._whole(second)
+        total = self._whole(first)
+        count = self._whole(second)
         for _ in range(count):
             code, size = self._words(2)
             if code not in LINEAR | CONES:

@@ -50,14 +50,18 @@ class _Affine:
 @final
 class _Builder:
     def __init__(self, file: CbfFile, path: str) -> None:
-        self._file, self._path = file, path
+        self._file = file
+        self._path = path
         self.model = pyo.ConcreteModel()
         self._terms: dict[int, list[tuple[int, float]]] = defaultdict(list)
         for r, k, value in file.coordinates["ACOORD"]:
             self._terms[int(r)].append((int(k), value))
         self._rows = self._expressions()
-        self._bounds = [(0.0 if c in {"L+", "L="} else -math.inf, 0.0 if c in {"L-", "L="} else math.inf)
-                        for c, size in file.columns for _ in range(size)]  # fmt: skip
+        self._bounds: list[_Sides] = []
+        for code, size in file.columns:
+            low = 0.0 if code in {"L+", "L="} else -math.inf
+            high = 0.0 if code in {"L-", "L="} else math.inf
+            self._bounds += [(low, high)] * size
         stated = self._linear_rows()
         whole = set(file.integers)
         self._columns = [
@@ -92,11 +96,17 @@ class _Builder:
         names = self._file.names
         at = 0
         for code, size in self._file.rows:
-            for r in range(at, at + size) if code not in _CONES else ():
+            rows = range(at, at + size)
+            at += size
+            if code in _CONES:
+                continue
+            for r in rows:
                 row = self._rows[r]
                 side = -row.constant or 0.0
-                low, high = side if code in {"L=", "L+"} else -math.inf, side if code in {"L=", "L-"} else math.inf
-                terms, name = self._terms[r], self._name("CON", r, "row")
+                low = side if code in {"L=", "L+"} else -math.inf
+                high = side if code in {"L=", "L-"} else math.inf
+                terms = self._terms[r]
+                name = self._name("CON", r, "row")
                 if r in names["BOUND"] and len(terms) == 1 and terms[0][1] == 1.0:
                     k = terms[0][0]
                     self._bounds[k] = _intersection(self._bounds[k], (low, high))
@@ -108,7 +118,6 @@ class _Builder:
                     continue
                 merged[name] = (r, len(stated))
                 stated.append((name, row, (low, high)))
-            at += size
         return stated
 
     def _matrix(self, k: int, side: int) -> dict[tuple[int, int], Any]:
@@ -130,7 +139,9 @@ class _Builder:
 
     def _put_product(self, row: _Affine, k: int, i: int, j: int, value: float) -> None:
         """Add one entry of a symmetric matrix, times the matrix variable; off the diagonal it stands for two."""
-        row.values.append(value if i == j else 2.0 * value)
+        if i != j:
+            value *= 2.0
+        row.values.append(value)
         row.columns.append(self._matrices[k][max(i, j), min(i, j)])
 
     # -- cones and objective -------------------------------------------------------------------------------------------
@@ -159,7 +170,8 @@ class _Builder:
             add_cone(self.model, self._name("PSDCON", c, "psd"), Cone.SEMIDEFINITE, entries)
 
     def _add_cone(self, name: str, code: str, entries: list[Any]) -> None:
-        add_cone(self.model, name, _CONES[code], entries[::-1] if code == "EXP" else entries)
+        ordered = entries[::-1] if code == "EXP" else entries  # the format has these the other way round
+        add_cone(self.model, name, _CONES[code], ordered)
 
     def _add_objective(self) -> None:
         cost = _Affine(self._file.constant, [], [])

@@ -60,15 +60,22 @@ def cbf_text(program: CompiledModel, names: FileNames) -> str:
     version = "2" if any(code == "EXP" for code, _ in rows.domains) else "1"
     n = len(program.columns)
     comments = [f"# VAR {k} {name}" for k, name in enumerate(names.columns)]
+    sense = "MIN" if program.sense > 0 else "MAX"
+    constraints: list[str] = []
+    if rows.count:
+        constraints = [*rows.comments, "CON", *_runs(rows.count, rows.domains)]
+    constant: list[str] = []
+    if program.c0:
+        constant = ["OBJBCOORD", _number(program.c0)]
     parts = [
         [SIGNATURE, "VER", version],
-        ["OBJSENSE", "MIN" if program.sense > 0 else "MAX"],
+        ["OBJSENSE", sense],
         [*comments, "VAR", *_runs(n, [(code, 1) for code in domains])],
         _section("INT", np.flatnonzero(program.integer).tolist()),
         [*rows.psd_comments, *_section("PSDCON", rows.sides)],
-        [*rows.comments, "CON", *_runs(rows.count, rows.domains)] if rows.count else [],
+        constraints,
         [f"# OBJ {names.objective}", *_section("OBJACOORD", _entries(program.c))],
-        ["OBJBCOORD", _number(program.c0)] if program.c0 else [],
+        constant,
         _section("ACOORD", rows.coefficients),
         _section("BCOORD", rows.constants),
         _section("HCOORD", rows.psd_coefficients),
@@ -99,7 +106,8 @@ class _Rows:
         A = program.A
         for r, name in enumerate(self._names.rows):
             part = slice(A.indptr[r], A.indptr[r + 1])
-            columns, values = A.indices[part].tolist(), A.data[part].tolist()
+            columns = A.indices[part].tolist()
+            values = A.data[part].tolist()
             for code, side in _sides(float(program.row_lb[r]), float(program.row_ub[r])):
                 self._add(f"CON {self.count} {name}", code, columns, values, -side)
 
@@ -119,10 +127,12 @@ class _Rows:
         """Add the bounds that are not 0 as rows, and return the domain of each column, which says the others."""
         domains = []
         for k, (low, high) in enumerate(zip(program.lb.tolist(), program.ub.tolist(), strict=True)):
-            domain = "L=" if low == high == 0 else "L+" if low == 0 else "L-" if high == 0 else "F"
-            domains.append(domain)
-            left = (-math.inf if low == 0 else low, math.inf if high == 0 else high)
-            for code, side in _sides(*left):
+            domains.append(_domain(low, high))
+            if low == 0:
+                low = -math.inf  # noqa: PLW2901 - the domain says so
+            if high == 0:
+                high = math.inf  # noqa: PLW2901
+            for code, side in _sides(low, high):
                 self._add(f"BOUND {self.count} {self._names.columns[k]}", code, [k], [1.0], -side)
         return domains
 
@@ -138,28 +148,50 @@ class _Rows:
 
     def _put(self, columns: list[int], values: list[float], constant: float) -> None:
         row = self.count
-        self.coefficients += [f"{row} {k} {_number(v)}" for k, v in zip(columns, values, strict=True) if v]
+        for k, value in zip(columns, values, strict=True):
+            if value:
+                self.coefficients.append(f"{row} {k} {_number(value)}")
         if constant:
             self.constants.append(f"{row} {_number(constant)}")
         self.count += 1
 
     def _add_matrix(self, name: str, cone: ConeRows) -> None:
-        number, size = len(self.sides), cone.constant.size
+        number = len(self.sides)
+        size = cone.constant.size
         self.sides.append(side_of(size))
         self.psd_comments.append(f"# PSDCON {number} {name}")
         column, row = (part.tolist() for part in triangle(side_of(size)))  # the format wants the lower triangle
         triples = cone.matrix.tocoo()
-        entries = zip(*(part.tolist() for part in (*triples.coords, triples.data)), strict=True)
-        self.psd_coefficients += [f"{number} {k} {row[r]} {column[r]} {_number(v)}" for r, k, v in entries if v]
-        constants = enumerate(cone.constant.tolist())
-        self.psd_constants += [f"{number} {row[r]} {column[r]} {_number(v)}" for r, v in constants if v]
+        at, columns = triples.coords
+        for r, k, value in zip(at.tolist(), columns.tolist(), triples.data.tolist(), strict=True):
+            if value:
+                self.psd_coefficients.append(f"{number} {k} {row[r]} {column[r]} {_number(value)}")
+        for r, value in enumerate(cone.constant.tolist()):
+            if value:
+                self.psd_constants.append(f"{number} {row[r]} {column[r]} {_number(value)}")
+
+
+def _domain(low: float, high: float) -> str:
+    """Return the domain of a column: which of its bounds are 0."""
+    if low == high == 0:
+        return "L="
+    if low == 0:
+        return "L+"
+    if high == 0:
+        return "L-"
+    return "F"
 
 
 def _sides(low: float, high: float) -> list[tuple[str, float]]:
     """Return (domain, side) of the rows that state both sides."""
     if low == high:
         return [("L=", low)]
-    return [(code, side) for code, side in (("L+", low), ("L-", high)) if math.isfinite(side)]
+    sides = []
+    if math.isfinite(low):
+        sides.append(("L+", low))
+    if math.isfinite(high):
+        sides.append(("L-", high))
+    return sides
 
 
 def _runs(count: int, domains: Iterable[tuple[str, int]]) -> list[str]:
@@ -167,12 +199,17 @@ def _runs(count: int, domains: Iterable[tuple[str, int]]) -> list[str]:
     lines = []
     for code, run in itertools.groupby(domains, key=lambda domain: domain[0]):
         sizes = [size for _, size in run]
-        lines += [f"{code} {sum(sizes)}"] if code[0] in "LF" else [f"{code} {size}" for size in sizes]
+        if code[0] in "LF":
+            lines.append(f"{code} {sum(sizes)}")
+        else:
+            lines += [f"{code} {size}" for size in sizes]
     return [f"{count} {len(lines)}", *lines]
 
 
 def _section(keyword: str, lines: Sequence[object]) -> list[str]:
-    return [keyword, str(len(lines)), *map(str, lines)] if lines else []
+    if lines:
+        return [keyword, str(len(lines)), *map(str, lines)]
+    return []
 
 
 def _entries(vector: Vector) -> list[str]:

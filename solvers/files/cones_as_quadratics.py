@@ -79,7 +79,8 @@ class _Restating:
 
     def add(self, con: Any, margin: Any) -> None:
         """Add one cone's row, and the columns and rows of entries that cannot stand in it."""
-        n_heads, entries = _HEADS[margin.cone], list(margin.args)
+        n_heads = _HEADS[margin.cone]
+        entries = list(margin.args)
         numbers = [_is_number(entry) for entry in entries]
         for k, entry in enumerate(entries):
             is_head = k < n_heads
@@ -88,7 +89,8 @@ class _Restating:
                 entries[k] = pyo.value(entry) if numbers[k] else entry
                 continue
             column = self._home(con, "_entry", pyo.Var)[_index(con, k)]
-            column.setlb(0.0 if is_head else None)
+            if is_head:
+                column.setlb(0.0)
             row = self._home(con, "_entry_is", pyo.Constraint)
             row[_index(con, k)] = column == entry
             self._trace(con, column, row[_index(con, k)])
@@ -106,9 +108,13 @@ class _Restating:
         key = (id(parent), ending)
         if key not in self._homes:
             name = parent.local_name.strip("'") + ending
-            scalar = not ending and not parent.is_indexed()
-            options = {"dense": False} if kind is pyo.Var else {}
-            self._homes[key] = add(self._block, name, kind([None]) if scalar else kind(pyo.Any, **options))
+            if not ending and not parent.is_indexed():
+                component = kind([None])
+            elif kind is pyo.Var:
+                component = kind(pyo.Any, dense=False)
+            else:
+                component = kind(pyo.Any)
+            self._homes[key] = add(self._block, name, component)
         return self._homes[key]
 
     def _trace(self, con: Any, *members: Any) -> None:
@@ -119,15 +125,24 @@ def _margin(con: Any) -> Any:
     body = con.body
     while isinstance(body, NamedExpressionData):
         body = body.expr
-    return body if body.__class__ is ConeMargin else None
+    if body.__class__ is ConeMargin:
+        return body
+    return None
 
 
 def _index(con: Any, *more: int) -> Any:
     """Return the constraint's index with more behind it."""
     index = con.index()
-    parts = () if index is None else index if isinstance(index, tuple) else (index,)
-    whole = (*parts, *more)
-    return None if not whole else whole[0] if len(whole) == 1 else whole
+    if index is None:
+        index = ()
+    elif not isinstance(index, tuple):
+        index = (index,)
+    whole = (*index, *more)
+    if not whole:
+        return None
+    if len(whole) == 1:
+        return whole[0]
+    return whole
 
 
 def _is_number(entry: Any) -> bool:

@@ -41,19 +41,28 @@ class FileNames:
             stated.append(objective)
         labels = label_components(stated, row_marks=())
         taken = {label.lower() for label in labels.values()}
-        label = "objective" if objective is None else labels[id(objective)]
 
         def names(parts: Iterable[Any], otherwise: str) -> list[str]:
-            return [labels[id(part)] if id(part) in labels else _fresh(otherwise, taken) for part in parts]
+            found = []
+            for part in parts:
+                label = labels.get(id(part))
+                if label is None:
+                    label = _fresh(otherwise, taken)
+                found.append(label)
+            return found
 
+        label = "objective" if objective is None else labels[id(objective)]
         columns = names(program.columns, f"{label}_quadratic")
         rows = names(program.rows, "row")
         cones = names((cone.constraint for cone in program.cones), f"{label}_cone")
-        return cls(columns, rows, cones, label if objective is not None else _fresh(label, taken))
+        if objective is None:
+            label = _fresh(label, taken)
+        return cls(columns, rows, cones, label)
 
 
 def _fresh(wanted: str, taken: set[str]) -> str:
-    name, number = legal(wanted, wanted), 1
+    name = legal(wanted, wanted)
+    number = 1
     while name.lower() in taken:
         number += 1
         name = legal(f"{wanted}_{number}", f"{wanted}_{number}")

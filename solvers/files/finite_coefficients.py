@@ -80,9 +80,13 @@ def odd_number_of_ptf(text: str) -> tuple[int, str] | None:
 def _odd(word: str) -> str:
     """Return "nan" or "inf" where a word begins as such a number, else nothing."""
     if match := _WORD.match(word):
-        return "nan" if match["nan"] else "inf"
+        if match["nan"]:
+            return "nan"
+        return "inf"
     digits = _NUMBER.match(word)
-    return "inf" if digits and math.isinf(float(re.sub("[dD]", "e", digits[0]))) else ""
+    if digits and math.isinf(float(re.sub("[dD]", "e", digits[0]))):
+        return "inf"
+    return ""
 
 
 def _is_whole(word: str) -> bool:
@@ -139,7 +143,8 @@ def _is_side(tokens: list[_Token], k: int) -> bool:
 
 # -- MPS ---------------------------------------------------------------------------------------------------------------
 def _look_through_mps(text: str, path: str) -> None:
-    section, objective = "", ""
+    section = ""
+    objective = ""
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words or line.startswith("*"):

@@ -54,7 +54,8 @@ def refuse_misread(text: str, suffix: str, path: str) -> None:
 def _refuse_constants(text: str, path: str) -> None:
     rows = _part(_ROWS, text)
     for match in _LONE.finditer(rows):
-        number, behind = match[0].strip(), rows[match.end() : match.end() + 1]
+        number = match[0].strip()
+        behind = rows[match.end() : match.end() + 1]
         is_empty_row = not float(number) and behind != "["
         begin = rows.rfind("\n", 0, match.start()) + 1
         if is_empty_row or _BELONGS.search(rows, max(0, begin - 80), match.start()):
@@ -98,12 +99,15 @@ def _numbers(line: str) -> Iterator[re.Match[str]]:
 
 def _part(section: re.Pattern[str], text: str) -> str:
     found = section.search(text)
-    return "" if found is None else found["text"]
+    if found is None:
+        return ""
+    return found["text"]
 
 
 # ---- MPS -------------------------------------------------------------------------------------------------------------
 def _refuse_repeated_entries(text: str, path: str) -> None:
-    section, column = "", ""
+    section = ""
+    column = ""
     seen: set[str] = set()
     free: list[str] = []  # the objective first
     for line in text.splitlines():
@@ -116,7 +120,8 @@ def _refuse_repeated_entries(text: str, path: str) -> None:
             free.append(words[-1])
         elif section == "COLUMNS" and len(words) in {3, 5}:
             if words[0] != column:
-                column, seen = words[0], set()
+                column = words[0]
+                seen = set()
             for row in words[1::2]:
                 if row in seen:
                     raise _refused(path, "each entry of a column once", f"{column} {row}", "Add up its entries.")

@@ -27,7 +27,9 @@ def add(model: Any, name: str, component: Any) -> Any:
 
 def add_column(model: Any, name: str, bounds: tuple[float, float], *, integer: bool) -> Any:
     """Add a Var; bounds from 1e20 on are none."""
-    domain = pyo.Reals if not integer else pyo.Binary if bounds == (0.0, 1.0) else pyo.Integers
+    domain = pyo.Reals
+    if integer:
+        domain = pyo.Binary if bounds == (0.0, 1.0) else pyo.Integers
     return add(model, name, pyo.Var(domain=domain, bounds=(_finite(bounds[0]), _finite(bounds[1]))))
 
 
@@ -61,12 +63,16 @@ def add_row(
         return
     if not columns and not products:
         holds = (low is None or low <= 0) and (high is None or high >= 0)
-        add(model, name, pyo.Constraint(expr=pyo.Constraint.Feasible if holds else pyo.Constraint.Infeasible))
+        constant = pyo.Constraint.Feasible if holds else pyo.Constraint.Infeasible
+        add(model, name, pyo.Constraint(expr=constant))
         return
     body = affine(0.0, values, columns)
     for coefficient, first, second in (products or {}).values():
         body += coefficient * first * second
-    add(model, name, pyo.Constraint(expr=body == low if low == high else (low, body, high)))
+    relation: Any = (low, body, high)
+    if low == high:
+        relation = body == low
+    add(model, name, pyo.Constraint(expr=relation))
 
 
 def add_cone(model: Any, name: str, cone: Cone, entries: Sequence[Any]) -> None:
@@ -92,4 +98,6 @@ _MARGINS: dict[Cone, Callable[[Sequence[Any]], Any]] = {
 
 
 def _finite(bound: float) -> float | None:
-    return bound if math.isfinite(bound) and abs(bound) < _INFINITE else None
+    if math.isfinite(bound) and abs(bound) < _INFINITE:
+        return bound
+    return None

@@ -70,7 +70,8 @@ def _model(task: Any, library: Any, path: str) -> Any:
         if count:
             raise UnsupportedProblemError("read", f"a file without {what}", f"{path!r} has {count}", "Convert it.")
     model = pyo.ConcreteModel()
-    n, m = task.getnumvar(), task.getnumcon()
+    n = task.getnumvar()
+    m = task.getnumcon()
     columns = []
     for k in range(n):
         bounds = _sides(library, *task.getvarbound(k))
@@ -92,17 +93,21 @@ def _add_cones(model: Any, task: Any, columns: list[Any], path: str) -> None:
     rows, at, values = task.getaccftrip()
     shape = (task.getaccntot(), len(columns))
     whole = sp.csr_array((np.array(values), (np.array(rows, int), np.array(at, int))), shape=shape)
-    g, first = np.array(task.getaccgvector()), 0
+    g = np.array(task.getaccgvector())
+    first = 0
     for k in range(task.getnumacc()):
-        size, name = task.getaccn(k), task.getaccname(k) or f"cone_{k}"
+        size = task.getaccn(k)
+        name = task.getaccname(k) or f"cone_{k}"
         part = slice(first, first + size)
         domain = name_of(task.getdomaintype(task.getaccdomain(k)))
         first += size
-        constant, matrix = g[part] - np.array(task.getaccb(k)), whole[part]
+        constant = g[part] - np.array(task.getaccb(k))
+        matrix = whole[part]
         if domain in _CONES:
             order, scale = layout(_CONES[domain], size)
             back = np.argsort(order)
-            constant, matrix = (constant / scale)[back], sp.csr_array(sp.diags_array(1.0 / scale) @ matrix)[back]
+            constant = (constant / scale)[back]
+            matrix = sp.csr_array(sp.diags_array(1.0 / scale) @ matrix)[back]
             add_cone(model, name, _CONES[domain], _expressions(constant, matrix, columns))
         elif domain in _SIDES:
             for r, expression in enumerate(_expressions(constant, matrix, columns)):
@@ -121,5 +126,6 @@ def _expressions(constant: Any, matrix: Any, columns: list[Any]) -> list[Any]:
 
 def _sides(library: Any, key: Any, lower: float, upper: float) -> tuple[float, float]:
     keys = library.boundkey
-    has_lower, has_upper = key in {keys.lo, keys.ra, keys.fx}, key in {keys.up, keys.ra, keys.fx}
+    has_lower = key in {keys.lo, keys.ra, keys.fx}
+    has_upper = key in {keys.up, keys.ra, keys.fx}
     return lower if has_lower else -math.inf, upper if has_upper else math.inf

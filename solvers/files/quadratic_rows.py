@@ -53,7 +53,9 @@ def take_quadratic_rows(text: str, suffix: str, path: str) -> QuadraticRows:
     UnreadableFileError
         A product that is none.
     """
-    return _of_lp(text, path) if suffix == ".lp" else _of_mps(text, path)
+    if suffix == ".lp":
+        return _of_lp(text, path)
+    return _of_mps(text, path)
 
 
 def _of_lp(text: str, path: str) -> QuadraticRows:
@@ -63,7 +65,8 @@ def _of_lp(text: str, path: str) -> QuadraticRows:
     begin = _ROWS_BEGIN.search(text)
     if begin is None or "[" not in text[begin.end() :]:
         return QuadraticRows()
-    head, rows = text[: begin.end()], text[begin.end() :]
+    head = text[: begin.end()]
+    rows = text[begin.end() :]
     mark = "quadratic"
     while mark in text.lower():
         mark += "_"
@@ -129,7 +132,9 @@ def _of_mps(text: str, path: str) -> QuadraticRows:
                 by_row[row].append((float(value), first, second))
             except ValueError as error:
                 raise _refused(path, "two columns and a number in each line of QCMATRIX", line) from error
-    return QuadraticRows("\n".join(kept) + "\n", {}, dict(by_row)) if by_row else QuadraticRows()
+    if by_row:
+        return QuadraticRows("\n".join(kept) + "\n", {}, dict(by_row))
+    return QuadraticRows()
 
 
 def _refused(path: str, needs: str, given: str) -> UnreadableFileError:

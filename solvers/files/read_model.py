@@ -94,7 +94,9 @@ def _model_of_lp(text: str, suffix: str, path: Path) -> Any:
     model = pyo.ConcreteModel()
     columns: list[Any] = []
     names = _filled(lp.col_names_, lp.num_col_, "column")
-    lower, upper = list(lp.col_lower_), list(lp.col_upper_)  # each look at an attribute copies the whole vector
+    # each look at an attribute copies the whole vector
+    lower = list(lp.col_lower_)
+    upper = list(lp.col_upper_)
     kinds = [str(kind).rsplit(".", 1)[-1] for kind in lp.integrality_] or ["kContinuous"] * len(names)
     for name, low, high, whole in zip(names, lower, upper, kinds, strict=True):
         if whole not in {"kContinuous", "kInteger"}:
@@ -116,15 +118,18 @@ def _model_of_lp(text: str, suffix: str, path: Path) -> Any:
 
 def _add_rows(model: Any, lp: Any, columns: list[Any], taken: QuadraticRows, path: str) -> None:
     """Add the rows, each with the products that were taken out of it; the column in their place is a name, no Var."""
-    matrix, left = _matrix(lp), dict(taken.by_row)
+    matrix = _matrix(lp)
+    left = dict(taken.by_row)
     by_name = dict(zip(_filled(lp.col_names_, lp.num_col_, "column"), columns, strict=True))
-    lower, upper = list(lp.row_lower_), list(lp.row_upper_)
+    lower = list(lp.row_lower_)
+    upper = list(lp.row_upper_)
     for r, name in enumerate(_filled(lp.row_names_, lp.num_row_, "row")):
         if name == taken.extra_row:
             continue
         part = slice(matrix.indptr[r], matrix.indptr[r + 1])
         products = list(left.pop(name, ()))
-        values, variables = [], []
+        values = []
+        variables = []
         for value, k in zip(matrix.data[part].tolist(), matrix.indices[part].tolist(), strict=True):
             if columns[k].__class__ is str:
                 products += [(value * factor, *pair) for factor, *pair in taken.by_column[columns[k]]]

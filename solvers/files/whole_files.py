@@ -149,7 +149,9 @@ def _behind_links(path: Path) -> Path | None:
         kind = path.stat().st_mode
     except FileNotFoundError:
         return path
-    return path if stat.S_ISREG(kind) else None
+    if stat.S_ISREG(kind):
+        return path
+    return None
 
 
 @contextmanager
@@ -173,7 +175,8 @@ def read_text(who: str, path: Path) -> str:
     UnreadableFileError
         No such file, a folder, or text in another encoding.
     """
-    needs, source = "a file of UTF-8 text", f"file {_short(str(path))}"
+    needs = "a file of UTF-8 text"
+    source = f"file {_short(str(path))}"
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeError as error:
@@ -197,7 +200,8 @@ def json_document(who: str, text_or_path: Any) -> tuple[str, Any]:
     if not isinstance(text_or_path, str | Path):
         kind = type(text_or_path).__name__
         raise InvalidTypeError(who, "JSON text or a path", f"it got {kind}", "Give one of them.")
-    source, text = "the text", str(text_or_path).lstrip("\ufeff \t\r\n")
+    source = "the text"
+    text = str(text_or_path).lstrip("\ufeff \t\r\n")
     if isinstance(text_or_path, Path) or not text.startswith(("{", "[")):
         source = f"file {_short(str(text_or_path))}"
         text = read_text(who, Path(text_or_path))

@@ -127,7 +127,9 @@ def _write_mps(model: Any, labeler: Callable[[Any], str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.mps"
         log = logging.getLogger("pyomo.core")
-        was, log.disabled = log.disabled, True  # a model without an objective gets a constant one: no news
+        # a model without an objective gets a constant one: no news
+        was = log.disabled
+        log.disabled = True
         try:
             ProblemWriter_mps()(model, str(path), lambda _feature: True, {"labeler": labeler})
         finally:
@@ -137,7 +139,8 @@ def _write_mps(model: Any, labeler: Callable[[Any], str]) -> str:
 
 def _with_all_columns(text: str) -> str:
     """Add the columns that stand in products alone: Pyomo leaves them out, and Gurobi and MOSEK refuse the file."""
-    lines, sections = text.splitlines(), {"COLUMNS": [""], "QUADOBJ": [""], "QCMATRIX": [""]}
+    lines = text.splitlines()
+    sections = {"COLUMNS": [""], "QUADOBJ": [""], "QCMATRIX": [""]}
     heading = ""
     for line in lines:
         if not line.startswith((" ", "*")):
@@ -196,8 +199,12 @@ def _conic(model: Any, suffix: str) -> tuple[str, _Names]:
     text = _CONIC_WRITERS[suffix](program, names)
     members = [*program.columns, *program.rows, *(cone.constraint for cone in program.cones), objective]
     labels = [*names.columns, *names.rows, *names.cones, names.objective]
-    homes = [member if hasattr(member, "parent_component") else objective for member in members]
-    return text, {label: _origin(home) for label, home in zip(labels, homes, strict=True) if home is not None}
+    origins = {}
+    for label, member in zip(labels, members, strict=True):
+        home = member if hasattr(member, "parent_component") else objective
+        if home is not None:
+            origins[label] = _origin(home)
+    return text, origins
 
 
 def _write_ptf(program: CompiledModel, names: FileNames) -> str:
@@ -235,10 +242,11 @@ def column_names(model: Any, compiled: CompiledModel, suffix: str) -> dict[str, 
 def _origin(member: Any) -> dict[str, str]:
     block = described_block(member)
     manifest = None if block is None else manifest_of(block)
-    home = block if block is not None else member.parent_block()
+    home = member.parent_block() if block is None else block
+    is_root = home.parent_block() is None
     return {
         "component": member.name,
         "feature": feature_of(member),
-        "block": "" if home.parent_block() is None else home.name,
+        "block": "" if is_root else home.name,
         "rule": "" if manifest is None else manifest.rule,
     }

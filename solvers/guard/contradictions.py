@@ -16,7 +16,8 @@ from ceopt.solvers.tolerances import CALLED_FEASIBLE, CONTRADICTION_SHARE, LEAST
 __all__ = ["contradicts", "credible", "missed", "readable"]
 
 #: A gap contradicts "optimal" from this share on, or from so many times the gap that was asked for.
-_WIDE, _WIDER = 1e-3, 10.0
+_WIDE = 1e-3
+_WIDER = 10.0
 _PROOFS: Final = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
 
 
@@ -32,15 +33,23 @@ def readable(who: str, told: Any, compiled: CompiledModel) -> Outcome:
     x = None if told.x is None else _point(told.x, compiled)
     if told.x is not None and x is None:
         return _failed(f"{who} gave a point that is not {len(compiled.columns)} finite numbers.")
-    pool = (_point(other, compiled) for other in told.pool)
-    met = ((seconds, _point(other, compiled)) for seconds, _, other in told.incumbents)
+    pool = []
+    for other in told.pool:
+        point = _point(other, compiled)
+        if point is not None:
+            pool.append(point)
+    met = []
+    for seconds, _, other in told.incumbents:
+        point = _point(other, compiled)
+        if point is not None:
+            met.append((seconds, compiled.evaluate(point), point))
     outcome = replace(
         told,
         status=Status(told.status),
         x=x,
         objective=None if x is None else compiled.evaluate(x),
-        pool=tuple(other for other in pool if other is not None),
-        incumbents=tuple((seconds, compiled.evaluate(other), other) for seconds, other in met if other is not None),
+        pool=tuple(pool),
+        incumbents=tuple(met),
     )
     bound = told.bound
     if bound is not None and not (_is_number(bound) and compiled.sense * bound < math.inf):
@@ -72,7 +81,9 @@ def credible(
     known = _known(outcome, compiled, start)
     if known is not None:
         outcome = _with_known(who, outcome, compiled, known)
-    return outcome if outcome.x is None else _with_bound(who, outcome, compiled, relative_gap)
+    if outcome.x is None:
+        return outcome
+    return _with_bound(who, outcome, compiled, relative_gap)
 
 
 def contradicts(bound: float, objective: float, compiled: CompiledModel, x: Vector) -> bool:
@@ -87,27 +98,35 @@ def missed(compiled: CompiledModel, x: Vector) -> float:
     worst = compiled.violation(x)
     if worst <= OVERRULING_VIOLATION or math.isinf(worst):
         return worst
-    activity, size = compiled.A @ x, abs(compiled.A) @ np.abs(x)
+    activity = compiled.A @ x
+    size = abs(compiled.A) @ np.abs(x)
     rows = np.maximum(compiled.row_lb - activity, activity - compiled.row_ub) / np.maximum(size, 1.0)
     columns = np.maximum(compiled.lb - x, x - compiled.ub) / np.maximum(np.abs(x), 1.0)
     whole = x[compiled.integer]
     steps = np.abs(whole - np.round(whole)) / np.maximum(np.abs(whole), 1.0)
-    shares = [float(part.max(initial=0.0)) for part in (rows, columns, steps)]
-    shares += [row.violation(x) / max(1.0, float((abs(row.a) @ np.abs(x))[0])) for row in compiled.quadratics]
-    shares += [cone.violation(x) / float(np.abs(cone.entries(x)).max(initial=1.0)) for cone in compiled.cones]
-    return max(shares)
+    share = max(float(part.max(initial=0.0)) for part in (rows, columns, steps))
+    for row in compiled.quadratics:
+        added_up = max(1.0, float((abs(row.a) @ np.abs(x))[0]))
+        share = max(share, row.violation(x) / added_up)
+    for cone in compiled.cones:
+        added_up = float(np.abs(cone.entries(x)).max(initial=1.0))
+        share = max(share, cone.violation(x) / added_up)
+    return share
 
 
 # ---- one thing at a time ---------------------------------------------------------------------------------------------
 def _with_point(who: str, outcome: Outcome, compiled: CompiledModel) -> Outcome:
     """Compare the stop with the point that came with it."""
     assert outcome.x is not None  # noqa: S101 - the caller looked
-    status, without = outcome.status, replace(outcome, x=None, objective=None)
+    status = outcome.status
+    without = replace(outcome, x=None, objective=None)
     if missed(compiled, outcome.x) > CALLED_FEASIBLE:
         if status in _PROOFS:
             return without  # a ray, or the point that is least wrong
         said = f"{who}'s point violates the program by {compiled.violation(outcome.x):.3g}."
-        return _doubted(without if status is Status.INTERRUPTED else replace(outcome, status=Status.ERROR), said)
+        if status is Status.INTERRUPTED:
+            return _doubted(without, said)
+        return _doubted(replace(outcome, status=Status.ERROR), said)
     if status is Status.TIME_LIMIT:
         return replace(outcome, status=Status.FEASIBLE)
     if status is Status.UNBOUNDED and not _is_bounded(compiled):
@@ -130,16 +149,21 @@ def _with_known(who: str, outcome: Outcome, compiled: CompiledModel, known: Vect
     if outcome.status is Status.ERROR:
         return replace(held, status=Status.FEASIBLE, bound=None)
     if outcome.x is None:
-        return replace(held, status=Status.FEASIBLE if outcome.status is Status.TIME_LIMIT else outcome.status)
+        if outcome.status is Status.TIME_LIMIT:
+            return replace(held, status=Status.FEASIBLE)
+        return held
     assert outcome.objective is not None  # noqa: S101 - it belongs to the point
-    return held if compiled.sense * (objective - outcome.objective) < 0 else outcome
+    if compiled.sense * (objective - outcome.objective) < 0:
+        return held
+    return outcome
 
 
 def _with_bound(who: str, outcome: Outcome, compiled: CompiledModel, relative_gap: float) -> Outcome:
     """Compare the bound with the objective; where tolerances explain that it is worse, the objective is taken."""
     assert outcome.x is not None  # noqa: S101 - the caller looked
     assert outcome.objective is not None  # noqa: S101 - it belongs to the point
-    bound, objective = outcome.bound, outcome.objective
+    bound = outcome.bound
+    objective = outcome.objective
     if bound is None or outcome.certificate is not None:  # which measures more than the two numbers
         return outcome
     if contradicts(bound, objective, compiled, outcome.x):
@@ -149,26 +173,36 @@ def _with_bound(who: str, outcome: Outcome, compiled: CompiledModel, relative_ga
     if outcome.status is Status.OPTIMAL and compiled.sense * (objective - bound) > least:
         said = f"{who} calls {objective:.8g} optimal, but its bound is {bound:.8g}."
         return replace(outcome, status=Status.FEASIBLE, message=f"{outcome.message} {said}".strip())
-    return replace(outcome, bound=objective) if compiled.sense * (bound - objective) > 0 else outcome
+    if compiled.sense * (bound - objective) > 0:
+        return replace(outcome, bound=objective)
+    return outcome
 
 
 def _known(outcome: Outcome, compiled: CompiledModel, start: Mapping[int, float]) -> Vector | None:
     """Return the best point in hand that keeps the program exactly, if there is one that is needed."""
-    points = [x for _, _, x in outcome.incumbents]
-    points += [x for x in [_of_start(compiled, start)] if x is not None]
-    valued = sorted(((compiled.sense * compiled.evaluate(x), k) for k, x in enumerate(points)))
+    points: list[Vector] = [x for _, _, x in outcome.incumbents]
+    started = _of_start(compiled, start)
+    if started is not None:
+        points.append(started)
     least = math.inf
     if outcome.x is not None and outcome.status is not Status.ERROR:
         least = compiled.sense * compiled.evaluate(outcome.x)
-    better = (points[k] for value, k in valued if value < least)
-    return next((x for x in better if missed(compiled, x) <= OVERRULING_VIOLATION), None)
+    losses = [compiled.sense * compiled.evaluate(x) for x in points]
+    for k in sorted(range(len(points)), key=losses.__getitem__):
+        if not losses[k] < least:
+            return None
+        if missed(compiled, points[k]) <= OVERRULING_VIOLATION:
+            return points[k]
+    return None
 
 
 def _of_start(compiled: CompiledModel, start: Mapping[int, float]) -> Vector | None:
     """Return a start as a point, where it holds every column that is not fixed."""
     x = np.where(compiled.lb == compiled.ub, compiled.lb, np.nan)
     x[list(start)] = list(start.values())
-    return x if np.isfinite(x).all() else None
+    if np.isfinite(x).all():
+        return x
+    return None
 
 
 def _is_bounded(compiled: CompiledModel) -> bool:
@@ -182,7 +216,9 @@ def _point(x: Any, compiled: CompiledModel) -> Vector | None:
         point = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError):
         return None
-    return point if point.shape == (len(compiled.columns),) and np.isfinite(point).all() else None
+    if point.shape == (len(compiled.columns),) and np.isfinite(point).all():
+        return point
+    return None
 
 
 def _is_number(value: Any) -> bool:

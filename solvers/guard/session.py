@@ -46,7 +46,8 @@ class GuardedSession:
     def __init__(
         self, solver: Solver, compiled: CompiledModel, *, threads: int, random_state: int, options: Mapping[str, Any]
     ) -> None:
-        self._compiled, self._who = compiled, f"Solver {solver.name!r}"
+        self._compiled = compiled
+        self._who = f"Solver {solver.name!r}"
         self._session: Any = None
         self._failure = ""
         words = {"threads": threads, "random_state": random_state, "options": options}
@@ -83,7 +84,8 @@ class GuardedSession:
         KeyboardInterrupt
             As the session lets it through.
         """
-        compiled, began = self._compiled, time.perf_counter()
+        compiled = self._compiled
+        began = time.perf_counter()
         begin = sparse_start(start, len(compiled.columns))
         outcome = Outcome(status=Status.ERROR, message=self._failure)
         if self._session is not None:
@@ -91,7 +93,9 @@ class GuardedSession:
                 on_incumbent, time_limit_s=time_limit_s, relative_gap=relative_gap, start=start, pool=pool
             )
         outcome = credible(self._who, outcome, compiled, start=begin, relative_gap=relative_gap)
-        return outcome if outcome.run_time else replace(outcome, run_time=time.perf_counter() - began)
+        if outcome.run_time:
+            return outcome
+        return replace(outcome, run_time=time.perf_counter() - began)
 
     def _told(self, on_incumbent: Callable[[float, float, Vector], None] | None, **asked: Any) -> Outcome:
         """Return what the session says, as far as it can be read."""

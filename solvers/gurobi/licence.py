@@ -41,7 +41,8 @@ def environment() -> Any:
         started: Any = gurobipy.Env(empty=True)
         started.setParam("OutputFlag", 0)  # before it starts, or it prints its banner
         started.start()
-        _own.environment, _own.process = started, os.getpid()
+        _own.environment = started
+        _own.process = os.getpid()
     return _own.environment
 
 

@@ -98,9 +98,13 @@ class GurobiModel:
     def add_rows(self, first: int) -> None:
         """Hand over the linear rows from ``first`` on."""
         program = self.program
-        A, low, high = program.A[first:], program.row_lb[first:], program.row_ub[first:]
+        A = program.A[first:]
+        low = program.row_lb[first:]
+        high = program.row_ub[first:]
         shrink = np.where(_sizes(A, low, high, program) > _LARGE, LARGE_ROW_SHRINK, 1.0)
-        A, low, high = sp.diags_array(shrink, format="csr") @ A, low * shrink, high * shrink
+        A = sp.diags_array(shrink, format="csr") @ A
+        low = low * shrink
+        high = high * shrink
         equal = low == high
         for sense, sides, chosen in (
             ("=", low, equal),
@@ -116,11 +120,13 @@ class GurobiModel:
         if units == self._units:
             return
         self.inner.remove(self._curved)
-        self._curved, self._units = [], units
+        self._curved = []
+        self._units = units
         # Without, Gurobi 12 and 13 end with "numeric" or "suboptimal" on mixed-integer cones whose tip is near.
         self.inner.Params.NumericFocus = 3 if max(units, default=1.0) > 1.0 else self.focus
         for row, unit in zip(self.program.quadratics, units, strict=True):
-            square, linear = _square(row.Q * unit), row.a.toarray()[0] * unit
+            square = _square(row.Q * unit)
+            linear = row.a.toarray()[0] * unit
             sides = (("=", row.lower),) if row.lower == row.upper else ((">", row.lower), ("<", row.upper))
             for sense, side in sides:
                 if np.isfinite(side):
@@ -129,7 +135,8 @@ class GurobiModel:
 
     def set_objective(self, scale: float) -> None:
         """Hand over the objective times ``scale``; 0 leaves none."""
-        program, x = self.program, self.x
+        program = self.program
+        x = self.x
         if scale == self._scale:
             return
         self._scale = scale
@@ -157,10 +164,13 @@ class GurobiModel:
 
     def stored(self, count: int) -> list[Vector]:
         """Return up to ``count`` points of Gurobi's pool, over all columns."""
-        points = []
-        for k in range(min(count, self.inner.SolCount) if self.has_pool else 0):
+        points: list[Vector] = []
+        if not self.has_pool:
+            return points
+        for k in range(min(count, self.inner.SolCount)):
             self.inner.Params.SolutionNumber = k
-            points.append(np.array(self.x.PoolNX if self._is_newer else self.x.Xn, dtype=np.float64))
+            point = self.x.PoolNX if self._is_newer else self.x.Xn
+            points.append(np.array(point, dtype=np.float64))
         self.inner.Params.SolutionNumber = 0
         return points
 

@@ -37,17 +37,25 @@ def settled_bound(
     """
     objective = compiled.evaluate(x)
     if bound is None:
-        return objective if barrier else None
+        if barrier:
+            return objective
+        return None
     away = compiled.sense * (objective - bound)
     enough = max(gap, LEAST_GAP) * abs(objective)
     if not barrier and contradicts(bound, objective, compiled, x):
         return bound  # as it is: the guard is to see it
     if not barrier:
-        return objective if away <= GUROBI_ROUNDING * _terms(compiled, x) else bound if away <= enough else None
+        if away <= GUROBI_ROUNDING * _terms(compiled, x):
+            return objective
+        if away <= enough:
+            return bound
+        return None
     if abs(away) <= enough:
         return bound
     roughly = _DUAL * abs(objective) + GUROBI_DUAL_RESIDUAL * (_terms(compiled, x) + _unit_cost(compiled))
-    return objective if abs(away) <= roughly else None
+    if abs(away) <= roughly:
+        return objective
+    return None
 
 
 def finer_scale(
@@ -68,7 +76,9 @@ def finer_scale(
     else:
         needed = 4.0 * tolerance / wanted if tolerance / scale > wanted else scale
     finer = _power_of_two(min(needed, _GREATEST / greatest))
-    return finer if finer >= 4.0 * scale else scale
+    if finer >= 4.0 * scale:
+        return finer
+    return scale
 
 
 def is_nothing(compiled: CompiledModel, x: Vector) -> bool:
@@ -83,10 +93,12 @@ def finer_units(rows: Sequence[QuadraticRow], x: Vector, units: tuple[float, ...
 
     A tolerance of 1e-9 on t^2 >= v'v lets t miss the norm of v by 3e-5 near the apex.
     """
-    return tuple(
-        max(unit, min(_power_of_two(1.0 / _size(row, x)), _GREATEST)) if misses(row, x, gap) else unit
-        for row, unit in zip(rows, units, strict=True)
-    )
+    finer = []
+    for row, unit in zip(rows, units, strict=True):
+        if misses(row, x, gap):
+            unit = max(unit, min(_power_of_two(1.0 / _size(row, x)), _GREATEST))  # noqa: PLW2901 - the same, finer
+        finer.append(unit)
+    return tuple(finer)
 
 
 def misses(row: QuadraticRow, x: Vector, gap: float) -> bool:

@@ -79,8 +79,11 @@ def run_once(
     limits = inner.Params
     limits.TimeLimit = search.seconds_left
     limits.MIPGap = search.relative_gap if units.objective else math.inf
-    many = listen and search.pool > 1 and handed.has_pool
-    limits.PoolSearchMode, limits.PoolSolutions = (2, search.pool) if many else (0, 10)
+    limits.PoolSearchMode = 0
+    limits.PoolSolutions = 10
+    if listen and search.pool > 1 and handed.has_pool:
+        limits.PoolSearchMode = 2
+        limits.PoolSolutions = search.pool
     if inner.IsMIP:
         handed.set_start(start)
     with ExitStack() as stack:
@@ -95,10 +98,14 @@ def run_again(handed: GurobiModel, search: SolveRun, units: Units, start: Mappin
         return _precise(handed, search, units)
     if not handed.program.quadratics:
         return run_once(handed, search, units, start)
-    is_doubtful = handed.is_presolve_doubtful
-    with handed.tuned(_CAUTIOUS if is_doubtful else {}):
+    settings: Mapping[str, int] = {}
+    doubtful_stops = BOUNDLESS
+    if handed.is_presolve_doubtful:
+        settings = _CAUTIOUS
+        doubtful_stops = BOUNDLESS | {"OPTIMAL", "INFEASIBLE"}
+    with handed.tuned(settings):
         run = run_once(handed, search, units, start)
-    if "Presolve" in handed.chosen or run.stop not in ({"OPTIMAL", "INFEASIBLE"} if is_doubtful else set()) | BOUNDLESS:
+    if "Presolve" in handed.chosen or run.stop not in doubtful_stops:
         return run
     return _confirmed(handed, search, units, run)
 
@@ -116,9 +123,13 @@ def _confirmed(handed: GurobiModel, search: SolveRun, units: Units, run: Run) ->
         return raw
     if run.x is None or run.stop in BOUNDLESS:
         return run
-    compiled, n = search.compiled, len(search.compiled.columns)
-    before, after = compiled.evaluate(run.x[:n]), compiled.evaluate(raw.x[:n])
-    return raw if compiled.sense * (before - after) > search.relative_gap * abs(after) else run
+    compiled = search.compiled
+    n = len(search.compiled.columns)
+    before = compiled.evaluate(run.x[:n])
+    after = compiled.evaluate(raw.x[:n])
+    if compiled.sense * (before - after) > search.relative_gap * abs(after):
+        return raw
+    return run
 
 
 def _precise(handed: GurobiModel, search: SolveRun, units: Units) -> Run:
@@ -132,7 +143,9 @@ def _precise(handed: GurobiModel, search: SolveRun, units: Units) -> Run:
         return run
     coarse = min(_SHARE * search.relative_gap, BARRIER_COARSEST)
     tolerances = {name: max(coarse, getattr(handed.inner.Params, name)) for name in ("BarConvTol", "BarQCPConvTol")}
-    compiled, n, values = search.compiled, len(search.compiled.columns), list[float]()
+    compiled = search.compiled
+    n = len(search.compiled.columns)
+    values: list[float] = []
     for other in _ATTEMPTS:
         if _is_over(search):
             break
@@ -156,8 +169,11 @@ def _watch(handed: GurobiModel, search: SolveRun, stack: ExitStack, *, listen: b
     """Return what Gurobi calls: it reports incumbents, and stops the run when the switch is pressed."""
     from gurobipy import GRB
 
-    n, switch, rows = len(search.compiled.columns), search.switch, handed.program.quadratics
-    improved, called_before = GRB.Callback.MIPSOL, False
+    n = len(search.compiled.columns)
+    switch = search.switch
+    rows = handed.program.quadratics
+    improved = GRB.Callback.MIPSOL
+    called_before = False
 
     def called(model: Any, where: int) -> None:
         nonlocal called_before
@@ -180,8 +196,11 @@ def _watch(handed: GurobiModel, search: SolveRun, stack: ExitStack, *, listen: b
 
 
 def _read(handed: GurobiModel, search: SolveRun, scale: float) -> Run:
-    inner, compiled = handed.inner, search.compiled
-    stop, x, bound = name_of(inner.Status), None, None
+    inner = handed.inner
+    compiled = search.compiled
+    stop = name_of(inner.Status)
+    x = None
+    bound = None
     is_certain = bool(inner.IsMIP) or stop == "OPTIMAL"
     if inner.SolCount:
         point = np.array(handed.x.X, dtype=np.float64)

@@ -91,17 +91,21 @@ class GurobiSession(AbstractSession):
 
     # -- the answer ----------------------------------------------------------------------------------------------------
     def _found(self, search: SolveRun) -> RunResult:
-        run, gap = self._best(search), search.relative_gap
-        point, rows = run.x, self._handed.program.quadratics
+        run = self._best(search)
+        gap = search.relative_gap
+        point = run.x
+        rows = self._handed.program.quadratics
         status = Status.INTERRUPTED if search.switch.pressed else status_of(STOP, run.stop, has_point=point is not None)
         message = "" if status is Status.OPTIMAL else f"Gurobi stopped: {run.stop.replace('_', ' ').lower()}."
         if status is Status.UNBOUNDED:
             status = self._status_without_objective(search)
-            message = f"Gurobi proved that the program is {status}." if status in PROVED_EMPTY else message
+            if status in PROVED_EMPTY:
+                message = f"Gurobi proved that the program is {status}."
             return RunResult(status=status, message=message)
         if point is None:
             return RunResult(status=status, bound=run.bound, message=message)
-        x, bound = self._own(point), run.bound
+        x = self._own(point)
+        bound = run.bound
         if run.stop in IMPRECISE:
             off = self._compiled.violation(x)
             if off > NOTABLE_VIOLATION or any(misses(row, point, gap) for row in rows):
@@ -109,21 +113,27 @@ class GurobiSession(AbstractSession):
                     status=Status.ERROR, message=f"{message} Its last point violates the program by {off:.3g}."
                 )
         pool = self._pool(search, x)
-        x = pool[0] if pool else x
+        if pool:
+            x = pool[0]
         if status is Status.OPTIMAL:
             settled = settled_bound(self._compiled, x, bound, gap, barrier=run.barrier)
             if any(is_missed_for_good(row, point, gap) for row in rows):
-                status, message = Status.FEASIBLE, "Gurobi stopped: it misses a quadratic row by what matters here."
+                status = Status.FEASIBLE
+                message = "Gurobi stopped: it misses a quadratic row by what matters here."
             elif settled is None:
-                status, message = Status.FEASIBLE, "Gurobi stopped: its proof is not within the relative gap."
+                status = Status.FEASIBLE
+                message = "Gurobi stopped: its proof is not within the relative gap."
             else:
                 bound = settled
         return RunResult(status=status, x=x, bound=bound, message=message, pool=pool)
 
     def _best(self, search: SolveRun) -> Run:
         """Run, and again in finer units where a tolerance hides something; start from the best point so far."""
-        compiled, handed, gap = self._compiled, self._handed, search.relative_gap
-        rows, tolerance = handed.program.quadratics, handed.inner.Params.OptimalityTol
+        compiled = self._compiled
+        handed = self._handed
+        gap = search.relative_gap
+        rows = handed.program.quadratics
+        tolerance = handed.inner.Params.OptimalityTol
         units = self._units(first_scale(compiled))
         run = run_again(handed, search, units, search.start)
         while run.stop == "OPTIMAL" and run.x is not None and not search.switch.pressed:
@@ -139,10 +149,12 @@ class GurobiSession(AbstractSession):
 
     def _better(self, run: Run, again: Run, gap: float) -> Run:
         """Return what two runs of one program came to, the second in finer units."""
-        compiled, rows = self._compiled, self._handed.program.quadratics
+        compiled = self._compiled
+        rows = self._handed.program.quadratics
         if run.x is None or again.x is None:
             return replace(again, x=run.x)
-        before, after = compiled.evaluate(self._own(run.x)), compiled.evaluate(self._own(again.x))
+        before = compiled.evaluate(self._own(run.x))
+        after = compiled.evaluate(self._own(again.x))
         is_worse = compiled.sense * (after - before) > 0 and not any(misses(row, run.x, gap) for row in rows)
         x, objective = (run.x, before) if is_worse else (again.x, after)
         if not run.barrier:
@@ -155,7 +167,8 @@ class GurobiSession(AbstractSession):
 
     def _pool(self, search: SolveRun, x: Vector) -> tuple[Vector, ...]:
         """Return the best points, best first."""
-        compiled, whole = self._compiled, self._compiled.integer
+        compiled = self._compiled
+        whole = self._compiled.integer
         if search.pool == 1:
             return ()
         points = [self._own(point) for point in self._handed.stored(search.pool)]
@@ -167,7 +180,9 @@ class GurobiSession(AbstractSession):
         run = run_once(self._handed, search, self._units(0.0), {}, listen=False)
         if run.x is not None:
             return Status.UNBOUNDED
-        return Status.INTERRUPTED if search.switch.pressed else status_of(STOP, run.stop, has_point=False)
+        if search.switch.pressed:
+            return Status.INTERRUPTED
+        return status_of(STOP, run.stop, has_point=False)
 
     def _own(self, x: Vector) -> Vector:
         """Return the compiled model's columns of a point of the program that was handed over."""

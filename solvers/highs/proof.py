@@ -25,7 +25,8 @@ __all__ = ["bound_from_duals", "improves_for_ever"]
 
 def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[float, float]:
     """Return the bound that the multipliers prove, in the model's own sense, and the rounding of its sums."""
-    sense, A = compiled.sense, compiled.A
+    sense = compiled.sense
+    A = compiled.A
     hessian = None if compiled.Q is None else compiled.Q + sp.tril(compiled.Q, -1).T
     gradient = sense * (compiled.c if hessian is None else compiled.c + hessian @ x)
     y = np.where(np.isfinite(np.where(y > 0, compiled.row_lb, compiled.row_ub)), y, 0.0)
@@ -58,8 +59,10 @@ def improves_for_ever(compiled: CompiledModel) -> bool:
 
     HiGHS needs this: it regularises a QP, and then takes a far point of an unbounded one for optimal.
     """
-    lower, upper = np.where(np.isfinite(compiled.lb), 0.0, -1.0), np.where(np.isfinite(compiled.ub), 0.0, 1.0)
-    least, greatest = np.isfinite(compiled.row_lb), np.isfinite(compiled.row_ub)
+    lower = np.where(np.isfinite(compiled.lb), 0.0, -1.0)
+    upper = np.where(np.isfinite(compiled.ub), 0.0, 1.0)
+    least = np.isfinite(compiled.row_lb)
+    greatest = np.isfinite(compiled.row_ub)
     rows: Any = sp.vstack([-compiled.A[np.flatnonzero(least)], compiled.A[np.flatnonzero(greatest)]]).tocsr()
     hessian: Any = sp.csr_array(compiled.Q + sp.tril(compiled.Q, -1).T)
     solve: Any = linprog  # its stubs know no sparse rows

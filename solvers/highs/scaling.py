@@ -20,7 +20,9 @@ _GREATEST_COST = 2.0**30  # scaled costs stay below, for the simplex method's sa
 def first_scale(compiled: CompiledModel) -> float:
     """Return the power of two, at least 1, that brings the greatest cost near 1024 (1 for a quadratic cost)."""
     size = _cost_size(compiled)
-    return max(1.0, _power_of_two((1.0 if compiled.Q is not None else 1024.0) / size)) if size else 1.0
+    if size:
+        return max(1.0, _power_of_two((1.0 if compiled.Q is not None else 1024.0) / size))
+    return 1.0
 
 
 def finer_scale(compiled: CompiledModel, objective: float, gap: float, scale: float) -> float | None:
@@ -29,7 +31,9 @@ def finer_scale(compiled: CompiledModel, objective: float, gap: float, scale: fl
         return None
     needed = _power_of_two(4 * HIGHS_IMPROVEMENT / (max(gap, LEAST_GAP) * abs(objective)))
     finer = min(needed, _power_of_two(_GREATEST_COST / _cost_size(compiled)))
-    return finer if finer > scale else None
+    if finer > scale:
+        return finer
+    return None
 
 
 def is_blind(compiled: CompiledModel, objective: float, gap: float, scale: float) -> bool:
@@ -53,10 +57,12 @@ def units_of(compiled: CompiledModel) -> tuple[Vector, Vector]:
     Of a row whose greatest coefficient is 1, no column is to have less than half of it in every row; then the greatest
     coefficient of each row is brought near 1. HiGHS 1.15.1 scales an LP by itself, but not a QP.
     """
-    columns, rows = np.ones(len(compiled.columns)), np.ones(compiled.A.shape[0])
+    columns = np.ones(len(compiled.columns))
+    rows = np.ones(compiled.A.shape[0])
     if compiled.Q is None or not compiled.A.nnz:
         return columns, rows
-    A, size = compiled.A, np.abs(compiled.A.data)
+    A = compiled.A
+    size = np.abs(compiled.A.data)
     row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     share = np.zeros(A.shape[1])
     greatest = _greatest(size, row, len(rows))

@@ -31,6 +31,7 @@ __all__ = ["STOP", "HighsSession", "set_options"]
 
 _SECOND_OPINION_S = 5.0  # for a program that presolve alone calls infeasible
 _KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
+_UNPROVED = "HiGHS stopped at a point that its duals do not prove."
 _FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
 _SOLVES = frozenset({ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP})
 
@@ -98,16 +99,21 @@ class HighsSession(AbstractSession):
 
     def _proof(self, found: RunResult, gap: float) -> tuple[bool, float]:
         """Return whether the duals prove the point, and the bound that they prove."""
-        compiled, x = self._compiled, found.x
+        compiled = self._compiled
+        x = found.x
         assert x is not None  # noqa: S101 - asked only of a point
         y = np.array(self._highs.getSolution().row_dual, dtype=np.float64) / (self._scale * self._heights)
-        objective, best = compiled.evaluate(x), -compiled.sense * math.inf
+        objective = compiled.evaluate(x)
+        best = -compiled.sense * math.inf
         for multipliers in (compiled.sense * y, y):
             bound, rounding = bound_from_duals(compiled, x, multipliers)
-            best = bound if compiled.sense * (bound - best) > 0 else best
+            if compiled.sense * (bound - best) > 0:
+                best = bound
             missing = abs(objective - bound)
+            if missing <= HIGHS_ROUNDING * abs(objective) + rounding:
+                return True, objective
             if missing <= max(gap, LEAST_QP_GAP) * abs(objective) + rounding:
-                return True, objective if missing <= HIGHS_ROUNDING * abs(objective) + rounding else bound
+                return True, bound
         return False, best
 
     def _flat(self, found: RunResult, search: SolveRun) -> RunResult:
@@ -131,8 +137,8 @@ class HighsSession(AbstractSession):
         proved, bound = self._proof(found, search.relative_gap)
         if proved:
             return replace(found, bound=bound)
-        message = "HiGHS stopped at a point that its duals do not prove."
-        return replace(found, status=Status.FEASIBLE, bound=bound if math.isfinite(bound) else None, message=message)
+        proved_bound = bound if math.isfinite(bound) else None
+        return replace(found, status=Status.FEASIBLE, bound=proved_bound, message=_UNPROVED)
 
     def _curved(self, found: RunResult, search: SolveRun) -> RunResult:
         """Take a QP's "optimal" only with a proof from its duals; without one, ask Clarabel.
@@ -148,16 +154,18 @@ class HighsSession(AbstractSession):
         compiled = self._compiled
         if improves_for_ever(compiled):
             return self._without_objective(search)
-        best = best if best is not None and math.isfinite(best) else None
+        if best is not None and not math.isfinite(best):
+            best = None
         second = ClarabelSession(compiled, random_state=self._random_state).solve(
             time_limit_s=search.seconds_left, relative_gap=search.relative_gap, should_stop=search.switch.poll
         )
-        held = found.x is not None and found.status is not Status.UNBOUNDED
-        if second.x is None or (held and second.status is not Status.OPTIMAL):
-            message = "HiGHS stopped at a point that its duals do not prove." if held else second.message
-            status = Status.FEASIBLE if held else second.status
-            status = Status.INTERRUPTED if search.switch.pressed else status
-            return replace(found, status=status, x=found.x if held else None, bound=best, message=message)
+        has_point = found.x is not None and found.status is not Status.UNBOUNDED
+        if has_point and second.status is not Status.OPTIMAL:
+            status = Status.INTERRUPTED if search.switch.pressed else Status.FEASIBLE
+            return replace(found, status=status, bound=best, message=_UNPROVED)
+        if second.x is None:
+            status = Status.INTERRUPTED if search.switch.pressed else second.status
+            return replace(found, status=status, x=None, bound=best, message=second.message)
         return RunResult(
             status=second.status,
             x=second.x,
@@ -168,14 +176,15 @@ class HighsSession(AbstractSession):
 
     def _best(self, search: SolveRun) -> tuple[str, Vector | None, float | None]:
         """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
-        compiled, best = self._compiled, None
+        compiled = self._compiled
+        best = None
         start = search.start
         self._pool: list[Vector] = []
         self._rescale(first_scale(compiled))
         while True:
             name, x, bound = self._once(search, search.relative_gap, start)
-            if best is not None and (
-                x is None or compiled.sense * (compiled.evaluate(x) - compiled.evaluate(best)) > 0
+            if x is None or (
+                best is not None and compiled.sense * (compiled.evaluate(x) - compiled.evaluate(best)) > 0
             ):
                 x = best
             if x is None or name != "kOptimal" or search.switch.pressed:
@@ -183,8 +192,13 @@ class HighsSession(AbstractSession):
             scale = finer_scale(compiled, compiled.evaluate(x), search.relative_gap, self._scale)
             if scale is None:
                 return name, x, bound
-            best, start = x, dict(enumerate(x.tolist()))
+            best = x
+            start = dict(enumerate(x.tolist()))
             self._rescale(scale)
+
+    def _is_worse(self, x: Vector, other: Vector) -> bool:
+        compiled = self._compiled
+        return compiled.sense * (compiled.evaluate(x) - compiled.evaluate(other)) > 0
 
     def _is_open_ended(self) -> bool:
         """Whether an integer column lacks a bound: given a start, HiGHS 1.15.1 then passes over better points."""
@@ -201,7 +215,8 @@ class HighsSession(AbstractSession):
         self, search: SolveRun, gap: float, start: Mapping[int, float], *, listen: bool = True
     ) -> tuple[str, Vector | None, float | None]:
         """Return HiGHS's status, the best point and the proved bound, in the model's own units."""
-        highs, library = self._highs, self._library
+        highs = self._highs
+        library = self._library
         highs.clearSolver()
         # HiGHS counts its limit from the start of the run for a MIP, but over all runs so far for an LP or a QP
         spent = 0.0 if self._compiled.integer.any() else highs.getRunTime()
@@ -211,8 +226,10 @@ class HighsSession(AbstractSession):
             at = np.array(list(start), dtype=np.int32)
             highs.setSolution(len(start), at, np.array(list(start.values()), dtype=np.float64) / self._widths[at])
         kinds = library.cb.HighsCallbackType
-        improving, met = kinds.kCallbackMipImprovingSolution, kinds.kCallbackMipSolution
-        switch, pool = search.switch, self._pool
+        improving = kinds.kCallbackMipImprovingSolution
+        met = kinds.kCallbackMipSolution
+        switch = search.switch
+        pool = self._pool
         every = met if listen and search.pool > 1 else improving
 
         def called(kind: Any, _message: str, out: Any, into: Any, _data: Any) -> None:
@@ -238,10 +255,13 @@ class HighsSession(AbstractSession):
             highs.setCallback(None, None)  # else the caller's functions would live as long as the session
         info = highs.getInfo()
         has_point = info.primal_solution_status == library.SolutionStatus.kSolutionStatusFeasible
-        x = np.array(highs.getSolution().col_value, dtype=np.float64) * self._widths if has_point else None
+        x = None
+        if has_point:
+            x = np.array(highs.getSolution().col_value, dtype=np.float64) * self._widths
         bound = None
         if self._compiled.integer.any():
-            bound = info.mip_dual_bound / self._scale if math.isfinite(info.mip_dual_bound) else None
+            if math.isfinite(info.mip_dual_bound):
+                bound = info.mip_dual_bound / self._scale
         elif status == library.HighsModelStatus.kOptimal and x is not None:
             bound = self._compiled.evaluate(x)
         return status.name, x, bound
@@ -253,7 +273,8 @@ class HighsSession(AbstractSession):
         bound. A few seconds are spent on a second opinion; if they end without a point, the first one stands. After
         presolve it also ends in a "solve error" where it settles the program as it is.
         """
-        highs, known = self._highs, self._library.HighsModelStatus
+        highs = self._highs
+        known = self._library.HighsModelStatus
         if not self._compiled.integer.any() or "presolve" in self._options:
             return status
         info = highs.getInfo()
@@ -268,13 +289,16 @@ class HighsSession(AbstractSession):
         highs.run()
         highs.setOptionValue("presolve", "choose")
         found = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
-        return status if empty and not found else highs.getModelStatus()
+        if empty and not found:
+            return status
+        return highs.getModelStatus()
 
     def _honest(self, found: RunResult, gap: float) -> RunResult:
         """Take "optimal" back where HiGHS may have passed over a better solution."""
         if found.x is None or found.status is not Status.OPTIMAL:
             return found
-        compiled, slack = self._compiled, HIGHS_IMPROVEMENT / self._scale
+        compiled = self._compiled
+        slack = HIGHS_IMPROVEMENT / self._scale
         objective = compiled.evaluate(found.x)
         if not is_blind(compiled, objective, gap, self._scale):
             return found
@@ -287,18 +311,25 @@ class HighsSession(AbstractSession):
     # -- model into HiGHS ----------------------------------------------------------------------------------------------
     def _pass_model(self, scale: float | None = None) -> None:
         """Hand the whole program over; a scale of 0 leaves out the objective."""
-        compiled, library = self._compiled, self._library
-        scale = self._scale if scale is None else scale
+        compiled = self._compiled
+        library = self._library
+        if scale is None:
+            scale = self._scale
         self._widths, self._heights = units_of(compiled)
         lp = library.HighsLp()
         lp.num_row_, lp.num_col_ = compiled.A.shape
-        widths, heights = self._widths, self._heights
-        lp.col_cost_, lp.offset_ = compiled.c * widths * scale, compiled.c0 * scale
-        lp.col_lower_, lp.col_upper_ = _no_nan(compiled.lb) / widths, _no_nan(compiled.ub) / widths
-        lp.row_lower_, lp.row_upper_ = compiled.row_lb / heights, compiled.row_ub / heights
+        widths = self._widths
+        heights = self._heights
+        lp.col_cost_ = compiled.c * widths * scale
+        lp.offset_ = compiled.c0 * scale
+        lp.col_lower_ = _no_nan(compiled.lb) / widths
+        lp.col_upper_ = _no_nan(compiled.ub) / widths
+        lp.row_lower_ = compiled.row_lb / heights
+        lp.row_upper_ = compiled.row_ub / heights
         lp.sense_ = library.ObjSense.kMinimize if compiled.sense > 0 else library.ObjSense.kMaximize
         lp.a_matrix_.format_ = library.MatrixFormat.kRowwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = compiled.A.indptr, compiled.A.indices
+        lp.a_matrix_.start_ = compiled.A.indptr
+        lp.a_matrix_.index_ = compiled.A.indices
         per_row = np.repeat(heights, np.diff(compiled.A.indptr))
         lp.a_matrix_.value_ = compiled.A.data * widths[compiled.A.indices] / per_row
         kind = library.HighsVarType
@@ -307,7 +338,8 @@ class HighsSession(AbstractSession):
         if compiled.Q is not None and scale:
             lower = (diags_array(widths) @ compiled.Q @ diags_array(widths)).tocsc()
             lower.sort_indices()
-            triangle, n = library.HessianFormat.kTriangular, len(compiled.c)
+            triangle = library.HessianFormat.kTriangular
+            n = len(compiled.c)
             status = self._highs.passHessian(n, lower.nnz, triangle, lower.indptr, lower.indices, lower.data * scale)
         if status == library.HighsStatus.kError:
             greatest = max((float(np.abs(a).max()) for a in (compiled.A.data, compiled.c) if a.size), default=0.0)
@@ -321,7 +353,8 @@ class HighsSession(AbstractSession):
 
     def _pass_changes(self) -> None:
         """Take over data and rows that changed since the last solve."""
-        compiled, data = self._compiled, self._compiled.data
+        compiled = self._compiled
+        data = self._compiled.data
         if compiled.shape != self._passed:
             self._pass_model()
         elif data.size:
@@ -331,8 +364,9 @@ class HighsSession(AbstractSession):
     def _without_objective(self, search: SolveRun) -> RunResult:
         """Tell unbounded from infeasible: HiGHS says "unbounded" also of programs where it knows no point."""
         status = self._status_without_objective(search)
-        proved = f"HiGHS proved that the program is {status}."
-        return RunResult(status=status, message=proved if status in PROVED_EMPTY else f"HiGHS stopped: {status}.")
+        if status in PROVED_EMPTY:
+            return RunResult(status=status, message=f"HiGHS proved that the program is {status}.")
+        return RunResult(status=status, message=f"HiGHS stopped: {status}.")
 
     def _status_without_objective(self, search: SolveRun) -> Status:
         self._pass_model(scale=0.0)
@@ -342,7 +376,9 @@ class HighsSession(AbstractSession):
             self._pass_model()
         if x is not None:
             return Status.UNBOUNDED
-        return Status.INTERRUPTED if search.switch.pressed else status_of(STOP, name, has_point=False)
+        if search.switch.pressed:
+            return Status.INTERRUPTED
+        return status_of(STOP, name, has_point=False)
 
 
 def _keep_best(pool: list[Vector], search: SolveRun) -> None:

@@ -87,6 +87,7 @@ def _entries(cone: Cone, doty: Vector) -> Vector:
     entries = np.empty(doty.size)
     entries[layout(cone, doty.size)[0]] = doty
     if cone is Cone.ROTATED:
-        t, u = doty[0], doty[1]
+        t = doty[0]
+        u = doty[1]
         entries[:2] = np.array([t + u, t - u]) / np.sqrt(2.0)
     return entries

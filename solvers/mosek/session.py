@@ -109,9 +109,12 @@ class MosekSession(AbstractSession):
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(self, search: SolveRun, *, listen: bool = True) -> RunResult:
         """Solve the task as it is."""
-        task, library, switch = self._task, self._library, search.switch
+        task = self._task
+        library = self._library
+        switch = search.switch
         self._ask(search)
-        whole, new = library.soltype.itg, library.callbackcode.new_int_mio
+        whole = library.soltype.itg
+        new = library.callbackcode.new_int_mio
 
         def called(code: Any) -> int:
             if code == new and listen:
@@ -130,16 +133,21 @@ class MosekSession(AbstractSession):
             return RunResult(status=Status.ERROR, message=f"MOSEK stopped: {_words(code)}.")
         finally:
             task.set_Progress(None)  # else the caller's functions would live as long as the task
-        return self._found("trm_user_callback" if switch.pressed else ended, search.relative_gap)
+        if switch.pressed:
+            ended = "trm_user_callback"
+        return self._found(ended, search.relative_gap)
 
     def _ask(self, search: SolveRun) -> None:
         """Set what this run is asked for, and forget what earlier ones found."""
-        task, library = self._task, self._library
+        task = self._task
+        library = self._library
         for solution in library.soltype.members():
             if task.solutiondef(solution):
                 task.deletesolution(solution)
         limit = search.seconds_left
-        task.putdouparam(library.dparam.optimizer_max_time, limit if math.isfinite(limit) else -1.0)
+        if not math.isfinite(limit):
+            limit = -1.0  # MOSEK's word for none
+        task.putdouparam(library.dparam.optimizer_max_time, limit)
         task.putdouparam(library.dparam.mio_tol_rel_gap, search.relative_gap)
         if search.start and self._compiled.integer.any():
             point = np.full(task.getnumvar(), math.nan)
@@ -148,12 +156,14 @@ class MosekSession(AbstractSession):
 
     def _found(self, ended: str, relative_gap: float) -> RunResult:
         """Read the run that ended with this termination code."""
-        task, compiled = self._task, self._compiled
+        task = self._task
+        compiled = self._compiled
         which = self._best_solution()
         if which is None:
             status = status_of("unknown", "unknown", ended, has_point=False)
             return RunResult(status=status, message=f"MOSEK stopped: {_words(ended)}.")
-        solution, problem = name_of(task.getsolsta(which)), name_of(task.getprosta(which))
+        solution = name_of(task.getsolsta(which))
+        problem = name_of(task.getprosta(which))
         message = f"MOSEK stopped: {_words(ended)}; the solution is {_words(solution)}."
         x: Vector | None = None
         if status_of(solution, problem, "ok", has_point=True) not in PROVED_EMPTY:
@@ -163,7 +173,8 @@ class MosekSession(AbstractSession):
                 x = None
         status = status_of(solution, problem, ended, has_point=x is not None)
         if x is None or compiled.integer.any():
-            message = "" if status is Status.OPTIMAL else message
+            if status is Status.OPTIMAL:
+                message = ""
             point = None if x is None else self._own(x)
             return RunResult(status=status, x=point, bound=self._integer_bound(), message=message)
         return self._judged(status, x, proof_of(self._conic, x, MosekDual.of(task, which)), message, relative_gap)
@@ -171,10 +182,12 @@ class MosekSession(AbstractSession):
     def _judged(self, status: Status, x: Vector, proof: Proof | None, message: str, relative_gap: float) -> RunResult:
         """Return what the numbers prove of a continuous program's solution, whatever MOSEK says of it."""
         if proof is None or not proof.is_primal_feasible:
-            status = status if status in {Status.INTERRUPTED, Status.TIME_LIMIT} else Status.ERROR
+            if status not in {Status.INTERRUPTED, Status.TIME_LIMIT}:
+                status = Status.ERROR
             return RunResult(status=status, message=f"{message} It does not satisfy the rows.")
         if status is Status.OPTIMAL and not proof.is_optimal(relative_gap):
-            status, message = Status.FEASIBLE, f"{message} Its residuals do not prove so."
+            status = Status.FEASIBLE
+            message = f"{message} Its residuals do not prove so."
         return RunResult(
             status=status,
             x=self._own(x),
@@ -185,14 +198,16 @@ class MosekSession(AbstractSession):
 
     def _best_solution(self) -> Any:
         """Return the kind of solution to read: the integer one, or the optimal one of vertex and interior."""
-        task, kinds = self._task, self._library.soltype
+        task = self._task
+        kinds = self._library.soltype
         order = (kinds.itg,) if self._compiled.integer.any() else (kinds.bas, kinds.itr)
         defined = [kind for kind in order if task.solutiondef(kind)]
         optimal = [kind for kind in defined if name_of(task.getsolsta(kind)) == "optimal"]
         return next(iter(optimal or defined[::-1]), None)
 
     def _integer_bound(self) -> float | None:
-        task, library = self._task, self._library
+        task = self._task
+        library = self._library
         if not self._compiled.integer.any() or not task.getintinf(library.iinfitem.mio_obj_bound_defined):
             return None
         return float(task.getdouinf(library.dinfitem.mio_obj_bound))
@@ -203,18 +218,22 @@ class MosekSession(AbstractSession):
 
     def _status_without_objective(self, search: SolveRun) -> Status:
         """Tell unbounded from infeasible: a ray that improves says nothing of whether there is a point."""
-        task, n = self._task, self._conic.c.size
+        task = self._task
+        n = self._conic.c.size
         task.putcslice(0, n, np.zeros(n))
         try:
             found = self._once(search, listen=False)
         finally:
             task.putcslice(0, n, self._conic.c)
-        return Status.UNBOUNDED if found.x is not None else found.status
+        if found.x is not None:
+            return Status.UNBOUNDED
+        return found.status
 
     # -- model into MOSEK ----------------------------------------------------------------------------------------------
     def _build(self) -> None:
         """Hand the whole program over, in a new task."""
-        library, compiled = self._library, self._compiled
+        library = self._library
+        compiled = self._compiled
         self._conic = without_quadratics(compiled)
         task = self._task = library.Task()
         task.putintparam(library.iparam.num_threads, self._threads)
@@ -227,7 +246,8 @@ class MosekSession(AbstractSession):
 
     def _pass_changes(self) -> None:
         """Take over data and rows that changed since the last solve."""
-        compiled, k = self._compiled, len(self._compiled.data)
+        compiled = self._compiled
+        k = len(self._compiled.data)
         if compiled.shape != self._passed or (k and compiled.quadratics):  # data may decide on which side a cone is
             self._build()
         elif k:

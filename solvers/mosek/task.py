@@ -82,7 +82,8 @@ def fill(task: Any, compiled: CompiledModel) -> None:
 
 def put_bounds(task: Any, compiled: CompiledModel, first: int, last: int) -> None:
     """Set the bounds of the columns from first to last, without last; data without a value are free until they have."""
-    lb, ub = compiled.lb[first:last], compiled.ub[first:last]
+    lb = compiled.lb[first:last]
+    ub = compiled.ub[first:last]
     task.putvarboundslice(first, last, _bound_keys(lb, ub), _finite(lb), _finite(ub))
 
 
@@ -145,7 +146,8 @@ def _lower_triangle(side: int) -> Iterator[tuple[int, int]]:
 
 def _append_cone(task: Any, cone: ConeRows) -> None:
     g, matrix = scaled_rows(cone)
-    first, size = task.getnumafe(), g.size
+    first = task.getnumafe()
+    size = g.size
     task.appendafes(size)
     triples = matrix.tocoo()
     rows, columns = triples.coords

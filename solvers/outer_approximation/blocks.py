@@ -110,16 +110,22 @@ class Blocks:
         UnsupportedProblemError
             It has another cone, or a quadratic that is not convex.
         """
-        n, fixed = len(compiled.c), compiled.lb == compiled.ub
+        n = len(compiled.c)
+        fixed = compiled.lb == compiled.ub
         at = np.where(fixed, compiled.lb, 0.0)
         parts = [_parts(cone, fixed, at) for cone in compiled.cones]
         for row, cone in zip(compiled.quadratics, cones_of_rows(compiled), strict=True):
-            parts.append(_parts(cone, fixed, at) if _is_homogeneous(cone) else _centred_row(row, compiled, fixed, at))
+            if _is_homogeneous(cone):
+                parts.append(_parts(cone, fixed, at))
+            else:
+                parts.append(_centred_row(row, compiled, fixed, at))
         prices = [0.0] * len(parts)
-        c, c0 = compiled.c, compiled.c0
+        c = compiled.c
+        c0 = compiled.c0
         if compiled.Q is not None:
             rest, constant, squares = _centred(compiled.sense * compiled.Q, compiled.sense * c, compiled, fixed, at)
-            c, c0 = compiled.sense * rest, c0 + compiled.sense * constant
+            c = compiled.sense * rest
+            c0 = c0 + compiled.sense * constant
             parts.append((squares, _constants(0.0, n), _constants(1.0, n)))
             prices.append(0.5 * compiled.sense)
         v = AffineRows.stacked([part[0] for part in parts], n)
@@ -152,12 +158,15 @@ class Blocks:
         Only heads that are a continuous column which no entry contains, and no head or scale with a minus: this moves
         no other cone out.
         """
-        h, s, norm = self.head.at(x), self.scale.at(x), self.norms(self.v.at(x))
+        h = self.head.at(x)
+        s = self.scale.at(x)
+        norm = self.norms(self.v.at(x))
         x = x.copy()
         single = (self.head.lengths == 1) & (self.price == 0.0)
         for b in np.flatnonzero(single & (norm * norm > h * s) & (self.both | (s > 0))):
             at = self.head.matrix.indptr[b]
-            j, gain = self.head.matrix.indices[at], self.head.matrix.data[at]
+            j = self.head.matrix.indices[at]
+            gain = self.head.matrix.data[at]
             needed = norm[b] if self.both[b] else norm[b] * norm[b] / s[b]
             missing = needed - self.head.constant[b] - gain * x[j]  # less than before where another cone raised it
             if missing > 0 and self.raisable[j]:
@@ -203,7 +212,8 @@ def _centred_row(
     row: QuadraticRow, compiled: CompiledModel, fixed: Mask, at: Vector
 ) -> tuple[AffineRows, AffineRows, AffineRows]:
     """Return entries, head and scale of a convex quadratic row."""
-    sign, n = (1.0 if np.isfinite(row.upper) else -1.0), len(compiled.c)
+    sign = 1.0 if np.isfinite(row.upper) else -1.0
+    n = len(compiled.c)
     a = sign * np.asarray(row.a.todense(), dtype=np.float64).ravel()
     rest, constant, squares = _centred(sign * row.Q, a, compiled, fixed, at)
     slack = sign * (row.upper if sign > 0 else row.lower) - constant
@@ -219,9 +229,11 @@ def _centred(
     Fixed columns are folded in. As much of the linear part goes into d as the columns' bounds let F x reach: the
     squares are then those of distances, and not the greater parts of a small difference.
     """
-    n, full = len(c), sp.csr_array(lower + sp.tril(lower, -1).T)
+    n = len(c)
+    full = sp.csr_array(lower + sp.tril(lower, -1).T)
     constant = float(c @ at + 0.5 * (at @ (full @ at)))
-    c, free = np.where(fixed, 0.0, c + full @ at), np.flatnonzero(~fixed)
+    c = np.where(fixed, 0.0, c + full @ at)
+    free = np.flatnonzero(~fixed)
     part = factor(sp.csc_array(sp.tril(full[free][:, free]))).tocoo()
     body = sp.csr_array((part.data, (part.coords[0], free[part.coords[1]])), shape=(part.shape[0], n))
     d = (body @ c) / np.asarray((body * body).sum(axis=1))  # the rows of body are orthogonal

@@ -5,15 +5,12 @@ A block :math:`\sum_i v_i^2 \le h s` is the same as
 .. math:: \exists z \ge 0:\quad \sum_i z_i \le h,\quad z_i s \ge v_i^2,\quad s \ge 0,
 
 its *disaggregated* form, in which a cut for an entry depends on one number: with k cuts per entry the relaxation is
-as good as with k to the power of (number of entries) cuts on the block itself. Two kinds of cut hold for z, v and s:
+as good as with k to the power of (number of entries) cuts on the block itself. The cuts are its tangents,
 
-The tangent, for every real r
-    :math:`z \ge 2 r v - r^2 s`. Proof: if s > 0, then :math:`z \ge v^2 / s = 2rv - r^2 s + (v - rs)^2 / s`; if s = 0,
-    then v = 0 and the right-hand side is 0. It is tight exactly where v = r s.
-The secant, where s is a constant and v takes values of a grid only, two neighbours of which are a s and b s
-    :math:`z \ge (a + b) v - a b s`. Proof: :math:`z s - (a + b) v s + a b s^2 \ge (v - a s)(v - b s) \ge 0` at every
-    point of the grid, for none is between a s and b s. It is tight at both: all secants together are exact on the
-    grid, where tangents would come one by one.
+.. math:: z \ge 2 r v - r^2 s \quad\text{for every real } r.
+
+Proof: if s > 0, then :math:`z \ge v^2 / s = 2rv - r^2 s + (v - rs)^2 / s`; if s = 0, then v = 0 and the right-hand side
+is 0. A tangent is tight exactly where v = r s.
 
 References
 ----------
@@ -37,32 +34,40 @@ from ceopt.solvers.tolerances import CUT_DEPTH, FLATTEST_TANGENT, SMALLEST_ENTRY
 __all__ = ["Cuts", "Master"]
 
 _STEEPEST = 1e6  # of a tangent, in units of its cone: a matrix holds its square
-_GRID = 16  # so many secants are given at once; others as they are needed
 
 
 class Cuts(NamedTuple):
-    """Rows ``z[entry] >= slope * v[entry] - fall * s`` in the units of the cones."""
+    """Tangents ``z[entry] >= 2 r v[entry] - r^2 s`` in the units of the cones, one ratio r each."""
 
     entry: NDArray[np.intp]
-    slope: Vector
-    fall: Vector
+    ratio: Vector
+
+    @property
+    def slope(self) -> Vector:
+        """Coefficient of v, one per cut."""
+        return 2.0 * self.ratio
+
+    @property
+    def fall(self) -> Vector:
+        """Coefficient of -s, one per cut."""
+        return self.ratio * self.ratio
 
     @classmethod
     def tangents(cls, entry: NDArray[np.intp], ratio: Vector) -> Cuts:
         """Return the tangents at v = ratio * s, but for those that say nothing."""
         ratio = np.clip(ratio, -_STEEPEST, _STEEPEST)
         kept = np.abs(ratio) >= FLATTEST_TANGENT
-        entry, ratio = entry[kept], ratio[kept]
-        return cls(entry, 2.0 * ratio, ratio * ratio)
+        return cls(entry[kept], ratio[kept])
 
     @classmethod
     def joined(cls, parts: list[Cuts]) -> Cuts:
         """Return all cuts as one."""
-        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        entry = np.concatenate([part.entry for part in parts])
+        return cls(entry, np.concatenate([part.ratio for part in parts]))
 
     def only(self, which: Any) -> Cuts:
         """Return some of the cuts."""
-        return Cuts(self.entry[which], self.slope[which], self.fall[which])
+        return Cuts(self.entry[which], self.ratio[which])
 
 
 @final
@@ -83,18 +88,24 @@ class Master:
         A point, (n,), at which the units are measured; None for a guess.
     """
 
-    __slots__ = ("_at_s", "_at_v", "_far", "_grid", "_h", "_s", "_v", "blocks", "compiled", "program", "units")
+    __slots__ = ("_at_s", "_at_v", "_far", "_h", "_s", "_v", "blocks", "compiled", "program", "units")
 
     def __init__(self, compiled: CompiledModel, blocks: Blocks, near: Vector | None = None) -> None:
-        self.compiled, self.blocks = compiled, blocks
+        self.compiled = compiled
+        self.blocks = blocks
         self.units = unit_h, unit_s = self._measured(near)
-        block, n, k = blocks.block, len(blocks.c), len(blocks.block)
+        block = blocks.block
+        n = len(blocks.c)
+        k = len(blocks.block)
         self._v = v = blocks.v.times(1.0 / np.sqrt(unit_h * unit_s)[block])
         self._s, self._h = s, h = blocks.scale.times(1.0 / unit_s), blocks.head.times(1.0 / unit_h)
-        new_v, new_s = np.flatnonzero(v.lengths > 1), np.flatnonzero(s.lengths > 1)
+        new_v = np.flatnonzero(v.lengths > 1)
+        new_s = np.flatnonzero(s.lengths > 1)
         total = n + k + new_v.size + new_s.size
-        own_v, own_s = n + k + np.arange(new_v.size), n + k + new_v.size + np.arange(new_s.size)
-        self._at_v, self._at_s = _through(v, new_v, own_v, total), _through(s, new_s, own_s, total)
+        own_v = n + k + np.arange(new_v.size)
+        own_s = n + k + new_v.size + np.arange(new_s.size)
+        self._at_v = _through(v, new_v, own_v, total)
+        self._at_s = _through(s, new_s, own_s, total)
         head = blocks.price == 0.0
         sums = sp.csr_array((np.ones(k), (block, n + np.arange(k))), shape=(len(blocks.price), total))
         none = [(part.lengths == 0) & (part.constant == 0.0) for part in (h, s)]
@@ -114,18 +125,20 @@ class Master:
             row_lb=np.concatenate([np.broadcast_to(low, m.shape[0]) for m, low, _ in sides]),
             row_ub=np.concatenate([np.broadcast_to(high, m.shape[0]) for m, _, high in sides]),
         )
-        self.program.Q, self.program.quadratics, self.program.cones = None, [], []
+        self.program.Q = None
+        self.program.quadratics = []
+        self.program.cones = []
         self.program.c = np.concatenate([blocks.c, (blocks.price * unit_h)[block], np.zeros(total - n - k)])
         self.program.c0 = blocks.c0
         self._far = total
-        self._grid = self._grids()
 
     def _measured(self, near: Vector | None) -> tuple[Vector, Vector]:
         """Return the units of heads and scales: of their values at a point or, without one, a guess from their terms.
 
         A vertex on the way may have h = 0: no unit is smaller than :data:`SMALLEST_ENTRY` times the guess.
         """
-        blocks, compiled = self.blocks, self.compiled
+        blocks = self.blocks
+        compiled = self.compiled
         guess = near is None
         x = np.clip(1.0, compiled.lb, compiled.ub) if near is None else near
         v, h, s = (part.size(x) if guess else part.at(x) for part in (blocks.v, blocks.head, blocks.scale))
@@ -139,23 +152,15 @@ class Master:
         unit_h = _power_of_two(h)
         return unit_h, np.where(blocks.both, unit_h, np.where(constant, blocks.scale.constant, _power_of_two(s)))
 
-    def _grids(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Vector, Vector]:
-        """Return entries that take values of a grid, their integer columns, and (gain, offset) of value / scale."""
-        matrix, start = self._v.matrix, self._v.matrix.indptr[:-1]
-        constant = (self._s.lengths == 0) & (self._s.constant > 0)
-        entry = np.flatnonzero((self._v.lengths == 1) & constant[self.blocks.block])
-        column = matrix.indices[start[entry]].astype(np.intp)
-        entry, column = entry[self.compiled.integer[column]], column[self.compiled.integer[column]]
-        scale = self._s.constant[self.blocks.block[entry]]
-        return entry, column, matrix.data[start[entry]] / scale, self._v.constant[entry] / scale
-
     # -- points --------------------------------------------------------------------------------------------------------
     def violation(self, x: Vector) -> float:
         r"""Return how far x is outside the worst cone, in the units of that cone.
 
         With u = (h + s) / 2 and d = (h - s) / 2 a block is the second-order cone :math:`u \ge \lVert (d, v) \rVert`.
         """
-        h, s, norm = self._h.at(x), self._s.at(x), self.blocks.norms(self._v.at(x))
+        h = self._h.at(x)
+        s = self._s.at(x)
+        norm = self.blocks.norms(self._v.at(x))
         outside = np.hypot((h - s) / 2, norm) - (h + s) / 2
         return float(outside[self.blocks.price == 0.0].max(initial=0.0))
 
@@ -167,15 +172,18 @@ class Master:
 
     def completed(self, x: Vector) -> Vector:
         """Return the master's own point with these x and the least z."""
-        v, s = self._v.at(x), self._s.at(x)[self.blocks.block]
+        v = self._v.at(x)
+        s = self._s.at(x)[self.blocks.block]
         z = np.divide(v * v, s, out=np.zeros_like(v), where=s > 0)
-        long_v, long_s = self._v.lengths > 1, self._s.lengths > 1
+        long_v = self._v.lengths > 1
+        long_s = self._s.lengths > 1
         return np.concatenate([x, z, v[long_v], self._s.at(x)[long_s]])
 
     # -- cuts ----------------------------------------------------------------------------------------------------------
     def rows(self, cuts: Cuts) -> tuple[sp.csr_array, Vector]:
         """Return (matrix, least) of the cuts over the master's columns."""
-        n, block = len(self.blocks.c), self.blocks.block[cuts.entry]
+        n = len(self.blocks.c)
+        block = self.blocks.block[cuts.entry]
         v = AffineRows(self._at_v.matrix[cuts.entry], self._at_v.constant[cuts.entry]).times(cuts.slope)
         s = AffineRows(self._at_s.matrix[block], self._at_s.constant[block]).times(cuts.fall)
         size = 1.0 / np.maximum(1.0, np.maximum(np.abs(cuts.slope), np.abs(cuts.fall)))
@@ -183,48 +191,44 @@ class Master:
         return sp.csr_array(sp.diags_array(size) @ whole), size * (v.constant - s.constant)
 
     def first_cuts(self) -> Cuts:
-        """Return tangents that bound every cone, and all secants of short grids."""
+        """Return tangents that bound every cone: where an entry alone reaches the head, and where all do alike."""
         block = self.blocks.block
         every = np.arange(block.size)
-        even = 1.0 / np.sqrt(np.bincount(block, minlength=len(self.blocks.price)))[block]
-        parts = [Cuts.tangents(every, sign * ratio) for sign in (1.0, -1.0) for ratio in (np.ones(block.size), even)]
-        entry, column, gain, offset = self._grid
-        low, high = np.ceil(self.compiled.lb[column] - 1e-6), np.floor(self.compiled.ub[column] + 1e-6)
-        for k in np.flatnonzero((high > low) & (high - low <= _GRID)):
-            steps = offset[k] + gain[k] * np.arange(low[k], high[k] + 1)
-            parts.append(Cuts(np.full(steps.size - 1, entry[k]), steps[1:] + steps[:-1], steps[1:] * steps[:-1]))
-        return Cuts.joined(parts)
+        alone = np.ones(block.size)
+        alike = 1.0 / np.sqrt(np.bincount(block, minlength=len(self.blocks.price)))[block]
+        return Cuts.joined([Cuts.tangents(every, ratio) for ratio in (alone, alike, -alone, -alike)])
 
     def cuts_at(self, y: Vector) -> Cuts:
         """Return the cuts that a point of the master breaks, at the nearest points of the cones that it is outside."""
-        n, block = len(self.blocks.c), self.blocks.block
-        x, z = y[:n], np.maximum(y[n : n + block.size], 0.0)
+        n = len(self.blocks.c)
+        block = self.blocks.block
+        x = y[:n]
+        z = np.maximum(y[n : n + block.size], 0.0)
         v = self._v.at(x)
-        s = self._shifted(self._h.at(x), self._s.at(x), self.blocks.norms(v))[block]
-        cuts = [Cuts.tangents(np.arange(block.size), np.divide(v, s, out=np.zeros_like(v), where=s > 0))]
-        entry, column, gain, offset = self._grid
-        at = x[column]
-        for low in (np.ceil(at - 1e-6) - 1, np.floor(at + 1e-6)):  # both neighbours of an integer
-            near, far = offset + gain * low, offset + gain * (low + 1)
-            inside = (low >= self.compiled.lb[column] - 1e-6) & (low + 1 <= self.compiled.ub[column] + 1e-6)
-            cuts.append(Cuts(entry, near + far, near * far).only(inside))
-        found = Cuts.joined(cuts)
-        depth = found.slope * v[found.entry] - found.fall * self._s.at(x)[block[found.entry]] - z[found.entry]
-        return found.only(depth > CUT_DEPTH * np.maximum(1.0, z[found.entry]))
+        s = self._s.at(x)
+        moved = self._shifted(self._h.at(x), s, self.blocks.norms(v))[block]
+        ratio = np.divide(v, moved, out=np.zeros_like(v), where=moved > 0)
+        cuts = Cuts.tangents(np.arange(block.size), ratio)
+        depth = cuts.slope * v[cuts.entry] - cuts.fall * s[block[cuts.entry]] - z[cuts.entry]
+        return cuts.only(depth > CUT_DEPTH * np.maximum(1.0, z[cuts.entry]))
 
     def cuts_along(self, y: Vector) -> Cuts:
         """Return the tangents that a direction of the master's columns breaks, and with it every long step along it."""
-        n, block = len(self.blocks.c), self.blocks.block
-        x, z = y[:n], np.maximum(y[n : n + block.size], 0.0)
-        v, h, s = self._v.matrix @ x, self._h.matrix @ x, self._s.matrix @ x
+        n = len(self.blocks.c)
+        block = self.blocks.block
+        x = y[:n]
+        z = np.maximum(y[n : n + block.size], 0.0)
+        v = self._v.matrix @ x
+        h = self._h.matrix @ x
+        s = self._s.matrix @ x
         moved = self._shifted(h, s, self.blocks.norms(v))[block]
         # where the scale stays as it is, v may not move at all: the tangents get steeper and steeper
         steep = 2.0 * np.sign(v) * np.maximum(1.0, np.divide(z, np.abs(v), out=np.zeros_like(z), where=v != 0))
         constant = self._s.lengths[block] == 0
         ratio = np.where(constant, steep, np.divide(v, moved, out=np.zeros_like(v), where=moved > 0))
-        found = Cuts.tangents(np.arange(block.size), ratio)
-        depth = found.slope * v[found.entry] - found.fall * s[block[found.entry]] - z[found.entry]
-        return found.only(depth > CUT_DEPTH)
+        cuts = Cuts.tangents(np.arange(block.size), ratio)
+        depth = cuts.slope * v[cuts.entry] - cuts.fall * s[block[cuts.entry]] - z[cuts.entry]
+        return cuts.only(depth > CUT_DEPTH)
 
     def _shifted(self, h: Vector, s: Vector, norm: Vector) -> Vector:
         """Return the scales, moved if they may: with the heads moved as much, the blocks are then in their cones."""

@@ -57,7 +57,8 @@ class GrowingLP:
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self._whole = np.flatnonzero(program.integer).astype(np.int32)
         size = float(np.abs(program.c).max(initial=0.0)) or 1.0
-        self._scale, self._c0 = program.sense * 2.0 ** -round(math.log2(size)), program.c0
+        self._scale = program.sense * 2.0 ** -round(math.log2(size))
+        self._c0 = program.c0
         self._rows = program.A.shape[0]
         common = {"output_flag": False, "threads": threads, "random_seed": random_state, "small_matrix_value": 1e-12}
         for name, value in common.items():
@@ -67,10 +68,13 @@ class GrowingLP:
         lp = highspy.HighsLp()
         lp.num_row_, lp.num_col_ = program.A.shape
         lp.col_cost_ = program.c * self._scale
-        lp.col_lower_, lp.col_upper_ = program.lb, program.ub
-        lp.row_lower_, lp.row_upper_ = program.row_lb, program.row_ub
+        lp.col_lower_ = program.lb
+        lp.col_upper_ = program.ub
+        lp.row_lower_ = program.row_lb
+        lp.row_upper_ = program.row_ub
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = program.A.indptr, program.A.indices
+        lp.a_matrix_.start_ = program.A.indptr
+        lp.a_matrix_.index_ = program.A.indices
         lp.a_matrix_.value_ = program.A.data
         if self._highs.passModel(lp) == highspy.HighsStatus.kError:
             greatest = max(float(np.abs(a).max(initial=0.0)) for a in (program.A.data, program.c))
@@ -108,7 +112,8 @@ class GrowingLP:
 
     def solve(self, search: SolveRun) -> Vertex:
         """Solve it from the last basis, within the search's limits."""
-        highs, name = self._highs, ""
+        highs = self._highs
+        name = ""
         for tolerance in LINEAR_PROGRAM_TOLERANCES:
             self._set_tolerance(tolerance)
             name = self._once(search)
@@ -128,7 +133,8 @@ class GrowingLP:
             self._highs.setOptionValue(name, tolerance)
 
     def _once(self, search: SolveRun) -> str:
-        highs, kinds = self._highs, self._library.cb.HighsCallbackType
+        highs = self._highs
+        kinds = self._library.cb.HighsCallbackType
         highs.setOptionValue("time_limit", highs.getRunTime() + search.seconds_left)  # it adds up over the runs
 
         def called(_kind: Any, _message: str, _out: Any, into: Any, _data: Any) -> None:

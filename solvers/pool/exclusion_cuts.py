@@ -62,7 +62,9 @@ class AbstractExclusion(ABC):
         cuts = _Cuts(len(compiled.columns))
         for point in points:
             self._bar(cuts, point)
-        return cuts.onto(compiled) if points else compiled
+        if points:
+            return cuts.onto(compiled)
+        return compiled
 
     @abstractmethod
     def _bar(self, cuts: _Cuts, point: Vector) -> None:
@@ -104,7 +106,8 @@ class NoGoods(AbstractExclusion):
         return self.key(a) != self.key(b)
 
     def _bar(self, cuts: _Cuts, point: Vector) -> None:
-        terms, least = {}, 1.0
+        terms = {}
+        least = 1.0
         values = np.round(point[self.columns])
         for j, v, low, high in zip(*(a.tolist() for a in (self.columns, values, self.low, self.high)), strict=True):
             if v <= low:
@@ -112,7 +115,8 @@ class NoGoods(AbstractExclusion):
             elif v >= high:
                 terms[j], least = -1.0, least - high
             else:
-                above, below = cuts.column(), cuts.column()
+                above = cuts.column()
+                below = cuts.column()
                 cuts.row({j: 1.0, above: low - v - 1.0}, low)
                 cuts.row({j: 1.0, below: high - v + 1.0}, -math.inf, high)
                 terms |= {above: 1.0, below: 1.0}
@@ -158,7 +162,8 @@ class Distances(AbstractExclusion):
         for j, v, low, high in zip(*(a.tolist() for a in (self.columns, values, self.low, self.high)), strict=True):
             if self.norm == "l1":
                 side = cuts.column()
-                p, n = cuts.column(high - v, integer=False), cuts.column(v - low, integer=False)
+                p = cuts.column(high - v, integer=False)
+                n = cuts.column(v - low, integer=False)
                 cuts.row({j: 1.0, p: -1.0, n: 1.0}, v, v)
                 cuts.row({p: 1.0, side: v - high}, -math.inf, 0.0)
                 cuts.row({n: 1.0, side: v - low}, -math.inf, v - low)

@@ -56,12 +56,15 @@ def ranking_of(
     if distinct == "incumbents":
         return Incumbents(runner, compiled, rule, n)
     decides_all = len(rule.columns) == len(free_integers(compiled))
-    return NBest(runner, compiled, rule, n) if decides_all else InTurn(runner, compiled, rule, n)
+    if decides_all:
+        return NBest(runner, compiled, rule, n)
+    return InTurn(runner, compiled, rule, n)
 
 
 def pool_of(ranking: AbstractRanking) -> Pool:
     """Solve the program, and again what is left without the points in hand, until the ranking has what it wants."""
-    runner, compiled = ranking.runner, ranking.compiled
+    runner = ranking.runner
+    compiled = ranking.compiled
     first = outcome = runner.first(compiled, pool=ranking.asks)
     with runner.switch.listening():
         while ranking.takes(outcome):
@@ -75,17 +78,20 @@ def pool_of(ranking: AbstractRanking) -> Pool:
                 ranking.why = "The time limit ended the search."
                 break
     points = sorted(ranking.points, key=ranking.loss)
-    full, bound = len(points) == ranking.n, first.bound
+    full = len(points) == ranking.n
+    bound = first.bound
     message = ranking.why
     if points and bound is not None and contradicts(bound, compiled.evaluate(points[0]), compiled, points[0]):
         bound = None
         runner.doubt = runner.doubt or "A further solution is better than the bound that was proved for the first."
     if not points:
-        status, message = first.status, first.message
+        status = first.status
+        message = first.message
     elif ranking.is_proved and not runner.doubt:
         status = Status.OPTIMAL
         message = message or ("" if full else "Proved: there are no more.")
-        bound = bound if first.status is Status.OPTIMAL else compiled.evaluate(points[0])
+        if first.status is not Status.OPTIMAL:
+            bound = compiled.evaluate(points[0])
     else:
         status = Status.INTERRUPTED if runner.switch.pressed else Status.FEASIBLE
         told = runner.doubt if runner.doubt not in message else ""

@@ -51,12 +51,17 @@ class AbstractRanking(ABC):
     """
 
     def __init__(self, runner: Runner, compiled: CompiledModel, rule: AbstractExclusion, n: int) -> None:
-        self.runner, self.compiled, self.rule, self.n = runner, compiled, rule, n
+        self.runner = runner
+        self.compiled = compiled
+        self.rule = rule
+        self.n = n
         self.points: list[Vector] = []
         self.asks = n
         self.start: dict[int, float] | None = None
-        self.why, self.n_proved = "", 0
-        self.is_proved = self.is_exhausted = False
+        self.why = ""
+        self.n_proved = 0
+        self.is_proved = False
+        self.is_exhausted = False
 
     @abstractmethod
     def takes(self, outcome: Outcome) -> bool:
@@ -93,8 +98,11 @@ class InTurn(AbstractRanking):
         self.is_exhausted = outcome.status is Status.INFEASIBLE
         has_all = self.is_exhausted or len(self.points) == self.n
         self.is_proved = has_all and self.n_proved == len(self.points)
-        ended = outcome.status in _ENDED or (outcome.x is None and not has_all)
-        self.why = self.why or (_words(outcome) if ended else "" if has_all else self.runner.why_stop)
+        if not self.why:
+            if outcome.status in _ENDED or (outcome.x is None and not has_all):
+                self.why = _words(outcome)
+            elif not has_all:
+                self.why = self.runner.why_stop
         return not (has_all or self.why)
 
 
@@ -105,7 +113,8 @@ class Incumbents(AbstractRanking):
     def takes(self, outcome: Outcome) -> bool:
         """Take what was met; one run is all."""
         self.points = met_points(self.compiled, outcome, self.n)
-        self.is_proved, self.is_exhausted = outcome.status is Status.OPTIMAL, outcome.status is Status.INFEASIBLE
+        self.is_proved = outcome.status is Status.OPTIMAL
+        self.is_exhausted = outcome.status is Status.INFEASIBLE
         self.n_proved = int(self.is_proved)
         short = "" if len(self.points) == self.n else f"The solver met {len(self.points)}."
         self.why = f"{outcome.message} {short}".strip()
@@ -133,37 +142,103 @@ class NBest(AbstractRanking):
     def takes(self, outcome: Outcome) -> bool:
         """Add what was met to the known points, and see whether the best of them are proved."""
         if outcome.status is Status.INFEASIBLE:
-            self.is_exhausted = self.is_proved = self.start is None
-            self.n_proved = len(self.points) if self.is_proved else self.n_proved
-            self.why = "" if self.is_exhausted else _CONTRADICTS
+            self._end_without_others()
             return False
-        x, known, is_optimal = self._point(outcome), len(self.met.points), outcome.status is Status.OPTIMAL
-        enumerates = is_optimal and not self.points and self.runner.solver.pool
-        if x is not None and is_optimal:
+        is_first = not self.points
+        number_met = len(self.met.points)
+        best_of_others = self._note(outcome)
+        is_ranked = self._rank()
+        self._tighten(outcome.bound)
+        self.n_proved = 0
+        if is_ranked:
+            self._prove(outcome, best_of_others, is_first=is_first)
+        if not self.is_proved and not self.why:
+            has_news = len(self.met.points) > number_met
+            self.why = self._why_no_more(outcome, has_news=has_news)
+        self.asks = 1 if self.runner.solver.pool else self.n
+        return not (self.is_proved or self.why)
+
+    def _end_without_others(self) -> None:
+        """Take over that there is no point beside the barred ones: these are all there are, and so all are proved.
+
+        A further point in hand, of which the next run was to start, contradicts the solver.
+        """
+        if self.start is not None:
+            self.why = _CONTRADICTS
+            return
+        self.why = ""
+        self.is_exhausted = True
+        self.is_proved = True
+        self.n_proved = len(self.points)
+
+    def _note(self, outcome: Outcome) -> Vector | None:
+        """Add what a run met to the known points; return the optimum of all points that were not barred, if proved."""
+        x = self._point(outcome)
+        if outcome.status is not Status.OPTIMAL:
+            x = None
+        if x is not None:  # the best of all others is also the best with its own integers
             self.met.replace(x)
             self.polished.add(self.rule.key(x))
         self.met.note(outcome, settled=self.polished)
-        ready = self._rank()
-        self._tighten(outcome.bound)
-        self.n_proved = sum(self._is_within(point) for point in self.points) if ready else 0
-        full = len(self.points) == self.n
-        no_better = x is not None and is_optimal and all(self.rule.differ(x, point) for point in self.points)
-        no_better = no_better or (enumerates and self._holds(outcome.pool))
-        self.is_proved = ready and full and (no_better or self.n_proved == self.n)
-        self.n_proved = self.n if self.is_proved else self.n_proved
-        self.asks = 1 if self.runner.solver.pool else self.n
-        ended = outcome.status in _ENDED or (not is_optimal and (full or len(self.met.points) == known))
-        self.why = self.why or ("" if self.is_proved else _words(outcome) if ended else self.runner.why_stop)
-        return not (self.is_proved or self.why)
+        return x
+
+    def _prove(self, outcome: Outcome, best_of_others: Vector | None, *, is_first: bool) -> None:
+        r"""Count which of the ranked points are proved.
+
+        Let P be the ranked points and B those that were barred in the last run, all of them known. Every point p has an
+        objective of its own for its integers, so p is proved where no point outside of P is better. Such a point
+        was barred, and then it is known and ranked behind P; or it was not, and then it is no better than
+
+        1. the bound of the run, or of an earlier one (:meth:`_tighten`): p is proved if it is within the gap of it;
+        2. the optimum of all that was not barred. Where this is not in P itself, it is known and ranked behind P: no
+           other point is better than any of P, and all are proved at once;
+        3. the n-th of the solver's own n best, where it enumerates them and nothing was barred: all are proved if P
+           has these.
+        """
+        self.n_proved = 0
+        for point in self.points:
+            self.n_proved += self._is_within(point)
+        if len(self.points) < self.n:
+            return
+        is_own_ranking = is_first and self.runner.solver.pool and outcome.status is Status.OPTIMAL
+        self.is_proved = (
+            self.n_proved == self.n
+            or self._is_ranked_behind(best_of_others)
+            or (is_own_ranking and self._holds(outcome.pool))
+        )
+        if self.is_proved:
+            self.n_proved = self.n
+
+    def _is_ranked_behind(self, x: Vector | None) -> bool:
+        """Whether a point, if there is one, is none of the n best."""
+        if x is None:
+            return False
+        return all(self.rule.differ(x, point) for point in self.points)
+
+    def _why_no_more(self, outcome: Outcome, *, has_news: bool) -> str:
+        """Return why another run would not help, or may not begin; empty if it may.
+
+        A run that ended short of its optimum may still have met points that were missing.
+        """
+        if outcome.status in _ENDED:
+            return _words(outcome)
+        is_full = len(self.points) == self.n
+        if outcome.status is not Status.OPTIMAL and (is_full or not has_news):
+            return _words(outcome)
+        return self.runner.why_stop
 
     def _holds(self, pool: tuple[Vector, ...]) -> bool:
         """Whether the solver's own n best are n different points, and no better with other continuous parts."""
         own = {self.rule.key(x): self.loss(x) for x in reversed(pool)}
-        best = {key: self.loss(x) for key, x in self.met.points.items()}
-        slack = self.runner.relative_gap
-        return len(own) >= self.n and all(
-            key in best and loss - best[key] <= slack * max(abs(loss), 1e-12) for key, loss in own.items()
-        )
+        if len(own) < self.n:
+            return False
+        for key, loss in own.items():
+            known = self.met.points.get(key)
+            if known is None:
+                return False
+            if loss - self.loss(known) > self.runner.relative_gap * max(abs(loss), 1e-12):
+                return False
+        return True
 
     def _rank(self) -> bool:
         """Take the n best known points; return whether each has the best continuous part for its integers."""
@@ -171,8 +246,10 @@ class NBest(AbstractRanking):
             self.points = self.met.best(self.n)
             others = self.met.best(1, without=self.points)
             self.start = dict(enumerate(others[0].tolist())) if others else None
-            rough = [x for x in self.points if self.polisher and self.rule.key(x) not in self.polished]
-            if self.polisher is None or not rough:
+            if self.polisher is None:
+                return True
+            rough = [x for x in self.points if self.rule.key(x) not in self.polished]
+            if not rough:
                 return True
             for x in rough:
                 if self.runner.why_stop:
@@ -204,7 +281,8 @@ class _Met:
     """The best point that is known for each value of the integer columns."""
 
     def __init__(self, compiled: CompiledModel, rule: NoGoods) -> None:
-        self.compiled, self.rule = compiled, rule
+        self.compiled = compiled
+        self.rule = rule
         self.is_whole = _is_whole(compiled)
         self.points: dict[bytes, Vector] = {}
 
@@ -227,7 +305,9 @@ class _Met:
     def _exact(self, x: Vector) -> Vector:
         """Round the integers, where nothing else depends on them."""
         exact = np.where(self.compiled.integer, np.round(x), x)
-        return exact if self.is_whole and self.compiled.violation(exact) <= NOTABLE_VIOLATION else x
+        if self.is_whole and self.compiled.violation(exact) <= NOTABLE_VIOLATION:
+            return exact
+        return x
 
     def _loss(self, x: Vector) -> float:
         return _loss(self.compiled, x)
@@ -246,7 +326,8 @@ class _Polisher:
     """Finds the best continuous part for given integers: in a program of which they are data."""
 
     def __init__(self, runner: Runner, compiled: CompiledModel) -> None:
-        self.runner, self.compiled = runner, compiled
+        self.runner = runner
+        self.compiled = compiled
         self.session: Any = None
         self.whole = np.flatnonzero(compiled.integer)
         self.fixed = compiled.extended()
@@ -266,7 +347,9 @@ class _Polisher:
             return x
         better = outcome.x.copy()
         better[self.whole] = values
-        return better if self.compiled.violation(better) <= NOTABLE_VIOLATION else x
+        if self.compiled.violation(better) <= NOTABLE_VIOLATION:
+            return better
+        return x
 
 
 def _loss(compiled: CompiledModel, x: Vector) -> float:

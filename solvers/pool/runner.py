@@ -59,7 +59,9 @@ class Runner:
         """Why no further run may begin; empty if one may."""
         if self.switch.pressed:
             return "The search was interrupted."
-        return "The time limit ended the search." if time.perf_counter() >= self.deadline else ""
+        if time.perf_counter() >= self.deadline:
+            return "The time limit ended the search."
+        return ""
 
     def session(self, compiled: CompiledModel) -> GuardedSession:
         """Return a session for a program.
@@ -69,7 +71,9 @@ class Runner:
         OutOfTimeError
             There was no time to hand the program over.
         """
-        options = {**(self.solver.exact if self.exact else {}), **self.options}
+        options = dict(self.options)
+        if self.exact:
+            options = {**self.solver.exact, **options}
         with until(self.deadline):
             session = GuardedSession(
                 self.solver, compiled, threads=self.threads, random_state=self.random_state, options=options
@@ -104,7 +108,9 @@ class Runner:
         )
         if outcome.status is Status.INTERRUPTED:
             self.switch.pressed = True
-        if outcome.doubted:
-            self.doubt = self.doubt or outcome.message
+        if outcome.doubted and not self.doubt:
+            self.doubt = outcome.message
         # What is called a solution keeps the program: the point under an error does not.
-        return replace(outcome, x=None, objective=None) if outcome.status is Status.ERROR else outcome
+        if outcome.status is Status.ERROR:
+            return replace(outcome, x=None, objective=None)
+        return outcome

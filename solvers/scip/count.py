@@ -82,7 +82,9 @@ def count_solutions(
     model.count()
     count = int(model.getNCountedSols())
     complete = model.getStatus() == "infeasible"  # nothing is left
-    return (count, complete) if limit is None else (min(count, limit), complete and count <= limit)
+    if limit is None:
+        return (count, complete)
+    return (min(count, limit), complete and count <= limit)
 
 
 def _points_of_box(compiled: CompiledModel) -> int:

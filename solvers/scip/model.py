@@ -64,16 +64,19 @@ class Program:
     __slots__ = ("_auxiliary", "_objective", "_passed", "columns", "compiled", "cost", "listener", "model", "scale")
 
     def __init__(self, model: Any, compiled: CompiledModel, scale: float, listener: Any = None) -> None:
-        self.model, self.compiled, self.scale, self.listener = model, compiled, scale, listener
+        self.model = model
+        self.compiled = compiled
+        self.scale = scale
+        self.listener = listener
         self._auxiliary: list[tuple[Any, sp.csr_array, float]] = []  # variable = row @ x + constant
         self._objective: Any = None
         self.cost, squares, shift, offset = self._costs()
-        low, high = (np.where(np.isnan(side), 0.0, side).tolist() for side in (compiled.lb, compiled.ub))
-        kinds = ["I" if whole else "C" for whole in compiled.integer.tolist()]
-        self.columns = [
-            model.addVar(vtype=kind, lb=_finite(a), ub=_finite(b), obj=c)
-            for kind, a, b, c in zip(kinds, low, high, self.cost.tolist(), strict=True)
-        ]
+        lower = np.nan_to_num(compiled.lb, nan=0.0, posinf=math.inf, neginf=-math.inf).tolist()  # data without a value
+        upper = np.nan_to_num(compiled.ub, nan=0.0, posinf=math.inf, neginf=-math.inf).tolist()
+        self.columns = []
+        for low, high, whole, cost in zip(lower, upper, compiled.integer.tolist(), self.cost.tolist(), strict=True):
+            kind = "I" if whole else "C"
+            self.columns.append(model.addVar(vtype=kind, lb=_finite(low), ub=_finite(high), obj=cost))
         model.addObjoffset(offset)
         self._passed = (0, *compiled.shape[1:])
         self._add_rows()
@@ -104,11 +107,13 @@ class Program:
 
     def begin_at(self, start: Mapping[int, float]) -> bool:
         """Give SCIP a point; return whether it will forget it: it keeps one that is not complete with the model."""
-        model, compiled = self.model, self.compiled
+        model = self.model
+        compiled = self.compiled
         fixed = np.flatnonzero(compiled.lb == compiled.ub)
         values = dict(zip(fixed.tolist(), compiled.lb[fixed].tolist(), strict=True)) | dict(start)
-        whole = compiled.integer
-        values = {k: float(round(value)) if whole[k] else value for k, value in values.items()}
+        for k, value in values.items():
+            if compiled.integer[k]:
+                values[k] = float(round(value))
         complete = len(values) == len(self.columns)
         solution = model.createOrigSol() if complete else model.createPartialSol()
         for k, value in values.items():
@@ -134,8 +139,10 @@ class Program:
 
     def _costs(self) -> tuple[Vector, Any, Vector, float]:
         """Return the linear costs, F and g of the squares (None without), and the constant."""
-        compiled, factor_of_all = self.compiled, self.scale * self.compiled.sense
-        cost, offset = factor_of_all * compiled.c, factor_of_all * compiled.c0
+        compiled = self.compiled
+        factor_of_all = self.scale * self.compiled.sense
+        cost = factor_of_all * compiled.c
+        offset = factor_of_all * compiled.c0
         if compiled.Q is None or not self.scale or not is_convex(self._hessian(), 1):
             return cost, None, np.zeros(0), offset
         squares = factor(self._hessian())
@@ -149,15 +156,19 @@ class Program:
         """Add the linear rows below those that SCIP has."""
         from pyscipopt import Expr, ExprCons
 
-        compiled, model, columns = self.compiled, self.model, self.columns
+        compiled = self.compiled
+        model = self.model
+        columns = self.columns
         begin = self._passed[0]
         if begin == compiled.shape[0]:
             return
         rows = compiled.A[begin:]
         factors = _row_factors(rows)
-        ends, places = rows.indptr.tolist(), rows.indices.tolist()
+        ends = rows.indptr.tolist()
+        places = rows.indices.tolist()
         values = (rows.data * np.repeat(factors, np.diff(rows.indptr))).tolist()
-        lower, upper = (compiled.row_lb[begin:] * factors).tolist(), (compiled.row_ub[begin:] * factors).tolist()
+        lower = (compiled.row_lb[begin:] * factors).tolist()
+        upper = (compiled.row_ub[begin:] * factors).tolist()
         add = model.addCoefLinear
         for r, (low, high) in enumerate(zip(lower, upper, strict=True)):
             if low == -math.inf and high == math.inf:
@@ -181,7 +192,8 @@ class Program:
         self._add(body + sign * self._affine(row.a), -math.inf, sign * (row.upper if sign > 0 else row.lower))
 
     def _add_cone(self, cone: ConeRows) -> None:
-        matrix, constant = sp.csr_array(cone.matrix, copy=True), cone.constant
+        matrix = sp.csr_array(cone.matrix, copy=True)
+        constant = cone.constant
         matrix.eliminate_zeros()
         heads = 1 if cone.cone is Cone.SECOND_ORDER else 2
         if any(not constant[k] and matrix.indptr[k] == matrix.indptr[k + 1] for k in range(heads)):
@@ -211,7 +223,8 @@ class Program:
             row = sp.csr_array(factor_of_row * matrix[[k]])
             side = -factor_of_row * float(constant[k])
             if row.nnz:
-                self._add(self._affine(row), side, math.inf if k < heads else side)
+                upper = math.inf if k < heads else side
+                self._add(self._affine(row), side, upper)
             elif constant[k] < 0 or (k >= heads and constant[k]):
                 self._add_false()
 
@@ -248,11 +261,12 @@ class Program:
 
     def _products(self, lower: Any) -> Any:
         """Return ``x'Qx / 2`` of the lower triangle, product by product."""
-        triples, x = sp.coo_array(lower), self.columns
-        return _total(
-            (0.5 * v if i == j else v) * x[i] * x[j]
-            for i, j, v in zip(*(part.tolist() for part in triples.coords), triples.data.tolist(), strict=True)
-        )
+        triples = sp.coo_array(lower)
+        rows, columns = triples.coords
+        values = np.where(rows == columns, 0.5, 1.0) * triples.data
+        x = self.columns
+        products = zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True)
+        return _total(value * x[i] * x[j] for i, j, value in products)
 
     def _norm_squared(self, entries: sp.csr_array, shift: Vector) -> Any:
         """Return ``|entries @ x - shift|^2``, with a column for each entry that is not about a column itself."""
@@ -283,7 +297,9 @@ def _total(parts: Iterable[Any]) -> Any:
 
 def _finite(value: float) -> float | None:
     """Return None, pyscipopt's word for "no side", for an infinity."""
-    return None if math.isinf(value) else value
+    if math.isinf(value):
+        return None
+    return value
 
 
 def _row_factors(rows: sp.csr_array) -> Vector:
@@ -292,7 +308,8 @@ def _row_factors(rows: sp.csr_array) -> Vector:
     SCIP takes a row for kept that is missed by its tolerance, whatever the size of its coefficients: the greatest is to
     be at least 1. And it drops coefficients that are very small.
     """
-    sizes, filled = np.abs(rows.data), np.flatnonzero(np.diff(rows.indptr))
+    sizes = np.abs(rows.data)
+    filled = np.flatnonzero(np.diff(rows.indptr))
     factors = np.ones(rows.shape[0])
     if not sizes.size:
         return factors

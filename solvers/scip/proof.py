@@ -61,7 +61,8 @@ class OptimalityProof:
     def __init__(
         self, compiled: CompiledModel, x: Vector, bound: float | None, gap: float, scale: float, *, cost: Vector
     ) -> None:
-        objective, noise = compiled.evaluate(x), SCIP_EPSILON / scale + SCIP_ROUNDING * _size_of_terms(compiled, x)
+        objective = compiled.evaluate(x)
+        noise = SCIP_EPSILON / scale + SCIP_ROUNDING * _size_of_terms(compiled, x)
         exact = abs(compiled.evaluate(np.where(compiled.integer, np.round(x), x)))
         wanted = max(gap, LEAST_GAP) * exact
         missing = math.inf if bound is None else compiled.sense * (objective - bound)

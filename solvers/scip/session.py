@@ -86,8 +86,12 @@ class ScipSession(AbstractSession):
 
     def _best(self, search: SolveRun) -> RunResult:
         """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
-        compiled, gap = self._compiled, search.relative_gap
-        scale, start, best, is_fine = first_scale(compiled), search.start, None, False
+        compiled = self._compiled
+        gap = search.relative_gap
+        scale = first_scale(compiled)
+        start = search.start
+        best = None
+        is_fine = False
         coarse: RunResult | None = None
         while True:
             program = self._ready(scale, start)
@@ -108,7 +112,10 @@ class ScipSession(AbstractSession):
                 coarse = replace(found, status=Status.FEASIBLE, bound=None, message=outside)
                 if is_fine:
                     return coarse
-                is_fine, best, start = True, None, search.start  # a point outside is no start
+                # a point outside is no start
+                is_fine = True
+                best = None
+                start = search.start
                 search.incumbents.clear()  # nor is one that led to it a solution
                 continue
             proof = OptimalityProof(compiled, found.x, found.bound, gap, scale, cost=program.cost)
@@ -117,10 +124,14 @@ class ScipSession(AbstractSession):
                 if far is not None:
                     return _perhaps_unbounded(found, far)
                 proved = replace(found, bound=proof.bound)
-                return self._doubted(proved, scale, search) if _endless_integers(compiled) else proved
+                if _endless_integers(compiled):
+                    return self._doubted(proved, scale, search)
+                return proved
             if proof.finer_scale is None:
                 return replace(found, status=Status.FEASIBLE, bound=proof.bound, message=proof.sentence)
-            best, start, scale = found, dict(enumerate(found.x.tolist())), proof.finer_scale
+            best = found
+            start = dict(enumerate(found.x.tolist()))
+            scale = proof.finer_scale
 
     def _doubted(self, found: RunResult, scale: float, search: SolveRun) -> RunResult:
         """Search for a much better point from scratch: SCIP passes over some where integers have no bounds."""
@@ -139,7 +150,8 @@ class ScipSession(AbstractSession):
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(self, program: Program, search: SolveRun, *, points: bool = True) -> RunResult:
         """Solve, and return what came of it in the model's own units, without looking at the proof."""
-        model, kept = program.model, len(search.incumbents)
+        model = program.model
+        kept = len(search.incumbents)
         model.setParam("limits/time", min(search.seconds_left, _INFINITE))
         model.setParam("limits/gap", min(search.relative_gap, _INFINITE))
         model.setParam("limits/maxsol", max(search.pool, model.getParam("limits/maxsol")))
@@ -150,7 +162,8 @@ class ScipSession(AbstractSession):
             self._program = None
             x = search.incumbents[-1][2] if len(search.incumbents) > kept else None
             return RunResult(status=Status.ERROR, x=x, message=f"SCIP failed: {str(error).rstrip('.!')}.")
-        name, bound = model.getStatus(), None
+        name = model.getStatus()
+        bound = None
         stored = [program.point(solution) for solution in model.getSols()[: search.pool]]
         x = stored[0] if stored else None
         if program.scale and abs(model.getDualbound()) < _INFINITE:
@@ -182,7 +195,8 @@ class ScipSession(AbstractSession):
 def _missed_cone(compiled: CompiledModel, x: Vector) -> str | None:
     """Return a sentence about a cone that x is too far outside of: near an apex, SCIP takes roots of its tolerance."""
     for cone in compiled.cones:
-        missed, size = cone.violation(x), float(np.abs(cone.entries(x)).max(initial=1.0))
+        missed = cone.violation(x)
+        size = float(np.abs(cone.entries(x)).max(initial=1.0))
         if missed > SCIP_MISSED * size:
             return f"SCIP stopped: by its tolerances the point is outside {cone.constraint.name!r} by {missed:.3g}."
     return None
@@ -212,7 +226,9 @@ def _far_column(compiled: CompiledModel, x: Vector) -> str | None:
         return None
     side = np.where(x > 0, compiled.ub, compiled.lb)
     far = np.flatnonzero((np.abs(x) >= _FAR) & ~np.isfinite(side))
-    return str(compiled.columns[far[0]].name) if far.size else None
+    if far.size:
+        return str(compiled.columns[far[0]].name)
+    return None
 
 
 def _perhaps_unbounded(found: RunResult, name: str) -> RunResult:
@@ -228,7 +244,9 @@ def _better(compiled: CompiledModel, best: RunResult, found: RunResult) -> RunRe
         status = found.status if found.status is Status.INTERRUPTED else Status.FEASIBLE
         return replace(best, status=status, message=found.message)
     worse = compiled.sense * (compiled.evaluate(found.x) - compiled.evaluate(best.x)) > 0
-    return replace(found, x=best.x, pool=(best.x, *found.pool)) if worse else found
+    if worse:
+        return replace(found, x=best.x, pool=(best.x, *found.pool))
+    return found
 
 
 # ---- events while SCIP searches: better points, and moments at which it can be stopped -------------------------------
@@ -243,7 +261,10 @@ def attach(model: Any) -> Any:
 @contextmanager
 def heard(listener: Any, program: Program, search: SolveRun, *, points: bool) -> Iterator[None]:
     """Let the listener report to ``search``, and forget both at the end."""
-    listener.model, listener.program, listener.search, listener.points = program.model, program, search, points
+    listener.model = program.model
+    listener.program = program
+    listener.search = search
+    listener.points = points
     try:
         yield
     finally:
@@ -274,7 +295,8 @@ def _listener_class() -> Any:
                 self.model.catchEvent(kind, self)
 
         def eventexec(self, event: Any) -> None:
-            program, search = self.program, self.search
+            program = self.program
+            search = self.search
             if program is None or search is None:
                 return
             if self.points and event.getType() == better:

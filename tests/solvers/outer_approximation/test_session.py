@@ -19,7 +19,6 @@ from ceopt.solvers.cones import psd, rotated_soc, soc
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.outer_approximation.blocks import Blocks
 from ceopt.solvers.outer_approximation.cuts import Cuts, Master
-from ceopt.solvers.outer_approximation.norm_objective import squared
 from ceopt.solvers.outer_approximation.session import TangentSession
 from ceopt.solvers.tolerances import CONE_TOLERANCE
 
@@ -78,7 +77,7 @@ def every_kind(seed: int) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_cut_removes_a_point_of_the_program(seed: int) -> None:
-    """Tangents anywhere, secants anywhere, tangents along any direction, in any units: all points of the cones stay."""
+    """Tangents anywhere and along any direction, in any units: all points of the cones stay."""
     compiled, points = every_kind(seed)
     rng, blocks = np.random.default_rng(seed), Blocks.of(compiled)
     for near in (None, points[0], 1e3 * points[1]):
@@ -92,7 +91,7 @@ def test_no_cut_removes_a_point_of_the_program(seed: int) -> None:
             y = rng.normal(size=len(master.program.c)) * 10 ** rng.uniform(-2, 2)
             cuts += [master.cuts_at(y), master.cuts_along(y)]
         matrix, least = master.rows(Cuts.joined(cuts))
-        assert least.size > 300
+        assert least.size > 200
         for point in points:
             whole = master.completed(point)
             assert master.program.violation(whole) < 1e-9 * max(1.0, float(np.abs(whole).max()))
@@ -113,37 +112,6 @@ def test_the_cuts_at_a_point_outside_remove_it(seed: int) -> None:
         assert (least - matrix @ y).max() > 1e-6
         assert master.violation(outside) > 1e-3
         assert master.violation(point) < 1e-9
-
-
-def test_secants_are_exact_between_integers() -> None:
-    """The first relaxation of a sum of squares of integers already has their values, and no more in between."""
-    m = pyo.ConcreteModel()
-    m.i = pyo.Var(range(3), domain=pyo.Integers, bounds=(-4, 5))
-    m.o = pyo.Objective(expr=sum((2 * m.i[j] - 0.6) ** 2 for j in range(3)))
-    compiled = compile_model(m)
-    master = Master(compiled, Blocks.of(compiled))
-    matrix, least = master.rows(master.first_cuts())
-    for point in itertools.product(range(-4, 6), repeat=3):
-        y = master.completed(np.array(point, dtype=float))
-        assert master.program.evaluate(y) == pytest.approx(compiled.evaluate(np.array(point, dtype=float)))
-        assert (least - matrix @ y).max() < 1e-9
-        lower = y - 1e-3 * (np.arange(y.size) >= 3)  # z a little less is cut off
-        assert (least - matrix @ lower).max() > 1e-6
-
-
-def test_secants_of_a_long_grid_come_where_they_are_needed() -> None:
-    """At x = 6.3 the secant from 6 to 7, at x = 6 those on both sides; none beyond the bounds."""
-    m = pyo.ConcreteModel()
-    m.i = pyo.Var(domain=pyo.Integers, bounds=(-1000, 1000))
-    m.o = pyo.Objective(expr=m.i**2)
-    compiled = compile_model(m)
-    master = Master(compiled, Blocks.of(compiled))
-    for at, exact in ((6.3, (6, 7)), (6.0, (5, 6, 7)), (-1000.0, (-1000, -999)), (999.5, (999, 1000))):
-        matrix, least = master.rows(master.cuts_at(np.array([at, 0.0])))
-        for point in exact:
-            y = master.completed(np.array([float(point)]))
-            assert np.sum(np.abs(least - matrix @ y) < 1e-9) >= (2 if point == 6 and at == 6.0 else 1)
-        assert max(least - matrix @ master.completed(np.array([exact[0] + 0.5]))) > 1e-9  # above the parabola between
 
 
 # ---- optima ----
@@ -659,25 +627,6 @@ def test_programs_without_cones_are_solved_too(kind: str) -> None:
     m.c = pyo.Constraint(expr=2 * m.x[0] + 2 * m.x[1] <= 7)
     m.o = pyo.Objective(expr=3 * m.x[0] + 2 * m.x[1] - (m.x[0] ** 2 if kind == "QP" else 0), sense=pyo.maximize)
     optimal(m, {"LP": 10.5, "MILP": 9.0, "QP": 0.5 - 0.25 + 7.0}[kind])
-
-
-def test_a_norm_is_minimised_as_its_square_only_where_that_is_the_same() -> None:
-    def root(change: Any) -> int:
-        m = pyo.ConcreteModel()
-        m.x, m.t = pyo.Var(range(2), bounds=(-9, 9)), pyo.Var()
-        m.near = pyo.Constraint(expr=soc(m.t, [m.x[0] - 3, m.x[1]]) >= 0)
-        m.cost = pyo.Objective(expr=2 * m.t + 1)
-        change(m)
-        compiled = compile_model(m)
-        return squared(Blocks.of(compiled), compiled)[1].column
-
-    assert root(lambda _: None) >= 0
-    assert root(lambda m: m.cost.set_value(m.t + m.x[0])) < 0
-    assert root(lambda m: m.t.setlb(1)) < 0
-    assert root(lambda m: m.t.setub(9)) < 0
-    assert root(lambda m: m.add_component("cap", pyo.Constraint(expr=m.t <= m.x[1] + 5))) < 0
-    assert root(lambda m: m.add_component("other", pyo.Constraint(expr=soc(m.t, [m.x[1], 2]) >= 0))) < 0
-    assert root(lambda m: m.add_component("other", pyo.Constraint(expr=soc(9, [m.t, 2]) >= 0))) < 0
 
 
 @pytest.mark.parametrize(("weight", "cost"), [(1e-3, 2e3), (1e-2, 2e4), (1e-3, 2e2)])
