@@ -154,7 +154,9 @@ class ConeMargin(NumericExpression):  # type: ignore[misc]
                 "This writer", "a model without cones", f"it has one of the {self.cone} kind",
                 "Use ceopt.write: .cbf, .ptf, or for second-order cones .lp and .mps.",
             )  # fmt: skip
-        shown = [*values[:12], f"... {len(values)} in all"] if len(values) > 12 else values
+        shown = values
+        if len(values) > 12:
+            shown = [*values[:12], f"... {len(values)} in all"]
         return f"{self.getname()}({', '.join(map(str, shown))})"
 
 
@@ -311,15 +313,21 @@ def _rows_of(matrix: Any) -> list[list[Any]]:
 
 
 def _symmetric(name: str, given: Any, side: int | None) -> Floats:
-    plain = given.toarray() if hasattr(given, "toarray") else given
+    plain = given
+    if hasattr(given, "toarray"):
+        plain = given.toarray()
     try:
-        matrix = np.asarray(plain, dtype=np.float64) if np.isrealobj(plain) else None
+        matrix = None
+        if np.isrealobj(plain):
+            matrix = np.asarray(plain, dtype=np.float64)
     except (TypeError, ValueError):
         matrix = None
     if matrix is None:
         raise InvalidTypeError("psd_affine", "matrices of real numbers", f"{name} is {_short(given)}", "Use psd(M).")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size or side not in {None, len(matrix)}:
-        wanted = "(n, n)" if side is None else f"({side}, {side})"
+        wanted = "(n, n)"
+        if side is not None:
+            wanted = f"({side}, {side})"
         raise InvalidValueError("psd_affine", f"matrices of shape {wanted}", f"{name} has {matrix.shape}", "Change it.")
     if not np.isfinite(matrix).all():
         raise InvalidValueError("psd_affine", "finite numbers", f"{name} has NaN or an infinity", "Change it.")

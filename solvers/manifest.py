@@ -156,11 +156,15 @@ def described_block(component: Any) -> Any | None:
 def feature_of(component: Any) -> str:
     """Return the feature that one component data is about, as its block's manifest says; empty if about none."""
     block = described_block(component)
-    manifest = None if block is None else manifest_of(block)
+    manifest = None
+    if block is not None:
+        manifest = manifest_of(block)
     if manifest is None:
         return ""
     index = component.index()
-    parts = index if isinstance(index, tuple) else (index,)
+    parts = index
+    if not isinstance(index, tuple):
+        parts = (index,)
     position = manifest.features.get(component.parent_component().local_name)
     if position is None:
         return str(parts[0]) if parts[0] in manifest.columns else ""
@@ -202,7 +206,9 @@ def model_summary(model: Any) -> pd.DataFrame:
     counts: dict[int, list[int]] = {}
     described: dict[int, Any] = {}
     for block in _blocks(model):
-        home = block if manifest_of(block) is not None else described_block(block)
+        home = block
+        if manifest_of(block) is None:
+            home = described_block(block)
         key = 0
         if home is not None:
             key = id(home)

@@ -133,7 +133,9 @@ class Solver:
         """One sentence on why it cannot be used; empty where it can."""
         if self.is_installed:
             return self.found_licence.why_not
-        package = f"ceopt[{self.extra}]" if self.extra else self.distribution
+        package = self.distribution
+        if self.extra:
+            package = f"ceopt[{self.extra}]"
         return f"{self.library} is not installed: pip install {package}."
 
     def refusal(self, compiled: CompiledModel) -> str:
@@ -218,9 +220,13 @@ def choose(name: str, compiled: CompiledModel) -> Solver:
     needed = compiled.problem_class
     able = [solver for solver in SOLVERS.values() if needed in solver.supports]
     able += [solver for solver in SOLVERS.values() if needed in solver.by_cuts]
-    wanted = able if name == "auto" else [SOLVERS[name]]
+    wanted = able
+    if name != "auto":
+        wanted = [SOLVERS[name]]
     if not wanted or needed not in wanted[0].classes:
-        who = "solve" if name == "auto" else f"Solver {name!r}"
+        who = "solve"
+        if name != "auto":
+            who = f"Solver {name!r}"
         classes = ", ".join(c for c in Class if any(c in s.classes for s in wanted or SOLVERS.values()))
         raise UnsupportedProblemError(
             who, f"a model of class {classes}", f"this one is {needed}", _who_could(able, needed, compiled)

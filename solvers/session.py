@@ -72,7 +72,9 @@ class StopSwitch:
     def listening(self) -> Iterator[None]:
         """Turn Ctrl-C into a press of the switch, in the main thread and where Python handles the signal."""
         in_main = threading.current_thread() is threading.main_thread()
-        previous = signal.getsignal(signal.SIGINT) if in_main else None
+        previous = None
+        if in_main:
+            previous = signal.getsignal(signal.SIGINT)
         if previous is None or previous is signal.SIG_IGN:
             yield
             return
@@ -282,7 +284,9 @@ class AbstractSession(ABC):
             with until(search.deadline):
                 found = self._run(search) if compiled.columns else _without_columns(compiled)
         except OutOfTimeError as error:
-            best = search.incumbents[-1][2] if search.incumbents else None
+            best = None
+            if search.incumbents:
+                best = search.incumbents[-1][2]
             status = Status.TIME_LIMIT if best is None else Status.FEASIBLE
             found = RunResult(
                 status=status,

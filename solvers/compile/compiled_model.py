@@ -72,7 +72,9 @@ class CompiledModel:
         stated = _objective_of(model)
         walker = Walker(Recorder(data))
         rows = _walked_rows(model, walker)
-        objective = None if stated is None else walker.objective(stated)
+        objective = None
+        if stated is not None:
+            objective = walker.objective(stated)
         met = list(walker.recorder.var_map.values())
         _refuse_strays(model, met)
         self.sense = 1 if stated is None or stated.sense == pyo.minimize else -1
@@ -176,7 +178,9 @@ class CompiledModel:
         walker = Walker(Recorder(self.columns))
         rows = []
         for member in _members(constraint):
-            row = walker.row(member) if member.active else None
+            row = None
+            if member.active:
+                row = walker.row(member)
             if row is not None:
                 rows.append(row)
         met = list(walker.recorder.var_map.values())
@@ -391,8 +395,12 @@ class CompiledModel:
                 "State the domain with binaries.",
             )
         lower, upper = var.bounds
-        low = -math.inf if lower is None else float(lower)
-        high = math.inf if upper is None else float(upper)
+        low = -math.inf
+        if lower is not None:
+            low = float(lower)
+        high = math.inf
+        if upper is not None:
+            high = float(upper)
         if math.isnan(low) or math.isnan(high):
             raise InvalidValueError(
                 "compile_model", "bounds that are numbers", f"Var {var.name!r} has NaN", "Set the bound."

@@ -80,11 +80,15 @@ def legal(label: str, full_name: str) -> str:
 
 def _plain(member: Any) -> str:
     name = member.parent_component().local_name.strip("'")  # Pyomo's quotes around a name with signs in it
-    base = name if _READ_FROM_A_FILE.match(name) else _ascii(name)
+    base = str(name)
+    if not _READ_FROM_A_FILE.match(name):
+        base = _ascii(name)
     index = member.index()
     if index is None:
         return base
-    parts = index if isinstance(index, tuple) else (index,)
+    parts = index
+    if not isinstance(index, tuple):
+        parts = (index,)
     return f"{base}({'_'.join(_ascii(str(part)) for part in parts)})"
 
 

@@ -128,8 +128,12 @@ class Walker:
             raise _not_quadratic(constraint)
         columns, values = self._terms(repn.linear, constraint)
         constant = _number(repn.constant, constraint)
-        low = -math.inf if lower is None else float(lower) - constant
-        high = math.inf if upper is None else float(upper) - constant
+        low = -math.inf
+        if lower is not None:
+            low = float(lower) - constant
+        high = math.inf
+        if upper is not None:
+            high = float(upper) - constant
         products = self._products(getattr(repn, "quadratic", None), constraint)
         return Row(constraint, low, high, columns, values, products or None)
 

@@ -141,8 +141,12 @@ def distance(cone: Cone, entries: Vector) -> float:
     limit = max(abs(y), x, -z, 0.0)  # to the face x <= 0 = y <= z
     if y <= 0.0:
         return limit
-    in_z = y * math.exp(x / y) - z if x < 700.0 * y else math.inf  # exp overflows just beyond
-    in_x = x - y * (math.log(z) - math.log(y)) if z > 0.0 else math.inf
+    in_z = math.inf
+    if x < 700.0 * y:  # exp overflows just beyond
+        in_z = y * math.exp(x / y) - z
+    in_x = math.inf
+    if z > 0.0:
+        in_x = x - y * (math.log(z) - math.log(y))
     return max(0.0, min(in_z, in_x, limit))
 
 

@@ -84,7 +84,9 @@ class ClarabelSession(AbstractConicSession):
             Cone.SEMIDEFINITE: library.PSDTriangleConeT,
             Cone.EXPONENTIAL: lambda _size: library.ExponentialConeT(),
         }
-        cones = [library.ZeroConeT(form.zero)] if form.zero else []
+        cones = []
+        if form.zero:
+            cones = [library.ZeroConeT(form.zero)]
         cones += [library.NonnegativeConeT(form.nonnegative)] if form.nonnegative else []
         cones += [kinds[cone](size) for cone, size in form.cones]
         settings = self._settings(search.seconds_left, options)

@@ -126,7 +126,9 @@ class ScsSession(AbstractConicSession):
         if not b.size:  # SCS wants a row
             A, b, cone["l"] = sp.csc_array((1, form.q.size)), np.ones(1), 1
         data = {"A": _plain(A), "b": b, "c": form.q} | ({"P": _plain(form.P)} if form.P.nnz else {})
-        single = {"linear_solver": "qdldl"} if self._threads == 1 and hasattr(self._library, "LinearSolver") else {}
+        single = {}
+        if self._threads == 1 and hasattr(self._library, "LinearSolver"):
+            single = {"linear_solver": "qdldl"}
         limit = seconds if math.isfinite(seconds) else 0.0  # 0 is none
         settings = {**_DEFAULTS, **single, **self._options, **options, "time_limit_secs": limit}
         return self._library.SCS(data, cone, **settings)
@@ -140,7 +142,9 @@ class ScsSession(AbstractConicSession):
                     f"it is in options with {value!r}",
                     "Use time_limit_s= instead.",
                 )
-            plain = value.item() if isinstance(value, np.generic) else value
+            plain = value
+            if isinstance(value, np.generic):
+                plain = value.item()
             self._options[name] = plain
             try:
                 self._try(name, plain)

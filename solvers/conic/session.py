@@ -156,7 +156,9 @@ class AbstractConicSession(AbstractSession):
 
 def _held(status: Status, form: ConicForm, answer: Answer, proof: Proof, message: str) -> RunResult:
     """Return the point; without a proof of optimality, the bound gives way by all that is in doubt."""
-    held_back = 0.0 if status is Status.OPTIMAL else proof.doubt * proof.unit
+    held_back = 0.0
+    if status is not Status.OPTIMAL:
+        held_back = proof.doubt * proof.unit
     return RunResult(
         status=status,
         x=form.expanded(answer.x),

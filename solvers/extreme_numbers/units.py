@@ -206,7 +206,9 @@ def rescaled(
         replace(cone, constant=cone.entries(base), matrix=sp.csr_array(cone.matrix @ scale)) for cone in compiled.cones
     ]
     cost = compiled.c * unit
-    squares = None if compiled.Q is None else sp.csc_array(scale @ compiled.Q @ scale)
+    squares = None
+    if compiled.Q is not None:
+        squares = sp.csc_array(scale @ compiled.Q @ scale)
     greatest = float(np.abs(cost if squares is None else np.concatenate([cost, squares.data])).max(initial=0.0))
     worth = 1.0 if greatest <= _COSTS else float(_GREATEST / _power_of_two(np.array(greatest)))
     program.c = worth * cost
@@ -224,7 +226,9 @@ def _base(compiled: CompiledModel, inside: Vector) -> Vector:
 def _is_curved(compiled: CompiledModel) -> NDArray[np.bool_]:
     """Return the columns of squares, of quadratic rows and of cones, (n,)."""
     curved = np.zeros(len(compiled.columns), dtype=bool)
-    squares = [] if compiled.Q is None else [compiled.Q]
+    squares = []
+    if compiled.Q is not None:
+        squares = [compiled.Q]
     for hessian in [*squares, *(row.Q for row in compiled.quadratics)]:
         for at in sp.coo_array(hessian).coords:
             curved[at] = True

@@ -170,7 +170,9 @@ class _Builder:
             add_cone(self.model, self._name("PSDCON", c, "psd"), Cone.SEMIDEFINITE, entries)
 
     def _add_cone(self, name: str, code: str, entries: list[Any]) -> None:
-        ordered = entries[::-1] if code == "EXP" else entries  # the format has these the other way round
+        ordered = entries
+        if code == "EXP":  # the format has these the other way round
+            ordered = entries[::-1]
         add_cone(self.model, name, _CONES[code], ordered)
 
     def _add_objective(self) -> None:

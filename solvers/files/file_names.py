@@ -51,7 +51,9 @@ class FileNames:
                 found.append(label)
             return found
 
-        label = "objective" if objective is None else labels[id(objective)]
+        label = "objective"
+        if objective is not None:
+            label = labels[id(objective)]
         columns = names(program.columns, f"{label}_quadratic")
         rows = names(program.rows, "row")
         cones = names((cone.constraint for cone in program.cones), f"{label}_cone")

@@ -104,7 +104,9 @@ def _look_through_lp(text: str, path: str) -> None:
         return
     tokens = list(_tokens(text))
     for k, token in enumerate(tokens):
-        odd = _odd(token.text) if token.kind in {"number", "word"} else ""
+        odd = ""
+        if token.kind in {"number", "word"}:
+            odd = _odd(token.text)
         if odd and token.kind == "word" and not _is_whole(token.text):
             raise UnreadableFileError(
                 "read",
@@ -128,7 +130,9 @@ def _is_side(tokens: list[_Token], k: int) -> bool:
     before = k - 1
     while before >= 0 and tokens[before].text in {"+", "-"}:
         before -= 1
-    after = tokens[k + 1] if k + 1 < len(tokens) else None
+    after = None
+    if k + 1 < len(tokens):
+        after = tokens[k + 1]
     label = k + 2 < len(tokens) and tokens[k + 2].text == ":"
     if before >= 0 and tokens[before].kind == "relation":
         multiplies = after is not None and after.line == tokens[k].line and after.kind == "word" and not label

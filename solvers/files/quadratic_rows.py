@@ -121,7 +121,9 @@ def _of_mps(text: str, path: str) -> QuadraticRows:
         if words and not line[0].isspace() and not line.startswith("*"):
             if words[0].upper() == "QCMATRIX" and len(words) != 2:
                 raise _refused(path, "the name of a row behind QCMATRIX", line)
-            row = words[1] if words[0].upper() == "QCMATRIX" else None
+            row = None
+            if words[0].upper() == "QCMATRIX":
+                row = words[1]
             if row is not None:
                 continue
         if row is None:

@@ -70,7 +70,9 @@ def write_files(who: str, files: Mapping[Path, bytes]) -> None:
         for path, data in files.items():
             with named_failures(who, path):
                 place = _behind_links(path)
-                beside = None if place is None else stack.enter_context(_Beside(place))
+                beside = None
+                if place is not None:
+                    beside = stack.enter_context(_Beside(place))
                 if beside is not None:
                     beside.write(data)
                 written.append((path, beside))

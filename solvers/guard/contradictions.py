@@ -30,7 +30,9 @@ def readable(who: str, told: Any, compiled: CompiledModel) -> Outcome:
         return _failed(f"{who} returned {type(told).__name__}, which is no Outcome.")
     if told.status not in set(Status):
         return _failed(f"{who} ended with {told.status!r}, which is no Status.")
-    x = None if told.x is None else _point(told.x, compiled)
+    x = None
+    if told.x is not None:
+        x = _point(told.x, compiled)
     if told.x is not None and x is None:
         return _failed(f"{who} gave a point that is not {len(compiled.columns)} finite numbers.")
     pool = []

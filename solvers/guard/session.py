@@ -99,7 +99,9 @@ class GuardedSession:
 
     def _told(self, on_incumbent: Callable[[float, float, Vector], None] | None, **asked: Any) -> Outcome:
         """Return what the session says, as far as it can be read."""
-        caller = None if on_incumbent is None else _Caller(on_incumbent)
+        caller = None
+        if on_incumbent is not None:
+            caller = _Caller(on_incumbent)
         try:
             return readable(self._who, self._session.solve(on_incumbent=caller, **asked), self._compiled)
         except (CeoptError, OutOfTimeError):

@@ -69,7 +69,9 @@ def refuse(compiled: CompiledModel, why: str) -> MissingLicenceError:
     """Return the error for a model that the licence does not take, naming open solvers that take it."""
     needed = compiled.problem_class
     others = [repr(s.name) for s in SOLVERS.values() if s.licence is None and needed in s.classes]
-    then = f"Use solver {' or '.join(others)}." if others else "Restate the model."
+    then = "Restate the model."
+    if others:
+        then = f"Use solver {' or '.join(others)}."
     return MissingLicenceError("Gurobi", "a licence that takes this model", why.rstrip("."), then)
 
 

@@ -72,9 +72,13 @@ def finer_scale(
     if not greatest or objective <= GUROBI_ROUNDING * _terms(compiled, x) or _is_best_conceivable(compiled, x):
         return scale
     if barrier:
-        needed = 1.0 / max(objective, GUROBI_NOTHING * _unit_cost(compiled)) if objective * scale < 0.125 else scale
+        needed = scale
+        if objective * scale < 0.125:
+            needed = 1.0 / max(objective, GUROBI_NOTHING * _unit_cost(compiled))
     else:
-        needed = 4.0 * tolerance / wanted if tolerance / scale > wanted else scale
+        needed = scale
+        if tolerance / scale > wanted:
+            needed = 4.0 * tolerance / wanted
     finer = _power_of_two(min(needed, _GREATEST / greatest))
     if finer >= 4.0 * scale:
         return finer
@@ -131,7 +135,9 @@ def _is_best_conceivable(compiled: CompiledModel, x: Vector) -> bool:
 
 
 def _greatest_cost(compiled: CompiledModel) -> float:
-    quadratic = 0.0 if compiled.Q is None else float(np.abs(compiled.Q.data).max(initial=0.0))
+    quadratic = 0.0
+    if compiled.Q is not None:
+        quadratic = float(np.abs(compiled.Q.data).max(initial=0.0))
     return max(quadratic, float(np.abs(compiled.c).max(initial=0.0)))
 
 

@@ -114,7 +114,9 @@ def _confirmed(handed: GurobiModel, search: SolveRun, units: Units, run: Run) ->
     """Return the run, unless one without presolve refutes it: whole proofs without presolve take too long for some."""
     if _is_over(search):
         return run
-    start = {} if run.x is None else dict(enumerate(run.x.tolist()))
+    start = {}
+    if run.x is not None:
+        start = dict(enumerate(run.x.tolist()))
     with handed.tuned(_RAW):
         raw = run_once(handed, search, units, start)
     if raw.x is None:
@@ -210,5 +212,7 @@ def _read(handed: GurobiModel, search: SolveRun, scale: float) -> Run:
             x = point
     if scale and (inner.IsMIP or x is not None):
         found = getattr(inner, "ObjBound", math.nan)  # absent after some stops
-        bound = found / scale if abs(found) < 1e100 else None  # 1e100 is Gurobi's infinity
+        bound = None
+        if abs(found) < 1e100:  # 1e100 is Gurobi's infinity
+            bound = found / scale
     return Run(stop=stop, x=x, bound=bound, barrier=bool(inner.IsQP or inner.IsQCP) and not inner.IsMIP)

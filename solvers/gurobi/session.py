@@ -95,8 +95,12 @@ class GurobiSession(AbstractSession):
         gap = search.relative_gap
         point = run.x
         rows = self._handed.program.quadratics
-        status = Status.INTERRUPTED if search.switch.pressed else status_of(STOP, run.stop, has_point=point is not None)
-        message = "" if status is Status.OPTIMAL else f"Gurobi stopped: {run.stop.replace('_', ' ').lower()}."
+        status = Status.INTERRUPTED
+        if not search.switch.pressed:
+            status = status_of(STOP, run.stop, has_point=point is not None)
+        message = ""
+        if status is not Status.OPTIMAL:
+            message = f"Gurobi stopped: {run.stop.replace('_', ' ').lower()}."
         if status is Status.UNBOUNDED:
             status = self._status_without_objective(search)
             if status in PROVED_EMPTY:

@@ -91,7 +91,9 @@ def set_options(model: Any, options: Mapping[str, Any]) -> None:
         except GurobiError:  # out of range, or of the environment, which runs already
             plain = None
         if plain is None:
-            span = f" from {least} to {greatest}" if kind is not str else ""
+            span = ""
+            if kind is not str:
+                span = f" from {least} to {greatest}"
             raise InvalidValueError(
                 "Gurobi",
                 f"a value of type {kind.__name__}{span} that a model's parameter {name!r} takes",

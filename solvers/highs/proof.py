@@ -27,7 +27,9 @@ def bound_from_duals(compiled: CompiledModel, x: Vector, y: Vector) -> tuple[flo
     """Return the bound that the multipliers prove, in the model's own sense, and the rounding of its sums."""
     sense = compiled.sense
     A = compiled.A
-    hessian = None if compiled.Q is None else compiled.Q + sp.tril(compiled.Q, -1).T
+    hessian = None
+    if compiled.Q is not None:
+        hessian = compiled.Q + sp.tril(compiled.Q, -1).T
     gradient = sense * (compiled.c if hessian is None else compiled.c + hessian @ x)
     y = np.where(np.isfinite(np.where(y > 0, compiled.row_lb, compiled.row_ub)), y, 0.0)
     reduced = gradient - A.T @ y

@@ -42,7 +42,9 @@ class MosekDual:
     @classmethod
     def of(cls, task: Any, which: Any) -> MosekDual:
         """Read one of the task's solutions."""
-        cones = task.getaccdotys(which) if task.getnumacc() else ()
+        cones = ()
+        if task.getnumacc():
+            cones = task.getaccdotys(which)
         parts = (task.getslc(which), task.getsuc(which), task.getslx(which), task.getsux(which), cones)
         return cls(*(np.array(part, dtype=np.float64) for part in parts))
 

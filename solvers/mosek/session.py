@@ -103,7 +103,9 @@ class MosekSession(AbstractSession):
         if found.status is not Status.UNBOUNDED:
             return found
         status = self._status_without_objective(search)
-        message = f"MOSEK proved that the program is {status}." if status in PROVED_EMPTY else found.message
+        message = found.message
+        if status in PROVED_EMPTY:
+            message = f"MOSEK proved that the program is {status}."
         return RunResult(status=status, message=message)
 
     # -- one run -------------------------------------------------------------------------------------------------------
@@ -175,7 +177,9 @@ class MosekSession(AbstractSession):
         if x is None or compiled.integer.any():
             if status is Status.OPTIMAL:
                 message = ""
-            point = None if x is None else self._own(x)
+            point = None
+            if x is not None:
+                point = self._own(x)
             return RunResult(status=status, x=point, bound=self._integer_bound(), message=message)
         return self._judged(status, x, proof_of(self._conic, x, MosekDual.of(task, which)), message, relative_gap)
 
@@ -259,7 +263,9 @@ class MosekSession(AbstractSession):
         needed = compiled.problem_class
         others = [s.name for s in SOLVERS.values() if s.name != "mosek" and needed in s.classes and s.is_installed]
         ready = " or ".join(repr(name) for name in others if not SOLVERS[name].refusal(compiled))
-        instead = f", or use solver {ready}" if ready else ""
+        instead = ""
+        if ready:
+            instead = f", or use solver {ready}"
         then = f"Write the program with .write('model.task') for a machine that has one{instead}."
         return MissingLicenceError("MOSEK", "a licence to solve", why.rstrip("."), then)
 

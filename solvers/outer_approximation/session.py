@@ -274,7 +274,9 @@ class _Choice:
             on_incumbent=note,
             should_stop=is_enough,  # also for the time: HiGHS 1.15.1 was seen to take a third more
         )
-        points = [] if outcome.x is None else [outcome.x, *met[-2::-1][:2]]
+        points = []
+        if outcome.x is not None:
+            points = [outcome.x, *met[-2::-1][:2]]
         late = late or time.perf_counter() - began > left
         return _Chosen(outcome, points, hurried and not late, late)
 

@@ -73,7 +73,9 @@ class AbstractRanking(ABC):
 
     def _point(self, outcome: Outcome) -> Vector | None:
         """Return the point over the program's own columns; None also for one that was barred."""
-        x = None if outcome.x is None else outcome.x[: len(self.compiled.columns)]
+        x = None
+        if outcome.x is not None:
+            x = outcome.x[: len(self.compiled.columns)]
         if x is None or all(self.rule.differ(x, earlier) for earlier in self.points):
             return x
         self.why = _REPEATS if self.runner.exact else ""
@@ -116,7 +118,9 @@ class Incumbents(AbstractRanking):
         self.is_proved = outcome.status is Status.OPTIMAL
         self.is_exhausted = outcome.status is Status.INFEASIBLE
         self.n_proved = int(self.is_proved)
-        short = "" if len(self.points) == self.n else f"The solver met {len(self.points)}."
+        short = ""
+        if len(self.points) != self.n:
+            short = f"The solver met {len(self.points)}."
         self.why = f"{outcome.message} {short}".strip()
         return False
 

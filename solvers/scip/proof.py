@@ -65,18 +65,24 @@ class OptimalityProof:
         noise = SCIP_EPSILON / scale + SCIP_ROUNDING * _size_of_terms(compiled, x)
         exact = abs(compiled.evaluate(np.where(compiled.integer, np.round(x), x)))
         wanted = max(gap, LEAST_GAP) * exact
-        missing = math.inf if bound is None else compiled.sense * (objective - bound)
-        blind = SCIP_RESOLUTION / scale if exact > noise else 0.0
+        missing = math.inf
+        if bound is not None:
+            missing = compiled.sense * (objective - bound)
+        blind = 0.0
+        if exact > noise:
+            blind = SCIP_RESOLUTION / scale
         is_false = bound is not None and contradicts(bound, objective, compiled, x)  # the guard is to see it
         if missing <= noise and not is_false:
             missing = 0.0
         unseen = _unseen(compiled, x, cost) / scale
         slack = max(missing, blind) + unseen
-        finest = _power_of_two(_GREATEST_COST / _cost_size(compiled)) if _cost_size(compiled) else scale
+        finest = scale
+        if _cost_size(compiled):
+            finest = _power_of_two(_GREATEST_COST / _cost_size(compiled))
         # at an objective of zero no gap tells how fine is fine enough: SCIP is to have seen all costs
-        clear = (
-            max(min(SCIP_SEEN_COST / _least_cost(compiled, cost / scale), finest), scale) if exact <= noise else scale
-        )
+        clear = scale
+        if exact <= noise:
+            clear = max(min(SCIP_SEEN_COST / _least_cost(compiled, cost / scale), finest), scale)
         self.holds = slack <= wanted and clear <= scale
         self.bound = bound
         if self.holds:
@@ -92,7 +98,9 @@ class OptimalityProof:
             else:
                 finer = scale * _power_of_two(4.0 * slack / wanted if wanted else _GREATEST_COST)
             self.finer_scale = min(finer, finest) if min(finer, finest) > scale else None
-        most = f"{slack:.3g}" if math.isfinite(slack) else "any amount"
+        most = "any amount"
+        if math.isfinite(slack):
+            most = f"{slack:.3g}"
         self.sentence = f"SCIP stopped: by its tolerances the optimum may be better by {most}."
 
 
@@ -101,7 +109,9 @@ def _power_of_two(value: float) -> float:
 
 
 def _cost_size(compiled: CompiledModel) -> float:
-    hessian = compiled.Q.data if compiled.Q is not None else np.zeros(0)
+    hessian = np.zeros(0)
+    if compiled.Q is not None:
+        hessian = compiled.Q.data
     return float(np.abs(np.concatenate([compiled.c, hessian])).max(initial=0.0))
 
 

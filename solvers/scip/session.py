@@ -81,7 +81,9 @@ class ScipSession(AbstractSession):
         # SCIP says so also of programs where it knows no point
         without = self._once(self._built(0.0), search, points=False)
         status = Status.UNBOUNDED if without.x is not None else without.status
-        said = f"SCIP proved that the program is {status}." if status in PROVED_EMPTY else without.message
+        said = without.message
+        if status in PROVED_EMPTY:
+            said = f"SCIP proved that the program is {status}."
         return RunResult(status=status, message=said)
 
     def _best(self, search: SolveRun) -> RunResult:
@@ -143,7 +145,9 @@ class ScipSession(AbstractSession):
         second = self._once(program, search)
         if second.status is Status.INFEASIBLE:
             return found
-        better = found if second.x is None else _better(compiled, found, second)
+        better = found
+        if second.x is not None:
+            better = _better(compiled, found, second)
         message = "SCIP stopped: a second search does not confirm the optimum. Bound all integers."
         return replace(better, status=Status.FEASIBLE, bound=None, message=message)
 
@@ -160,17 +164,23 @@ class ScipSession(AbstractSession):
                 model.optimizeNogil()
         except Exception as error:  # noqa: BLE001  (pyscipopt's own choice of class for each return code of SCIP)
             self._program = None
-            x = search.incumbents[-1][2] if len(search.incumbents) > kept else None
+            x = None
+            if len(search.incumbents) > kept:
+                x = search.incumbents[-1][2]
             return RunResult(status=Status.ERROR, x=x, message=f"SCIP failed: {str(error).rstrip('.!')}.")
         name = model.getStatus()
         bound = None
         stored = [program.point(solution) for solution in model.getSols()[: search.pool]]
-        x = stored[0] if stored else None
+        x = None
+        if stored:
+            x = stored[0]
         if program.scale and abs(model.getDualbound()) < _INFINITE:
             bound = self._compiled.sense * model.getDualbound() / program.scale
         model.freeTransform()
         status = status_of(STOP, name, has_point=x is not None)
-        message = "" if status is Status.OPTIMAL else f"SCIP stopped: {words_of(name)}."
+        message = ""
+        if status is not Status.OPTIMAL:
+            message = f"SCIP stopped: {words_of(name)}."
         return RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
 
     # -- model into SCIP -----------------------------------------------------------------------------------------------
