@@ -1,6 +1,12 @@
-"""A good answer before the search: cheap moves that the model favours, exchanged for cheaper ones until none is left.
+"""A heuristic for starts: cheap points that the model favours, found before any program is solved.
 
-Nothing found here is trusted: it is a start for the solver and a bound on how far a better answer can be.
+A start gives the solver a first answer and the program a bound on how far a better one can be. Nothing found here is
+trusted: each point is checked like any other before it is given.
+
+The search works on a grid of values (:mod:`ceopt.warm_start.value_grid`) in four steps. It *sifts* points that are at
+hand, from the data or the model's leaves, for cheap ones that reach the target; it *climbs* from the factual to the
+target by moves that bring it nearest for their price; it *improves* the cheapest points by single changes and by
+exchanges of two; and where the model is not made of trees, it does so again on a finer grid around the best.
 """
 
 from __future__ import annotations
@@ -15,20 +21,12 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.constraints.rule import mended_points, mends_points
-from ceopt.formulations.costs.base import move_of
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import (
-    NumberCut,
-    PrunedTree,
-    cuts_in_reach,
-    prune,
-    route,
-)
-from ceopt.formulations.space.reachable import Levels, Reach
+from ceopt.formulations.constraints.rule import mended_points
+from ceopt.formulations.predictors.embed.trees.reachable_leaves import Leaf, cuts_in_reach, prune, route
+from ceopt.formulations.space.reachable import Reach
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import CHEAPER_START
-from ceopt.warm_start.data_rows import from_rows
-from ceopt.warm_start.value_grid import Ladders
+from ceopt.warm_start.value_grid import ValueGrid, grid_around
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
@@ -38,14 +36,18 @@ if TYPE_CHECKING:
 __all__ = ["StartSearch"]
 
 Points = NDArray[np.float64]
-Rungs = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
-#: Random points, where there is no data; points that are improved; climbs at once; steps of a climb or an improvement.
-_SAMPLES, _IMPROVED, _CLIMBS, _STEPS = 1500, 6, 5, 60
-#: Even steps of a number where no tree cuts it, how often they are then made finer, and around how many points.
-_EVEN, _FINER, _REFINED = 33, 2, 2
-#: Width from which on a column is tried at ever shorter moves too: its even steps are far beyond most answers.
-_WIDE = 1e7
+#: Random points, where there is no data.
+_SAMPLES = 1500
+#: Points that are improved.
+_IMPROVED = 6
+#: Climbs at once, beside the first one, and steps of a climb or an improvement.
+_CLIMBS, _STEPS = 5, 60
+#: How often the even steps of numbers are made finer, and around how many points.
+_FINER, _REFINED = 2, 2
+#: Rows of the data that are held against the rules, and of those that keep them, how many are cheapened.
+_ROWS_TRIED, _ROWS_CHEAPENED = 60, 2
 #: Spread of the random taste by which climbs differ, as the standard deviation of a logarithm.
 _TASTE = 0.5
 #: Rows that are scored between two looks at the clock.
@@ -75,7 +77,7 @@ class StartSearch:
     """
 
     predictor: Predictor
-    slack: Callable[[Points], NDArray[np.float64]]
+    slack: Callable[[Points], Points]
     cost: AbstractCost
     rules: Sequence[AbstractRule]
 
@@ -96,232 +98,269 @@ class StartSearch:
             return []
         routes = [route(part) for part in self.predictor.forests]
         cuts = [cut for part in routes for cut in cuts_in_reach(part, reach)]
-        ladders = self._ladders(factual, reach, cuts)
-        width = max(sum(map(len, routes)), _NETWORK)
-        keeps = functools.partial(self._keeps_rules, factual, reach, width)
-        search = _GridSearch(ladders, self.slack, keeps, _WORK // width, deadlines)
+        row_work = max(sum(map(len, routes)), _NETWORK)
+        budget = _Budget(_WORK // row_work, deadlines)
+        check = _RuleCheck(self, factual, reach, budget, slow_rows=max(_SLOW // row_work, 1))
+        around = functools.partial(
+            grid_around, self.predictor, self.cost, self.rules, factual=factual, reach=reach, cuts=cuts
+        )
+        grid = around()
+        search = _GridSearch(grid, self.slack, check.is_kept, budget)
         rng = np.random.default_rng(seed)
-        found: list[Points] = []
+        rows = data if data is not None and len(data) else None
+        candidates: list[Points] = []
         try:
-            pool = ladders.snap(data) if data is not None and len(data) else ladders.random(_SAMPLES, rng)
-            search.sift(np.unique(pool, axis=0))
+            at_hand = grid.random(_SAMPLES, rng) if rows is None else grid.next_to(rows)
+            search.sift(np.unique(at_hand, axis=0))
             if routes and not search.is_late:
-                trees = tuple(tree for part in routes for tree in prune(part, reach))
-                search.sift(np.unique(_corners(ladders, trees), axis=0))
-            tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(ladders.names))))
-            search.climb(np.ones((1, len(ladders.names))))  # alone, as what it finds bounds the others
+                leaves = [leaf for part in routes for tree in prune(part, reach) for leaf in tree.leaves]
+                search.sift(np.unique(_leaf_points(grid, leaves), axis=0))
+            tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(grid.names))))
+            search.climb(np.ones((1, len(grid.names))))  # alone, as what it finds bounds the others
             search.climb(tastes)
             search.improve()
-            found += search.points()
-            if self.rules and data is not None and len(data) and not search.is_late:
-                found += self._rows_themselves(factual, reach, data, keeps, search)
-            for _ in range(0 if self.predictor.is_trees else _FINER):
-                search = search.on(self._ladders(factual, reach, cuts, through=search.points()[:_REFINED]))
-                search.improve()
-                found += search.points()
+            candidates += search.points()
+            if self.rules and rows is not None and not search.is_late:
+                candidates += self._rows_of_data(
+                    factual, reach, rows, lambda point: not search.is_late and check.is_kept(point)
+                )
+            if not self.predictor.is_trees:
+                for _ in range(_FINER):
+                    best = search.points()[:_REFINED]
+                    search = search.on(around(through=best))
+                    search.improve()
+                    candidates += search.points()
         except OutOfTimeError:  # what was met by then stays
-            found += search.points()
-        return self._cheapest(factual, found)
+            candidates += search.points()
+        return self._cheapest(factual, candidates)
 
     def _cheapest(self, factual: Mapping[str, float], points: Sequence[Points]) -> list[tuple[float, dict[str, float]]]:
         """Return the cheapest point per set of changed columns, with its cost, cheapest first."""
         space = self.predictor.space
-        named = [dict(zip(space.names, point.tolist(), strict=True)) for point in points]
         best: dict[tuple[str, ...], tuple[float, dict[str, float]]] = {}
-        for point in named:
+        for coordinates in points:
+            point = dict(zip(space.names, coordinates.tolist(), strict=True))
             cost = self.cost.value(space, factual, point)
             changed = tuple(name for name, value in point.items() if value != factual[name])
             if changed not in best or cost < best[changed][0]:
                 best[changed] = (cost, point)
         return sorted(best.values(), key=lambda pair: pair[0])
 
-    def _ladders(
-        self, factual: Mapping[str, float], reach: Reach, cuts: Sequence[NumberCut], through: Sequence[Points] = ()
-    ) -> Ladders:
-        """Return, per column, the values worth trying: ends of the model's cells, all levels, or even steps.
-
-        With points ``through``, the even steps lead from the factual to their values instead of from end to end.
-        """
-        space, prices = self.predictor.space, self.cost.prices(self.predictor.space)
-        ends: dict[str, set[float]] = {name: set() for name in space.names}
-        for cut in cuts:
-            # Of each cell the value nearest to the factual, so that two rungs are never in one cell.
-            left, right = cut.key
-            ends[cut.name].update(
-                [left] if right <= factual[cut.name] else [right] if left >= factual[cut.name] else cut.key
-            )
-        rungs, costs = [], []
-        for j, feature in enumerate(space):
-            part, home = reach[feature.name], factual[feature.name]
-            if isinstance(part, Levels):
-                values = set(map(float, part.ranks))
-            elif self.predictor.is_trees:
-                values = ends[feature.name]
-            elif through:
-                steps = np.linspace(home, [point[j] for point in through], _EVEN)
-                values = {part.clip(value) for value in steps.ravel().tolist()} | {float(p[j]) for p in through}
-            else:
-                low = part.lower if math.isfinite(part.lower) else home - 10.0 * max(1.0, abs(home))
-                high = part.upper if math.isfinite(part.upper) else home + 10.0 * max(1.0, abs(home))
-                steps = np.concatenate([np.linspace(low, high, _EVEN), _ever_shorter(home, low, high)])
-                values = ends[feature.name] | {part.clip(value) for value in steps.tolist()}
-            ladder = sorted(values | {home})
-            moves = [move_of(feature, home, value) for value in ladder]
-            rungs.append(np.array(ladder))
-            costs.append(np.array([sum(price.of(move) for price in prices[feature.name]) for move in moves]))
-        homes = [int(np.searchsorted(r, factual[name])) for r, name in zip(rungs, space.names, strict=True)]
-        mend = functools.partial(self._mended, factual) if any(map(mends_points, self.rules)) else None
-        joint = functools.partial(self.cost.objectives, space, factual) if self.cost.is_joint or mend else None
-        return Ladders(tuple(space.names), tuple(rungs), tuple(costs), np.array(homes), joint, mend)
-
-    def _rows_themselves(
-        self,
-        factual: Mapping[str, float],
-        reach: Reach,
-        data: Points,
-        keeps: Callable[[Points], tuple[bool, int]],
-        search: _GridSearch,
+    # ---- rows of the data --------------------------------------------------------------------------------------------
+    def _rows_of_data(
+        self, factual: Mapping[str, float], reach: Reach, rows: Points, is_kept: Callable[[Points], bool]
     ) -> list[Points]:
-        """Return rows of the data, put back where they may not move and cheapened; the rules' checks count as work."""
+        """Return rows (n, d) as they are, where they reach the target and keep every rule, then cheapened.
 
-        def passes(point: Points) -> bool:
-            kept, work = (False, 0) if search.is_late else keeps(point)
-            search.rows -= work
-            return kept
-
-        return from_rows(
-            self.predictor.space.names, factual, reach, data,
-            mend=functools.partial(self._mended, factual), slack=self.slack, keeps=passes,
-            price=functools.partial(self.cost.objectives, self.predictor.space, factual),
-        )  # fmt: skip
-
-    def _mended(self, factual: Mapping[str, float], points: Points) -> Points:
-        return mended_points(self.rules, self.predictor.space, factual, points)
-
-    def _keeps_rules(self, factual: Mapping[str, float], reach: Reach, width: int, point: Points) -> tuple[bool, int]:
-        """Tell whether a point keeps the rules, and what it took to see it, in rows of ``width`` trees."""
-        if not self.rules:
-            return True, 0
+        Under rules about rows (a hull, allowed rows) other points rarely pass. A column that may not take a row's value
+        keeps the factual's.
+        """
         space = self.predictor.space
-        named = dict(zip(space.names, point.tolist(), strict=True))
-        if not all(reach[name].holds(value) for name, value in named.items()):
-            return False, 0
-        work = 0
-        for rule in sorted(self.rules, key=lambda rule: rule.slow):
-            work += rule.slow * max(_SLOW // width, 1)
-            if rule.violation(space, factual, named) > 0:
-                return False, work
-        return True, work
+        points = rows.copy()
+        for j, name in enumerate(space.names):
+            values, position = np.unique(points[:, j], return_inverse=True)
+            in_reach = np.array([reach[name].holds(value) for value in values.tolist()])
+            points[:, j] = np.where(in_reach[position], points[:, j], factual[name])
+        points = np.unique(mended_points(self.rules, space, factual, points), axis=0)
+        points = points[self.slack(points) >= 0]
+        if not len(points):
+            return []
+        prices = self.cost.objectives(space, factual, points)
+        kept: list[Points] = []
+        for point in points[np.argsort(prices, kind="stable")][:_ROWS_TRIED]:
+            if is_kept(point):
+                kept.append(self._with_columns_back(factual, point, is_kept))
+            if len(kept) == _ROWS_CHEAPENED:
+                break
+        return kept
+
+    def _with_columns_back(
+        self, factual: Mapping[str, float], point: Points, is_kept: Callable[[Points], bool]
+    ) -> Points:
+        """Return a point with columns back at the factual, one by one and the dearest first, as long as it passes."""
+        space = self.predictor.space
+        start = np.array([factual[name] for name in space.names])
+        changed = np.flatnonzero(point != start)
+        if not len(changed):
+            return point
+        alone = np.tile(start, (len(changed), 1))
+        alone[np.arange(len(changed)), changed] = point[changed]
+        dearest_first = changed[np.argsort(-self.cost.objectives(space, factual, alone), kind="stable")]
+        for j in dearest_first:
+            trial = point.copy()
+            trial[j] = start[j]
+            trial = mended_points(self.rules, space, factual, trial[None, :])[0]
+            before = self.cost.objectives(space, factual, point[None, :])[0]
+            after = self.cost.objectives(space, factual, trial[None, :])[0]
+            if after < before and self.slack(trial[None, :])[0] >= 0 and is_kept(trial):
+                point = trial
+        return point
 
 
-def _ever_shorter(home: float, low: float, high: float) -> Points:
-    """Return steps from home to either end of a wide column, each a quarter of the one before; none of another."""
-    if high - low <= _WIDE:
-        return np.zeros(0)
-    shares = 0.25 ** np.arange(1, math.ceil(math.log(high - low, 4)))
-    return home + np.concatenate([(low - home) * shares, (high - home) * shares])
-
-
-def _corners(ladders: Ladders, trees: tuple[PrunedTree, ...]) -> Rungs:
-    """Return the nearest point of each leaf's box: of a single tree, the best is the answer."""
-    place = ladders.place
-    nearest = functools.cache(ladders.nearest)
-    boxes = [leaf.box for tree in trees for leaf in tree.leaves]
-    points = np.tile(ladders.homes, (len(boxes), 1))
-    for point, box in zip(points, boxes, strict=True):
-        for name, admitted in box.items():
-            point[place[name]] = nearest(name, admitted)
+def _leaf_points(grid: ValueGrid, leaves: Sequence[Leaf]) -> Indices:
+    """Return the cheapest point of each leaf's box: of a single tree, the best of them is the answer."""
+    column = {name: j for j, name in enumerate(grid.names)}
+    cheapest_index = functools.cache(grid.cheapest_index)
+    points = np.tile(grid.factual, (len(leaves), 1))
+    for point, leaf in zip(points, leaves, strict=True):
+        for name, admitted in leaf.box.items():
+            point[column[name]] = cheapest_index(name, admitted)
     return points
 
 
-def _parts(order: Rungs) -> list[Rungs]:
-    return np.array_split(order, max(1, math.ceil(len(order) / _ROWS)))
+class _Budget:
+    """What a search may spend: rows to score, and the time until a deadline."""
+
+    __slots__ = ("deadlines", "rows")
+
+    def __init__(self, rows: int, deadlines: tuple[float, float]) -> None:
+        self.rows = rows
+        self.deadlines = deadlines
+
+    def is_spent(self, *, has_point: bool) -> bool:
+        """Whether the rows are used up, or the time: the first deadline, or the second as long as nothing is found."""
+        deadline = self.deadlines[0] if has_point else self.deadlines[1]
+        return self.rows <= 0 or time.perf_counter() > deadline
+
+
+class _RuleCheck:
+    """The rules of one question, asked of a point; what slow ones take is charged to the budget."""
+
+    __slots__ = ("budget", "factual", "holds", "rules", "slow_rows", "space")
+
+    def __init__(
+        self, search: StartSearch, factual: Mapping[str, float], reach: Reach, budget: _Budget, *, slow_rows: int
+    ) -> None:
+        self.space = search.predictor.space
+        self.rules = sorted(search.rules, key=lambda rule: rule.slow)
+        self.factual = factual
+        self.budget = budget
+        self.slow_rows = slow_rows
+        # The points of a grid share few values, so that each is asked for once.
+        self.holds = functools.cache(lambda name, value: reach[name].holds(value))
+
+    def is_kept(self, coordinates: Points) -> bool:
+        """Whether a point is in reach and keeps every rule; the quick rules are asked first."""
+        if not self.rules:
+            return True
+        point = dict(zip(self.space.names, coordinates.tolist(), strict=True))
+        for name, value in point.items():
+            if not self.holds(name, value):
+                return False
+        for rule in self.rules:
+            if rule.slow:
+                self.budget.rows -= self.slow_rows
+            if rule.violation(self.space, self.factual, point) > 0:
+                return False
+        return True
 
 
 class _GridSearch:
-    """Points on the ladders that reach the target and keep the rules, the cheapest per set of changed columns."""
+    """Points of the grid that reach the target and keep the rules, the cheapest per set of changed columns.
+
+    One point a set: which columns change is what tells answers apart that are worth having side by side, for the next
+    answer of several, and for an improvement to begin from, as points of one set soon meet in the same cheapest one.
+    """
 
     def __init__(
         self,
-        ladders: Ladders,
-        slack: Callable[[Points], NDArray[np.float64]],
-        keeps_rules: Callable[[Points], tuple[bool, int]],
-        rows: int,
-        deadlines: tuple[float, float],
+        grid: ValueGrid,
+        slack: Callable[[Points], Points],
+        is_kept: Callable[[Points], bool],
+        budget: _Budget,
     ) -> None:
-        self.ladders, self.slack, self.keeps_rules = ladders, slack, keeps_rules
-        self.rows, self.deadlines = rows, deadlines
-        self.found: dict[bytes, tuple[float, Rungs]] = {}
+        self.grid = grid
+        self.slack = slack
+        self.is_kept = is_kept
+        self.budget = budget
+        #: By the set of changed columns: price and indices.
+        self.cheapest: dict[bytes, tuple[float, Indices]] = {}
         self.least = math.inf
 
-    def best(self) -> list[Rungs]:
+    def best(self) -> list[Indices]:
         """Return what was found, cheapest first."""
-        return [rungs for _, rungs in sorted(self.found.values(), key=lambda pair: pair[0])]
+        return [point for _, point in sorted(self.cheapest.values(), key=lambda pair: pair[0])]
 
     def points(self) -> list[Points]:
         """Return what was found as coordinates, cheapest first."""
-        return [self.ladders.values(rungs)[0] for rungs in self.best()]
+        return [self.grid.coordinates(point)[0] for point in self.best()]
 
-    def on(self, ladders: Ladders) -> _GridSearch:
-        """Return a search on other ladders, which hold some of the points found, from those points."""
-        search = _GridSearch(ladders, self.slack, self.keeps_rules, self.rows, self.deadlines)
-        points = self.points()
-        held = [all(np.isin(v, rungs) for v, rungs in zip(p, ladders.rungs, strict=True)) for p in points]
-        for point in (point for point, there in zip(points, held, strict=True) if there):
-            rungs = np.array([int(np.searchsorted(r, v)) for r, v in zip(ladders.rungs, point, strict=True)])
-            search._keep(rungs, float(ladders.price(rungs[None, :])[0]))
+    def on(self, grid: ValueGrid) -> _GridSearch:
+        """Return a search on another grid, from those of the points found that lie on it."""
+        search = _GridSearch(grid, self.slack, self.is_kept, self.budget)
+        for coordinates in self.points():
+            point = grid.at(coordinates)
+            if point is not None:
+                search._keep(point, float(grid.price(point[None, :])[0]))
         return search
 
-    def sift(self, points: Rungs) -> None:
+    def sift(self, points: Indices) -> None:
         """Keep the cheapest of many points that reach the target."""
-        prices = self.ladders.price(points)
+        prices = self.grid.price(points)
         order = np.argsort(prices, kind="stable")
         order = order[prices[order] > 0]
-        kept = 0
+        count = 0
         for part in _parts(order):
-            if kept >= _IMPROVED:
+            if count >= _IMPROVED:
                 break
             for k in part[self._slacks(points[part]) >= 0]:
-                kept += self._keep(points[k], prices[k])
-                if kept >= _IMPROVED or self.is_late:
+                count += self._keep(points[k], prices[k])
+                if count >= _IMPROVED or self.is_late:
                     break
 
-    def climb(self, tastes: NDArray[np.float64]) -> None:
-        """Leave the factual by the moves that gain most slack for their price, in several tastes at once."""
-        ladders = self.ladders
-        points = np.tile(ladders.homes, (len(tastes), 1))
-        slacks, prices = self._slacks(points), ladders.price(points)
+    def climb(self, tastes: Points) -> None:
+        """Leave the factual by the moves that gain most slack for their price, several climbs at once.
+
+        Each step of a climb looks at all points that differ from it in one column and takes the one with the greatest
+
+            (slack gained / price added) * taste of the column,
+
+        so that it gets to the target cheaply if the columns' gains add up. Where they do not, the way there may be
+        dear: a climb with another ``taste`` (one row of positive factors a climb, one factor a column) takes another
+        way. A trial that costs as much as a point in hand is dropped, as what follows it only costs more. All trials
+        that reach the target on the way are candidates. A climb ends where no move gains.
+        """
+        grid = self.grid
+        points = np.tile(grid.factual, (len(tastes), 1))
+        slacks = self._slacks(points)
+        prices = grid.price(points)
         for _ in range(_STEPS):
             if not len(points) or self.is_late:
                 return
-            trials, owner, column = ladders.moves(points)
-            costs = ladders.price(trials)
+            trials, owner, column = grid.single_changes(points)
+            costs = grid.price(trials)
             near = np.flatnonzero(costs < self.least * (1.0 - CHEAPER_START))
             trials, owner, column, costs = trials[near], owner[near], column[near], costs[near]
             reached = self._slacks(trials)
             self._keep_cheapest(trials, costs, reached)
             with np.errstate(invalid="ignore"):  # a decision that no score reaches misses it by infinity
                 gain = reached - slacks[owner]
-            worth = gain / np.maximum(costs - prices[owner], 1e-9 * np.maximum(costs, 1e-9)) * tastes[owner, column]
-            worth[~(gain > 0) | (costs >= self.least * (1.0 - CHEAPER_START))] = -math.inf
-            chosen = [int(np.argmax(np.where(owner == w, worth, -math.inf))) for w in np.unique(owner)]
-            chosen = [k for k in chosen if worth[k] > -math.inf]
+            added = np.maximum(costs - prices[owner], 1e-9 * np.maximum(costs, 1e-9))
+            merit = gain / added * tastes[owner, column]
+            is_useless = ~(gain > 0) | (costs >= self.least * (1.0 - CHEAPER_START))
+            merit[is_useless] = -math.inf
+            chosen: list[int] = []
+            for climber in np.unique(owner):
+                move = int(np.argmax(np.where(owner == climber, merit, -math.inf)))
+                if merit[move] > -math.inf:
+                    chosen.append(move)
             points, slacks, prices, tastes = trials[chosen], reached[chosen], costs[chosen], tastes[owner[chosen]]
 
     def improve(self) -> None:
         """Take the best single move or exchange of two from the cheapest points, until there is none."""
-        for rungs in self.best()[:_IMPROVED]:
-            point, price = rungs, float(self.ladders.price(rungs[None, :])[0])
+        for start in self.best()[:_IMPROVED]:
+            point = start
+            price = float(self.grid.price(start[None, :])[0])
             for _ in range(_STEPS):
                 better = None if self.is_late else self._cheaper(point, price)
                 if better is None:
                     break
                 point, price = better
 
-    def _cheaper(self, point: Rungs, price: float) -> tuple[Rungs, float] | None:
+    def _cheaper(self, point: Indices, price: float) -> tuple[Indices, float] | None:
         """Return a cheaper point one step nearer the factual, else one that exchanges a change for another."""
-        for trials in (self.ladders.nearer(point), self.ladders.exchanges(point)):
-            costs = self.ladders.price(trials)
+        for trials in (self.grid.nearer(point), self.grid.exchanges(point)):
+            costs = self.grid.price(trials)
             order = np.argsort(costs, kind="stable")
             order = order[(costs[order] < price * (1.0 - CHEAPER_START)) & (costs[order] > 0)]
             for part in _parts(order):
@@ -330,34 +369,40 @@ class _GridSearch:
                         return trials[k], float(costs[k])
         return None
 
-    def _keep_cheapest(self, points: Rungs, prices: Points, slacks: Points) -> None:
-        good = np.flatnonzero((slacks >= 0) & (prices > 0))
-        for k in good[np.argsort(prices[good], kind="stable")][:_STEPS]:
+    def _keep_cheapest(self, points: Indices, prices: Points, slacks: Points) -> None:
+        """Keep the cheapest point that reaches the target and keeps the rules."""
+        reaching = np.flatnonzero((slacks >= 0) & (prices > 0))
+        for k in reaching[np.argsort(prices[reaching], kind="stable")][:_STEPS]:
             if self._keep(points[k], prices[k]) or self.is_late:
                 return
 
-    def _keep(self, rungs: Rungs, price: float) -> bool:
-        kept, work = self.keeps_rules(self.ladders.values(rungs)[0])
-        self.rows -= work
-        if not kept:
+    def _keep(self, point: Indices, price: float) -> bool:
+        """Keep a point if it keeps the rules, unless one with the same changed columns is as cheap; tell whether."""
+        if not self.is_kept(self.grid.coordinates(point)[0]):
             return False
-        support = (rungs != self.ladders.homes).tobytes()
-        if support not in self.found or price < self.found[support][0]:
-            self.found[support] = (float(price), rungs)
+        changed = (point != self.grid.factual).tobytes()
+        if changed not in self.cheapest or price < self.cheapest[changed][0]:
+            self.cheapest[changed] = (float(price), point)
         self.least = min(self.least, float(price))
         return True
 
-    def _slacks(self, points: Rungs) -> NDArray[np.float64]:
+    def _slacks(self, points: Indices) -> Points:
+        """Return the slack of each point, minus infinity for those that no time was left for."""
         slacks = np.full(len(points), -math.inf)
         for first in range(0, len(points), _ROWS):
             if self.is_late:
                 break
             part = slice(first, first + _ROWS)
-            self.rows -= len(points[part])
-            slacks[part] = self.slack(self.ladders.values(points[part]))
+            self.budget.rows -= len(points[part])
+            slacks[part] = self.slack(self.grid.coordinates(points[part]))
         return slacks
 
     @property
     def is_late(self) -> bool:
         """Whether the work or the time is used up."""
-        return self.rows <= 0 or time.perf_counter() > self.deadlines[0 if self.found else 1]
+        return self.budget.is_spent(has_point=bool(self.cheapest))
+
+
+def _parts(order: Indices) -> list[Indices]:
+    """Return an order of rows in parts between which the clock is looked at."""
+    return np.array_split(order, max(1, math.ceil(len(order) / _ROWS)))

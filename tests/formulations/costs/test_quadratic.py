@@ -32,7 +32,7 @@ from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import ProblemClass
 from ceopt.solvers.registry import SOLVERS
-from ceopt.warm_start.heuristic import StartSearch
+from ceopt.warm_start.value_grid import grid_around
 
 READY = [name for name, solver in SOLVERS.items() if solver.is_installed and solver.is_licensed]
 #: A size-limited licence is one: what these tests ask is small.
@@ -154,14 +154,13 @@ def test_a_covariance_caps_a_move_by_its_standard_deviation() -> None:
 
 @pytest.mark.parametrize("cost", COSTS, ids=repr)
 def test_a_search_for_a_start_prices_points_as_the_program_does(cost: AbstractCost) -> None:
-    """Where the columns' prices do not add up, the ladders ask the cost itself."""
+    """Where the columns' prices do not add up, the grid asks the cost itself."""
     x0 = named((0, 1, 2, 0, 0))
-    search = StartSearch(read(Affine([1.0] * 5, 0.0), SPACE), lambda points: points[:, 0], cost, ())
-    ladders = search._ladders(x0, reach_of(SPACE, x0), ())
-    rungs = np.random.default_rng(0).integers(0, [len(values) for values in ladders.rungs], size=(50, 5))
-    points = ladders.values(rungs)
+    grid = grid_around(read(Affine([1.0] * 5, 0.0), SPACE), cost, (), factual=x0, reach=reach_of(SPACE, x0), cuts=())
+    indices = np.random.default_rng(0).integers(0, [len(values) for values in grid.columns], size=(50, 5))
+    points = grid.coordinates(indices)
     expected = [cost.to_objective(by_hand(cost, point - list(x0.values()))) for point in points]
-    assert ladders.price(rungs) == pytest.approx(expected)
+    assert grid.price(indices) == pytest.approx(expected)
 
 
 # ---- the matrix -----------------------------------------------------------------------------------------------------
