@@ -99,13 +99,13 @@ class StartSearch:
         routes = [route(part) for part in self.predictor.forests]
         cuts = [cut for part in routes for cut in cuts_in_reach(part, reach)]
         row_work = max(sum(map(len, routes)), _NETWORK)
-        budget = _Budget(_WORK // row_work, deadlines)
-        check = _RuleCheck(self, factual, reach, budget, slow_rows=max(_SLOW // row_work, 1))
+        effort = _Effort(_WORK // row_work, deadlines)
+        check = _RuleCheck(self, factual, reach, effort, slow_rows=max(_SLOW // row_work, 1))
         around = functools.partial(
             grid_around, self.predictor, self.cost, self.rules, factual=factual, reach=reach, cuts=cuts
         )
         grid = around()
-        search = _GridSearch(grid, self.slack, check.is_kept, budget)
+        search = _GridSearch(grid, self.slack, check.is_kept, effort)
         rng = np.random.default_rng(seed)
         rows = data if data is not None and len(data) else None
         candidates: list[Points] = []
@@ -208,7 +208,7 @@ def _leaf_points(grid: ValueGrid, leaves: Sequence[Leaf]) -> Indices:
     return points
 
 
-class _Budget:
+class _Effort:
     """What a search may spend: rows to score, and the time until a deadline."""
 
     __slots__ = ("deadlines", "rows")
@@ -224,17 +224,17 @@ class _Budget:
 
 
 class _RuleCheck:
-    """The rules of one question, asked of a point; what slow ones take is charged to the budget."""
+    """The rules of one question, asked of a point; what slow ones take counts as effort."""
 
-    __slots__ = ("budget", "factual", "holds", "rules", "slow_rows", "space")
+    __slots__ = ("effort", "factual", "holds", "rules", "slow_rows", "space")
 
     def __init__(
-        self, search: StartSearch, factual: Mapping[str, float], reach: Reach, budget: _Budget, *, slow_rows: int
+        self, search: StartSearch, factual: Mapping[str, float], reach: Reach, effort: _Effort, *, slow_rows: int
     ) -> None:
         self.space = search.predictor.space
         self.rules = sorted(search.rules, key=lambda rule: rule.slow)
         self.factual = factual
-        self.budget = budget
+        self.effort = effort
         self.slow_rows = slow_rows
         # The points of a grid share few values, so that each is asked for once.
         self.holds = functools.cache(lambda name, value: reach[name].holds(value))
@@ -249,7 +249,7 @@ class _RuleCheck:
                 return False
         for rule in self.rules:
             if rule.slow:
-                self.budget.rows -= self.slow_rows
+                self.effort.rows -= self.slow_rows
             if rule.violation(self.space, self.factual, point) > 0:
                 return False
         return True
@@ -267,12 +267,12 @@ class _GridSearch:
         grid: ValueGrid,
         slack: Callable[[Points], Points],
         is_kept: Callable[[Points], bool],
-        budget: _Budget,
+        effort: _Effort,
     ) -> None:
         self.grid = grid
         self.slack = slack
         self.is_kept = is_kept
-        self.budget = budget
+        self.effort = effort
         #: By the set of changed columns: price and indices.
         self.cheapest: dict[bytes, tuple[float, Indices]] = {}
         self.least = math.inf
@@ -287,7 +287,7 @@ class _GridSearch:
 
     def on(self, grid: ValueGrid) -> _GridSearch:
         """Return a search on another grid, from those of the points found that lie on it."""
-        search = _GridSearch(grid, self.slack, self.is_kept, self.budget)
+        search = _GridSearch(grid, self.slack, self.is_kept, self.effort)
         for coordinates in self.points():
             point = grid.at(coordinates)
             if point is not None:
@@ -393,14 +393,14 @@ class _GridSearch:
             if self.is_late:
                 break
             part = slice(first, first + _ROWS)
-            self.budget.rows -= len(points[part])
+            self.effort.rows -= len(points[part])
             slacks[part] = self.slack(self.grid.coordinates(points[part]))
         return slacks
 
     @property
     def is_late(self) -> bool:
         """Whether the work or the time is used up."""
-        return self.budget.is_spent(has_point=bool(self.cheapest))
+        return self.effort.is_spent(has_point=bool(self.cheapest))
 
 
 def _parts(order: Indices) -> list[Indices]:
