@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.validity.score_bound import least_of_score
 from ceopt.plans import gelbrich_distance, validity_bounds, validity_value
 from ceopt.plans.validity import bounds, forms
-from ceopt.plans.validity.closed_form_cases import lower_side
+from ceopt.plans.validity.closed_form_cases import lower_bound
 from ceopt.plans.validity.one_counterfactual import lower_bound_of_one, upper_bound_of_one
 from ceopt.plans.validity.reduction import directions, reduced
 from ceopt.solvers import Status
@@ -131,12 +132,12 @@ def test_one_counterfactual_agrees_with_every_program(case: Any, rho: float) -> 
     printed_too = rho == 0.0 or rho >= 0.05  # the theorem's own forms lose digits between
     if low > 0.0:
         for name in ("auto", *(("arrow", "theorem") if printed_too else ())):
-            assert forms.LOWER[name](directions(plan).rows, given, rho, **options)[0] == pytest.approx(
+            assert forms.LOWER[name](directions(plan).rows, given, rho, **options).value == pytest.approx(
                 low, abs=ACCURACY
             )
     if high < 1.0:
         for name in ("auto", "scalar", *(("moment",) if printed_too else ())):
-            assert forms.UPPER[name](directions(plan).rows, given, rho, **options)[0] == pytest.approx(
+            assert forms.UPPER[name](directions(plan).rows, given, rho, **options).value == pytest.approx(
                 high, abs=ACCURACY
             )
 
@@ -455,10 +456,10 @@ def test_the_weights_add_up_to_what_is_proved() -> None:
     plan, mean, covariance = case(7, 4, 3)
 
     def half(*asked: Any) -> Any:
-        value, _, _, attained = forms.lower_auto(*asked, solver="auto")
-        return value / 2, Status.FEASIBLE, "", attained
+        solved = forms.lower_auto(*asked, solver="auto")
+        return replace(solved, value=solved.value / 2, status=Status.FEASIBLE)
 
-    exact, side = validity_bounds(plan, mean, covariance, 0.1), lower_side(plan, Moments(mean, covariance), 0.1, half)
+    exact, side = validity_bounds(plan, mean, covariance, 0.1), lower_bound(plan, Moments(mean, covariance), 0.1, half)
     assert side.value == exact.lower / 2 > 0.01
     assert side.weights == pytest.approx(exact.weights * (1.0 - side.value) / (1.0 - exact.lower), abs=1e-12)
 

@@ -13,7 +13,7 @@ from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.formulations.programs.validity.case import require_case
 from ceopt.plans.results import Readable, frozen
-from ceopt.plans.validity.closed_form_cases import Side, Solved, Solver, lower_side, upper_side
+from ceopt.plans.validity.closed_form_cases import Bound, SolvedForm, Solver, lower_bound, upper_bound
 from ceopt.plans.validity.forms import LOWER, UPPER
 from ceopt.solvers import Status
 from ceopt.solvers.checks import Choice, OrNone, Real, check_arguments
@@ -61,7 +61,7 @@ class ValidityBounds(Readable):
     form: Form
     reason: str
     given: Moments = field(repr=False)
-    lower_side: Side = field(repr=False)
+    lower_side: Bound = field(repr=False)
 
     def __post_init__(self) -> None:
         frozen(self, "weights")
@@ -159,8 +159,8 @@ def validity_bounds(
     check_arguments(who, _CHECKS, locals())
     x, given, distance = require_case(who, plan, mean, covariance, radius)
     limit = _NONLINEAR_S if time_limit_s is None and form == "nonlinear" else time_limit_s
-    lower = lower_side(x, given, distance, _solve_by(LOWER, form, solver, limit))
-    upper = upper_side(x, given, distance, _solve_by(UPPER, form, solver, limit))
+    lower = lower_bound(x, given, distance, _solve_by(LOWER, form, solver, limit))
+    upper = upper_bound(x, given, distance, _solve_by(UPPER, form, solver, limit))
     return ValidityBounds(
         lower=lower.value,
         upper=upper.value,
@@ -175,7 +175,7 @@ def validity_bounds(
 
 
 def _solve_by(
-    programs: Mapping[str, Callable[..., Solved]], form: Form, solver: str, time_limit_s: float | None
+    programs: Mapping[str, Callable[..., SolvedForm]], form: Form, solver: str, time_limit_s: float | None
 ) -> Solver:
     """Return what solves by this form, or, where it states the other bound, by the default one."""
     if form not in programs:

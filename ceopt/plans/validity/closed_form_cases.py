@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -19,12 +19,12 @@ from ceopt.plans.validity.reduction import Directions, directions, lifted, reduc
 from ceopt.solvers import Status
 from ceopt.tolerances import SCORE_ROUNDING
 
-__all__ = ["Side", "Solved", "Solver", "lower_side", "nearest_valid", "upper_side"]
+__all__ = ["Bound", "SolvedForm", "Solver", "lower_bound", "nearest_valid", "upper_bound"]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class Bound:
     """One bound: its value and status, a sentence, and what attains it.
 
     Parameters
@@ -52,66 +52,76 @@ class Side:
         return lifted(given, self.attained.case, self.attained.moments)
 
 
-Solved = tuple[float, Status, str, Attained | None]
-Solver = Callable[[Floats, Moments, float], Solved]
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SolvedForm:
+    """What one form of the bound came to: its value and status, a sentence, and what attains it, if it says that."""
+
+    value: float
+    status: Status = Status.OPTIMAL
+    reason: str = ""
+    attained: Attained | None = None
+
+    def attained_by(self, attained: Attained | None) -> SolvedForm:
+        """Return the same with what attains it."""
+        return replace(self, attained=attained)
 
 
-def lower_side(plan: Floats, given: Moments, radius: float, solve_rest: Solver) -> Side:
+#: Answers for rows, moments and radius.
+Solver = Callable[[Floats, Moments, float], SolvedForm]
+
+
+def lower_bound(plan: Floats, given: Moments, radius: float, solve_rest: Solver) -> Bound:
     """Return the lower bound; ``solve_rest`` is asked for two or more different directions with an interior mean."""
     found = directions(plan)
     weights = np.zeros(len(plan))
-
-    def side(value: float, reason: str = "", mean: Floats = given.mean, **more: Any) -> Side:
-        return Side(value, more.pop("status", Status.OPTIMAL), reason, weights, mean, **more)
-
     if found.zero.size:
         weights[found.zero[0]] = 1.0
-        return side(0.0, f"Counterfactual {found.zero[0]} is 0, whose score is never above 0.")
+        reason = f"Counterfactual {found.zero[0]} is 0, whose score is never above 0."
+        return Bound(0.0, Status.OPTIMAL, reason, weights, given.mean)
     m = margins(found.rows, given)
     worst = int(m.argmin())
-    name = f"Counterfactual {found.first[worst]}"
     if m[worst] <= radius:
         weights[found.first[worst]] = 1.0
-        moved = given.mean - max(m[worst], 0.0) * found.rows[worst]
+        mean = given.mean - max(m[worst], 0.0) * found.rows[worst]
         where = "the mean" if m[worst] <= 0.0 else "a mean within the radius"
-        return side(0.0, f"{name} is not favourable at {where}.", moved)
+        reason = f"Counterfactual {found.first[worst]} is not favourable at {where}."
+        return Bound(0.0, Status.OPTIMAL, reason, weights, mean)
     rows, first = _uncertain(found, given, radius)
     if not len(rows):
-        return side(1.0, "All counterfactuals are favourable for certain.")
-    if len(rows) == 1:
-        value, status, reason, attained = _one_lower(rows, given, radius)
-    else:
-        value, status, reason, attained = solve_rest(rows, given, radius)
-    if attained is not None:
-        share = np.maximum(attained.masses[1:], 0.0)
-        weights[first] = share * ((1.0 - value) / (share.sum() or 1.0))
-    return side(value, reason, status=status, attained=attained)
+        reason = "All counterfactuals are favourable for certain."
+        return Bound(1.0, Status.OPTIMAL, reason, weights, given.mean)
+    solved = _one_lower(rows, given, radius) if len(rows) == 1 else solve_rest(rows, given, radius)
+    if solved.attained is not None:
+        # The probability that the plan fails, 1 - value, is shared out as its parts have it.
+        share = np.maximum(solved.attained.masses[1:], 0.0)
+        weights[first] = share * ((1.0 - solved.value) / (share.sum() or 1.0))
+    return Bound(solved.value, solved.status, solved.reason, weights, given.mean, solved.attained)
 
 
-def upper_side(plan: Floats, given: Moments, radius: float, solve_rest: Solver) -> Side:
+def upper_bound(plan: Floats, given: Moments, radius: float, solve_rest: Solver) -> Bound:
     """Return the upper bound; ``solve_rest`` is asked for two or more directions without a common point near."""
     found = directions(plan)
-
-    def side(value: float, reason: str = "", mean: Floats = given.mean, **more: Any) -> Side:
-        return Side(value, more.pop("status", Status.OPTIMAL), reason, np.zeros(len(plan)), mean, **more)
-
+    weights = np.zeros(len(plan))
     m = margins(found.rows, given)
     if (m >= 0.0).all():
-        return side(1.0)
+        return Bound(1.0, Status.OPTIMAL, "", weights, given.mean)
     if radius == 0.0:
         hopeless = (m < 0.0) & (spreads(found.rows, given) == 0.0)
         if hopeless.any():
-            return side(0.0, f"Counterfactual {found.first[hopeless.argmax()]} is unfavourable for certain.")
+            reason = f"Counterfactual {found.first[hopeless.argmax()]} is unfavourable for certain."
+            return Bound(0.0, Status.OPTIMAL, reason, weights, given.mean)
     else:
         nearest = nearest_valid(found.rows, given.mean)
         if float(np.linalg.norm(nearest - given.mean)) <= radius:
-            return side(1.0, "All counterfactuals are favourable at a mean within the radius.", nearest)
+            reason = "All counterfactuals are favourable at a mean within the radius."
+            return Bound(1.0, Status.OPTIMAL, reason, weights, nearest)
     rows, _ = _uncertain(found, given, radius)
     if radius == 0.0 and greatest_at(rows, given)[0] == 0.0:
-        return side(0.0, "No parameters that these moments allow make all counterfactuals favourable.")
-    once = len(rows) == 1
-    value, status, reason, attained = (_one_upper if once else solve_rest)(rows, given, radius)
-    return side(value, reason, status=status, attained=attained)
+        reason = "No parameters that these moments allow make all counterfactuals favourable."
+        return Bound(0.0, Status.OPTIMAL, reason, weights, given.mean)
+    solved = _one_upper(rows, given, radius) if len(rows) == 1 else solve_rest(rows, given, radius)
+    return Bound(solved.value, solved.status, solved.reason, weights, given.mean, solved.attained)
 
 
 # ---- inside ----------------------------------------------------------------------------------------------------------
@@ -129,24 +139,21 @@ def nearest_valid(rows: Floats, mean: Floats) -> Floats:
     return np.asarray(mean + prices @ rows)
 
 
-def _one_lower(rows: Floats, given: Moments, radius: float) -> Solved:
+def _one_lower(rows: Floats, given: Moments, radius: float) -> SolvedForm:
+    """Return the bound of one direction in closed form."""
     case = reduced(rows, given, radius)
     sign = case.rows[0, 0]
-    m, s = float(sign * case.moments.mean[0]), float(np.sqrt(max(case.moments.covariance[0, 0], 0.0)))
+    m = float(sign * case.moments.mean[0])
+    s = float(np.sqrt(max(case.moments.covariance[0, 0], 0.0)))
     value, rest = least_of_score(m, s, case.radius)
     length = np.hypot(m, s) ** 2 - case.radius**2  # of the line that touches the disc, squared
     touched = Moments(np.array([sign * np.sqrt(length * value)]), np.array([[length * rest]]))
-    return (
-        value,
-        Status.OPTIMAL,
-        "",
-        Attained(case, np.array([value, rest]), np.array([touched.mean, np.zeros(1)]), touched),
-    )
+    masses, means = np.array([value, rest]), np.array([touched.mean, np.zeros(1)])
+    return SolvedForm(value, attained=Attained(case, masses, means, touched))
 
 
-def _one_upper(rows: Floats, given: Moments, radius: float) -> Solved:
+def _one_upper(rows: Floats, given: Moments, radius: float) -> SolvedForm:
     """Return the bound of one direction: the mirrored lower one, whose complement stays at a score of 0."""
-    _, status, reason, attained = _one_lower(-rows, given, radius)
-    assert attained is not None  # noqa: S101 - a closed form
-    masses = attained.masses
-    return float(masses[1]), status, reason, attained
+    mirrored = _one_lower(-rows, given, radius)
+    assert mirrored.attained is not None  # noqa: S101 - a closed form
+    return SolvedForm(float(mirrored.attained.masses[1]), attained=mirrored.attained)

@@ -14,7 +14,7 @@ from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.formulations.programs.validity.case import require_case
 from ceopt.plans.results import Readable, frozen
 from ceopt.plans.validity.attained import Attained
-from ceopt.plans.validity.closed_form_cases import Side, lower_side, nearest_valid, upper_side
+from ceopt.plans.validity.closed_form_cases import Bound, lower_bound, nearest_valid, upper_bound
 from ceopt.plans.validity.forms import LOWER, UPPER
 from ceopt.plans.validity.reduction import directions
 from ceopt.solvers import Status
@@ -127,9 +127,9 @@ def extremal_distribution(
     check_arguments(who, {"bound": Choice(("lower", "upper")), "solver": SOLVER_NAME}, locals())
     x, given, distance = require_case(who, plan, mean, covariance, radius)
     if bound == "lower":
-        side = lower_side(x, given, distance, partial(LOWER["auto"], solver=solver))
+        side = lower_bound(x, given, distance, partial(LOWER["auto"], solver=solver))
     else:
-        side = upper_side(x, given, distance, partial(UPPER["auto"], solver=solver))
+        side = upper_bound(x, given, distance, partial(UPPER["auto"], solver=solver))
     found = directions(x)
     rows = found.rows
     whole = side.moments(given)
@@ -167,7 +167,7 @@ def _failing(rows: Floats, atom: Floats, beside: float) -> Floats:
     return np.asarray(atom - max(scores[worst] + beside, 0.0) * rows[worst])
 
 
-def _with_rest(atoms: Floats, weights: Floats, whole: Moments, side: Side) -> ExtremalDistribution:
+def _with_rest(atoms: Floats, weights: Floats, whole: Moments, side: Bound) -> ExtremalDistribution:
     """Return the distribution whose Gaussian has what the atoms leave of mass, mean and second moment."""
     total = float(weights.sum())
     if total > 1.0 - LEAST_MASS:

@@ -24,7 +24,7 @@ from ceopt.formulations.programs.validity.upper_coupled import validity_upper_co
 from ceopt.formulations.programs.validity.upper_moment import validity_upper_moment
 from ceopt.formulations.programs.validity.upper_scalar import validity_upper_scalar
 from ceopt.plans.validity.attained import Attained, numbers_of, of_coupling, of_parts
-from ceopt.plans.validity.closed_form_cases import Solved
+from ceopt.plans.validity.closed_form_cases import SolvedForm
 from ceopt.plans.validity.known_moments import greatest_at
 from ceopt.plans.validity.reduction import Reduction, reduced, scaled
 from ceopt.solvers import Result, Status, solve
@@ -35,90 +35,90 @@ __all__ = ["LOWER", "UPPER"]
 _STEPS: Final = 50
 
 
-def lower_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+def lower_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the coupled form in the dimensions of the plan."""
     case = reduced(rows, given, radius)
     model, result = _solved(validity_lower_coupled, case, how)
     answer = _proved(result, is_lower=True)
     if not result.solutions:
-        return *answer, None
+        return answer
     masses, (n, d) = numbers_of(model.weight), case.rows.shape
     moved = np.zeros((n + 1, d))
     if case.radius:
         moved[1:] = numbers_of(model.v).reshape(n, d)
-    return *answer, of_coupling(case, masses, numbers_of(model.u).reshape(n + 1, -1), moved)
+    return answer.attained_by(of_coupling(case, masses, numbers_of(model.u).reshape(n + 1, -1), moved))
 
 
-def lower_arrow(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+def lower_arrow(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the arrow form in all dimensions."""
     return _by_parts(validity_lower_arrow, _whole(rows, given, radius), how)
 
 
-def lower_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+def lower_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the theorem's form, whose rest is what its parts leave."""
     case = _whole(rows, given, radius)
     model, result = _solved(validity_lower, case, how)
     answer = _proved(result, is_lower=True)
     if not result.solutions:
-        return *answer, None
+        return answer
     masses = numbers_of(model.weight)
     means = numbers_of(model.z).reshape(len(masses), -1)
     whole = np.zeros(means.shape[1]) if case.radius == 0.0 else numbers_of(model.mean)
     masses, means = np.append(1.0 - masses.sum(), masses), np.vstack([whole - means.sum(axis=0), means])
-    return *answer, of_parts(case, masses, means, None if case.radius == 0.0 else model.M)
+    return answer.attained_by(of_parts(case, masses, means, None if case.radius == 0.0 else model.M))
 
 
-def lower_dual(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+def lower_dual(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the dual; what attains the bound is that of the default form, as the dual holds no distribution."""
     _, result = _solved(validity_lower_dual, _whole(rows, given, radius), how)
-    return *_proved(result, is_lower=True), lower_auto(rows, given, radius)[3]
+    return _proved(result, is_lower=True).attained_by(lower_auto(rows, given, radius).attained)
 
 
-def lower_nonlinear(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+def lower_nonlinear(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the form without cones."""
     case = _whole(rows, given, radius)
     model, result = _solved(validity_lower_nonlinear, case, how)
     answer = _proved(result, is_lower=True, branches=True)
     if not result.solutions:
-        return *answer, None
+        return answer
     roots = numbers_of(model.s)
     atoms = numbers_of(model.w).reshape(len(roots), -1)
     found = of_parts(case, roots**2, roots[:, None] * atoms, None)
     if case.radius:
         factor = numbers_of(model.G).reshape(len(rows[0]), -1)
         found = Attained(case, found.masses, found.means, Moments(numbers_of(model.mean), factor @ factor.T))
-    return *answer, found
+    return answer.attained_by(found)
 
 
-def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the coupled form in the dimensions of the plan; where the moments are known, a closed form does it."""
     case = reduced(rows, given, radius)
     if radius == 0.0:
         value, point = greatest_at(rows, given)
         atom, mean = value * (case.basis @ point) / case.unit, case.moments.mean
         found = Attained(case, np.array([1.0 - value, value]), np.array([mean - atom, atom]), case.moments)
-        return value, Status.OPTIMAL, "", found
+        return SolvedForm(value, attained=found)
     model, result = _solved(validity_upper_coupled, case, how)
     answer = _proved(result, is_lower=False)
     if not result.solutions:
-        return *answer, None
+        return answer
     u, none = numbers_of(model.u), np.zeros(len(case.basis))
     moved = np.vstack([none, numbers_of(model.v) if case.radius else none])
-    return *answer, of_coupling(case, numbers_of(model.weight), np.vstack([-u, u]), moved)
+    return answer.attained_by(of_coupling(case, numbers_of(model.weight), np.vstack([-u, u]), moved))
 
 
-def upper_moment(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+def upper_moment(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the moment form in all dimensions."""
     return _by_parts(validity_upper_moment, _whole(rows, given, radius), how)
 
 
-def upper_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+def upper_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the theorem's form."""
     _, result = _solved(validity_upper, _whole(rows, given, radius), how)
-    return *_proved(result, is_lower=False), None
+    return _proved(result, is_lower=False)
 
 
-def upper_scalar(rows: Floats, given: Moments, radius: float, **how: Any) -> Solved:
+def upper_scalar(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Search for the greatest kappa of the scalar form.
 
     Each w found has a bound of its own, that of one counterfactual, which is never below the bound sought; the kappa of
@@ -130,15 +130,16 @@ def upper_scalar(rows: Floats, given: Moments, radius: float, **how: Any) -> Sol
     for _ in range(_STEPS):
         model, result = _solved(validity_upper_scalar, case, how, kappa=kappa)
         if not result.solutions or result.status not in {Status.OPTIMAL, Status.FEASIBLE}:
-            return value, result.status, f"{result.message} The bound is that of the last half-space.".strip(), None
+            reason = f"{result.message} The bound is that of the last half-space.".strip()
+            return SolvedForm(value, result.status, reason)
         w = np.maximum(numbers_of(model.a), 0.0) @ case.rows
         m, s = float(w @ case.moments.mean), math.sqrt(max(float(w @ case.moments.covariance @ w), 0.0))
         below, found = least_of_score(-m, s, case.radius * float(np.linalg.norm(w)))
         better, value = value - found, min(value, found)
         kappa = math.sqrt(below / found) if found else math.inf
         if better <= SCALAR_GAP * value or not found:
-            return value, Status.OPTIMAL, "", None
-    return value, Status.FEASIBLE, f"The scalar form's search ended after {_STEPS} steps.", None
+            return SolvedForm(value)
+    return SolvedForm(value, Status.FEASIBLE, f"The scalar form's search ended after {_STEPS} steps.")
 
 
 LOWER: Final = {
@@ -162,27 +163,28 @@ def _solved(program: Any, case: Reduction, how: dict[str, Any], **options: Any) 
     return model, solve(model, **how)
 
 
-def _by_parts(program: Any, case: Reduction, how: dict[str, Any]) -> Solved:
+def _by_parts(program: Any, case: Reduction, how: dict[str, Any]) -> SolvedForm:
     """Solve a program whose Vars are the parts of a distribution."""
     model, result = _solved(program, case, how)
     answer = _proved(result, is_lower=model.bound.sense == pyo.minimize)
     if not result.solutions:
-        return *answer, None
+        return answer
     masses = numbers_of(model.weight)
     means = numbers_of(model.z).reshape(len(masses), -1)
-    return *answer, of_parts(case, masses, means, None if case.radius == 0.0 else model.M)
+    return answer.attained_by(of_parts(case, masses, means, None if case.radius == 0.0 else model.M))
 
 
-def _proved(result: Result, *, is_lower: bool, branches: bool = False) -> tuple[float, Status, str]:
+def _proved(result: Result, *, is_lower: bool, branches: bool = False) -> SolvedForm:
     """Return a bound that holds: the optimum, or else what branch and bound proved, or else 0 or 1.
 
     Short of its optimum an interior point's dual value holds up to residuals alone, which is not to hold.
     """
-    value, reason = result.objective, ""
+    value = result.objective
+    reason = ""
     if result.status is not Status.OPTIMAL:
         value = result.bound if branches else None
-        said = "what it proved" if value is not None else "the trivial one"
-        reason = f"{result.message} The bound is {said}.".strip()
+        kind = "the trivial one" if value is None else "what it proved"
+        reason = f"{result.message} The bound is {kind}.".strip()
     if value is None:
         value = 0.0 if is_lower else 1.0
-    return min(max(float(value), 0.0), 1.0), result.status, reason
+    return SolvedForm(min(max(float(value), 0.0), 1.0), result.status, reason)
