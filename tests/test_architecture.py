@@ -232,7 +232,9 @@ def test_import_works_where_no_optional_library_is_installed(tmp_path):
         f"        if name.partition('.')[0] in {sorted(_optional())}:\n"
         "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "import ceopt\nprint(ceopt.__name__)"
+        "import ceopt\n"
+        "assert not {'ceopt.plans', 'ceopt.diverse'} & set(sys.modules), 'they are imported when they are asked for'\n"
+        "print(ceopt.__name__, ceopt.plans.__name__, ceopt.diverse.__name__)"
     )
 
-    assert _python(code, tmp_path).strip() == "ceopt"
+    assert _python(code, tmp_path).split() == ["ceopt", "ceopt.plans", "ceopt.diverse"]

@@ -172,6 +172,7 @@ def every_row(model: str, rules: list[Any], epsilon: float, *, space: Any = SPAC
     return sorted(cost for cost in best.values() if cost <= min(best.values()) + epsilon)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("model", ["trees", "line"])
 @pytest.mark.parametrize("walks", [True, False])
 @pytest.mark.parametrize("name", RULES)
@@ -188,6 +189,7 @@ def test_every_rule_against_all_rows(name: str, walks: bool, model: str) -> None
     assert ceopt.verify(found, judge, SPACE, target="granted", constraints=RULES[name]).ok or not expected
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("weight", [(1.0, 3.0), (3.0, 1.0)])
 @pytest.mark.parametrize("rule", ["line", "if", "equal"])
 @pytest.mark.parametrize("cost", [ceopt.L0(), ceopt.L1(scale="none"), ceopt.L2(scale="none"), ceopt.Linf(scale="none")])

@@ -297,6 +297,7 @@ def test_figures_are_computed_and_described(example, tmp_path):
     assert (np.diff(shares[:, 0]) <= 0.01).all()
 
 
+@pytest.mark.long
 def test_data_as_generated_leave_dice_what_it_is_and_the_release_inside_the_unit_box(example, tmp_path):
     figure = example("figure_4")
     found = figure.computed("paper", fast=True)

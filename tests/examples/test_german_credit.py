@@ -331,6 +331,7 @@ def test_other_solvers_come_to_the_same(study, german, found, solver, letter):
 
 
 # ---- heart -----------------------------------------------------------------------------------------------------------
+@pytest.mark.long
 def test_heart_is_valid_in_all_parts_and_keeps_age_and_sex_where_asked(study, heart):
     assert heart.table.refused(heart.model)[3] == heart.row == 263
     for part in heart.parts:

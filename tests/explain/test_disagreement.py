@@ -64,6 +64,7 @@ CLASSIFIERS = [
 ]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("estimator", CLASSIFIERS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("at_most", [0.0, 0.25, 0.6])
 def test_few_enough_of_the_users_own_trees_disagree(estimator: Any, at_most: float) -> None:

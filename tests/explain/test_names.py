@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
 
 import pytest
 
@@ -21,16 +20,6 @@ def test_dir_lists_the_public_names_alone():
     assert dir(ceopt) == sorted(ceopt.__all__)
     with pytest.raises(AttributeError, match="module 'ceopt' has no attribute 'explian'"):
         ceopt.explian  # noqa: B018 - the attribute is what is asked for
-
-
-def test_plans_and_diverse_are_imported_when_they_are_asked_for(python):
-    code = (
-        "import sys, ceopt\n"
-        "assert not {'ceopt.plans', 'ceopt.diverse'} & set(sys.modules)\n"
-        "print(ceopt.plans.__name__, ceopt.diverse.__name__)"
-    )
-    done = subprocess.run([*python, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.split() == ["ceopt.plans", "ceopt.diverse"]
 
 
 def test_calls_are_callable_though_files_bear_their_names():

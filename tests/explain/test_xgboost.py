@@ -142,6 +142,7 @@ def test_linear_boosters(classes: int) -> None:
             agree(model, reached, target, people=NUMBERS)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", BINARY)
 def test_a_person_who_cannot_move_keeps_the_class_that_predict_gives(name: str) -> None:
     """A start of the sum that is left out, or not turned into log-odds, lets people be of the other class."""

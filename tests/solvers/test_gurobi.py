@@ -884,6 +884,7 @@ def test_a_licence_file_that_is_not_there_is_named(tmp_path, python):
     assert done.stdout.count("\n") == 1
 
 
+@pytest.mark.long
 def test_probing_opening_and_solving_print_nothing(python):
     code = (
         "import pyomo.environ as pyo\nfrom ceopt.solvers import compile_model\n"

@@ -263,6 +263,7 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_the_solver_and_the_library_say_the_same(estimator: Any) -> None:
     X = frame()

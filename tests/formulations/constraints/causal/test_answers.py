@@ -77,6 +77,7 @@ def l1_of(amounts: dict[str, float], before: pd.Series, after: pd.Series) -> flo
     return total
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("intervention", ["none", "soft", "hard"])
 @pytest.mark.parametrize("name", MODELS)
 def test_actions_and_consequences_are_those_of_the_known_model(name: str, intervention: Any) -> None:
