@@ -122,6 +122,7 @@ def test_an_object_and_its_file_give_the_same_answers(tmp_path: Any) -> None:
             pd.testing.assert_frame_equal(answers[0], other)
 
 
+@pytest.mark.long
 def test_many_people_at_once_with_a_file(tmp_path: Any) -> None:
     model = lightgbm.LGBMClassifier(**OPTIONS).fit(LATTICE, RARE == "yes", **NATIVE)
     model.booster_.save_model(tmp_path / "model.txt")

@@ -69,7 +69,7 @@ def test_the_moments_are_near_the_model_of_all_rows() -> None:
     [
         LogisticRegression(),
         LinearSVC(),
-        SGDClassifier(max_iter=50, tol=None),
+        pytest.param(SGDClassifier(max_iter=50, tol=None), marks=pytest.mark.long),
         RidgeClassifier(),
         SVC(kernel="linear"),
         LogisticRegression(fit_intercept=False),

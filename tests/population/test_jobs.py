@@ -34,6 +34,7 @@ def data():
     return pd.DataFrame(columns).astype(float)
 
 
+@pytest.mark.long
 def test_a_killed_process_loses_one_row_and_resume_asks_for_that_one_alone(data, tmp_path):
     model, log = fitted(data), tmp_path / "log"
     space = FeatureSpace.infer(data)

@@ -303,6 +303,7 @@ def test_a_forest_that_adds_in_several_jobs_is_answered_clear_of_a_tie():
         assert value(n_jobs=None) == 0
 
 
+@pytest.mark.long
 def test_a_worker_process_answers_as_any_other_does():
     # There joblib starts nothing, and a forest adds in order; where its answers are used it may not.
     frame, labels = data(7, 2)

@@ -188,7 +188,7 @@ def test_the_answer_twice(name, model, counted):
         counted.append("loaded")
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @battery
 def test_a_limit_is_a_status(name, model, counted):
     case = MODELS[model]
@@ -204,7 +204,7 @@ def test_a_limit_is_a_status(name, model, counted):
     check_answer(name, case.status, outcome, built, compiled, case.optimum)
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @battery
 def test_an_interruption_is_a_status(name, model, counted):
     case = MODELS[model]
@@ -225,7 +225,7 @@ def test_an_interruption_is_a_status(name, model, counted):
     counted.append("afterwards")
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @battery
 def test_a_start_changes_nothing(name, model, counted):
     case = MODELS[model]
@@ -238,7 +238,7 @@ def test_a_start_changes_nothing(name, model, counted):
         check_answer(name, case.status, session.solve(start=start), built, compiled, case.optimum)
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @battery
 def test_two_threads_and_another_seed(name, model, counted):
     case = MODELS[model]
@@ -257,7 +257,7 @@ def test_data_move(name, model, counted):
         counted.append("data")
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize(
     ("name", "model"),
     [pair for pair in PAIRS if MODELS[pair[1]].status is Status.OPTIMAL and pair[1] not in {"empty", "all_fixed"}],
@@ -304,7 +304,7 @@ def test_the_program_as_the_solver_has_it_is_solved_by_another(name, model, coun
         assert optimum is None or is_close(result.objective, optimum)
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize(("name", "model"), BEYOND, ids=lambda part: part)
 def test_other_classes_are_refused_naming_who_could(name, model, counted):
     case = MODELS[model]
@@ -322,7 +322,7 @@ def test_other_classes_are_refused_naming_who_could(name, model, counted):
     assert sentence.endswith(".")
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("model", MODELS)
 def test_auto_finds_the_answer(model):
     """Without a name, whoever is chosen gives the same answer; nobody who could is a sentence."""
