@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ceopt.population.batch import OUT_OF_MEMORY, no_answer
 from ceopt.query.prepare import prepare
-from ceopt.search.report import unread
-from ceopt.search.search import search
+from ceopt.search.search import search, unread
 from ceopt.settings import Settings
 from ceopt.solvers.deadline import OutOfTimeError, until
 

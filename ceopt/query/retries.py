@@ -7,26 +7,40 @@ is the program with all those before it in the list.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
-from ceopt.query.objective_unit import MOST_UNITS, farthest, is_smaller, unit_for
 from ceopt.query.request import Person, SolvedProgram, SolveRequest, Start
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.problem import Status
-from ceopt.tolerances import BOUND_ROUNDING
+from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE
 
 if TYPE_CHECKING:
-    from ceopt.formulations.space.reachable import Reach
+    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.settings import CheckedSettings
 
-__all__ = ["RETRIES", "Retry", "Solve", "beyond_the_budget", "in_smaller_reach", "in_unit_of_the_point",
-           "within_cost_of_one_label"]  # fmt: skip
+__all__ = [
+    "MOST_UNITS",
+    "RETRIES",
+    "Retry",
+    "Solve",
+    "beyond_the_budget",
+    "farthest",
+    "in_smaller_reach",
+    "in_unit_of_the_point",
+    "is_extreme",
+    "is_smaller",
+    "unit_for",
+    "within_cost_of_one_label",
+]
 
 #: Solves a request within so many seconds.
 Solve: TypeAlias = Callable[[SolveRequest, float], SolvedProgram]
@@ -204,3 +218,58 @@ def _needs_more(settings: CheckedSettings, person: Person, budget: float, solved
         return True
     cost = settings.cost.value(person.space, person.factual, solved.point)
     return cost > budget * (1.0 + settings.relative_gap) + BOUND_ROUNDING
+
+
+# ---- the unit of lengths, and the size of a reach --------------------------------------------------------------------
+#: Lengths, in the unit, whose squares a tolerance of 1e-7 is right for.
+_ORDINARY = (0.1, 1e3)
+#: A column that was stated in a unit so many times too large, or of so many steps, was stated too coarsely.
+_COARSE, _STEPS = 2.0**10, 2.0**23
+#: How many units are tried at most.
+MOST_UNITS = 3
+
+
+def unit_for(size: float | None, unit: float) -> float:
+    """Return the unit for lengths of some size: the one in use where it will do, else the nearest power of two."""
+    if size is None or not COST_NOISE < size < math.inf or _ORDINARY[0] <= size / unit <= _ORDINARY[1]:
+        return unit
+    return 2.0 ** round(math.log2(size))
+
+
+def farthest(factual: Mapping[str, float], reach: Reach) -> dict[str, float]:
+    """Return the point of a reach that is farthest from the factual in each number with bounds."""
+    far = dict(factual)
+    for name, part in reach.items():
+        if isinstance(part, Interval) and math.isfinite(part.lower) and math.isfinite(part.upper):
+            far[name] = part.lower if far[name] - part.lower > part.upper - far[name] else part.upper
+    return far
+
+
+def is_smaller(reach: Reach, before: Reach, space: FeatureSpace, *, is_open: bool) -> bool:
+    """Tell whether a reach is so much smaller than the one before that a program over it is another one to a solver.
+
+    Either the unit of a column is, or a column of more steps than a solver tells apart has a fraction of them: half
+    where a gap ``is_open``.
+    """
+    for name, part in reach.items():
+        was = before[name]
+        if not isinstance(part, Interval) or not isinstance(was, Interval) or was.is_point:
+            continue
+        if part.step is None:
+            if not 1.0 / _COARSE < unit_of(part, space[name]) / unit_of(was, space[name]) < _COARSE:
+                return True
+        elif (was.upper - was.lower) / part.step > _STEPS:
+            least = 2.0 if is_open else _COARSE
+            if (part.upper - part.lower) * least < was.upper - was.lower:
+                return True
+    return False
+
+
+def is_extreme(reach: Reach, space: FeatureSpace) -> bool:
+    """Tell whether a column may take values of a size, or as many, that a solver's tolerances do not suit."""
+    for name, part in reach.items():
+        if isinstance(part, Interval) and not part.is_point:
+            steps = 0.0 if part.step is None else (part.upper - part.lower) / part.step
+            if unit_of(part, space[name]) != 1.0 or _STEPS < steps < math.inf:
+                return True
+    return False

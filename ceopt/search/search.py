@@ -24,31 +24,34 @@ rules in plain numbers; only what passes is an answer. The phases, each a step f
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
-from ceopt.formulations.space.reachable import reach_of
+from ceopt.formulations.space.reachable import reach_of, removed_by
 from ceopt.query.request import Person
-from ceopt.search.accept import fall_back, out_of_time
+from ceopt.search.accept import fall_back, is_disproved, out_of_time, used_up
 from ceopt.search.incumbents import next_incumbent
 from ceopt.search.no_answer import look_for_conflict, look_under_wider_rules
-from ceopt.search.report import result
 from ceopt.search.solve_check_repair import solve_and_check
 from ceopt.search.starts import find_starts
-from ceopt.search.state import Finding, Phase, Question, State, Stopwatch, Tries, favourable, without_unseen
+from ceopt.search.state import Answer, Finding, Phase, Question, State, Stopwatch, Tries, favourable, without_unseen
 from ceopt.search.ties import look_within_margin
+from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError
 from ceopt.status import Status
 from ceopt.tolerances import BOUND_ROUNDING
+from ceopt.versions import versions
 
 if TYPE_CHECKING:
+    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared
-    from ceopt.solution.solution_set import SolutionSet
+    from ceopt.settings import CheckedSettings, Settings
+    from ceopt.solution.counterfactual import Counterfactual
 
-__all__ = ["search"]
+__all__ = ["result", "search", "unread"]
 
 
 def search(
@@ -143,7 +146,9 @@ def _start(state: State) -> State:
 
 def _margin(state: State) -> State:
     after = Phase.WIDER_RULES if state.first is None else Phase.LIMIT
-    return replace(look_within_margin(state), phase=after)
+    if state.question.has_default_margin:
+        state = look_within_margin(state)
+    return replace(state, phase=after)
 
 
 def _limit(state: State) -> State:
@@ -208,3 +213,102 @@ def _late(state: State) -> State:
         first = state.last
     state = replace(state, first=first, tries=Tries(state.margin, state.diversity))
     return fall_back(state, out_of_time(state))
+
+
+# ---- what it came to -------------------------------------------------------------------------------------------------
+def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
+    """Return what a search that has ended came to.
+
+    Parameters
+    ----------
+    state
+        Its last one.
+    asked
+        The settings as they were given; rules may have been widened since.
+    query_id
+        Name of the question, for its asker.
+    """
+    question, last = state.question, state.last
+    assert last is not None  # noqa: S101 - the search has ended
+    answers = ranked_anew(state.answers)
+    first = _first_finding(state, answers)
+    gap = None
+    if answers:
+        gap = answers[0][0].gap
+    elif first.status is Status.ALREADY_FAVOURABLE:
+        gap = 0.0
+    return SolutionSet(
+        status=first.status,
+        counterfactuals=tuple(answer for answer, _ in answers),
+        factual=question.person.row,
+        bound=first.bound,
+        gap=gap,
+        margin=0.0 if state.margin is None else state.margin,
+        complete=len(answers) == asked.n or last.proved,
+        reason=first.reason,
+        conflict=state.conflict,
+        relaxed=state.relaxed,
+        timings=question.stopwatch.timings(),
+        solver=state.solver,
+        versions=dict(versions("pyomo", "highspy")),
+        options=asked.options(),
+        target=asked.target.text(),
+        removed=removed_by(question.space, question.person.reach),
+        query_id=query_id,
+    )
+
+
+def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:
+    """Return what is said of the best answer, and of why there are no more."""
+    first, last = state.first or state.last, state.last
+    assert first is not None  # noqa: S101 - the search has ended
+    assert last is not None  # noqa: S101 - the same
+    if answers and answers[0][0] is not state.answers[0][0]:
+        best = answers[0][0]
+        reason = "A further answer costs less than was proved of an earlier one: nothing is proved."
+        first = Finding(Status.FEASIBLE, answer=best, bound=best.bound, reason=reason)
+    if last.answer is None and answers:
+        more = "Proved: there are no more." if last.proved else f"No more, as: {last.reason}"
+        first = replace(first, reason=f"{first.reason} {more}".strip())
+    return first
+
+
+def ranked_anew(answers: Sequence[Answer]) -> tuple[Answer, ...]:
+    """Return answers as they stand, or in order of cost where one contradicts the bound of an earlier one.
+
+    Each answer was looked for among those that differ from all before it, so a later one may not cost less than what
+    was proved for an earlier one. Where it does, that bound proves nothing.
+    """
+    believed: list[Answer] = []
+    for place, (answer, point) in enumerate(answers):
+        is_false = any(is_disproved(answer.bound, later.cost) for later, _ in answers[place:])
+        believed.append((_without_bound(answer) if is_false else answer, point))
+    if all(after[0] is before[0] for after, before in zip(believed, answers, strict=True)):
+        return tuple(answers)
+    believed.sort(key=lambda pair: pair[0].cost)
+    return tuple((_with(answer, rank=rank), point) for rank, (answer, point) in enumerate(believed, start=1))
+
+
+def _without_bound(answer: Counterfactual) -> Counterfactual:
+    return _with(answer, bound=0.0, gap=answer.cost / max(answer.cost, 1e-12))
+
+
+def _with(answer: Counterfactual, **changes: Any) -> Counterfactual:
+    return replace(answer, values=answer.frame, **changes)  # type: ignore[arg-type]  # a frame keeps the dtypes
+
+
+def unread(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, began: float) -> SolutionSet:
+    """Return what is known of a person where the time limit ended the reading of the model: nothing."""
+    factual, options = space.frame([space.row(row)]), settings.unchecked_options()
+    stopwatch = Stopwatch(began, read_s=time.perf_counter() - began)
+    return SolutionSet(
+        status=Status.TIME_LIMIT,
+        counterfactuals=(),
+        factual=factual,
+        complete=False,
+        reason=used_up(settings.limit_s(), stage),
+        timings=stopwatch.timings(),
+        versions=dict(versions("pyomo", "highspy")),
+        options=options,
+        target=str(options["target"]),
+    )

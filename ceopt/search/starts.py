@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.decision.reaches import slack
-from ceopt.query.objective_unit import is_extreme
+from ceopt.query.retries import is_extreme
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import START_MARGIN_ROUNDING
 from ceopt.warm_start.heuristic import StartSearch

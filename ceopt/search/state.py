@@ -138,6 +138,11 @@ class Question:
         return ProgramSolver(self.prepared, self.person)
 
     @property
+    def has_default_margin(self) -> bool:
+        """Whether the decision is asked for with a margin that the user has not named."""
+        return self.settings.margin is None and not self.prepared.is_own
+
+    @property
     def is_late(self) -> bool:
         """Whether the time is used up."""
         return time.perf_counter() >= self.deadline

@@ -12,7 +12,7 @@ from ceopt.formulations.predictors.decision.lattice import is_on_lattice
 from ceopt.formulations.predictors.decision.margin import rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
-from ceopt.query.objective_unit import is_extreme
+from ceopt.query.retries import is_extreme
 from ceopt.search.accept import accept
 from ceopt.search.solve_check_repair import MOST_REPAIRS, attempt
 from ceopt.search.state import Finding
@@ -78,8 +78,7 @@ def _is_worth_a_look(state: State) -> bool:
     On levels, whole numbers and at the ends of a reach a margin may cost a whole step, or the only answer.
     """
     question, prepared, finding = state.question, state.question.prepared, state.last
-    has_default = prepared.settings.margin is None and not prepared.is_own
-    if not has_default or not state.margin or state.margin != prepared.margin:
+    if not question.has_default_margin or not state.margin or state.margin != prepared.margin:
         return False
     if state.interrupted or question.within is not None or question.is_late:
         return False

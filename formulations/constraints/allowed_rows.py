@@ -14,7 +14,7 @@ from ceopt.formulations.columns import Numeric
 from ceopt.formulations.constraints.condition import ValueList
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.space.columns import column_coordinates
+from ceopt.formulations.space.space import column_coordinates
 from ceopt.formulations.tolerances import STEP_ROUNDINGS
 from ceopt.solvers.checks import Instance, Refusal, Text, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError

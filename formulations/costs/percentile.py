@@ -12,10 +12,9 @@ import pandas as pd
 from ceopt.formulations.columns import Price, Steps
 from ceopt.formulations.costs.base import AbstractCost, Floats
 from ceopt.formulations.costs.linf import greatest_of
-from ceopt.formulations.space.columns import column_coordinates, row_mapping
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, column_coordinates, row_mapping
 from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 

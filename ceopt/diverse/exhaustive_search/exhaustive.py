@@ -17,8 +17,7 @@ from ceopt.query.build_answer import answers_of
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.query.request import Point
 from ceopt.search.accept import used_up
-from ceopt.search.report import unread
-from ceopt.search.search import search
+from ceopt.search.search import search, unread
 from ceopt.search.state import without_unseen
 from ceopt.settings import Settings
 from ceopt.solution.counterfactual import Counterfactual

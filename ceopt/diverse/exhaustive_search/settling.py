@@ -23,7 +23,7 @@ from ceopt.formulations.columns.factual import Factual
 from ceopt.formulations.constraints import impose, rule_name
 from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
-from ceopt.query.objective_unit import unit_for
+from ceopt.query.retries import unit_for
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.guard.session import GuardedSession
 from ceopt.solvers.problem import Outcome, Status

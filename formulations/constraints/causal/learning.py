@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.constraints.causal.graph import ordered, parents_in
-from ceopt.formulations.space.columns import column_coordinates
-from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.formulations.space.space import FeatureSpace, column_coordinates, require_space
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:

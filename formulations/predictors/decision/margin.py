@@ -12,7 +12,7 @@ from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
-from ceopt.formulations.space.level_table import span
+from ceopt.formulations.space.encoding import span
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.tolerances import (
     LEAST_MARGIN,

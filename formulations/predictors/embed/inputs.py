@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ceopt.formulations.linear_form import LinearForm
-from ceopt.formulations.space.level_table import WIDE, entries
+from ceopt.formulations.space.encoding import WIDE, entries
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.solvers.deadline import checkpoint
 

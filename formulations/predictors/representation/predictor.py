@@ -31,8 +31,7 @@ from ceopt.formulations.predictors.representation.decision_rule import (
 )
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
-from ceopt.formulations.space.encoding import Column, Encoding
-from ceopt.formulations.space.level_table import entries
+from ceopt.formulations.space.encoding import Column, Encoding, entries
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidValueError, UnsupportedModelError

@@ -39,9 +39,8 @@ from ceopt.formulations.predictors.read.pipeline.steps import (
     check_encoder,
     unseen_levels,
 )
-from ceopt.formulations.space.encoding import Column, Encoding
+from ceopt.formulations.space.encoding import WIDE, Column, Encoding, LevelTable, SparseTable
 from ceopt.formulations.space.feature import Feature
-from ceopt.formulations.space.level_table import WIDE, LevelTable, SparseTable
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import UnsupportedModelError

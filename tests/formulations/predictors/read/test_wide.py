@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import ceopt
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.space.level_table import WIDE, SparseTable, entries, span
+from ceopt.formulations.space.encoding import WIDE, SparseTable, entries, span
 from ceopt.solvers.errors import UnsupportedModelError
 
 #: Where the number of columns from which zeros are left out is read.
