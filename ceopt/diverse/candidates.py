@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.checking.rule_checks import broken_rules
+from ceopt.diverse.decisions import Memory
 from ceopt.diverse.distance import Floats
 from ceopt.diverse.filters import within
-from ceopt.diverse.memory import Memory
 from ceopt.diverse.nearest import Neighbours, in_order
 from ceopt.diverse.projection import Projection
 from ceopt.formulations.constraints import rule_name

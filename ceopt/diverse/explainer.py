@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ceopt.diverse.candidates import Searched
-from ceopt.diverse.decisions import decisions_of
+from ceopt.diverse.decisions import Memory, decisions_of
 from ceopt.diverse.distance import distance_of
-from ceopt.diverse.memory import Memory
 from ceopt.diverse.nearest import Neighbours
 from ceopt.diverse.query import Fitted, Query
 from ceopt.diverse.settings import DiverseSettings, whole_or_none

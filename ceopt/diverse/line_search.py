@@ -1,21 +1,23 @@
-"""Step 4 for rows of mixed columns: whole columns go back one by one, then numbers along the segment."""
+"""The way from a candidate back towards the row: whole columns first, then numbers along the segment by bisection."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ceopt.diverse.distance import Floats, RowDistance
-from ceopt.diverse.segment_search import Bools, Segments, shortened
 
 if TYPE_CHECKING:
     from ceopt.diverse.candidates import Keeper
 
-__all__ = ["nearer"]
+__all__ = ["Segments", "nearer", "shortened"]
 
 #: Columns that one call tries to put back at most: so many points a point most models predict in hardly more time.
-_AHEAD: Final = 16
+_COLUMNS_AHEAD: Final = 16
 
 
 def nearer(
@@ -47,7 +49,7 @@ def nearer(
     columns
         Whether numbers too go back to the origin's, whole columns at a time, before the segment.
     tolerance, halvings
-        As for :func:`~ceopt.diverse.segment_search.shortened`.
+        As for :func:`~ceopt.diverse.line_search.shortened`.
     """
     projection, origin = keeper.projection, keeper.origin
     switch = projection.switch
@@ -76,7 +78,7 @@ def _put_back(keeper: Keeper, distance: RowDistance, points: Floats, columns: Bo
     turn = np.argsort(order, axis=1)  # of each column
     place, count = np.zeros(len(points), dtype=np.intp), moved.sum(axis=1)
     while len(which := np.flatnonzero(place < count)):
-        ahead = np.minimum(count[which] - place[which], _AHEAD)
+        ahead = np.minimum(count[which] - place[which], _COLUMNS_AHEAD)
         owner = np.repeat(which, ahead)
         last = place[owner] + np.concatenate([np.arange(n) for n in ahead])
         goes = (turn[owner] >= place[owner, None]) & (turn[owner] <= last[:, None])
@@ -90,3 +92,120 @@ def _put_back(keeper: Keeper, distance: RowDistance, points: Floats, columns: Bo
                 points[k] = trials[first + back - 1]
             place[k] += min(back + 1, end - first)
     return points
+
+
+Bools = NDArray[np.bool_]
+
+#: Halvings that one call decides: 15 points of a segment, which most models predict in hardly more time than one.
+_HALVINGS_AHEAD: Final = 4
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    r"""The points :math:`x(t) = a + t\,(c - a)`, on the grid of each column that has one; :math:`x(1) = c` exactly.
+
+    ====== ====== =============================================================================
+    symbol shape  meaning
+    ====== ====== =============================================================================
+    a, c   (k, d) where each segment starts, and its candidate; equal in the columns that switch
+    step   (d,)   width of a column's grid, counted from ``anchor``; 0 where it has none
+    ====== ====== =============================================================================
+
+    Parameters
+    ----------
+    starts, ends
+        a and c.
+    anchor, step
+        The grid, (d,) each.
+    mend
+        What rules make of points (k, d) afterwards, such as columns that follow from others.
+    """
+
+    starts: Floats
+    ends: Floats
+    anchor: Floats
+    step: Floats
+    mend: Callable[[Floats], Floats]
+
+    def at(self, t: Floats, which: NDArray[np.intp]) -> Floats:
+        """Return the points at ``t`` (k,) of the segments ``which`` (k,)."""
+        a, c = self.starts[which], self.ends[which]
+        points = a + t[:, None] * (c - a)
+        grid = self.step > 0.0
+        if grid.any():
+            home, step = self.anchor[grid], self.step[grid]
+            points[:, grid] = home + np.round((points[:, grid] - home) / step) * step
+        points = np.clip(points, np.minimum(a, c), np.maximum(a, c))  # a rounding may not leave the segment
+        points = self.mend(points)
+        return np.where((t == 1.0)[:, None], c, points)
+
+
+def shortened(
+    segments: Segments,
+    lengths: Floats,
+    accepts: Callable[[Floats], Bools],
+    *,
+    tolerance: float | None = None,
+    halvings: int | None = None,
+) -> tuple[Floats, Floats, Floats]:
+    """Bisect each segment: the far end stays accepted, the near end is not, until what lies between is short.
+
+    All segments are asked about together, and several halvings in one call of ``accepts``: every point that one of them
+    may come to is asked about before it is known which, so that the result is that of one halving a call.
+
+    Parameters
+    ----------
+    segments
+        From where to where; every far end is accepted, no near one.
+    lengths
+        Of the segments, (k,).
+    accepts
+        Which points (k, d) are answers.
+    tolerance
+        Halve for as long as the bracket is longer (Algorithm 1 of the paper).
+    halvings
+        Instead a fixed number of halvings for all (the published code).
+
+    Returns
+    -------
+    tuple
+        Points (k, d) at the accepted ends, and where on their segments the near and the far ends are, (k,) each.
+    """
+    low, high = np.zeros(len(lengths)), np.ones(len(lengths))
+
+    def wanted() -> Bools:
+        middle = 0.5 * (low + high)
+        # Floats end too: between two neighbours there is no third.
+        parts = (low < middle) & (middle < high)
+        if halvings is not None:
+            return parts & (done < halvings)
+        assert tolerance is not None  # noqa: S101 - one of the two is given
+        return np.asarray(parts & (lengths * (high - low) > tolerance))
+
+    done = 0
+    while len(which := np.flatnonzero(wanted())):
+        middles = _middles(low[which], high[which])
+        asked = np.concatenate([np.repeat(which, middle.shape[1]) for middle in middles])
+        good = accepts(segments.at(np.concatenate(middles, axis=None), asked))
+        place = np.zeros(len(low), dtype=np.intp)
+        for middle in middles:
+            still = np.flatnonzero(wanted())
+            at = np.searchsorted(which, still), place[still]
+            said, nearer = middle[at], good[: middle.size].reshape(middle.shape)[at]
+            good = good[middle.size :]
+            high[still[nearer]], low[still[~nearer]] = said[nearer], said[~nearer]
+            place[still] = 2 * place[still] + ~nearer
+            done += 1
+    return segments.at(high, np.arange(len(high))), low, high
+
+
+def _middles(low: Floats, high: Floats) -> list[Floats]:
+    """Return the middles (k, 1), (k, 2), (k, 4), ... of the brackets (k,), of their halves, and so on."""
+    lows, highs, found = low[:, None], high[:, None], []
+    for _ in range(_HALVINGS_AHEAD):
+        middle = 0.5 * (lows + highs)
+        found.append(middle)
+        lows = np.stack([lows, middle], axis=2).reshape(len(low), -1)
+        highs = np.stack([middle, highs], axis=2).reshape(len(low), -1)
+    return found

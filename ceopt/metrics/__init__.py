@@ -10,26 +10,23 @@ equality; a :class:`~ceopt.FeatureSpace` says which is which.
 
 from __future__ import annotations
 
-from ceopt.metrics.cost import cost
-from ceopt.metrics.determinant import dpp_determinant
-from ceopt.metrics.dissimilarity import gower, heom
-from ceopt.metrics.distance import distance
-from ceopt.metrics.diversity import categorical_diversity, continuous_diversity, count_diversity, unique_fraction
-from ceopt.metrics.evaluating import suite, suites
-from ceopt.metrics.hull import hull_distance
-from ceopt.metrics.k_distance import k_distance
-from ceopt.metrics.k_diversity import k_diversity
-from ceopt.metrics.neighbours import knn_distance, ynn
-from ceopt.metrics.outliers import lof
-from ceopt.metrics.proximity import categorical_proximity, continuous_proximity
-from ceopt.metrics.redundancy import redundancy
+from ceopt.metrics.changes import broken_rules, changed_count, immutable_changes, redundancy, sparsity
+from ceopt.metrics.distance import distance, k_distance, set_distance
+from ceopt.metrics.diversity import (
+    categorical_diversity,
+    continuous_diversity,
+    count_diversity,
+    dpp_determinant,
+    k_diversity,
+    unique_fraction,
+)
+from ceopt.metrics.plausibility import hull_distance, knn_distance, lof, ynn
+from ceopt.metrics.proximity import categorical_proximity, continuous_proximity, cost, gower, heom
 from ceopt.metrics.robustness import invalidation_rate, multiplicity_validity, plan_validity, robustness
 from ceopt.metrics.run_time import run_time, run_time_ratio
-from ceopt.metrics.set_distance import set_distance
-from ceopt.metrics.sparsity import changed_count, sparsity
 from ceopt.metrics.stability import local_fidelity, stability
+from ceopt.metrics.suite import suite, suites
 from ceopt.metrics.validity import distinct_validity, label_change, label_gap, success_rate, validity
-from ceopt.metrics.violations import broken_rules, immutable_changes
 
 __all__ = [
     "broken_rules",

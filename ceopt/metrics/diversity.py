@@ -1,4 +1,4 @@
-"""Diversity of the counterfactuals of one set, by pairs."""
+"""Diversity of the counterfactuals of one set: by pairs, and by the volume that they span."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from typing import Any, Literal
 import numpy as np
 
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.metrics.distance import NORM, Norm, embedded, pairwise
 from ceopt.metrics.proximity import OVER, scaled
 from ceopt.metrics.rows import Floats, read
+from ceopt.solvers.checks import Choice, Real, Refusal, check_arguments
 
-__all__ = ["categorical_diversity", "continuous_diversity", "count_diversity", "unique_fraction"]
+__all__ = [
+    "categorical_diversity",
+    "continuous_diversity",
+    "count_diversity",
+    "dpp_determinant",
+    "k_diversity",
+    "unique_fraction",
+]
 
 _NAN = float("nan")
 
@@ -97,7 +106,7 @@ def count_diversity(S: Any, *, space: FeatureSpace | None = None) -> float:
     Parameters
     ----------
     S, space
-        As for :func:`~ceopt.metrics.sparsity.sparsity`.
+        As for :func:`~ceopt.metrics.changes.sparsity`.
 
     Raises
     ------
@@ -125,7 +134,7 @@ def unique_fraction(S: Any, *, space: FeatureSpace | None = None) -> float:
     Parameters
     ----------
     S, space
-        As for :func:`~ceopt.metrics.sparsity.sparsity`.
+        As for :func:`~ceopt.metrics.changes.sparsity`.
 
     Raises
     ------
@@ -150,3 +159,106 @@ def _pairs(table: Any) -> Floats:
     """Return the differences of all unordered pairs of rows, (n (n - 1) / 2, d)."""
     first, second = np.triu_indices(len(table), 1)
     return np.asarray(table[first] - table[second])
+
+
+def k_diversity(
+    S: Any,
+    norm: Norm = "l1",
+    *,
+    space: FeatureSpace | None = None,
+    scale: Any = "none",
+    data: Any = None,
+    zero: float | None = None,
+) -> float:
+    r"""Mean distance over the unordered pairs of a set; nan for one counterfactual. Higher is more diverse.
+
+    .. math:: \text{k-diversity}(S) = \binom{|S|}{2}^{-1} \sum_{i < l} d(c_i, c_l)
+
+    In raw units, as :func:`~ceopt.metrics.distance.k_distance`. Equal rows are two counterfactuals, not one.
+
+    Parameters
+    ----------
+    S, norm, space, scale, data, zero
+        As for :func:`~ceopt.metrics.distance.distance`.
+
+    Raises
+    ------
+    UnknownNameError, InvalidTypeError, InvalidValueError
+        As there; an empty set is refused.
+
+    References
+    ----------
+    Leofante & Potyka (2024), eq. (13); specification 10.1. The released code has 0 for one counterfactual, and so has
+    the suite "leofante_potyka2024".
+
+    Examples
+    --------
+    The pairs are 3, 4 and 5 apart.
+
+    >>> k_diversity([[0, 0], [3, 0], [3, 4]], "l2"), k_diversity([[0, 0]], "l2")
+    (4.0, nan)
+    """
+    NORM.require("k_diversity", "norm", norm)
+    (points,) = embedded("k_diversity", norm, space=space, scale=scale, data=data, zero=zero, S=S)
+    upper = np.triu_indices(len(points), 1)
+    return float(pairwise(points, points, norm)[upper].mean()) if len(points) > 1 else float("nan")
+
+
+_KERNELS = {"inverse": lambda apart: 1.0 / (1.0 + apart), "exponential": lambda apart: np.exp(-apart)}
+_NO_JITTER = Refusal("a jitter of at least 0", "Give 1e-4 or 0.")
+_CHECKS = {
+    "norm": NORM,
+    "kernel": Choice(_KERNELS),
+    "jitter": Real(at_least=0.0, finite=True, otherwise=_NO_JITTER),
+}
+
+
+def dpp_determinant(
+    S: Any,
+    norm: Norm = "l2",
+    *,
+    kernel: Literal["inverse", "exponential"] = "inverse",
+    jitter: float = 0.0,
+    space: FeatureSpace | None = None,
+    scale: Any = "none",
+    data: Any = None,
+    zero: float | None = None,
+) -> float:
+    r"""Diversity as a determinant of similarities: 0 if two rows are equal, near 1 if all are far apart.
+
+    .. math:: \det K, \qquad K_{il} = \frac{1}{1 + d(c_i, c_l)} \ \text{or}\ e^{-d(c_i, c_l)},
+        \qquad K_{ii} = 1 + \text{jitter}
+
+    It depends on units (``scale``), and shrinks with every row that is added: compare sets of one size.
+
+    Parameters
+    ----------
+    S, norm, space, scale, data, zero
+        As for :func:`~ceopt.metrics.distance.distance`.
+    kernel
+        "inverse" as in both sources, or "exponential".
+    jitter
+        Added to the diagonal; 1e-4 in the code of DiCE and COPA, 0 in the papers.
+
+    Raises
+    ------
+    UnknownNameError
+        Another norm, kernel or scale.
+    InvalidTypeError, InvalidValueError
+        As ``distance``; a jitter that is negative.
+
+    References
+    ----------
+    Mothilal, Sharma & Tan (2020), DPP diversity (MAD-scaled l1); Bui, Nguyen & Nguyen (2022), eq. (5) (l2, raw).
+
+    Examples
+    --------
+    Two points at distance 1: 1 - (1/2)^2.
+
+    >>> dpp_determinant([[0.0], [1.0]])
+    0.75
+    """
+    check_arguments("dpp_determinant", _CHECKS, locals())
+    (points,) = embedded("dpp_determinant", norm, space=space, scale=scale, data=data, zero=zero, S=S)
+    similar = _KERNELS[kernel](pairwise(points, points, norm))
+    return float(np.linalg.det(similar + jitter * np.eye(len(points))))

@@ -1,17 +1,20 @@
-"""Proximity of the counterfactuals to the person, apart for numbers and for categories."""
+"""Proximity of the counterfactuals to the person: numbers and categories apart, as one mixed distance, or as a cost."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.costs import parse_cost
+from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.metrics.predictions import table_of
 from ceopt.metrics.rows import Floats, TableRows, read
 from ceopt.metrics.scales import scales_of
 from ceopt.solvers.checks import Choice
 
-__all__ = ["OVER", "categorical_proximity", "continuous_proximity", "scaled"]
+__all__ = ["OVER", "categorical_proximity", "continuous_proximity", "cost", "gower", "heom", "scaled"]
 
 #: How columns are put together.
 OVER = Choice(("mean", "sum"))
@@ -118,3 +121,157 @@ def scaled(who: str, tables: list[TableRows], scale: Any, data: list[TableRows],
 
 def _read(who: str, space: FeatureSpace | None, data: Any, **given: Any) -> list[TableRows]:
     return read(who, space, **given, **({} if data is None else {"data": data}))
+
+
+def gower(
+    x: Any,
+    S: Any,
+    *,
+    space: FeatureSpace | None = None,
+    data: Any = None,
+    scale: Any = "range",
+    zero: float | None = None,
+) -> Floats:
+    r"""Gower's distance of each counterfactual from the factual, (n,), between 0 and 1 inside the data's range.
+
+    .. math:: \frac1d \Big( \sum_{j\ \text{numeric}} \frac{|c_j - x_j|}{r_j}
+        + \sum_{j\ \text{categorical}} [c_j \ne x_j] \Big)
+
+    Ordinal and binary columns count as categories. Beyond the range of the data a column counts more than 1.
+
+    Parameters
+    ----------
+    x, S
+        Factual and counterfactuals, in raw units.
+    space
+        What the columns are.
+    data
+        Rows whose ranges :math:`r_j` divide; by default those that the space knows.
+    scale, zero
+        As for :func:`~ceopt.metrics.distance.distance`.
+
+    Raises
+    ------
+    UnknownNameError, InvalidTypeError, InvalidValueError
+        Another scale; an empty set, a missing value, no data, a range of zero in a column that moves.
+
+    References
+    ----------
+    Gower (1971), a general coefficient of similarity; used by MOC and the R package counterfactuals.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [20, 60], "job": ["cook", "baker"]})
+    >>> gower({"age": 30, "job": "cook"}, pd.DataFrame({"age": [40], "job": ["baker"]}), data=people).tolist()
+    [0.625]
+    """
+    numbers, mismatches = _parts("gower", x, S, space, data, scale, zero)
+    return np.asarray((numbers.sum(axis=1) + mismatches.sum(axis=1)) / (numbers.shape[1] + mismatches.shape[1]))
+
+
+def heom(
+    x: Any,
+    S: Any,
+    *,
+    space: FeatureSpace | None = None,
+    data: Any = None,
+    scale: Any = "range",
+    zero: float | None = None,
+    form: Literal["euclidean", "sum"] = "euclidean",
+) -> Floats:
+    r"""Heterogeneous euclidean-overlap metric of each counterfactual to the factual, (n,).
+
+    .. math:: \sqrt{\sum_j t_j^2} \ \text{("euclidean")} \quad\text{or}\quad \sum_j t_j \ \text{("sum")}, \qquad
+        t_j = |c_j - x_j| / r_j \ \text{or}\ [c_j \ne x_j]
+
+    Parameters
+    ----------
+    x, S, space, data, scale, zero
+        As for :func:`gower`; NICE also offers ``scale="std"``.
+    form
+        "euclidean" as published, "sum" as in NICE.
+
+    Raises
+    ------
+    UnknownNameError
+        Another form or scale.
+    InvalidTypeError, InvalidValueError
+        As :func:`gower`.
+
+    References
+    ----------
+    Wilson & Martinez (1997), improved heterogeneous distance functions; NICE (Brughmans, Leyman & Martens 2024).
+
+    Examples
+    --------
+    >>> x, S, people = [0, 0], [[3, 40]], [[0, 0], [10, 100]]
+    >>> heom(x, S, data=people).tolist(), heom(x, S, data=people, form="sum").tolist()
+    ([0.5], [0.7])
+    """
+    Choice(("euclidean", "sum")).require("heom", "form", form)
+    parts = np.hstack(_parts("heom", x, S, space, data, scale, zero))
+    return np.asarray(parts.sum(axis=1) if form == "sum" else np.sqrt((parts**2).sum(axis=1)))
+
+
+def _parts(  # noqa: PLR0917 - what both take
+    who: str, x: Any, S: Any, space: FeatureSpace | None, data: Any, scale: Any, zero: float | None
+) -> tuple[Floats, Floats]:
+    home, rows, *rest = read(who, space, x=x, S=S, **({} if data is None else {"data": data}))
+    home_numbers, numbers = scaled(who, [home, rows], scale, rest, zero)
+    return np.abs(numbers - home_numbers), (rows.codes != home.codes).astype(np.float64)
+
+
+def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.DataFrame | None = None) -> Floats:
+    r"""Cost of each counterfactual by any cost of :func:`ceopt.explain`, (n,); lower is cheaper.
+
+    With :math:`t_j = \omega_j |c_j - x_j| / s_j`: l0 counts weights of what moves, l1 is :math:`\sum t`, l2
+    :math:`\sqrt{\sum t^2}`, linf :math:`\max t`; Mahalanobis and percentile shifts as their classes say. Scales are the
+    cost's own: "l1" divides by the MAD, ``L1(scale="none")`` is in raw units.
+
+    Parameters
+    ----------
+    x, S
+        Factual and counterfactuals in raw units. Values must be ones that the space can hold, so an integer column is
+        whole.
+    space
+        What the columns are, their weights and scales.
+    cost
+        "l0", "l1", "l2", "l2_squared", "linf", "mahalanobis", or an object: ``Percentile("max")``,
+        ``L1(scale="range") + 0.1 * Changes()``.
+    data
+        Rows for what a cost learns: a covariance, percentiles.
+
+    Raises
+    ------
+    UnknownNameError
+        Another cost.
+    InvalidTypeError, InvalidValueError
+        No space; values that it cannot hold; no data where the cost needs some.
+
+    References
+    ----------
+    Ustun, Spangher & Liu (2019) for percentile shifts; specification 6 and 7.
+
+    Examples
+    --------
+    >>> import ceopt
+    >>> space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", weight=2.0), ceopt.Feature("b", kind="integer")])
+    >>> cost([0, 0], [[3, 4], [0, 1]], space, ceopt.L2(scale="none")).round(3).tolist()
+    [7.211, 1.0]
+    """
+    require_space("cost", space)
+    read("cost", space, x=x, S=S)
+    fitted = parse_cost(cost).fitted(space, data)
+    home, *points = (
+        dict(zip(space.names, row, strict=True))
+        for table in (x, S)
+        for row in space.coordinates(_frame(table, space)).tolist()
+    )
+    return np.array([fitted.value(space, home, point) for point in points])
+
+
+def _frame(table: Any, space: FeatureSpace) -> pd.DataFrame:
+    frame = table_of(table, space)
+    assert isinstance(frame, pd.DataFrame)  # noqa: S101 - with a space of its width, an array has names
+    return frame

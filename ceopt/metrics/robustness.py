@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.asking import accepted, alike, predicted, table_of, wanted
+from ceopt.metrics.predictions import accepted, alike, predicted, table_of, wanted
 from ceopt.metrics.rows import Floats, read
 from ceopt.solvers.checks import Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.asking import accepted, alike, predicted, wanted
+from ceopt.metrics.predictions import accepted, alike, predicted, wanted
 from ceopt.metrics.rows import frame_of, read
 from ceopt.solvers.checks import Real, Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError

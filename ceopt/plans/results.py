@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Readable", "frozen"]
+from ceopt.formulations.programs.subset.pairs import Floats
+
+__all__ = ["Readable", "frozen", "moved_intercept"]
 
 
 def frozen(result: Any, *names: str) -> None:
@@ -44,3 +46,11 @@ def _text(value: Any) -> str:
     if isinstance(value, Enum):
         return str(value)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def moved_intercept(before: Floats, after: Floats) -> str:
+    """Return a sentence where the last column was 1, as an intercept's is, and is so no more; else nothing."""
+    first, last = np.atleast_2d(before), np.atleast_2d(after)
+    if first.shape[1] == 1 or (first[:, -1] != 1.0).any() or (last[:, -1] == 1.0).all():
+        return ""
+    return "The last column was 1 and moved: if it is the intercept's, hold it by fixed=[-1]."

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ceopt.datasets import load
-from ceopt.datasets.sources import SOURCES
+from ceopt.datasets.load import SOURCES
 from ceopt.solvers.errors import UnknownNameError, UnreadableFileError
 
 NEVER = {"G3", "shares", "score_text", "decile_score", "two_year_recid", "ChgOffPrinGr", "Selected", "split", "factual"}

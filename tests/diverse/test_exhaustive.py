@@ -19,10 +19,7 @@ from hypothesis import strategies as st
 
 import ceopt
 from ceopt.diverse import exhaustive
-from ceopt.diverse.exhaustive_search import branch_and_bound as exhaustive_walk
-from ceopt.diverse.exhaustive_search import enumeration as exhaustive_enumeration
-from ceopt.diverse.exhaustive_search import leaves as exhaustive_leaves
-from ceopt.diverse.exhaustive_search import linear_part as exhaustive_lines
+from ceopt.diverse.exhaustive_search import enumeration, score_bounds
 from ceopt.formulations.predictors import Affine
 
 EPSILONS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])
@@ -126,11 +123,11 @@ def test_small_steps_change_nothing(problem: Any, epsilon: float, limit: int | N
     """Boxes opened a few at a time, coarse bounds, and points shown one by one lead to the same set."""
     assume(not is_favourable(problem))
     sizes = [
-        (exhaustive_walk, "_AT_ONCE", 1),
-        (exhaustive_leaves, "_KINDS", 2),
-        (exhaustive_lines, "_GRID", 2),
-        (exhaustive_enumeration, "_AT_ONCE", 1),
-        (exhaustive_enumeration, "_FOUND", 1),
+        (enumeration, "_BOX_BYTES", 1),
+        (score_bounds, "_KINDS", 2),
+        (score_bounds, "_GRID", 2),
+        (enumeration, "_CELLS_SHOWN", 1),
+        (enumeration, "_POINTS_SHOWN", 1),
     ]
     expected = ask(problem, epsilon, None, limit=limit)
     with contextlib.ExitStack() as small:

@@ -14,11 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import ceopt
-from ceopt.diverse.exhaustive_search.branch_and_bound import Walk
 from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn, allowances_of, cell_columns, cell_of
-from ceopt.diverse.exhaustive_search.leaves import Leaves
-from ceopt.diverse.exhaustive_search.linear_part import Line
-from ceopt.diverse.exhaustive_search.score_bounds import Ceilings
+from ceopt.diverse.exhaustive_search.enumeration import Walk
+from ceopt.diverse.exhaustive_search.score_bounds import Ceilings, Leaves, Line
 from ceopt.diverse.exhaustive_search.score_requirements import demands_of
 from ceopt.formulations import Factual
 from ceopt.formulations.predictors import Affine, TreeEnsemble

@@ -17,7 +17,7 @@ import pytest
 import ceopt
 import ceopt.diverse.exhaustive_search.enumeration as enumeration_module
 from ceopt.diverse import exhaustive
-from ceopt.diverse.exhaustive_search.branch_and_bound import Walk
+from ceopt.diverse.exhaustive_search.enumeration import Walk
 from ceopt.diverse.exhaustive_search.settling import Settling
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.query.build_answer import answers_of

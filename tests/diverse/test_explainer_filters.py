@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ceopt
-from ceopt.diverse import DiverseRobustExplainer, nearest
-from ceopt.diverse import segment_search as bisection
+from ceopt.diverse import DiverseRobustExplainer, line_search, nearest
 from ceopt.diverse.distance import cosines, distance_of
+from ceopt.diverse.line_search import Segments, shortened
 from ceopt.diverse.nearest import Neighbours, in_order
-from ceopt.diverse.segment_search import Segments, shortened
 from ceopt.formulations.predictors import Affine
 
 whole = st.integers(-3, 3).map(float)
@@ -305,9 +304,9 @@ def test_the_bracket_is_short_and_its_ends_decide_otherwise(ends, cuts, toleranc
     segments = Segments(np.zeros_like(c), c, np.zeros(2), np.zeros(2), lambda points: points)
     points, low, high = shortened(segments, lengths, accepts, tolerance=tolerance)
     longest = max(lengths.max(initial=0.0), tolerance)
-    assert len(asked) == math.ceil(math.ceil(math.log2(longest / tolerance)) / bisection._AHEAD)
+    assert len(asked) == math.ceil(math.ceil(math.log2(longest / tolerance)) / line_search._HALVINGS_AHEAD)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bisection, "_AHEAD", 1)  # one halving a call, as the paper has it
+        patch.setattr(line_search, "_HALVINGS_AHEAD", 1)  # one halving a call, as the paper has it
         alone = shortened(segments, lengths, accepts, tolerance=tolerance)
     assert [part.tolist() for part in (points, low, high)] == [part.tolist() for part in alone]
     assert accepts(points).all()

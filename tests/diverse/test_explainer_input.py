@@ -17,8 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import ceopt
 from ceopt.diverse import DiverseRobustExplainer
-from ceopt.diverse.decisions import content_of, decisions_of
-from ceopt.diverse.memory import Memory
+from ceopt.diverse.decisions import Memory, content_of, decisions_of
 from ceopt.formulations.predictors import Affine, ReluNetwork
 
 RNG = np.random.default_rng(0)

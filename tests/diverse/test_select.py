@@ -18,8 +18,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ceopt.diverse import select
-from ceopt.diverse.subset.exact_search import SubsetSearch
-from ceopt.diverse.subset.local_search import greedy_subset, improved, in_parts, least_distance, sum_of_distances
+from ceopt.diverse.subset.exact_search import (
+    SubsetSearch,
+    greedy_subset,
+    improved,
+    in_parts,
+    least_distance,
+    sum_of_distances,
+)
 from ceopt.solvers import solve
 from ceopt.solvers.problem import ProblemClass
 from ceopt.solvers.problem import Status as Stop

@@ -20,8 +20,7 @@ from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.validity.score_bound import least_of_score
 from ceopt.plans import gelbrich_distance, validity_bounds, validity_value
 from ceopt.plans.validity import bounds, forms
-from ceopt.plans.validity.closed_form_cases import lower_bound
-from ceopt.plans.validity.one_counterfactual import lower_bound_of_one, upper_bound_of_one
+from ceopt.plans.validity.closed_form_cases import lower_bound, lower_bound_of_one, upper_bound_of_one
 from ceopt.plans.validity.reduction import directions, reduced
 from ceopt.solvers import Status
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError

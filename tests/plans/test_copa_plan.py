@@ -16,7 +16,7 @@ from published import instances
 
 from ceopt import CeoptError
 from ceopt.plans import copa_objective, copa_plan, validity_value
-from ceopt.plans.copa import categories, nonlinear
+from ceopt.plans.copa import categories, refinement
 from ceopt.plans.projection import project
 from ceopt.solvers.registry import SOLVERS
 
@@ -111,7 +111,7 @@ def test_the_search_is_no_narrower_than_the_best_plan(factual: Any) -> None:
 def test_the_search_begins_at_the_plan_of_the_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     """All variables but the determinant have a value, within bounds and rows; 1 and 4 is more than the mean away."""
     begun: list[Any] = []
-    original = nonlinear.solve
+    original = refinement.solve
 
     def noted(model: Any, *solver: Any, **options: Any) -> Any:
         known = [v for v in model.component_data_objects(pyo.Var) if v is not model.det]
@@ -121,7 +121,7 @@ def test_the_search_begins_at_the_plan_of_the_gradients(monkeypatch: pytest.Monk
         begun.extend(x.value for x in model.x.values())
         return original(model, *solver, **options)
 
-    monkeypatch.setattr(nonlinear, "solve", noted)
+    monkeypatch.setattr(refinement, "solve", noted)
     arguments = {"validity_weight": 0.25, "diversity_weight": 16.0, "margin": 1.0}
     plan([1.0], [1.0], [[1.0]], **arguments, method="nonlinear")
     assert begun == plan([1.0], [1.0], [[1.0]], **arguments).plan.ravel().tolist()
@@ -394,7 +394,7 @@ def test_a_margin_out_of_reach_of_a_map_is_not_called_infeasible() -> None:
         ({"margin": -0.1}, "margin is -0.1"),
         ({"validity_weight": math.nan}, "validity_weight is nan"),
         ({"diversity_weight": -1}, "diversity_weight is -1"),
-        ({"method": "newton"}, "Choose from: gradient, nonlinear, global"),
+        ({"method": "newton"}, "Choose from: gradient, refinement, global"),
         ({"method": "global"}, "Use method 'nonlinear', which can prove, or 'gradient'"),
         ({"cost": "linf"}, "positive semidefinite, but cost is 'linf'"),
         ({"cost": "cosine"}, "cost is 'cosine'"),

@@ -1,24 +1,17 @@
-"""The best subset of a pool, by the explicit programs; what each objective asks of a solver."""
+"""The best subset of a pool: greedy choice and swaps find a good one, programs a better one or the proof of it."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.diverse.subset.local_search import (
-    Value,
-    greedy_subset,
-    improved,
-    in_parts,
-    least_distance,
-    sum_of_distances,
-)
 from ceopt.formulations.programs.subset.apart import cheapest_subset, largest_subset
 from ceopt.formulations.programs.subset.compact import max_sum_compact
 from ceopt.formulations.programs.subset.diverse import least_distance_bound
@@ -26,11 +19,82 @@ from ceopt.solvers.problem import Result
 from ceopt.solvers.problem import Status as Stop
 from ceopt.solvers.run import solve
 from ceopt.status import Status
-from ceopt.tolerances import SUBSET_GAP_ASKED, SUBSET_GAP_PROVED, SUBSET_ROUNDING
+from ceopt.tolerances import LEAST_SWAP_GAIN, SUBSET_GAP_ASKED, SUBSET_GAP_PROVED, SUBSET_ROUNDING
 
-__all__ = ["FoundSubset", "SubsetSearch"]
+__all__ = [
+    "FoundSubset",
+    "SubsetSearch",
+    "Subsets",
+    "Value",
+    "greedy_subset",
+    "improved",
+    "in_parts",
+    "least_distance",
+    "sum_of_distances",
+]
 
 Floats = NDArray[np.float64]
+#: Sets of the same size, a row each, shape (m, j).
+Subsets = NDArray[np.intp]
+#: Values of the sets, shape (m,); more is better.
+Value = Callable[[Subsets], Floats]
+
+#: Numbers that are looked up at once: some 16 MB.
+_AT_ONCE: Final = 2_000_000
+
+
+def in_parts(value: Value, sets: Subsets) -> Floats:
+    """Return the values of many sets without looking all of them up at once."""
+    step = max(1, _AT_ONCE // max(1, sets.shape[1] ** 2))
+    return np.concatenate([value(sets[at : at + step]) for at in range(0, len(sets), step)])
+
+
+def greedy_subset(n: int, k: int, value: Value) -> list[int]:
+    """Return the best pair of 0, ..., n - 1, with the point that is best beside them added until there are k."""
+    if k == 1:
+        return [int(value(np.arange(n)[:, None]).argmax())]
+    pairs = np.column_stack(np.triu_indices(n, 1))
+    chosen: list[int] = [int(p) for p in pairs[in_parts(value, pairs).argmax()]]
+    while len(chosen) < k:
+        others = np.setdiff1d(np.arange(n), chosen)
+        sets = np.column_stack([np.tile(chosen, (len(others), 1)), others])
+        chosen.append(int(others[in_parts(value, sets).argmax()]))
+    return sorted(chosen)
+
+
+def improved(chosen: list[int], n: int, value: Value, deadline: float = np.inf) -> list[int]:
+    """Return a set that no swap of one point makes better, from ``chosen`` on; or what is there at the deadline."""
+    chosen = list(chosen)
+    now = float(value(np.array([chosen]))[0])
+    while len(chosen) < n and time.perf_counter() < deadline:
+        others = np.setdiff1d(np.arange(n), chosen)
+        sets = np.tile(chosen, (len(chosen), len(others), 1))
+        for place in range(len(chosen)):
+            sets[place, :, place] = others
+        sets = sets.reshape(-1, len(chosen))
+        values = in_parts(value, sets)
+        best = int(values.argmax())
+        if not values[best] > now + LEAST_SWAP_GAIN * abs(now):
+            break
+        chosen, now = [int(p) for p in sets[best]], float(values[best])
+    return sorted(chosen)
+
+
+def sum_of_distances(distances: Floats) -> Value:
+    """Return the value of a set as the sum over its pairs."""
+    return lambda sets: np.asarray(0.5 * _tables(distances, sets).sum(axis=(1, 2)))
+
+
+def least_distance(distances: Floats) -> Value:
+    """Return the value of a set as its least distance; infinite of one point."""
+    apart = distances.copy()
+    np.fill_diagonal(apart, np.inf)
+    return lambda sets: np.asarray(_tables(apart, sets).min(axis=(1, 2)))
+
+
+def _tables(matrix: Floats, sets: Subsets) -> Any:
+    return matrix[sets[:, :, None], sets[:, None, :]]
+
 
 #: Determinants of so many sets or fewer are all looked at.
 _FEW_SETS: Final = 20_000

@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.metrics.neighbours import favoured, favoured_share
+from ceopt.metrics.changes import immutable_changes, redundancy
+from ceopt.metrics.plausibility import favoured, favoured_share
 from ceopt.metrics.published.measure import Evidence, Measure
-from ceopt.metrics.redundancy import redundancy
 from ceopt.metrics.rows import Floats, frame_of
 from ceopt.metrics.validity import success_rate
-from ceopt.metrics.violations import immutable_changes
 from ceopt.tolerances import CARLA_STILL
 
 __all__ = ["CARLA2021"]

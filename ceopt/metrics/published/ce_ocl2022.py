@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ceopt.metrics.changes import sparsity
 from ceopt.metrics.diversity import categorical_diversity, count_diversity
 from ceopt.metrics.proximity import categorical_proximity, continuous_proximity
 from ceopt.metrics.published.measure import Evidence, Measure
 from ceopt.metrics.rows import read
-from ceopt.metrics.sparsity import sparsity
 from ceopt.metrics.validity import label_gap
 
 __all__ = ["CE_OCL2022"]

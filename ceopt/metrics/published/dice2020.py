@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ceopt.metrics.changes import sparsity
 from ceopt.metrics.diversity import categorical_diversity, continuous_diversity, count_diversity
 from ceopt.metrics.proximity import categorical_proximity, continuous_proximity
 from ceopt.metrics.published.measure import Evidence, Measure
-from ceopt.metrics.sparsity import sparsity
 from ceopt.metrics.validity import distinct_validity
 
 __all__ = ["DICE2020"]

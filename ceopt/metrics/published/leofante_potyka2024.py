@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ceopt.metrics.k_distance import k_distance
-from ceopt.metrics.k_diversity import k_diversity
+from ceopt.metrics.distance import k_distance, set_distance
+from ceopt.metrics.diversity import k_diversity
 from ceopt.metrics.published.measure import Evidence, Measure
-from ceopt.metrics.set_distance import set_distance
 from ceopt.metrics.validity import label_change
 
 __all__ = ["LEOFANTE_POTYKA2024"]

@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 from ceopt.formulations.programs.copa.plan_alike import copa_plan_alike
 from ceopt.formulations.programs.subset.pairs import Floats, sum_of
 from ceopt.plans.copa.gradient import best_plan
-from ceopt.plans.copa.polish import polished
+from ceopt.plans.copa.refinement import polished
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.solvers import Result, Status, solve
 from ceopt.solvers.cones import soc

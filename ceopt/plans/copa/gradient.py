@@ -8,7 +8,7 @@ import numpy as np
 
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.copa.categories import Settled, exchanged, settled
-from ceopt.plans.copa.polish import polished
+from ceopt.plans.copa.refinement import polished
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import Terms
 from ceopt.tolerances import ALIKE_PLANS, LAST_STEP, LEAST_SLOPE, SOFTNESS

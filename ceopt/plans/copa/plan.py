@@ -15,12 +15,11 @@ from ceopt.formulations.programs.region import Cost, require_distance, require_r
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.copa.global_search import CLOSE, alike_plan, nearest, top_ratio
 from ceopt.plans.copa.gradient import best_plan
-from ceopt.plans.copa.nonlinear import searched
 from ceopt.plans.copa.objective import objective_of
+from ceopt.plans.copa.refinement import searched
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import FeatureMap, Terms
-from ceopt.plans.corrections.intercept import moved_intercept
-from ceopt.plans.results import Readable, frozen
+from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.plans.threads import one_thread
 from ceopt.solvers.checks import LENGTH, Choice, Real, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError

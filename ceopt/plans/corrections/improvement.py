@@ -12,10 +12,9 @@ from ceopt.formulations.programs.corrections.side_conditions import free_columns
 from ceopt.formulations.programs.moments import require_moments, require_point
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.corrections.ball import BestInReach
-from ceopt.plans.corrections.intercept import moved_intercept
-from ceopt.plans.results import Readable, frozen
+from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.plans.threads import one_thread
-from ceopt.plans.validity.one_counterfactual import lower_bound_of_one
+from ceopt.plans.validity.closed_form_cases import lower_bound_of_one
 from ceopt.solvers.checks import LENGTH, check_arguments
 from ceopt.status import Status
 

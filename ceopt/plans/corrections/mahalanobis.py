@@ -14,8 +14,7 @@ from ceopt.formulations.programs.corrections.side_conditions import free_columns
 from ceopt.formulations.programs.moments import Moments, require_moments, require_plan
 from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.corrections.ball import BestInReach
-from ceopt.plans.corrections.intercept import moved_intercept
-from ceopt.plans.results import Readable, frozen
+from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.plans.threads import one_thread
 from ceopt.plans.validity.bounds import validity_bounds
 from ceopt.plans.validity.reduction import directions

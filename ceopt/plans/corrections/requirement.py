@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ceopt.formulations.programs.corrections.side_conditions import free_columns
 from ceopt.formulations.programs.moments import require_mean, require_plan
 from ceopt.formulations.programs.subset.pairs import Floats
-from ceopt.plans.corrections.intercept import moved_intercept
-from ceopt.plans.results import Readable, frozen
+from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.solvers.checks import LENGTH
 from ceopt.status import Status
 from ceopt.tolerances import ENTRY_NOISE

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.asking import alike
 from ceopt.metrics.people import MEAN, count, has_people, of_one, people
+from ceopt.metrics.predictions import alike
 from ceopt.metrics.published import SUITES
 from ceopt.metrics.published.measure import Evidence, Measure
 from ceopt.solvers.checks import Choice, check_arguments

@@ -1,4 +1,4 @@
-"""Nearest neighbours of a counterfactual: whether it is among people, and among those who got what it asks for."""
+"""Plausibility of a counterfactual: how near it is to people, and to those who got what it asks for."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.formulations.constraints.hull.distance import hull_distance as nearest
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.metrics.asking import predicted, wanted
 from ceopt.metrics.distance import NORM, NORMS, Norm, embedded
+from ceopt.metrics.predictions import predicted, wanted
 from ceopt.metrics.rows import Floats
 from ceopt.solvers.checks import Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["favoured", "favoured_share", "knn_distance", "require_count", "ynn"]
+__all__ = ["favoured", "favoured_share", "hull_distance", "knn_distance", "lof", "require_count", "ynn"]
 
 
 def ynn(
@@ -154,3 +155,112 @@ def _nearest(who: str, points: Floats, people: Floats, k: int, norm: Norm) -> tu
     require_count(who, k, len(people), f"{len(people)} rows of data")
     distances, nearest = NearestNeighbors(n_neighbors=k, metric=NORMS[norm]).fit(people).kneighbors(points)
     return distances, nearest
+
+
+def lof(
+    S: Any,
+    data: Any,
+    norm: Norm = "l2",
+    *,
+    k: int = 20,
+    space: FeatureSpace | None = None,
+    scale: Any = "none",
+    zero: float | None = None,
+) -> Floats:
+    r"""Local outlier factor of each counterfactual with respect to people, (n,): about 1 inside, above 1 outside.
+
+    .. math:: \text{LOF}_k(c) = \frac1k \sum_{i \in N_k(c)} \frac{\mathrm{lrd}(d_i)}{\mathrm{lrd}(c)}, \qquad
+        \mathrm{lrd}(p)^{-1} = \frac1k \sum_{i \in N_k(p)} \max\{d(p, d_i), \text{k-dist}(d_i)\}
+
+    Neighbours are people, among them one who equals c; people's own densities do not see the counterfactuals
+    ("novelty"). Densities are kept finite by adding 1e-10 to mean distances, so duplicates can make the factor huge.
+    scikit-learn's ``score_samples`` is minus this number.
+
+    Parameters
+    ----------
+    S, data
+        Counterfactuals and people.
+    k
+        How many neighbours.
+    norm, space, scale, zero
+        As for :func:`~ceopt.metrics.distance.distance`. In raw units one large column decides who is near.
+
+    Raises
+    ------
+    UnknownNameError, InvalidTypeError, InvalidValueError
+        As ``distance``; k is not below the number of people.
+
+    References
+    ----------
+    Breunig et al. (2000), LOF; used by DACE (Kanamori et al. 2020) and CEL. The released code of Leofante & Potyka
+    takes scikit-learn's flag, which is 1 for a factor up to 1.5 and -1 above.
+
+    Examples
+    --------
+    People at 0, 1, 2 with k = 1. From 4 the nearest is 2, at distance 2, whose own nearest is 1 away:
+    lrd(4) = 1/2 and lrd(2) = 1.
+
+    >>> lof([[4.0]], [[0.0], [1.0], [2.0]], k=1).round(6).tolist()
+    [2.0]
+    """
+    from sklearn.neighbors import LocalOutlierFactor
+
+    NORM.require("lof", "norm", norm)
+    points, people = embedded("lof", norm, space=space, scale=scale, zero=zero, data=data, include_data=True, S=S)
+    require_count("lof", k, len(people) - 1, f"{len(people)} rows of data")
+    fitted = LocalOutlierFactor(n_neighbors=k, metric=NORMS[norm], novelty=True).fit(people)
+    return np.asarray(-fitted.score_samples(points))
+
+
+def hull_distance(
+    S: Any,
+    data: Any,
+    norm: Norm = "l1",
+    *,
+    space: FeatureSpace | None = None,
+    scale: Any = "none",
+    zero: float | None = None,
+) -> Floats:
+    r"""Distance of each counterfactual to the convex hull of people, (n,): 0 inside.
+
+    .. math:: \min_{s, \lambda} \{ \lVert s \rVert_p : c + s = \textstyle\sum_i \lambda_i d_i,\;
+        \lambda \ge 0,\; 1^\top \lambda = 1 \}
+
+    Columns are divided by their scales, so the distance is in raw units by default; a category stands for its 0/1
+    columns, of which a switch moves two. With ``scale="range"`` and a space it is what ``Hull(data, radius=...)``
+    bounds. Exact to 1e-9, by small linear programs (l1, linf) or least squares (l2).
+
+    Parameters
+    ----------
+    S
+        Counterfactuals.
+    data
+        The rows that span the hull, usually those of the target class.
+    norm, space, scale, zero
+        As for :func:`~ceopt.metrics.distance.distance`, save for the two 0/1 columns.
+
+    Raises
+    ------
+    UnknownNameError, InvalidTypeError, InvalidValueError
+        As ``distance``.
+
+    References
+    ----------
+    Maragno, Roeber & Birbil (2022), eq. (3); specification 9.1.
+
+    Examples
+    --------
+    From (2, 2), the hull of (0, 0), (2, 0), (0, 2) is nearest at (1, 1), or in l1 also at (2, 0).
+
+    >>> corners = [[0, 0], [2, 0], [0, 2]]
+    >>> hull_distance([[2, 2], [0.5, 0.5]], corners, "l1").round(9).tolist()
+    [2.0, 0.0]
+    >>> hull_distance([[2, 2]], corners, "linf").round(9).tolist()
+    [1.0]
+    """
+    NORM.require("hull_distance", "norm", norm)
+    points, people = embedded(
+        "hull_distance", norm, space=space, scale=scale, zero=zero, corner=1.0, data=data, include_data=True, S=S
+    )
+    people = np.unique(people, axis=0)
+    return np.array([nearest(people, point, norm)[0] for point in points])
