@@ -394,7 +394,7 @@ def test_a_margin_out_of_reach_of_a_map_is_not_called_infeasible() -> None:
         ({"margin": -0.1}, "margin is -0.1"),
         ({"validity_weight": math.nan}, "validity_weight is nan"),
         ({"diversity_weight": -1}, "diversity_weight is -1"),
-        ({"method": "newton"}, "Choose from: gradient, refinement, global"),
+        ({"method": "newton"}, "Choose from: gradient, nonlinear, global"),
         ({"method": "global"}, "Use method 'nonlinear', which can prove, or 'gradient'"),
         ({"cost": "linf"}, "positive semidefinite, but cost is 'linf'"),
         ({"cost": "cosine"}, "cost is 'cosine'"),
