@@ -18,7 +18,7 @@ sys.path.insert(0, str(common.ROOT / "tests"))
 
 from oracle.scales import KINDS, question, verdict
 
-import ceopt.solvers.extreme_numbers.session
+import ceopt.solvers.extreme_numbers.rescaled_session
 from ceopt.solvers.extreme_numbers.units import span_of
 from ceopt.solvers.registry import SOLVERS
 
@@ -73,14 +73,14 @@ def usable(solver: str) -> bool:
 def noted_spans() -> list[float]:
     """Return a list that collects the span of every program that is handed over in units of its own."""
     spans: list[float] = []
-    in_units = ceopt.solvers.extreme_numbers.session.rescaled
+    in_units = ceopt.solvers.extreme_numbers.rescaled_session.rescaled
 
     def noted(*given: Any, **words: Any) -> Any:
         units = in_units(*given, **words)
         spans.append(span_of(units.program))
         return units
 
-    ceopt.solvers.extreme_numbers.session.rescaled = noted
+    ceopt.solvers.extreme_numbers.rescaled_session.rescaled = noted
     return spans
 
 

@@ -1,4 +1,7 @@
-"""Check answers again: by the user's own model, and every rule in plain numbers. Nothing of a program is used."""
+"""Answers checked again: by the user's own model, and every rule in plain numbers. Nothing of a program is used.
+
+This is the user's check, afterwards. Within a search each point passes the same one, ``Question.check``.
+"""
 
 from __future__ import annotations
 

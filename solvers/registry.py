@@ -1,4 +1,8 @@
-"""The registry of solvers: what each supports, which library and licence it needs, and which one takes a program."""
+"""The registry of solvers: what a solver says of itself, and which one takes a program.
+
+The solvers that come with ceopt are listed in ``built_in.py``; the class to write for another is ``AbstractSession``
+in ``session.py``.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,10 @@ __all__ = ["Check", "broken_moves", "broken_rules", "needing_factual"]
 
 
 class Check(NamedTuple):
-    """One point's check: whether the model's decision meets the target, what the model says, which rules break."""
+    """One point's check: what the model says, whether that meets the target, and which rules break.
+
+    ``valid`` speaks of the target alone; in a :class:`~ceopt.verify.Report` of the rules as well.
+    """
 
     valid: bool
     prediction: Any

@@ -195,12 +195,12 @@ def solvers() -> None:
 @app.command()
 def models(*, markdown: Annotated[bool, typer.Option(help="As README's table.")] = False) -> None:
     """List the models that are read, library by library, and how each is embedded."""
-    from ceopt.formulations.predictors.read import supported
+    from ceopt.formulations.predictors.read import table_of_models
 
     if markdown:
-        sys.stdout.write(supported.markdown() + "\n")
+        sys.stdout.write(table_of_models.markdown() + "\n")
     else:
-        print_frame(supported.supported().drop(columns="names"))
+        print_frame(table_of_models.supported().drop(columns="names"))
 
 
 @app.command()

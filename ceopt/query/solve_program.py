@@ -17,7 +17,7 @@ from ceopt.formulations.recourse_program import RecourseProgram, recourse_progra
 from ceopt.query.request import Person, SolvedProgram, SolveRequest
 from ceopt.query.retries import RETRIES, Solve
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
-from ceopt.solvers.guard.session import GuardedSession
+from ceopt.solvers.guard.guarded_session import GuardedSession
 from ceopt.solvers.pool.ranking import met_points
 from ceopt.solvers.registry import choose
 

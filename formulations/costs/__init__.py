@@ -37,7 +37,7 @@ __all__ = [
     "parse_cost",
 ]
 
-#: Costs by the name that ``explain(cost=...)`` takes.
+#: Costs by the name that ``explain(cost=...)`` takes; one without a name is given as an object.
 COSTS: Mapping[str, Callable[[], AbstractCost]] = {
     "l0": L0,
     "l1": L1,

@@ -76,7 +76,11 @@ def scale_of(who: str, scale: str | Mapping[str, float], space: FeatureSpace) ->
 
 
 class AbstractCost(ABC):
-    """A cost of leaving the factual; costs add and scale: ``L1() + 0.1 * Changes()``."""
+    """A cost of leaving the factual; costs add and scale: ``L1() + 0.1 * Changes()``.
+
+    A new one is a file that says its ``prices`` and, unless it is an :class:`AbstractSeparable`, how to ``build`` its
+    expression. ``costs/__init__.py`` exports it, and gives it a name in ``COSTS`` if text shall select it.
+    """
 
     __slots__ = ()
 

@@ -10,7 +10,7 @@ from typing import Any, final
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, until
-from ceopt.solvers.guard.session import GuardedSession
+from ceopt.solvers.guard.guarded_session import GuardedSession
 from ceopt.solvers.problem import Outcome, Status, Vector
 from ceopt.solvers.registry import Solver
 from ceopt.solvers.session import Start, StopSwitch

@@ -25,7 +25,7 @@ from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.query.retries import unit_for
 from ceopt.solvers.compile.compiled_model import compile_model
-from ceopt.solvers.guard.session import GuardedSession
+from ceopt.solvers.guard.guarded_session import GuardedSession
 from ceopt.solvers.problem import Outcome, Status
 from ceopt.solvers.registry import choose
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.linear_form import LinearForm
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.embed.trees.forest import AbstractForest
+from ceopt.formulations.predictors.embed.trees.base import AbstractForest
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Floats
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble

@@ -18,7 +18,11 @@ and may have
     -> transformers that the estimator itself runs on its input before the model proper, or functions of the data that
     keep its columns apart;
 ``read_composite(estimator, behind)``
-    -> (representation, encoding) of a model that is made of others or that encodes its own input, None for all else.
+    -> (representation, encoding) of a model that is made of others or that encodes its own input, None for all else;
+``MODELS``
+    kind of model -> names, for the table of ``ceopt models`` and of the README.
+
+What all of them use stands beside them: ``agreement.py``, ``model_input.py``, ``responses.py``, ``pipeline/``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.predictors.embed.trees.forest import AbstractForest
+from ceopt.formulations.predictors.embed.trees.base import AbstractForest
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import NumberCut
 from ceopt.formulations.tolerances import TINY
 from ceopt.solvers.manifest import Manifest

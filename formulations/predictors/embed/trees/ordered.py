@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, final
 
 from ceopt.formulations.linear_form import LinearForm, Rows
-from ceopt.formulations.predictors.embed.trees.forest import AbstractForest
+from ceopt.formulations.predictors.embed.trees.base import AbstractForest
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import Cut
 from ceopt.solvers.manifest import Manifest
 
@@ -24,8 +24,8 @@ class OrderedTrees(AbstractForest):
     r"""Leaves tied to the cuts that the person's columns share.
 
     .. math::
-        \sum_{\ell:\, u_{\ell f} \le l_k} z_{t\ell} \le 1 - y_{fk}, \qquad
-        \sum_{\ell:\, l_{\ell f} \ge r_k} z_{t\ell} \le y_{fk} \qquad \forall t,\ \forall (f, k) \text{ split in } t \\
+        \sum_{\ell:\, b_{\ell f} \le l_k} z_{t\ell} \le 1 - y_{fk}, \qquad
+        \sum_{\ell:\, a_{\ell f} \ge r_k} z_{t\ell} \le y_{fk} \qquad \forall t,\ \forall (f, k) \text{ split in } t \\
         \sum_{\ell:\, C_\ell \subseteq S} z_{t\ell} \le \sum_{c \in S} u_c, \qquad
         \sum_{\ell:\, C_\ell \cap S = \emptyset} z_{t\ell} \le 1 - \sum_{c \in S} u_c \qquad \text{(} S \text{ left)}
 
@@ -35,7 +35,10 @@ class OrderedTrees(AbstractForest):
     z        ``leaf[t, node]``    1 iff tree t ends in that leaf; continuous, integral with y
     y        ``x.cut``            1 iff the column lies right of the cut
     u        ``x.level``          1 iff the column takes the level
-    l, u     leaf's box           least and greatest value that the leaf admits
+    l, r     cut                  greatest value to its left, least value to its right
+    a, b     leaf's box           least and greatest value that the leaf admits
+    C        leaf's box           levels that the leaf admits
+    S        cut                  levels to its left
     ======== ==================== ============================================================
 
     Adds one variable per leaf in reach of a tree that still splits, and per tree one row plus two per split in it. MILP

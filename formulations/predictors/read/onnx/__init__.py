@@ -40,7 +40,7 @@ from ceopt.formulations.space.encoding import Encoding
 
 __all__ = ["MODELS", "OnnxModel", "open_model", "read_composite", "read_estimator"]
 
-#: What is read, by how it is embedded (see ``supported.py``).
+#: What is read, by how it is embedded (see ``table_of_models.py``).
 MODELS: Final[Mapping[str, tuple[str, ...]]] = {
     "linear": ("LinearClassifier", "LinearRegressor", "one Gemm or MatMul and Add"),
     "trees": TREES,

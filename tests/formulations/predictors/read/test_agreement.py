@@ -24,7 +24,7 @@ from xgboost import XGBClassifier
 
 import ceopt
 from ceopt.formulations.predictors.read import Behind, open_model, read
-from ceopt.formulations.predictors.read.supported import supported
+from ceopt.formulations.predictors.read.table_of_models import supported
 from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.decision_rule import set_frozen
 from ceopt.formulations.predictors.representation.predictor import Combination, Predictor

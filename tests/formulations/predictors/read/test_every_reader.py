@@ -16,7 +16,7 @@ from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations import Factual, embed, embedding_error, l1
 from ceopt.formulations.predictors.decision.margin import score_size
 from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.predictors.read.supported import supported
+from ceopt.formulations.predictors.read.table_of_models import supported
 from ceopt.solvers import Status, solve
 
 NAMES = [(row.library, name) for row in supported().itertuples() for name in row.names]

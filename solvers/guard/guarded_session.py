@@ -10,7 +10,7 @@ from typing import Any, final
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
-from ceopt.solvers.extreme_numbers.session import WideSession
+from ceopt.solvers.extreme_numbers.rescaled_session import WideSession
 from ceopt.solvers.extreme_numbers.units import is_extreme, is_far_from_zero
 from ceopt.solvers.guard.contradictions import credible, readable
 from ceopt.solvers.problem import Outcome, Status, Vector
