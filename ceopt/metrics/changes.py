@@ -181,10 +181,11 @@ def immutable_changes(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
     """
     require_space("immutable_changes", space)
     home, rows = read("immutable_changes", space, x=x, S=S)
-    fixed = [[not space[name].mutable for name in names] for names in (rows.numeric, rows.categorical)]
+    is_fixed_number = [not space[name].mutable for name in rows.numeric]
+    is_fixed_category = [not space[name].mutable for name in rows.categorical]
     moved = ~np.isclose(rows.numbers, home.numbers)
     switched = rows.codes != home.codes
-    return np.asarray(moved[:, fixed[0]].sum(axis=1) + switched[:, fixed[1]].sum(axis=1))
+    return np.asarray(moved[:, is_fixed_number].sum(axis=1) + switched[:, is_fixed_category].sum(axis=1))
 
 
 def broken_rules(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
@@ -218,10 +219,12 @@ def broken_rules(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
     """
     require_space("broken_rules", space)
     home, rows = read("broken_rules", space, x=x, S=S)
+    (before,) = _points(home)
+    return np.array([len(broken_moves(space, before, point)) for point in _points(rows)], dtype=np.int64)
+
+
+def _points(rows: TableRows) -> list[dict[str, float]]:
+    """Return rows as coordinates by name; the code of a level is its rank."""
     names = (*rows.numeric, *rows.categorical)
-    before, *after = (
-        dict(zip(names, (*numbers, *map(float, codes)), strict=True))
-        for table in (home, rows)
-        for numbers, codes in zip(table.numbers.tolist(), table.codes.tolist(), strict=True)
-    )
-    return np.array([len(broken_moves(space, before, point)) for point in after], dtype=np.int64)
+    coordinates = np.hstack([rows.numbers, rows.codes.astype(np.float64)])
+    return [dict(zip(names, row, strict=True)) for row in coordinates.tolist()]

@@ -30,12 +30,17 @@ def of_one(known: Evidence, seconds: Any) -> Evidence:
     if is_solution_set(known.S):
         result = known.S
         own["S"] = result.to_frame()
-        own["factual"] = result.factual if known.factual is None else known.factual
-        own["n"] = result.options.get("n") if known.n is None else known.n
-        seconds = run_time(result) if seconds is None and result.timings else seconds
+        if known.factual is None:
+            own["factual"] = result.factual
+        if known.n is None:
+            own["n"] = result.options.get("n")
+        if seconds is None and result.timings:
+            seconds = run_time(result)
     if is_solution_set(known.others):
         own["others"] = known.others.to_frame()
-    return replace(known, seconds=None if seconds is None else run_time(seconds), **own)
+    if seconds is not None:
+        own["seconds"] = run_time(seconds)
+    return replace(known, **own)
 
 
 def _is_cohort(table: Any) -> bool:
@@ -50,25 +55,20 @@ def has_people(table: Any) -> bool:
 
 def people(who: str, known: Evidence, seconds: Any) -> Iterator[tuple[Any, Evidence]]:
     """Give each person's label, and what is known about this person."""
-    names = getattr(known.factual, "columns", None) if known.space is None else known.space.names
+    if known.space is not None:
+        names: Any = known.space.names
+    else:
+        names = getattr(known.factual, "columns", None)
     listed = _listed(who, known.S, names, known.factual)
     others = _others(who, listed, known.others)
-    for place, person in enumerate(listed):
-        result, time, n = person.result, seconds, known.n
-        if isinstance(seconds, Mapping | pd.Series):
-            if person.label not in seconds:
-                raise InvalidValueError(who, "the seconds of each person", f"{person.label!r} has none", "Add them.")
-            time = seconds[person.label]
-        if result is not None:
-            time = run_time(result) if time is None and result.timings else time
-            n = result.options.get("n") if n is None else n
-        yield (
-            person.label,
-            replace(
-                known, S=person.answers, factual=person.factual, others=None if others is None else others[place], n=n,
-                seconds=None if time is None else run_time(time),
-            ),
-        )  # fmt: skip
+    for person, other in zip(listed, others, strict=True):
+        own: dict[str, Any] = {"S": person.answers, "factual": person.factual, "others": other}
+        time = _seconds_of(who, person, seconds)
+        if time is not None:
+            own["seconds"] = run_time(time)
+        if known.n is None and person.result is not None:
+            own["n"] = person.result.options.get("n")
+        yield person.label, replace(known, **own)
 
 
 class _Person(NamedTuple):
@@ -80,35 +80,50 @@ class _Person(NamedTuple):
     result: Any
 
 
+def _seconds_of(who: str, person: _Person, seconds: Any) -> Any:
+    """Return the run time of one person: by label, the same for all, or else what the solution set says."""
+    if isinstance(seconds, Mapping | pd.Series):
+        if person.label not in seconds:
+            raise InvalidValueError(who, "the seconds of each person", f"{person.label!r} has none", "Add them.")
+        seconds = seconds[person.label]
+    if seconds is None and person.result is not None and person.result.timings:
+        return run_time(person.result)
+    return seconds
+
+
 def _listed(who: str, table: Any, names: Any, factual: Any) -> list[_Person]:
+    """Return the people of a cohort or of a frame by person."""
+    listed = []
     if _is_cohort(table):
-        listed = [_Person(one.query_id, one.to_frame(), one.factual, one) for one in table.results]
+        for result in table.results:
+            listed.append(_Person(result.query_id, result.to_frame(), result.factual, result))
     else:
-        groups = table.groupby(level=0, sort=False)
-        listed = [_Person(label, _answers(group, names), _row_of(who, label, factual), None) for label, group in groups]
+        for label, group in table.groupby(level=0, sort=False):
+            listed.append(_Person(label, _answers(group, names), _row_of(who, label, factual), None))
     if not listed:
         raise InvalidValueError(who, "a person", "there is none", "Give at least one row.")
-    if MEAN in [person.label for person in listed]:
+    if any(person.label == MEAN for person in listed):
         raise InvalidValueError(
             who, f"no person called {MEAN!r}, which is the last row", f"{MEAN!r} is one of {len(listed)}", "Rename it."
         )
     return listed
 
 
-def _others(who: str, people: list[_Person], others: Any) -> list[pd.DataFrame] | None:
-    """Return the other set of each person: of the same labels in the same order, or found by label."""
+def _others(who: str, people: list[_Person], others: Any) -> list[pd.DataFrame] | list[None]:
+    """Return the other set of each person, if there are others: of the same labels in the same order, or by label."""
     if others is None:
-        return None
+        return [None] * len(people)
     if not has_people(others):
         raise InvalidTypeError(
             who, "a set of others for each person", f"others is {type(others).__name__}",
             "Give a Cohort, or a frame indexed by person and rank.",
         )  # fmt: skip
-    found = _listed(who, others, people[0].answers.columns, None)
-    labels, theirs = ([person.label for person in listed] for listed in (people, found))
+    listed = _listed(who, others, people[0].answers.columns, None)
+    labels = [person.label for person in people]
+    theirs = [person.label for person in listed]
     if theirs == labels:
-        return [person.answers for person in found]
-    by_label = {person.label: person.answers for person in found}
+        return [person.answers for person in listed]
+    by_label = {person.label: person.answers for person in listed}
     for label in labels:
         if theirs.count(label) != 1 or labels.count(label) != 1:
             times = theirs.count(label)
@@ -121,7 +136,8 @@ def _others(who: str, people: list[_Person], others: Any) -> list[pd.DataFrame] 
 def _answers(group: pd.DataFrame, names: Any) -> pd.DataFrame:
     """Return the rows that are answers, in the raw columns only, and in dtypes that hold no missing value."""
     group = group.droplevel(0)
-    group = group if names is None else group[[name for name in names if name in group.columns]]
+    if names is not None:
+        group = group[[name for name in names if name in group.columns]]
     group = group.loc[(group.index != 0) | group.notna().any(axis=1)]  # how a cohort says that there is no answer
     if group.isna().to_numpy().any():
         return group
@@ -130,10 +146,13 @@ def _answers(group: pd.DataFrame, names: Any) -> pd.DataFrame:
 
 def _plain(dtype: Any) -> Any:
     """Return numpy's own dtype for what a cohort has widened, so that a model sees what it was fitted on."""
-    return getattr(dtype, "numpy_dtype", dtype) if str(dtype).lower() in _WIDENED else dtype
+    if str(dtype).lower() in _WIDENED:
+        return getattr(dtype, "numpy_dtype", dtype)
+    return dtype
 
 
-_WIDENED = {"boolean", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+#: Names of pandas' dtypes that hold missing values beside truth values or whole numbers.
+_WIDENED = {"boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
 
 
 def _row_of(who: str, label: Any, factual: Any) -> Any:

@@ -263,15 +263,12 @@ def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.Data
     require_space("cost", space)
     read("cost", space, x=x, S=S)
     fitted = parse_cost(cost).fitted(space, data)
-    home, *points = (
-        dict(zip(space.names, row, strict=True))
-        for table in (x, S)
-        for row in space.coordinates(_frame(table, space)).tolist()
-    )
-    return np.array([fitted.value(space, home, point) for point in points])
+    (factual,) = _points(x, space)
+    return np.array([fitted.value(space, factual, point) for point in _points(S, space)])
 
 
-def _frame(table: Any, space: FeatureSpace) -> pd.DataFrame:
+def _points(table: Any, space: FeatureSpace) -> list[dict[str, float]]:
+    """Return the rows of a table as coordinates by name."""
     frame = table_of(table, space)
     assert isinstance(frame, pd.DataFrame)  # noqa: S101 - with a space of its width, an array has names
-    return frame
+    return [dict(zip(space.names, row, strict=True)) for row in space.coordinates(frame).tolist()]

@@ -93,28 +93,42 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Tabl
     """
     frames = {word: _frame(who, word, table, space) for word, table in given.items()}
     named = [word for word, table in given.items() if not isinstance(table, np.ndarray) and _has_names(table)]
-    first = next((word for word in named if word != "x"), named[0] if named else next(iter(frames)))
-    names = list(space.names) if space is not None else list(frames[first].columns)
+    first = frames[_leading(named, list(frames))]
+    names = list(first.columns) if space is None else list(space.names)
     for word, frame in frames.items():
         frames[word] = _matched(who, word, frame, names, is_named=word in named, space=space)
     if space is not None:
         numeric = [feature.name for feature in space if not feature.is_finite]
+    elif named:
+        dtypes = first.infer_objects().dtypes
+        numeric = [name for name in names if is_number_dtype(dtypes[name])]
     else:
-        dtypes = frames[first].infer_objects().dtypes
-        numeric = [name for name in names if not named or is_number_dtype(dtypes[name])]
+        numeric = names
     categorical = [name for name in names if name not in set(numeric)]
     coding = {name: _coding(space, name) for name in categorical}
-    return [
-        TableRows(
-            word=word,
-            numeric=tuple(numeric),
-            categorical=tuple(categorical),
-            numbers=_stacked([_numbers(who, word, name, frame[name]) for name in numeric], len(frame), np.float64),
-            codes=_stacked([_codes(who, word, frame[name], coding[name]) for name in categorical], len(frame), np.intp),
-            space=space,
+    tables = []
+    for word, frame in frames.items():
+        numbers = [_numbers(who, word, name, frame[name]) for name in numeric]
+        codes = [_codes(who, word, frame[name], coding[name]) for name in categorical]
+        tables.append(
+            TableRows(
+                word=word,
+                numeric=tuple(numeric),
+                categorical=tuple(categorical),
+                numbers=_stacked(numbers, len(frame), np.float64),
+                codes=_stacked(codes, len(frame), np.intp),
+                space=space,
+            )
         )
-        for word, frame in frames.items()
-    ]
+    return tables
+
+
+def _leading(named: list[str], words: list[str]) -> str:
+    """Return the table whose columns the others must have: the first with names that is no single row, if any."""
+    for word in named:
+        if word != "x":
+            return word
+    return named[0] if named else words[0]
 
 
 def is_solution_set(table: Any) -> bool:
@@ -214,9 +228,7 @@ def _numbers(who: str, word: str, name: Any, column: pd.Series[Any]) -> Floats:
     else:
         cells = column.tolist()
         for cell in cells:
-            if isinstance(cell, bool | np.bool_) or not (
-                isinstance(cell, int | float | np.number) or (pd.api.types.is_scalar(cell) and pd.isna(cell))
-            ):
+            if not _is_number(cell):
                 raise InvalidTypeError(
                     who, f"numbers in column {name!r}", f"{word} has {plain(cell)!r} there",
                     "Give a space in which the column is categorical, or encode it.",
@@ -230,9 +242,19 @@ def _numbers(who: str, word: str, name: Any, column: pd.Series[Any]) -> Floats:
     return values
 
 
+def _is_number(cell: Any) -> bool:
+    """Whether a cell is a number, or says that there is none."""
+    if isinstance(cell, bool | np.bool_):
+        return False
+    is_missing = pd.api.types.is_scalar(cell) and pd.isna(cell)
+    return isinstance(cell, int | float | np.number) or is_missing
+
+
 def _coding(space: FeatureSpace | None, name: str) -> dict[Any, int]:
     """Return the codes that are known before any table: the ranks of a space's levels."""
-    return {} if space is None else {level: rank for rank, level in enumerate(space[name].levels)}
+    if space is None:
+        return {}
+    return {level: rank for rank, level in enumerate(space[name].levels)}
 
 
 def _codes(who: str, word: str, column: pd.Series[Any], coding: dict[Any, int]) -> NDArray[np.intp]:

@@ -30,18 +30,16 @@ def suites() -> pd.DataFrame:
     >>> table.loc["ce_ocl2022", "continuous_proximity"]["function"]
     "continuous_proximity(scale='none', over='sum')"
     """
-    listed = [(name, measure) for name, measures in SUITES.items() for measure in measures]
-    index = pd.MultiIndex.from_tuples([(name, measure.name) for name, measure in listed], names=["suite", "metric"])
     words = {"mad": "data", "range": "data with a space", "classes": "model or labels"}
-    return pd.DataFrame(
-        {
-            "function": [measure.function for _, measure in listed],
-            "better": [measure.better for _, measure in listed],
-            "needs": [", ".join(words.get(need, need) for need in measure.needs) for _, measure in listed],
-            "source": [measure.source for _, measure in listed],
-        },
-        index=index,
-    )
+    places = []
+    rows = []
+    for name, measures in SUITES.items():
+        for measure in measures:
+            needs = ", ".join(words.get(need, need) for need in measure.needs)
+            places.append((name, measure.name))
+            rows.append((measure.function, measure.better, needs, measure.source))
+    index = pd.MultiIndex.from_tuples(places, names=["suite", "metric"])
+    return pd.DataFrame(rows, columns=["function", "better", "needs", "source"], index=index)
 
 
 def suite(
@@ -135,11 +133,15 @@ def suite(
             why = getattr(counterfactuals, "reason", "") or "Leave out people without one, or pass missing='nan'."
             raise InvalidValueError(f"suite({name!r})", "a counterfactual", "there is none", why)
         return _described(pd.Series(_values(name, person, missing), name=name, dtype=np.float64), name)
-    listed = [(label, _values(name, own, missing)) for label, own in people(f"suite({name!r})", shared, seconds)]
-    values = pd.DataFrame([row for _, row in listed], dtype=np.float64)
+    labels = []
+    rows = []
+    for label, person in people(f"suite({name!r})", shared, seconds):
+        labels.append(label)
+        rows.append(_values(name, person, missing))
+    values = pd.DataFrame(rows, dtype=np.float64)
     counted = {str(column): int(count) for column, count in values.notna().sum().items()}
     table = pd.concat([values, values.mean().to_frame().T], ignore_index=True)
-    table.index = pd.Index([*(label for label, _ in listed), MEAN], name="query_id", tupleize_cols=False)
+    table.index = pd.Index([*labels, MEAN], name="query_id", tupleize_cols=False)
     return _described(table, name, counted=counted)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.constraints import MaxChanges
 from ceopt.formulations.constraints.diversity.other_cells import read_as_numbers
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Sum
-from ceopt.formulations.costs.base import price_table
+from ceopt.formulations.costs.base import prices_of
 from ceopt.formulations.costs.cost_cutoff import CostCutoff
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import cuts_in_reach, route
 from ceopt.formulations.predictors.representation.affine import Affine
@@ -23,7 +22,6 @@ from ceopt.formulations.space.reachable import Interval, Levels, Reach
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.representation.predictor import Predictor
-    from ceopt.formulations.space.feature import Feature
     from ceopt.query.prepare import Prepared
 
 __all__ = ["Allowance", "CellColumn", "allowances_of", "cell_columns", "cell_of", "has_a_cheapest_point"]
@@ -67,8 +65,12 @@ class CellColumn:
 
 def cell_of(columns: Sequence[CellColumn], point: Mapping[str, float]) -> tuple[int, ...]:
     """Return the cell that holds a point, as one position per column."""
-    holds = [(column.low <= point[column.name]) & (point[column.name] <= column.high) for column in columns]
-    return tuple(int(held.argmax()) for held in holds)
+    cell = []
+    for column in columns:
+        value = point[column.name]
+        is_inside = (column.low <= value) & (value <= column.high)
+        cell.append(int(is_inside.argmax()))
+    return tuple(cell)
 
 
 @final
@@ -102,15 +104,19 @@ class Allowance:
 def allowances_of(
     prepared: Prepared, factual: Mapping[str, float], columns: Sequence[CellColumn], budget: float
 ) -> list[Allowance]:
-    """Return what a walk over cells has to go round with: the budget, and the changes that each rule allows."""
-    settings, space = prepared.settings, prepared.space
-    found = [Allowance(tuple(column.prices for column in columns), budget, settings.cost.additive)]
+    """Return what the cells of a walk may use up: the budget first, then the changes that each rule allows."""
+    settings = prepared.settings
+    allowances = [Allowance(tuple(column.prices for column in columns), budget, settings.cost.additive)]
     for rule in settings.rules:
-        if isinstance(rule, MaxChanges):
-            double = {f.name for f in space if f.kind == "categorical" and rule.count == "columns"}
-            moved = [(c.values != factual[c.name]) * (2.0 if c.name in double else 1.0) for c in columns]
-            found.append(Allowance(tuple(moved), float(rule.k)))
-    return found
+        if not isinstance(rule, MaxChanges):
+            continue
+        changes = []
+        for column in columns:
+            is_category = prepared.space[column.name].kind == "categorical"
+            count = 2.0 if is_category and rule.count == "columns" else 1.0
+            changes.append((column.values != factual[column.name]) * count)
+        allowances.append(Allowance(tuple(changes), float(rule.k)))
+    return allowances
 
 
 def has_a_cheapest_point(prepared: Prepared, reach: Reach) -> bool:
@@ -122,9 +128,10 @@ def has_a_cheapest_point(prepared: Prepared, reach: Reach) -> bool:
     predictor, settings = prepared.predictor, prepared.settings
     if any(not isinstance(part.core, TreeEnsemble | Affine) for part in predictor.parts):
         return False
-    moving = [name for name in read_as_numbers(predictor) if not reach[name].is_point]
-    if any(getattr(reach[name], "step", None) is None for name in moving):
-        return False
+    for name in read_as_numbers(predictor):
+        part = reach[name]
+        if not part.is_point and (isinstance(part, Levels) or part.step is None):
+            return False
     return _never_falls(settings.cost) and not any(rule.slow for rule in settings.rules)
 
 
@@ -143,10 +150,14 @@ def cell_columns(
     """
     space = predictor.space
     near = CostCutoff(space, factual, cost, budget).narrowed(reach)
-    numbers, ends = read_as_numbers(predictor), _ends(predictor, reach)
-    found: list[tuple[Feature, Floats, Floats, Floats]] = []
+    prices = cost.prices(space)
+    numbers = read_as_numbers(predictor)
+    ends = _ends(predictor, reach)
+    columns = []
     for feature in space:
-        name, part, here = feature.name, reach[feature.name], near[feature.name]
+        name = feature.name
+        part = reach[name]
+        here = near[name]
         if isinstance(part, Levels):
             low = high = np.array(part.ranks, dtype=np.float64)
         elif name in numbers and not part.is_point:
@@ -157,27 +168,12 @@ def cell_columns(
             low = high = values
         else:
             low, high = ends[name]
-        found.append((feature, low, high, np.clip(factual[name], low, high)))
-    return tuple(_priced(predictor, cost, factual, budget, *column) for column in found)
-
-
-def _priced(
-    predictor: Predictor,
-    cost: AbstractCost,
-    factual: Mapping[str, float],
-    budget: float,
-    feature: Feature,
-    *cells: Floats,
-) -> CellColumn:
-    space = predictor.space
-    low, high, values = cells
-    place = space.names.index(feature.name)
-    points = np.tile([factual[name] for name in space.names], (len(values), 1))
-    points[:, place] = values
-    prices = price_table(cost.prices(space), space, factual, points)[:, place]
-    kept = np.flatnonzero(prices <= budget)
-    kept = kept[np.argsort(prices[kept], kind="stable")]
-    return CellColumn(feature.name, low[kept], high[kept], values[kept], prices[kept])
+        values = np.clip(factual[name], low, high)
+        own_prices = prices_of(prices[name], feature, factual[name], values)
+        kept = np.flatnonzero(own_prices <= budget)
+        kept = kept[np.argsort(own_prices[kept], kind="stable")]
+        columns.append(CellColumn(name, low[kept], high[kept], values[kept], own_prices[kept]))
+    return tuple(columns)
 
 
 def _ends(predictor: Predictor, reach: Reach) -> dict[str, tuple[Floats, Floats]]:
@@ -186,12 +182,23 @@ def _ends(predictor: Predictor, reach: Reach) -> dict[str, tuple[Floats, Floats]
     for part in predictor.forests:
         for cut in cuts_in_reach(route(part), reach):
             keys.setdefault(cut.name, set()).add(cut.key)
-    return {name: _between(sorted(keys.get(name, ())), p) for name, p in reach.items() if isinstance(p, Interval)}
+    ends: dict[str, tuple[Floats, Floats]] = {}
+    for name, reachable in reach.items():
+        if isinstance(reachable, Interval):
+            ends[name] = _between(sorted(keys.get(name, ())), reachable)
+    return ends
 
 
 def _between(keys: Sequence[tuple[float, float]], part: Interval) -> tuple[Floats, Floats]:
-    low = np.array(list(accumulate((right for _, right in keys), max, initial=part.lower)))
-    high = np.array(list(accumulate((left for left, _ in reversed(keys)), min, initial=part.upper)))[::-1]
+    """Return the least and greatest values of the cells between splits, given in order as (last left, first right).
+
+    A cell begins with the greatest of all firsts up to it and ends with the least of all lasts from it on, so that it
+    lies on the right side of every split even where two of them overlap.
+    """
+    firsts = [right for _, right in keys]
+    lasts = [left for left, _ in keys]
+    low = np.maximum.accumulate([part.lower, *firsts])
+    high = np.minimum.accumulate([*lasts, part.upper][::-1])[::-1]
     full = low <= high  # two splits of a published instance may lie closer than its gap
     return low[full], high[full]
 
@@ -201,5 +208,6 @@ def _members(part: Interval) -> Floats | None:
     assert part.step is not None  # noqa: S101 - has_a_cheapest_point has seen to it
     if not math.isfinite(part.upper - part.lower) or (part.upper - part.lower) / part.step >= _MOST_VALUES:
         return None
-    first, last = (round((end - part.anchor) / part.step) for end in (part.lower, part.upper))
+    first = round((part.lower - part.anchor) / part.step)
+    last = round((part.upper - part.anchor) / part.step)
     return part.anchor + np.arange(first, last + 1, dtype=np.float64) * part.step

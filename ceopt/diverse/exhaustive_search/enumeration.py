@@ -67,13 +67,16 @@ class Walk:
     """
 
     def __init__(self, columns: Sequence[CellColumn], ceilings: Ceilings, allowances: Sequence[Allowance]) -> None:
-        self._columns, self._ceilings, self._allowances = columns, ceilings, allowances
+        self._columns = columns
+        self._ceilings = ceilings
+        self._allowances = allowances
         self.budget = allowances[0].most
         self.boxes = 0
 
     def run(self) -> Iterator[Cells]:
         """Yield the cells that may hold answers, many at once; some may be empty, so that a clock can be looked at."""
-        ceilings, d = self._ceilings, len(self._columns)
+        ceilings = self._ceilings
+        d = len(self._columns)
         waiting = [_Open(np.zeros((1, 0), dtype=np.intp), [np.zeros(1) for _ in self._allowances], ceilings.start())]
         pairs = max(1, _BOX_BYTES // (ceilings.width + 8 * d + 8))
         while waiting:
@@ -86,7 +89,8 @@ class Walk:
             some = max(1, int(np.searchsorted(np.cumsum(count), pairs, side="right")))
             if some < len(count):
                 waiting.append(here.only(slice(some, None)))
-                here, count = here.only(slice(some)), count[:some]
+                here = here.only(slice(some))
+                count = count[:some]
             self.boxes += int(count.sum())
             waiting += self._opened(here, depth, count)
             yield np.zeros((0, d), dtype=np.intp)
@@ -95,22 +99,29 @@ class Walk:
         """Let the next column take its cells, the first few in order of their prices; return what stays open."""
         owner = np.repeat(np.arange(len(count)), count)
         cell = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-        spent = [
-            allowance.together(used[owner], allowance.used[depth][cell])
-            for allowance, used in zip(self._allowances, here.spent, strict=True)
-        ]
-        allowed = np.ones(len(owner), dtype=bool)
-        for allowance, used in zip(self._allowances[1:], spent[1:], strict=True):
-            allowed &= used <= allowance.most
-        owner, cell, spent = owner[allowed], cell[allowed], [used[allowed] for used in spent]
+        spent: list[Floats] = []
+        is_allowed = np.ones(len(owner), dtype=bool)
+        for position, allowance in enumerate(self._allowances):
+            used = allowance.together(here.spent[position][owner], allowance.used[depth][cell])
+            spent.append(used)
+            if position > 0:  # the budget has been kept to in the count of cells
+                is_allowed &= used <= allowance.most
+        owner = owner[is_allowed]
+        cell = cell[is_allowed]
+        spent = [used[is_allowed] for used in spent]
         boxes = self._ceilings.take(here.boxes, depth, owner, cell)
         open_ = self._ceilings.possible(boxes, depth + 1, spent)
         chosen = np.concatenate([here.chosen[owner], cell[:, None]], axis=1)
-        return [_Open(chosen, spent, boxes).only(open_)] if open_.any() else []
+        if not open_.any():
+            return []
+        return [_Open(chosen, spent, boxes).only(open_)]
 
     def _count(self, depth: int, spent: Floats) -> NDArray[np.intp]:
         """Return how many cells of the next column each box can pay for."""
-        left = self.budget - spent if self._allowances[0].additive else np.full(len(spent), self.budget)
+        if self._allowances[0].additive:
+            left = self.budget - spent
+        else:
+            left = np.full(len(spent), self.budget)
         return np.searchsorted(self._columns[depth].prices, left, side="right")
 
 
@@ -203,13 +214,21 @@ class Enumeration:
         deadline: float,
         answer_s: float = 0.0,
     ) -> None:
-        self.prepared, self.space, self.cost = prepared, prepared.space, prepared.settings.cost
-        self.factual, self.row, self.reach = factual, row, reach
+        self.prepared = prepared
+        self.space = prepared.space
+        self.cost = prepared.settings.cost
+        self.factual = factual
+        self.row = row
+        self.reach = reach
         self.columns = _ordered(columns, prepared.predictor)
-        self.least_slack, self.most, self.wanted = least_slack, most, wanted
-        self.deadline, self.answer_s = deadline, answer_s
+        self.least_slack = least_slack
+        self.most = most
+        self.wanted = wanted
+        self.deadline = deadline
+        self.answer_s = answer_s
         self.kept: list[Kept] = []
-        self.is_complete, self.why = False, ""
+        self.is_complete = False
+        self.why = ""
         self._place = {column.name: k for k, column in enumerate(self.columns)}
         self._waiting = _Waiting()
 
@@ -223,7 +242,8 @@ class Enumeration:
             self.why = "The search was interrupted."
 
     def _walk(self) -> bool:
-        settings, budget = self.prepared.settings, self.cost.to_objective(self.most)
+        settings = self.prepared.settings
+        budget = self.cost.to_objective(self.most)
         alternatives = demands_of(self.prepared.predictor, settings.target, self.least_slack)
         allowances = allowances_of(self.prepared, self.factual, self.columns, budget)
         walk = Walk(self.columns, Ceilings(alternatives, self.columns, self.reach, allowances), allowances)
@@ -258,7 +278,8 @@ class Enumeration:
         if not self._waiting.count:
             return
         cells = np.concatenate(self._waiting.cells)
-        self._waiting.cells, self._waiting.count = [], 0
+        self._waiting.cells = []
+        self._waiting.count = 0
         points = self._points(cells)
         costs = self._costs(points)
         good = slack(self.prepared.predictor, points, self.prepared.settings.target) >= self.least_slack
@@ -274,8 +295,11 @@ class Enumeration:
         self._spare()
 
     def _points(self, cells: Cells) -> Floats:
-        held = [self.columns[self._place[name]].values[cells[:, self._place[name]]] for name in self.space.names]
-        return np.stack(held, axis=1)
+        coordinates = []
+        for name in self.space.names:
+            place = self._place[name]
+            coordinates.append(self.columns[place].values[cells[:, place]])
+        return np.stack(coordinates, axis=1)
 
     def _costs(self, points: Floats) -> Floats:
         objectives = self.cost.objectives(self.space, self.factual, points).tolist()
@@ -286,9 +310,12 @@ class Enumeration:
         if not len(points):
             return
         named = [dict(zip(self.space.names, point, strict=True)) for point in points.tolist()]
-        said, met = self.prepared.judge(named)
+        predictions, is_met = self.prepared.judge(named)
         for k, point in enumerate(named):
-            yield Kept(float(costs[k]), point, said[k]) if met[k] else None
+            if is_met[k]:
+                yield Kept(float(costs[k]), point, predictions[k])
+            else:
+                yield None
 
     def _broken(self, point: Mapping[str, float]) -> bool:
         return bool(broken_rules(self.prepared.settings.rules, self.space, self.factual, point))
@@ -307,38 +334,38 @@ class Enumeration:
         if not self._waiting.others:
             return True
         settling = Settling(self.prepared, self.factual, self.row, self.reach, self.columns)
-        unsettled, found = 0, []
+        unsettled = 0
+        points: list[list[float]] = []
         try:
             for cells, point in settling.run(np.array(self._waiting.others), lambda: self.most, self._seconds):
                 if point is None:
                     unsettled += len(cells)
                 else:
-                    found.append([point[name] for name in self.space.names])
-                if len(found) >= _POINTS_SHOWN:
-                    unsettled += self._take(found)
-                    found = []
+                    points.append([point[name] for name in self.space.names])
+                if len(points) >= _POINTS_SHOWN:
+                    unsettled += self._take(points)
+                    points = []
                 if self._is_late:
                     return False
         finally:
-            unsettled += self._take(found)
+            unsettled += self._take(points)
         if unsettled:
             self.why = f"In {unsettled} cells the solver could not settle whether they hold an answer."
         return not unsettled
 
-    def _take(self, found: list[list[float]]) -> int:
-        """Keep points that programs found, if they pass the check; return how many do not."""
-        if not found:
+    def _take(self, rows: list[list[float]]) -> int:
+        """Keep points of programs, if they pass the check; return how many do not."""
+        if not rows:
             return 0
-        points = np.array(found)
+        points = np.array(rows)
+        passed: list[Kept] = []
         with without_deadline():  # what is in hand is checked to the end
-            good = [
-                kept
-                for kept in self._judged(points, self._costs(points))
-                if kept is not None and not self._broken(kept.point)
-            ]
-        self.kept += good
+            for kept in self._judged(points, self._costs(points)):
+                if kept is not None and not self._broken(kept.point):
+                    passed.append(kept)
+        self.kept += passed
         self._spare()
-        return len(found) - len(good)
+        return len(rows) - len(passed)
 
     def _seconds(self) -> float:
         return self.deadline - time.perf_counter()
@@ -350,6 +377,9 @@ def _order(kept: Kept) -> tuple[float, tuple[float, ...]]:
 
 def _ordered(columns: Sequence[CellColumn], predictor: Predictor) -> list[CellColumn]:
     """Return the columns in the order in which they take their cells: what most trees split comes first."""
-    trees = [{s.name for s in t.splits if s is not None} for part in predictor.forests for t in route(part)]
-    share = {column.name: sum(column.name in names for names in trees) for column in columns}
-    return sorted(columns, key=lambda column: (len(column) > 1, -share[column.name], len(column)))
+    count = dict.fromkeys((column.name for column in columns), 0)
+    for part in predictor.forests:
+        for tree in route(part):
+            for name in {split.name for split in tree.splits if split is not None}:
+                count[name] += 1
+    return sorted(columns, key=lambda column: (len(column) > 1, -count[column.name], len(column)))

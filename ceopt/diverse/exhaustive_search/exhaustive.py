@@ -163,7 +163,8 @@ def exhaustive(
 
 def _answered(question: _Question, model: Any, settings: Settings) -> SolutionSet:
     """Return the answers, before a deadline that is set."""
-    prepared, space = question.prepared, question.prepared.space
+    prepared = question.prepared
+    space = prepared.space
     factual = space.row(question.row)
     reach = without_unseen(prepared.predictor, reach_of(space, factual), factual)
     if not has_a_cheapest_point(prepared, reach):
@@ -173,7 +174,8 @@ def _answered(question: _Question, model: Any, settings: Settings) -> SolutionSe
         # With a margin there is nothing; the model itself may still decide so, by a hair.
         question = replace(question, prepared=prepare(model, space, replace(settings, margin=0.0)))
         by_a_hair = question.by_walking(factual, reach)
-        found = by_a_hair if len(by_a_hair) else found
+        if len(by_a_hair):
+            return by_a_hair
     return found
 
 
@@ -191,7 +193,8 @@ class _Question:
     # ---- by a walk over the cells ------------------------------------------------------------------------------------
     def by_walking(self, factual: Point, reach: Reach) -> SolutionSet:
         """Prove the least cost by the program, and what lies near it by a walk."""
-        prepared, settings = self.prepared, self.prepared.settings
+        prepared = self.prepared
+        settings = prepared.settings
         hurried = replace(settings, time_limit_s=_LEAST_SHARE * settings.time_limit_s)
         first = search(replace(prepared, settings=hurried), self.row, keep_on_interrupt=False)
         if not first.status.has_answers:
@@ -203,7 +206,8 @@ class _Question:
             return self._dressed(first, why=used_up(settings.time_limit_s, error.stage))
         if columns is None:
             return self.by_programs()
-        walked, known = time.perf_counter(), self._known(first[0])
+        walk_began = time.perf_counter()
+        known = self._known(first[0])
         enumeration = Enumeration(
             prepared,
             factual,
@@ -220,9 +224,10 @@ class _Question:
         with without_deadline():  # which looks at the clock itself
             kept = enumeration.kept
             if not enumeration.is_complete or not kept:
-                cells = {cell_of(columns, found.point) for found in kept}
-                kept = kept if cell_of(columns, known.point) in cells else [known, *kept]
-            timings = {**first.timings, "walk": time.perf_counter() - walked}
+                cells = {cell_of(columns, other.point) for other in kept}
+                if cell_of(columns, known.point) not in cells:
+                    kept = [known, *kept]
+            timings = {**first.timings, "walk": time.perf_counter() - walk_began}
             margin = 0.0 if settings.margin is None else prepared.margin
             return self._from(replace(first, timings=timings, margin=margin), factual, kept, enumeration)
 
@@ -232,7 +237,8 @@ class _Question:
 
     def _least_slack(self, first: Counterfactual) -> float:
         """Return the slack that counts: the one asked for, or a solver's tolerance less in the program's own answer."""
-        predictor, margin = self.prepared.predictor, self.prepared.settings.margin
+        predictor = self.prepared.predictor
+        margin = self.prepared.settings.margin
         assert first.slack is not None  # noqa: S101 - computed with every answer
         if margin is None and predictor.is_trees:
             # Floats decide: the model is asked.
@@ -246,8 +252,9 @@ class _Question:
         return Kept(first.cost, dict(zip(self.prepared.space.names, values, strict=True)), first.prediction)
 
     def _answers(self, factual: Point, kept: list[Kept], bounds: list[float | None]) -> Iterator[Counterfactual]:
-        points, said = [known.point for known in kept], [known.prediction for known in kept]
-        return answers_of(self.prepared, factual, points, predictions=said, bounds=bounds)
+        points = [known.point for known in kept]
+        predictions = [known.prediction for known in kept]
+        return answers_of(self.prepared, factual, points, predictions=predictions, bounds=bounds)
 
     def _answer_s(self, factual: Point, known: Kept) -> float:
         """Return the seconds that it takes to make an answer."""
@@ -259,7 +266,8 @@ class _Question:
         """Return the answers as far as there is time to make them."""
         kept = sorted(kept, key=lambda known: (known.cost, tuple(known.point.values())))
         kept = [known for known in kept if known.cost <= (kept[0].cost + self.epsilon) * (1.0 + EQUAL_COSTS)]
-        wanted, why = kept[: self.limit], done.why
+        wanted = kept[: self.limit]
+        why = done.why
         answers: list[Counterfactual] = []
         try:
             bounds = [known.cost if done.is_complete else first.bound for known in wanted]
@@ -282,7 +290,8 @@ class _Question:
     # ---- by a sequence of programs -----------------------------------------------------------------------------------
     def by_programs(self) -> SolutionSet:
         """Solve the program again and again without the cells in hand, until it is proved that there are no more."""
-        prepared, wanted = self.prepared, _ALL if self.limit is None else self.limit + 1
+        prepared = self.prepared
+        wanted = _ALL if self.limit is None else self.limit + 1
         left = max(self._deadline - time.perf_counter(), 1e-2)
         settings = replace(prepared.settings, n=wanted, diversity=OtherCells(prepared.predictor), time_limit_s=left)
         found = search(replace(prepared, settings=settings), self.row, within=self.epsilon)

@@ -103,14 +103,15 @@ class Leaves:
         for forest in forests:
             # Larger trees first: the trees with a second byte are then the first few, and so on.
             trees = sorted((tree.leaves for tree in prune(route(forest), reach)), key=len, reverse=True)
-            parts = [
-                [(*tree[k : k + 8], *[None] * (8 - len(tree[k : k + 8]))) for k in range(0, len(tree), 8)]
-                for tree in trees
-            ]
-            rounds = [[part[k] for part in parts if k < len(part)] for k in range(len(parts[0]))]
             first = len(leaves) // 8
-            leaves += [leaf for round_ in rounds for byte in round_ for leaf in byte]
-            self._places[id(forest)] = slice(first, len(leaves) // 8), tuple(map(len, rounds)), trees
+            rounds: list[int] = []
+            for at in range(0, len(trees[0]), 8):
+                longer = [tree for tree in trees if len(tree) > at]
+                for tree in longer:
+                    byte = tree[at : at + 8]
+                    leaves += [*byte, *[None] * (8 - len(byte))]
+                rounds.append(len(longer))
+            self._places[id(forest)] = (slice(first, len(leaves) // 8), tuple(rounds), trees)
         exists = np.array([leaf is not None for leaf in leaves], dtype=bool)
         #: All leaves, (bytes,); ``of_cells`` are those that each cell of each column meets, (cells, bytes) each.
         self.all: Bits = _packed(exists[None, :])[0]
@@ -134,13 +135,13 @@ class Leaves:
         assert isinstance(core, TreeEnsemble)  # noqa: S101 - demands hold such
         place, rounds, trees = self._places[id(forest)]
         added = [gains(np.array([leaf.value for leaf in tree])) for tree in trees]
-        parts = [
-            np.pad(some[8 * k : 8 * k + 8], (0, max(8 * k + 8 - len(some), 0)), constant_values=-np.inf)
-            for k, count in enumerate(rounds)
-            for some in added[:count]
-        ]
-        table = np.where(_HELD, np.array(parts)[:, None, :], -np.inf).max(axis=2)
-        size = sum(float(np.abs(some).max()) for some in added)
+        byte_gains = []
+        for k, count in enumerate(rounds):
+            for of_tree in added[:count]:
+                eight = of_tree[8 * k : 8 * k + 8]
+                byte_gains.append(np.pad(eight, (0, 8 - len(eight)), constant_values=-np.inf))
+        table = np.where(_HELD, np.array(byte_gains)[:, None, :], -np.inf).max(axis=2)
+        size = sum(float(np.abs(of_tree).max()) for of_tree in added)
         rounding = size * (len(trees) + 10) * float(np.finfo(core.sum_dtype).eps)
         return LeafGains(table, place, rounds, rounding)
 
@@ -149,7 +150,9 @@ def _inside(column: CellColumn, leaves: Sequence[Leaf | None]) -> NDArray[np.boo
     """Return which cells of a column lie in which leaves' boxes, (cells, leaves); none is cut by a box."""
     inside = np.ones((len(column), len(leaves)), dtype=bool)
     for k, leaf in enumerate(leaves):
-        box = None if leaf is None else leaf.box.get(column.name)
+        if leaf is None:
+            continue
+        box = leaf.box.get(column.name)
         if isinstance(box, frozenset):
             inside[:, k] = np.isin(column.values, list(box))
         elif box is not None:
@@ -162,19 +165,20 @@ def _suffixes(
 ) -> list[tuple[Floats, Bits]]:
     """Return, per depth, amounts in order and, for what is left between two of them, the leaves that it pays for."""
     total = np.zeros(len(exists))
-    found = [_paid(total, exists)]
+    by_depth = [_paid(total, exists)]
     for cells, used in zip(reversed(inside), reversed(allowance.used), strict=True):
         least = np.where(cells, used[:, None], np.inf).min(axis=0, initial=np.inf)
         total = allowance.together(total, least)
-        found.append(_paid(total, exists))
-    return found[::-1]
+        by_depth.append(_paid(total, exists))
+    return by_depth[::-1]
 
 
 def _paid(total: Floats, exists: NDArray[np.bool_]) -> tuple[Floats, Bits]:
-    known = np.unique(total[exists & np.isfinite(total)])
-    if len(known) > _KINDS:
-        known = known[np.linspace(0, len(known) - 1, _KINDS).astype(np.intp)]
-    return known, _packed(np.array([exists & (total < above) for above in [*known, np.inf]]))
+    amounts = np.unique(total[exists & np.isfinite(total)])
+    if len(amounts) > _KINDS:
+        amounts = amounts[np.linspace(0, len(amounts) - 1, _KINDS).astype(np.intp)]
+    limits = np.append(amounts, np.inf)
+    return amounts, _packed(exists & (total < limits[:, None]))
 
 
 def _packed(flags: NDArray[np.bool_]) -> Bits:
@@ -241,18 +245,24 @@ class Line:
         return np.asarray(self._most[depth][steps])
 
     def _knapsacks(self, columns: Sequence[CellColumn]) -> list[Floats]:
+        """Return, per depth, the most that the columns from there on add for each number of steps of the budget.
+
+        The columns are taken from the last to the first. With ``best[r]`` for those behind, a cell that costs s steps
+        and adds g leads to ``g + best[r - s]``; of all cells the greatest counts, and of those that cost as many steps
+        only the one that adds most has to be tried.
+        """
         best = np.zeros(_GRID + 1)
-        found = [best]
+        by_depth = [best]
         for column, gains in zip(reversed(columns), reversed(self.gains), strict=True):
             spent = np.floor(np.minimum(column.prices / self._unit, _GRID) + NEXT_STEP).astype(np.intp)
             most = np.full(_GRID + 1, -np.inf)
             np.maximum.at(most, spent, gains)
-            new = np.full(_GRID + 1, -np.inf)
+            with_column = np.full(_GRID + 1, -np.inf)
             for step in np.flatnonzero(most > -np.inf).tolist():
-                new[step:] = np.maximum(new[step:], best[: len(best) - step] + most[step])
-            best = new
-            found.append(best)
-        return found[::-1]
+                with_column[step:] = np.maximum(with_column[step:], best[: len(best) - step] + most[step])
+            best = with_column
+            by_depth.append(best)
+        return by_depth[::-1]
 
 
 # ---- whole scores ----------------------------------------------------------------------------------------------------
@@ -284,11 +294,16 @@ class Ceilings:
         allowances: Sequence[Allowance],
     ) -> None:
         self._allowances = allowances
-        demands = list(_all_of(alternatives))
-        forests = {id(forest): forest for demand in demands for forest, _ in demand.trees}
+        forests: dict[int, Predictor] = {}
+        lines: dict[int, Line] = {}
+        for demand in _all_of(alternatives):
+            for forest, _ in demand.trees:
+                forests[id(forest)] = forest
+            for part, weights in demand.lines:
+                if id(weights) not in lines:
+                    lines[id(weights)] = Line(part, weights, columns, allowances[0])
         self._leaves = Leaves(forests.values(), columns, reach, allowances)
-        lines = {id(weights): (part, weights) for demand in demands for part, weights in demand.lines}
-        self._lines = [Line(part, w, columns, allowances[0]) for part, w in lines.values()]
+        self._lines = list(lines.values())
         self._test = _Any(alternatives, self._leaves, dict(zip(lines, enumerate(self._lines), strict=True)))
 
     @property
@@ -310,7 +325,9 @@ class Ceilings:
 
     def possible(self, boxes: Boxes, depth: int, spent: Sequence[Floats]) -> NDArray[np.bool_]:
         """Return which boxes may meet the demands: their first ``depth`` columns have taken cells and spent so much."""
-        left = [a.left(used) + ALLOWANCE_ROUNDING * a.most for a, used in zip(self._allowances, spent, strict=True)]
+        left = []
+        for allowance, used in zip(self._allowances, spent, strict=True):
+            left.append(allowance.left(used) + ALLOWANCE_ROUNDING * allowance.most)
         bits, sums = boxes
         sums = sums.copy()
         for k, line in enumerate(self._lines):
@@ -319,11 +336,13 @@ class Ceilings:
 
 
 def _all_of(alternatives: Alternatives) -> Iterator[Demand]:
-    for demand in (demand for demands in alternatives for demand in demands):
-        yield demand
-        for _, labels in demand.votes:
-            for label in labels:
-                yield from _all_of(label)
+    """Give all demands, those under which members vote included."""
+    for demands in alternatives:
+        for demand in demands:
+            yield demand
+            for _, labels in demand.votes:
+                for label in labels:
+                    yield from _all_of(label)
 
 
 @final
@@ -331,16 +350,18 @@ class _Any:
     """Whether boxes may meet all of some list of demands."""
 
     def __init__(self, alternatives: Alternatives, leaves: Leaves, lines: dict[int, tuple[int, Line]]) -> None:
-        self._lists = [[_Sum(demand, leaves, lines) for demand in demands] for demands in alternatives]
+        self._lists: list[list[_Sum]] = []
+        for demands in alternatives:
+            self._lists.append([_Sum(demand, leaves, lines) for demand in demands])
 
     def __call__(self, met: Bits, sums: Floats) -> NDArray[np.bool_]:
-        found = np.zeros(len(met), dtype=bool)
+        any_list = np.zeros(len(met), dtype=bool)
         for demands in self._lists:
-            here = np.ones(len(met), dtype=bool)
+            all_demands = np.ones(len(met), dtype=bool)
             for demand in demands:
-                here &= demand(met, sums)
-            found |= here
-        return found
+                all_demands &= demand(met, sums)
+            any_list |= all_demands
+        return any_list
 
 
 @final
@@ -349,11 +370,16 @@ class _Sum:
 
     def __init__(self, demand: Demand, leaves: Leaves, lines: dict[int, tuple[int, Line]]) -> None:
         self._trees = [leaves.gains(forest, gains) for forest, gains in demand.trees]
-        held = [lines[id(weights)] for _, weights in demand.lines]
-        self._lines = [place for place, _ in held]
-        self._votes = [(weights, [_Any(label, leaves, lines) for label in labels]) for weights, labels in demand.votes]
-        rounding = sum(part.rounding for part in self._trees) + sum(line.rounding for _, line in held)
-        rounding += ALLOWANCE_ROUNDING * sum(float(np.abs(weights).max()) for weights, _ in self._votes)
+        rounding = sum(part.rounding for part in self._trees)
+        self._lines: list[int] = []
+        for _, weights in demand.lines:
+            position, line = lines[id(weights)]
+            self._lines.append(position)
+            rounding += line.rounding
+        self._votes: list[tuple[Floats, list[_Any]]] = []
+        for weights, labels in demand.votes:
+            self._votes.append((weights, [_Any(label, leaves, lines) for label in labels]))
+            rounding += ALLOWANCE_ROUNDING * float(np.abs(weights).max())
         rounding += 1e-12 * (abs(demand.constant) + abs(demand.least))
         self._least = demand.least - demand.constant - rounding
 
@@ -362,6 +388,6 @@ class _Sum:
         for part in self._trees:
             most = most + part.most(met)
         for weights, labels in self._votes:
-            said = np.stack([label(met, sums) for label in labels], axis=1)
-            most = most + np.where(said, weights, -np.inf).max(axis=1)
+            may_decide = np.stack([label(met, sums) for label in labels], axis=1)
+            most = most + np.where(may_decide, weights, -np.inf).max(axis=1)
         return np.asarray(most >= self._least)

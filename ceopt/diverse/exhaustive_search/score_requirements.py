@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,10 +73,10 @@ def demands_of(predictor: Predictor, target: Target, least: float) -> Alternativ
         wanted = target.wanted
         trees = ((predictor, lambda values: meets_alone(core, values, wanted).astype(np.float64)),)
         return ((Demand(0.0, target.needed(len(forest_of(core).trees)) - 0.5, trees),),)
-    return tuple(
-        tuple(_demand(predictor, weights, reached) for weights, reached in rows)
-        for rows in _rows(predictor, target, least)
-    )
+    alternatives = []
+    for rows in _rows(predictor, target, least):
+        alternatives.append(tuple(_demand(predictor, weights, reached) for weights, reached in rows))
+    return tuple(alternatives)
 
 
 def _rows(predictor: Predictor, target: Target, least: float) -> list[list[tuple[Floats, float]]]:
@@ -84,24 +84,39 @@ def _rows(predictor: Predictor, target: Target, least: float) -> list[list[tuple
     core = predictor.core
     match target:
         case Values():
-            ends = [(np.ones(1), target.low + least), (-np.ones(1), least - target.high)]
-            return [[(weights, end) for weights, end in ends if math.isfinite(end)]]
+            rows = []
+            if math.isfinite(target.low):
+                rows.append((np.ones(1), target.low + least))
+            if math.isfinite(target.high):
+                rows.append((-np.ones(1), least - target.high))
+            return [rows]
         case ProbabilityOf() if core.probability == "share":
             return [[(_unit(core.n_scores, target.position), target.at_least + least)]]
         case ProbabilityOf():
             needed = score_needed(core.probability, target.position, target.at_least)
             if math.isinf(needed):
-                return [] if needed > 0.0 else [[]]
-            return [[(np.array([1.0 if target.position == 1 else -1.0]), needed + least)]]
+                return _always_or_never(is_never=needed > 0.0)
+            sign = 1.0 if target.position == 1 else -1.0
+            return [[(np.array([sign]), needed + least)]]
         case Labels() if core.n_scores == 1:
             sign = 1.0 if target.wanted == (1,) else -1.0
             if abs(core.level) >= NEVER:  # a label that no score has, or that every score has
-                return [] if sign * core.level > 0.0 else [[]]
+                return _always_or_never(is_never=sign * core.level > 0.0)
             return [[(np.array([sign]), sign * core.level + least)]]
         case Labels():
-            half, n = (0.5 if core.probability == "share" and core.n_scores == 2 else 1.0), core.n_scores
-            return [[(half * (_unit(n, t) - _unit(n, k)), least) for k in target.others] for t in target.wanted]
+            n = core.n_scores
+            # Of two shares, one is what the other leaves: their difference counts each step of the score twice.
+            factor = 0.5 if core.probability == "share" and n == 2 else 1.0
+            lists = []
+            for wanted in target.wanted:
+                lists.append([(factor * (_unit(n, wanted) - _unit(n, other)), least) for other in target.others])
+            return lists
     raise AssertionError
+
+
+def _always_or_never(*, is_never: bool) -> list[list[tuple[Floats, float]]]:
+    """Return the lists of what no score meets (there is none), or what every score meets (one without rows)."""
+    return [] if is_never else [[]]
 
 
 def _unit(size: int, place: int) -> Floats:
@@ -124,14 +139,16 @@ def _demand(predictor: Predictor, weights: Floats, least: float) -> Demand:
             if core.votes:
                 votes = tuple((part, _decided(member)) for member, part in zip(core.members, parts, strict=True))
                 return Demand(constant, least, votes=votes)
-            members = [_demand(member, part, 0.0) for member, part in zip(core.members, parts, strict=True)]
-            return Demand(
-                constant + sum(m.constant for m in members),
-                least,
-                trees=tuple(pair for m in members for pair in m.trees),
-                lines=tuple(pair for m in members for pair in m.lines),
-                votes=tuple(pair for m in members for pair in m.votes),
-            )
+            trees: list[Any] = []
+            lines: list[Any] = []
+            votes_of_members: list[Any] = []
+            for member, part in zip(core.members, parts, strict=True):
+                demand = _demand(member, part, 0.0)
+                constant += demand.constant
+                trees += demand.trees
+                lines += demand.lines
+                votes_of_members += demand.votes
+            return Demand(constant, least, trees=tuple(trees), lines=tuple(lines), votes=tuple(votes_of_members))
     raise AssertionError
 
 

@@ -67,7 +67,8 @@ class Settling:
         waiting = [cells]
         while waiting:
             group = waiting.pop()
-            near, box = self._cutoff(most()), self._box(group)
+            near = self._cutoff(most())
+            box = self._box(group)
             if near.is_beyond(box):  # the limit has lowered what a point may cost since the cells were found
                 continue
             outcome, point = self._solved(near, box, seconds())
@@ -87,7 +88,10 @@ class Settling:
             if holds.any():
                 yield group[holds], point
                 group = group[~holds]
-            waiting += _halves(group) if len(group) > 1 else [group] if len(group) else []
+            if len(group) > 1:
+                waiting += _halves(group)
+            elif len(group) == 1:
+                waiting.append(group)
 
     def _upto(self, most: float) -> float:
         return most * (1.0 + self.prepared.settings.relative_gap)
@@ -122,7 +126,8 @@ class Settling:
         """Return the least box around some cells, as values that each column may take."""
         box: dict[str, Interval | Levels] = {}
         for column, cells in zip(self.columns, group.T, strict=True):
-            part, own = self.reach[column.name], np.unique(cells)
+            part = self.reach[column.name]
+            own = np.unique(cells)
             if isinstance(part, Levels):
                 box[column.name] = Levels(tuple(sorted(int(rank) for rank in column.values[own])))
             else:
