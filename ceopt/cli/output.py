@@ -31,15 +31,17 @@ def note(text: str) -> None:
 def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
     """Print one line per change that a person would make, then one per person without an answer."""
     table = _table()
-    for title in ("row", "answer", "column", "from", "to", "cost"):
-        table.add_column(title, overflow="fold", justify="right" if title in {"from", "to", "cost"} else "left")
+    for title in ("row", "answer", "column"):
+        table.add_column(title, overflow="fold")
+    for title in ("from", "to", "cost"):
+        table.add_column(title, overflow="fold", justify="right")
     without = []
     for result in results:
         who = str(result.query_id)
         for rank, name, old, new, _, cost, _ in rows(result):
             unit = space[name].unit
-            cells = (who, rank, f"{name} ({unit})" if unit else name, old, new, cost)
-            table.add_row(*map(Text, cells))
+            column = f"{name} ({unit})" if unit else name
+            table.add_row(*map(Text, (who, rank, column, old, new, cost)))
             who = ""
         if len(result):
             table.add_section()
@@ -53,7 +55,7 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
         console.print(Text(f"row {result.query_id}: {status}. {result.reason}".strip()), soft_wrap=True)
     verified = sum(answer.verified for result in results for answer in result)
     if verified:
-        count = f"{verified} answer{'s' if verified > 1 else ''}"
+        count = "1 answer" if verified == 1 else f"{verified} answers"
         console.print(
             Text(f"{count}, each predicted again by the model itself and held against every rule."), soft_wrap=True
         )
@@ -64,7 +66,8 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
 
 def print_solvers(frame: pd.DataFrame) -> None:
     """Print one line per solver, and below why one cannot be used, or up to which size."""
-    table, notes = _table(), []
+    table = _table()
+    notes = []
     for title in ("solver", "version", "solves", "by cuts"):
         table.add_column(title, overflow="fold")
     for row in frame.to_dict("records"):
@@ -73,14 +76,16 @@ def print_solvers(frame: pd.DataFrame) -> None:
         itself += ["nonconvex"] * row["nonconvex"]
         version = row["version"] if row["installed"] else "-"
         table.add_row(*map(Text, (row["solver"], version, " ".join(itself), " ".join(cuts))))
-        if note := row["why_not"] or (f"licence for {row['limits']}." if row["limits"] else ""):
-            notes.append(f"{row['solver']}: {note}")
+        if row["why_not"]:
+            notes.append(f"{row['solver']}: {row['why_not']}")
+        elif row["limits"]:
+            notes.append(f"{row['solver']}: licence for {row['limits']}.")
     usable = ", ".join(frame.loc[frame["licensed"], "solver"])
     notes.append(f"Can be used here: {usable or 'none'}. Without a name, the first that solves the program does.")
     console = Console()
     console.print(table)
-    for note in notes:
-        console.print(Text(note), soft_wrap=True)
+    for line in notes:
+        console.print(Text(line), soft_wrap=True)
 
 
 def print_frame(frame: pd.DataFrame) -> None:
@@ -89,8 +94,17 @@ def print_frame(frame: pd.DataFrame) -> None:
     for name in frame.columns:
         table.add_column(str(name), overflow="fold")
     for row in frame.itertuples(index=False):
-        table.add_row(*(Text("yes" if cell is True else "no" if cell is False else str(cell)) for cell in row))
+        table.add_row(*(Text(_cell(cell)) for cell in row))
     Console().print(table)
+
+
+def _cell(value: object) -> str:
+    """Return a value as text, truth values as yes and no."""
+    if value is True:
+        return "yes"
+    if value is False:
+        return "no"
+    return str(value)
 
 
 def _table() -> Table:

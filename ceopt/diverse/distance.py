@@ -83,18 +83,26 @@ class RowDistance:
 
         Only where :attr:`is_symmetric`.
         """
-        places = np.flatnonzero(self.levels)
-        corners = [self.up[j] * _CORNER[self.norm] * _corners(points[:, j], self.levels[j]) for j in places]
-        return np.hstack([(points * self.up)[:, self.levels == 0], *corners])
+        parts = [(points * self.up)[:, self.levels == 0]]
+        for j in np.flatnonzero(self.levels):
+            parts.append(self.up[j] * _CORNER[self.norm] * _corners(points[:, j], self.levels[j]))
+        return np.hstack(parts)
 
 
 def distance_of(who: str, norm: Norm, scale: str | Mapping[str, float], space: FeatureSpace) -> RowDistance:
     """Return the distance over a space's columns, or refuse the scale in the name of ``who``."""
     SCALE.require(who, "scale", scale)
-    prices = [price for (price,) in slopes_of(who, "linear", scale, space).values()]
-    levels = [len(feature.levels) if feature.kind == "categorical" else 0 for feature in space]
-    down, up = np.array([p.down for p in prices]), np.array([p.up for p in prices])
-    return RowDistance(norm, down, up, np.array(levels, dtype=np.intp))
+    prices = slopes_of(who, "linear", scale, space)
+    down = np.zeros(len(space))
+    up = np.zeros(len(space))
+    levels = np.zeros(len(space), dtype=np.intp)
+    for j, feature in enumerate(space):
+        (price,) = prices[feature.name]
+        down[j] = price.down
+        up[j] = price.up
+        if feature.kind == "categorical":
+            levels[j] = len(feature.levels)
+    return RowDistance(norm, down, up, levels)
 
 
 def cosines(one: Floats, others: Floats) -> Floats:

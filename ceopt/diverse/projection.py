@@ -73,11 +73,22 @@ class Projection:
         cls, space: FeatureSpace, factual: Point, rules: Sequence[AbstractRule], distance: RowDistance
     ) -> Projection:
         """Return the projection for one person."""
-        ends = [_ends(feature, factual[feature.name]) for feature in space]
-        low, high = (np.array([pair[side] for pair in ends]) for side in range(2))
-        step = np.array([feature.step or (0.0 if feature.kind == "continuous" else 1.0) for feature in space])
-        home = np.array([factual[name] for name in space.names])
-        return cls(space, home, low, high, step, tuple(rules), distance, _levels(space, factual, rules))
+        lows, highs, steps = [], [], []
+        for feature in space:
+            low, high = _ends(feature, factual[feature.name])
+            lows.append(low)
+            highs.append(high)
+            steps.append(_step(feature) or 0.0)
+        return cls(
+            space=space,
+            home=np.array([factual[name] for name in space.names]),
+            low=np.array(lows),
+            high=np.array(highs),
+            step=np.array(steps),
+            rules=tuple(rules),
+            distance=distance,
+            levels=_levels(space, factual, rules),
+        )
 
     @property
     def switch(self) -> NDArray[np.bool_]:
@@ -98,7 +109,8 @@ class Projection:
                 column = self.home[j] + np.round((column - self.home[j]) / self.step[j]) * self.step[j]
             column = np.clip(column, self.low[j], self.high[j])
             if (column != points[:, j]).any():
-                result = points.copy() if result is points else result
+                if result is points:
+                    result = points.copy()
                 result[:, j] = column
         return result
 
@@ -126,7 +138,9 @@ class Projection:
         if not ((moved * counts).sum(axis=1) > rule.k).any():
             return points
         lengths = np.where(moved, self.distance.lengths(self.home, points), -1.0)
-        room, kept, rows = np.full(len(points), float(rule.k)), np.zeros_like(moved), np.arange(len(points))
+        room = np.full(len(points), float(rule.k))
+        kept = np.zeros_like(moved)
+        rows = np.arange(len(points))
         for columns in np.argsort(-lengths, axis=1, kind="stable").T:
             stays = moved[rows, columns] & (counts[columns] <= room)
             kept[rows, columns] = stays
@@ -134,10 +148,18 @@ class Projection:
         return np.where(kept, points, self.home)
 
 
+def _step(feature: Feature) -> float | None:
+    """Return the width of a column's grid, None where it has none; whole numbers and ranks are 1 apart."""
+    if feature.step is None and feature.kind != "continuous":
+        return 1.0
+    return feature.step
+
+
 def _ends(feature: Feature, x0: float) -> tuple[float, float]:
     """Return the least and the greatest coordinate that the space's rules allow, both on the grid of the column."""
     if feature.is_finite:
-        low, high = 0.0, len(feature.levels) - 1.0
+        low = 0.0
+        high = len(feature.levels) - 1.0
     else:
         low = -math.inf if feature.lower_inferred else feature.lower
         high = math.inf if feature.upper_inferred else feature.upper
@@ -145,24 +167,31 @@ def _ends(feature: Feature, x0: float) -> tuple[float, float]:
         low = x0
     if not feature.mutable or feature.direction == "decreasing":
         high = x0
-    step = feature.step or (None if feature.kind == "continuous" else 1.0)
-    part = Interval(low, high, step, x0).narrowed(low, high)
+    part = Interval(low, high, _step(feature), x0).narrowed(low, high)
     return part.lower, part.upper
 
 
 def _levels(space: FeatureSpace, factual: Point, rules: Sequence[AbstractRule]) -> dict[int, NDArray[np.bool_]]:
     """Return, per column of levels that a rule restricts, which ones it allows."""
-    found: dict[int, NDArray[np.bool_]] = {}
+    allowed: dict[int, NDArray[np.bool_]] = {}
     for rule in rules:
-        if isinstance(rule, AllowedTransitions):
-            parts: list[tuple[str, AbstractRule]] = [(rule.column, rule)]
-        elif isinstance(rule, AllowedValues):
-            parts = [(name, AllowedValues({name: some})) for name, some in rule.values.items() if space[name].is_finite]
-        else:
-            continue
-        for name, part in parts:
-            ranks = range(len(space[name].levels))
-            good = np.array([part.violation(space, factual, {**factual, name: float(rank)}) <= 0 for rank in ranks])
+        for name, part in _by_column(space, rule):
             j = space.names.index(name)
-            found[j] = found.get(j, np.ones(len(good), dtype=bool)) & good
-    return found
+            count = len(space[name].levels)
+            is_kept = np.zeros(count, dtype=bool)
+            for rank in range(count):
+                is_kept[rank] = part.violation(space, factual, {**factual, name: float(rank)}) <= 0
+            allowed[j] = allowed[j] & is_kept if j in allowed else is_kept
+    return allowed
+
+
+def _by_column(space: FeatureSpace, rule: AbstractRule) -> list[tuple[str, AbstractRule]]:
+    """Return the columns of levels whose own values a rule restricts, each with the rule on it alone."""
+    if isinstance(rule, AllowedTransitions):
+        return [(rule.column, rule)]
+    parts: list[tuple[str, AbstractRule]] = []
+    if isinstance(rule, AllowedValues):
+        for name, values in rule.values.items():
+            if space[name].is_finite:
+                parts.append((name, AllowedValues({name: values})))
+    return parts

@@ -71,12 +71,18 @@ class Counterfactual:
     @property
     def listed(self) -> tuple[str, ...]:
         """The columns that change, and those that an intervention holds where they are, in the row's order."""
-        done = () if self.actions is None else self.actions.index
-        return tuple(name for name in self.values.index if name in self.changed or name in done)
+        listed = []
+        for name in self.values.index:
+            is_action = self.actions is not None and name in self.actions.index
+            if is_action or name in self.changed:
+                listed.append(name)
+        return tuple(listed)
 
     def why(self, name: str) -> str:
         """Return whether a column that is listed is an "action" or, under a causal model, a "consequence"."""
-        return "action" if self.actions is None or name in self.actions.index else "consequence"
+        if self.actions is None or name in self.actions.index:
+            return "action"
+        return "consequence"
 
     def __repr__(self) -> str:
         return f"<Counterfactual {self.rank}: {', '.join(self.changed)}; cost {self.cost:.6g}, {self.prediction!r}>"
@@ -85,7 +91,9 @@ class Counterfactual:
 def scalars(frame: pd.DataFrame) -> pd.Series[Any]:
     """Return a one-row frame as a Series of each column's own scalar (nothing is widened to a common dtype)."""
     if all(dtype == np.float64 for dtype in frame.dtypes):  # column by column takes milliseconds where there are many
-        names = frame.columns
-        index = names.rename(None) if isinstance(names.dtype, pd.StringDtype) else [str(name) for name in names]
+        if isinstance(frame.columns.dtype, pd.StringDtype):
+            index: Any = frame.columns.rename(None)
+        else:
+            index = [str(name) for name in frame.columns]
         return pd.Series(frame.to_numpy()[0].tolist(), index=index, dtype=object)
     return pd.Series({str(name): plain(frame[name].iloc[0]) for name in frame.columns}, dtype=object)

@@ -36,11 +36,10 @@ _ANSWER = "cost prediction score slack changed verified rank bound gap cluster".
 def to_json(result: Any) -> str:
     """Write a :class:`~ceopt.SolutionSet` as one line of JSON; a number that JSON lacks is ``{"float": "inf"}``."""
     document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": str(result.status)}
-    document |= {name: _write(getattr(result, name)) for name in (*_RESULT, *_SET)}
-    document |= {
-        "factual": _write_frame(result.factual),
-        "counterfactuals": [_write_answer(answer) for answer in result],
-    }
+    for name in (*_RESULT, *_SET):
+        document[name] = _write(getattr(result, name))
+    document["factual"] = _write_frame(result.factual)
+    document["counterfactuals"] = [_write_answer(answer) for answer in result]
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
 
@@ -53,7 +52,9 @@ def from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
         )
     try:
         fields = {name: _read(document[name]) for name in _RESULT}
-        fields |= {name: _read(document[name]) for name in _SET if name in document}
+        for name in _SET:
+            if name in document:
+                fields[name] = _read(document[name])
         require_fields(_WHO, "", fields, RESULT)
         fields["conflict"] = tuple(tuple(entry) for entry in fields["conflict"])
         require_fields(_WHO, "", document, {"counterfactuals": ("a list of answers", is_list)})
@@ -69,9 +70,12 @@ def from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
 
 
 def _write_answer(answer: Counterfactual) -> dict[str, Any]:
-    actions = None if answer.actions is None else {str(k): _write(v) for k, v in answer.actions.items()}
-    fields = {name: _write(getattr(answer, name)) for name in _ANSWER}
-    return fields | {"actions": actions, "values": _write_frame(answer.frame)}
+    entry: dict[str, Any] = {name: _write(getattr(answer, name)) for name in _ANSWER}
+    entry["actions"] = None
+    if answer.actions is not None:
+        entry["actions"] = {str(name): _write(value) for name, value in answer.actions.items()}
+    entry["values"] = _write_frame(answer.frame)
+    return entry
 
 
 def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual:
@@ -90,12 +94,16 @@ def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual
 def _write(value: Any) -> Any:
     """Turn a value into what JSON has, marking what JSON would lose."""
     value = plain(value)
-    if value is None or isinstance(value, str | bool | int):
-        return str(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return str(value)
+    if value is None or isinstance(value, bool | int):
+        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, Mapping):
-        if all(isinstance(key, str) for key in value) and not (len(value) == 1 and next(iter(value)) in _MARKS):
+        has_texts = all(isinstance(key, str) for key in value)
+        looks_marked = len(value) == 1 and next(iter(value)) in _MARKS
+        if has_texts and not looks_marked:
             return {key: _write(part) for key, part in value.items()}
         return {"pairs": [[_write(key), _write(part)] for key, part in value.items()]}
     if isinstance(value, tuple):
@@ -104,7 +112,9 @@ def _write(value: Any) -> Any:
         return [_write(part) for part in value]
     if isinstance(value, pd.Timestamp):
         return {"time": value.isoformat()}
-    return {"missing": None} if value is pd.NA else repr(value)
+    if value is pd.NA:
+        return {"missing": None}
+    return repr(value)
 
 
 _MARKS = {"float", "pairs", "tuple", "time", "missing"}

@@ -40,12 +40,16 @@ def settled(search: PlanSearch, plan: Floats) -> Settled:
     yet moves to meet the margin. A category that puts the margin out of reach is none; the one of the greatest mean
     never does.
     """
-    region, terms, plan = search.region, search.terms, plan.copy()
-    lower, upper = (np.array(np.broadcast_to(side, plan.shape)) for side in (region.lower, region.upper))
+    region = search.region
+    terms = search.terms
+    plan = plan.copy()
+    lower = np.array(np.broadcast_to(region.lower, plan.shape))
+    upper = np.array(np.broadcast_to(region.upper, plan.shape))
     for j in range(len(plan)):
         for g, (columns, categories) in enumerate(_choices(search)):
             left = region.groups[g + 1 :]
-            low, high = (np.repeat(side[j][None], len(categories), axis=0) for side in (lower, upper))
+            low = np.repeat(lower[j][None], len(categories), axis=0)
+            high = np.repeat(upper[j][None], len(categories), axis=0)
             low[:, columns] = high[:, columns] = categories
             may = np.arange(len(categories))
             if terms.feature_map is None:
@@ -54,9 +58,11 @@ def settled(search: PlanSearch, plan: Floats) -> Settled:
             rows = np.repeat(plan[j][None], len(may), axis=0)
             plans = np.repeat(plan[None], len(may), axis=0)
             plans[:, j] = search.rows_onto(rows, low[may], high[may], left)
-            worth = np.where(search.met(plans), terms.value(plans), np.inf)
-            k = int(worth.argmin())
-            plan, lower[j], upper[j] = plans[k], low[may[k]], high[may[k]]
+            objectives = np.where(search.met(plans), terms.value(plans), np.inf)
+            k = int(objectives.argmin())
+            plan = plans[k]
+            lower[j] = low[may[k]]
+            upper[j] = high[may[k]]
     return Settled(plan, lower, upper)
 
 
@@ -82,8 +88,9 @@ def exchanged(search: PlanSearch, first: Settled, worth: float, descend: Descend
 
 def _choices(search: PlanSearch) -> list[tuple[list[int], Floats]]:
     """Return of each group its columns and their values, one category a row."""
-    flags = [([k], np.array([[0.0], [1.0]])) for k in search.region.flags]
-    return [*((list(group), np.eye(len(group))) for group in search.region.groups), *flags]
+    choices = [(list(group), np.eye(len(group))) for group in search.region.groups]
+    choices += [([k], np.array([[0.0], [1.0]])) for k in search.region.flags]
+    return choices
 
 
 def _rows(search: PlanSearch, choices: list[tuple[list[int], Floats]]) -> Floats | None:
@@ -119,23 +126,28 @@ def _best(
     search: PlanSearch, best: Settled, worth: float, descend: Descend, values: Any, *, most: int
 ) -> tuple[Settled, float]:
     """Return the best of a plan and of those with other categories, shape (S, J, d), and its objective."""
-    region, terms = search.region, search.terms
+    terms = search.terms
     is_held = ~np.isnan(values)
-    lower, upper = (np.where(is_held, values, side) for side in (region.lower, region.upper))
+    lower = np.where(is_held, values, search.region.lower)
+    upper = np.where(is_held, values, search.region.upper)
     if terms.feature_map is None:
         flat = lower.reshape(-1, lower.shape[-1])
         reach = reach_of(flat, upper.reshape(flat.shape), (), np.broadcast_to(terms.moments.mean, flat.shape))
         may = (reach >= search.margin).reshape(lower.shape[:2]).all(axis=1)
-        lower, upper = lower[may], upper[may]
+        lower = lower[may]
+        upper = upper[may]
     if not len(lower):
         return best, worth
     plans = search.onto(np.repeat(best.plan[None], len(lower), axis=0), lower, upper)
-    most = most if terms.feature_map is None else _MAPPED
+    if terms.feature_map is not None:
+        most = _MAPPED
     if len(plans) > most:
         order = np.where(search.met(plans), terms.value(plans), np.inf).argsort(kind="stable")[:most]
         plans, lower, upper = plans[order], lower[order], upper[order]
     for steps, kept in _STEPS:
-        plans, found = descend(plans, lower, upper, steps)
-        order = found.argsort(kind="stable")[:kept]
-        plans, lower, upper, found = plans[order], lower[order], upper[order], found[order]
-    return (Settled(plans[0], lower[0], upper[0]), float(found[0])) if found[0] < worth else (best, worth)
+        plans, objectives = descend(plans, lower, upper, steps)
+        order = objectives.argsort(kind="stable")[:kept]
+        plans, lower, upper, objectives = plans[order], lower[order], upper[order], objectives[order]
+    if objectives[0] < worth:
+        return Settled(plans[0], lower[0], upper[0]), float(objectives[0])
+    return best, worth

@@ -64,7 +64,9 @@ def nearest(
 
 def _stilled(search: PlanSearch, point: Floats, free: Any) -> Floats:
     """Return the point with the variance that a solver's tolerance leaves taken out of its free columns."""
-    factor, mean, point = search.terms.factor, search.terms.moments.mean, point.copy()
+    factor = search.terms.factor
+    mean = search.terms.moments.mean
+    point = point.copy()
     inverse = np.linalg.pinv(factor[free].T)
     rise = mean[free] - inverse @ (factor[free].T @ mean[free])
     for _ in range(3):
@@ -84,69 +86,123 @@ def alike_plan(search: PlanSearch, arguments: dict[str, Any], top: float, limit:
     minus :math:`\lambda_1` times the greater one. The interval of the least such bound is halved until it is close to
     the best point found; a last search in one dimension then settles the digits.
     """
-    terms, end = search.terms, clock() + limit
+    terms = search.terms
+    end = clock() + limit
     result, point = nearest(search, arguments, 0.0, limit)
     if point is None:
         return GlobalOptimum(None, math.inf, result.status, result.message)
     # One counterfactual has a determinant of 1.
-    weight, shift = terms.validity_weight, terms.diversity_weight if search.n == 1 else 0.0
-    base = float(terms.distance.of(point - terms.factual))
-    if not weight or not top:
-        return GlobalOptimum(point, _proved(result, base) - shift, Status.OPTIMAL)
-    seen: dict[float, tuple[float, float]] = {}
-    best: list[tuple[float, Floats]] = []
+    shift = terms.diversity_weight if search.n == 1 else 0.0
+    distance = _proved(result, float(terms.distance.of(point - terms.factual)))
+    if not terms.validity_weight or not top:
+        return GlobalOptimum(point, distance - shift, Status.OPTIMAL)
+    angles = _AngleSearch(search, arguments, top, end, shift)
+    return angles.run(point, distance)
 
-    def ask(angle: float) -> float:
-        """Return the distance at an angle, infinite where no counterfactual has this value; keep what is best."""
-        if angle not in seen:
-            radius = top * math.cos(angle)
-            result, found = nearest(search, arguments, radius, max(end - clock(), _SHORTEST))
-            worth = math.inf
+
+@final
+class _AngleSearch:
+    r"""The least of the objective over angles from 0 to a right angle, at which the validity value is top * cos(angle).
+
+    Parameters
+    ----------
+    search, arguments, top
+        As for :func:`alike_plan`.
+    end
+        When no interval is halved any more.
+    shift
+        What the objective lacks of a single counterfactual's: the weight of its determinant.
+    """
+
+    def __init__(self, search: PlanSearch, arguments: dict[str, Any], top: float, end: float, shift: float) -> None:
+        self.search = search
+        self.arguments = arguments
+        self.top = top
+        self.end = end
+        self.shift = shift
+        self.weight = search.terms.validity_weight
+        #: By angle: the distance that is proved, and the objective of the point found there.
+        self.seen: dict[float, tuple[float, float]] = {}
+        #: Objectives and points.
+        self.best: list[tuple[float, Floats]] = []
+
+    def run(self, point: Floats, distance: float) -> GlobalOptimum:
+        """Return the optimum, from the nearest counterfactual of any validity value and its proved distance."""
+        alone = PlanSearch(self.search.terms, self.search.region, self.search.margin, 1)
+        self._add(point)
+        descended = best_plan(alone, 0)
+        if descended is not None:
+            self._add(descended[0])
+        self.seen[math.pi / 2] = (distance, self.best[0][0])
+        self.distance_at(LEAST_ANGLE)
+        bound = self._bound_by_halving()
+        if clock() < self.end:
+            minimize_scalar(
+                lambda angle: self.distance_at(float(angle)) - self.gain_at(float(angle)),
+                bounds=_around_best({angle: objective for angle, (_, objective) in self.seen.items()}),
+                method="bounded",
+                options={"xatol": FINE_ANGLE, "maxiter": 25},
+            )
+        _, point = self._least()
+        self._add(polished(alone, point[None], *self.search.held(point[None]))[0])
+        least, point = self._least()
+        if self._is_close(least, bound):
+            return GlobalOptimum(point, min(bound, least) - self.shift, Status.OPTIMAL)
+        reason = f"{len(self.seen)} cone programs left a gap of {least - bound:.3g}."
+        return GlobalOptimum(point, bound - self.shift, Status.FEASIBLE, reason)
+
+    def _add(self, point: Floats) -> float:
+        """Keep a point and return its objective."""
+        objective = float(self.search.terms.value(point[None])) + self.shift
+        self.best.append((objective, point))
+        return objective
+
+    def _least(self) -> tuple[float, Floats]:
+        return min(self.best, key=lambda pair: pair[0])
+
+    def _is_close(self, least: float, bound: float) -> bool:
+        return least - bound <= CLOSE * (1.0 + abs(least - self.shift))
+
+    def gain_at(self, angle: float) -> float:
+        """Return what the validity value at an angle takes off the objective."""
+        return self.weight * self.top * math.cos(angle)
+
+    def distance_at(self, angle: float) -> float:
+        """Return the distance at an angle, infinite where no counterfactual has this value; keep what is found."""
+        if angle not in self.seen:
+            radius = self.top * math.cos(angle)
+            result, point = nearest(self.search, self.arguments, radius, max(self.end - clock(), _SHORTEST))
+            objective = math.inf
             distance = math.inf if result.status is Status.INFEASIBLE else 0.0  # 0: nothing is known
-            if found is not None:
-                distance = _proved(result, float(terms.distance.of(found - terms.factual)))
-                worth = float(terms.value(found[None])) + shift
-                best.append((worth, found))
-            seen[angle] = (distance, worth)
-        return seen[angle][0]
+            if point is not None:
+                terms = self.search.terms
+                distance = _proved(result, float(terms.distance.of(point - terms.factual)))
+                objective = self._add(point)
+            self.seen[angle] = (distance, objective)
+        return self.seen[angle][0]
 
-    alone = PlanSearch(terms, search.region, search.margin, 1)
-    descended = best_plan(alone, 0)
-    known = [point[None], *([] if descended is None else [descended])]
-    best += [(float(terms.value(plan)) + shift, plan[0]) for plan in known]
-    seen[math.pi / 2] = (_proved(result, base), best[0][0])
-    ask(LEAST_ANGLE)
-    bound, intervals = -math.inf, [(seen[math.pi / 2][0] - weight * top, 0.0, math.pi / 2)]
-    while intervals:
-        bound, low, high = intervals[0]
-        least = min(worth for worth, _ in best)
-        if least - bound <= CLOSE * (1.0 + abs(least - shift)) or len(seen) >= _MOST or clock() > end:
-            break
-        heapq.heappop(intervals)
-        middle = (low + high) / 2.0
-        if not low < middle < high:
-            break  # no float is between
-        distance = ask(middle)
-        if math.isfinite(distance):
-            heapq.heappush(intervals, (distance - weight * top * math.cos(low), low, middle))
-        heapq.heappush(intervals, (seen[high][0] - weight * top * math.cos(middle), middle, high))
-    if clock() < end:
-        span = _around_best({angle: worth for angle, (_, worth) in seen.items()})
-        minimize_scalar(
-            lambda angle: ask(float(angle)) - weight * top * math.cos(float(angle)),
-            bounds=span,
-            method="bounded",
-            options={"xatol": FINE_ANGLE, "maxiter": 25},
-        )
-    least, point = min(best, key=lambda pair: pair[0])
-    fine = polished(alone, point[None], *search.held(point[None]))
-    worth = float(terms.value(fine)) + shift
-    least, point = min((least, point), (worth, fine[0]), key=lambda pair: pair[0])
-    if least - bound <= CLOSE * (1.0 + abs(least - shift)):
-        return GlobalOptimum(point, min(bound, least) - shift, Status.OPTIMAL)
-    return GlobalOptimum(
-        point, bound - shift, Status.FEASIBLE, f"{len(seen)} cone programs left a gap of {least - bound:.3g}."
-    )
+    def _bound_by_halving(self) -> float:
+        """Return a bound on the objective: that of the interval whose bound is least when it is close, or at the end.
+
+        An interval's bound is the distance at its greater angle, where the validity value is smaller, less the gain at
+        its smaller one.
+        """
+        right = math.pi / 2
+        intervals = [(self.seen[right][0] - self.weight * self.top, 0.0, right)]
+        bound = -math.inf
+        while intervals:
+            bound, low, high = intervals[0]
+            if self._is_close(self._least()[0], bound) or len(self.seen) >= _MOST or clock() > self.end:
+                break
+            heapq.heappop(intervals)
+            middle = (low + high) / 2.0
+            if not low < middle < high:
+                break  # no float is between
+            distance = self.distance_at(middle)
+            if math.isfinite(distance):
+                heapq.heappush(intervals, (distance - self.gain_at(low), low, middle))
+            heapq.heappush(intervals, (self.seen[high][0] - self.gain_at(middle), middle, high))
+        return bound
 
 
 def _around_best(values: dict[float, float]) -> tuple[float, float]:
@@ -163,15 +219,19 @@ def top_ratio(search: PlanSearch) -> float:
     :math:`l t \le v \le u t`, :math:`t \varepsilon \le 1`, groups adding up to t. 0 if there is none, infinite if
     the score need not vary.
     """
-    region, moments, factor = search.region, search.terms.moments, search.terms.factor
+    region = search.region
+    moments = search.terms.moments
+    factor = search.terms.factor
     d = range(len(moments.mean))
     model = pyo.ConcreteModel()
     model.v = pyo.Var(d)
-    model.s, model.t = pyo.Var(domain=pyo.NonNegativeReals), pyo.Var(domain=pyo.NonNegativeReals)
+    model.s = pyo.Var(domain=pyo.NonNegativeReals)
+    model.t = pyo.Var(domain=pyo.NonNegativeReals)
     model.score = pyo.Constraint(expr=sum_of(model.v.values(), moments.mean) == 1.0)
     if search.margin:
         model.margin = pyo.Constraint(expr=search.margin * model.t <= 1.0)
-    low, high = ([k for k in d if np.isfinite(side[k])] for side in (region.lower, region.upper))
+    low = np.flatnonzero(np.isfinite(region.lower)).tolist()
+    high = np.flatnonzero(np.isfinite(region.upper)).tolist()
     model.low = pyo.Constraint(low, rule=lambda m, k: sum_of((m.v[k], m.t), (1.0, -region.lower[k])) >= 0.0)
     model.high = pyo.Constraint(high, rule=lambda m, k: sum_of((m.v[k], m.t), (1.0, -region.upper[k])) <= 0.0)
     model.one = pyo.Constraint(
@@ -190,4 +250,6 @@ def top_ratio(search: PlanSearch) -> float:
 
 def _proved(result: Result, distance: float) -> float:
     """Return what the solver proved of the least distance, which is at most the distance found."""
-    return min(distance, distance if result.bound is None else max(result.bound, 0.0))
+    if result.bound is None:
+        return distance
+    return min(distance, max(result.bound, 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Final
 
 import numpy as np
@@ -34,31 +35,36 @@ def best_plan(search: PlanSearch, random_state: int) -> Floats | None:
     first = _alike(alone, near, unit, noise)
     if first is None:
         return None
-    firsts = [first] if search.n == 1 else [first, near[0]]
+    centers = [first] if search.n == 1 else [first, near[0]]
     shape = (search.n, near.shape[-1])
     count = int(np.clip(_NUMBERS // (shape[0] * shape[1]), *_STARTS))
-    count = count if search.terms.feature_map is None else _STARTS[0]  # a map is called row by row
-    ways = [(center, s) for s in _NOISE for center in firsts]
-    ways = [ways[k % len(ways)] for k in range(count)]
-    starts = [center + s * unit * noise.standard_normal(shape) / np.sqrt(shape[1]) for center, s in ways]
+    if search.terms.feature_map is not None:  # a map is called row by row
+        count = _STARTS[0]
+    starts = []
+    for sd, center in itertools.islice(itertools.cycle(itertools.product(_NOISE, centers)), count):
+        starts.append(center + sd * unit * noise.standard_normal(shape) / np.sqrt(shape[1]))
     if search.n == 1 or not search.terms.diversity_weight:
-        starts.append(np.broadcast_to(firsts[0], shape))
+        starts.append(np.broadcast_to(first, shape))
     plans, values = descend(search, search.onto(np.array(starts)), unit)
-    found = _settled(search, plans, values, unit)
+    best = _settled(search, plans, values, unit)
     if search.n == 1:
-        return found
+        return best
     # None of the starts coincide, and yet coincident counterfactuals may be best.
     single = _settled(alone, first[None], np.array([0.0]), unit)
-    known = [
-        plan for plan in (found, None if single is None else np.repeat(single, search.n, axis=0)) if plan is not None
-    ]
-    return min(known, key=lambda plan: float(search.terms.value(plan)), default=None)
+    candidates = []
+    if best is not None:
+        candidates.append(best)
+    if single is not None:
+        candidates.append(np.repeat(single, search.n, axis=0))
+    return min(candidates, key=lambda plan: float(search.terms.value(plan)), default=None)
 
 
 def _alike(alone: PlanSearch, near: Floats, unit: float, noise: Any) -> Floats | None:
     """Return the best single counterfactual, shape (1, d), which starts surround; None if no start meets the margin."""
-    starts = [near[0] + s * unit * noise.standard_normal(near[0].shape) / np.sqrt(near.shape[-1]) for s in _NOISE]
-    firsts = alone.onto(np.array([near[0], *starts]))
+    starts = [near[0]]
+    for sd in _NOISE:
+        starts.append(near[0] + sd * unit * noise.standard_normal(near[0].shape) / np.sqrt(near.shape[-1]))
+    firsts = alone.onto(np.array(starts))
     if not alone.met(firsts).any():
         return None
     plans, values = descend(alone, firsts, unit)
@@ -76,8 +82,10 @@ def descend(
 ) -> tuple[Floats, Floats]:
     """Return the best plan on the way from each start, shape (S, J, d), and its objective, infinite without one."""
     terms = search.terms
-    best, values = plans.copy(), np.where(search.met(plans), terms.value(plans), np.inf)
-    first, second = np.zeros_like(plans), np.zeros_like(plans)
+    best = plans.copy()
+    values = np.where(search.met(plans), terms.value(plans), np.inf)
+    first = np.zeros_like(plans)
+    second = np.zeros_like(plans)
     scale = _ratio_scale(terms, plans)
     for step in range(steps):
         part = step / (steps - 1)
@@ -90,49 +98,59 @@ def descend(
         plans = search.onto(plans - length * along, lower, upper)
         now = terms.value(plans)
         better = (now < values) & search.met(plans)
-        best[better], values[better] = plans[better], now[better]
+        best[better] = plans[better]
+        values[better] = now[better]
     return best, values
 
 
 def _settled(search: PlanSearch, plans: Floats, values: Floats, unit: float) -> Floats | None:
     """Return the best of the plans, with categories instead of parts of them, after a polish."""
-    order: list[int] = []
-    for s in (int(s) for s in values.argsort(kind="stable") if np.isfinite(values[s])):
-        if len(order) < _POLISHED and (
-            not order or values[s] - values[order[-1]] > ALIKE_PLANS * (1.0 + abs(values[s]))
-        ):
-            order.append(s)
+    order = _best_apart(values)
     if not order:
         return None
-    found = plans[order]
-    lower, upper = (np.broadcast_to(side, found.shape[1:]) for side in (search.region.lower, search.region.upper))
-    sides = [(lower, upper)] * len(found)
+    best = plans[order]
     if search.region.binary:
-        found, sides = _with_categories(search, found, unit)
-    fine = [polished(search, plan, low, high) for plan, (low, high) in zip(found, sides, strict=True)]
-    candidates = np.concatenate([found, np.array(fine)])
-    worth = np.where(search.met(candidates), search.terms.value(candidates), np.inf)
-    k = int(worth.argmin())
-    return np.asarray(candidates[k]) if np.isfinite(worth[k]) else None
+        best, bounds = _with_categories(search, best, unit)
+    else:
+        lower = np.broadcast_to(search.region.lower, best.shape[1:])
+        upper = np.broadcast_to(search.region.upper, best.shape[1:])
+        bounds = [(lower, upper)] * len(best)
+    fine = [polished(search, plan, low, high) for plan, (low, high) in zip(best, bounds, strict=True)]
+    candidates = np.concatenate([best, np.array(fine)])
+    objectives = np.where(search.met(candidates), search.terms.value(candidates), np.inf)
+    k = int(objectives.argmin())
+    return np.asarray(candidates[k]) if np.isfinite(objectives[k]) else None
+
+
+def _best_apart(values: Floats) -> list[int]:
+    """Return the few best of some plans by their objectives, leaving out what is as good as the one before it."""
+    order: list[int] = []
+    for place in values.argsort(kind="stable").tolist():
+        value = values[place]
+        if not np.isfinite(value) or len(order) == _POLISHED:
+            break
+        if not order or value - values[order[-1]] > ALIKE_PLANS * (1.0 + abs(value)):
+            order.append(place)
+    return order
 
 
 def _with_categories(search: PlanSearch, plans: Floats, unit: float) -> tuple[Floats, list[tuple[Floats, Floats]]]:
     """Return plans with categories, and the bounds that hold them: those given, and the best by exchanges."""
-    known = [settled(search, plan) for plan in plans]
-    lower, upper = (np.array([one[side] for one in known]) for side in (1, 2))
-    found, values = descend(
-        search, search.onto(np.array([one.plan for one in known]), lower, upper), unit, lower, upper
-    )
+    whole = [settled(search, plan) for plan in plans]
+    lower = np.array([one.lower for one in whole])
+    upper = np.array([one.upper for one in whole])
+    starts = search.onto(np.array([one.plan for one in whole]), lower, upper)
+    best, values = descend(search, starts, unit, lower, upper)
     k = int(values.argmin())
     if np.isfinite(values[k]):
 
         def down(plans: Floats, low: Floats, high: Floats, steps: int) -> tuple[Floats, Floats]:
             return descend(search, plans, unit, low, high, steps=steps)
 
-        better = exchanged(search, Settled(found[k], lower[k], upper[k]), float(values[k]), down)
-        found = np.concatenate([found, better.plan[None]])
-        known.append(better)
-    return found, [(one.lower, one.upper) for one in known]
+        better = exchanged(search, Settled(best[k], lower[k], upper[k]), float(values[k]), down)
+        best = np.concatenate([best, better.plan[None]])
+        whole.append(better)
+    return best, [(one.lower, one.upper) for one in whole]
 
 
 def _ratio_scale(terms: Terms, plans: Floats) -> float:
