@@ -80,7 +80,10 @@ class CheckedSettings:
         options = {}
         for keyword in fields(Settings):
             name = keyword.name
-            options[name] = in_words[name] if name in in_words else getattr(self, name)
+            if name in in_words:
+                options[name] = in_words[name]
+            else:
+                options[name] = getattr(self, name)
         return options
 
     @property
@@ -148,7 +151,8 @@ class Settings:
         asked = parse_cost(self.cost)
         cost = asked.fitted(space, data)
         cost.prices(space)  # refuses scales of columns that do not exist
-        rules, diversity = _rules(self.constraints, space), parse_diversity(self.diversity, INCUMBENTS)
+        rules = _rules(self.constraints, space)
+        diversity = parse_diversity(self.diversity, INCUMBENTS)
         if diversity is not None:
             diversity.check(space, rules)
         wanted = parse_target(self.target, labels)
@@ -219,12 +223,17 @@ def _rules(constraints: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
     return parse_rules(constraints, space)
 
 
+_MEND = "Mend that, or use solver='auto'."
+
+
 def _require_licence(name: str) -> None:
     """Refuse a solver that is asked for by name and cannot be used."""
     if name == "auto":
         return
     solver = SOLVERS[name]
+    if not solver.is_installed:
+        wanted = f"solver {name!r} to be installed"
+        raise MissingLibraryError("explain", wanted, solver.why_not.rstrip("."), _MEND)
     if not solver.is_licensed:
-        kind = MissingLicenceError if solver.is_installed else MissingLibraryError
-        wanted = f"solver {name!r} to be {'licensed' if solver.is_installed else 'installed'}"
-        raise kind("explain", wanted, solver.why_not.rstrip("."), "Mend that, or use solver='auto'.")
+        wanted = f"solver {name!r} to be licensed"
+        raise MissingLicenceError("explain", wanted, solver.why_not.rstrip("."), _MEND)

@@ -63,7 +63,8 @@ class ModelOracle:
         if isinstance(model, Predictor):
             model = model.model
         model = open_model(model)
-        self.model, self.space = model, space
+        self.model = model
+        self.space = space
         self._encoding: Encoding | None = None
         if isinstance(model, AbstractRepresentation):
             self._encoding = Encoding.identity(space)
@@ -94,7 +95,10 @@ class ModelOracle:
         UnknownNameError
             The label is not one of its classes.
         """
-        kind = self.model.probability if self._encoding is not None else hasattr(self.model, "predict_proba")
+        if self._encoding is not None:
+            kind = self.model.probability
+        else:
+            kind = hasattr(self.model, "predict_proba")
         if not kind:
             raise UnsupportedModelError(
                 "A probability", "a model with predict_proba", f"{type(self.model).__name__} has none",
@@ -139,12 +143,14 @@ class ModelOracle:
 def _require_fitted(model: Any) -> None:
     but = ""
     if isinstance(model, type):
-        but, then = f"{model.__name__} is a class", "Give an object that was fitted."
+        but = f"{model.__name__} is a class"
+        then = "Give an object that was fitted."
     elif not hasattr(model, "predict"):
         but = f"{type(model).__name__} has no predict"
         then = "Give a fitted classifier, regressor or pipeline (a search object needs refit=True)."
     elif hasattr(model, "__sklearn_tags__") and not is_fitted(model):
-        but, then = f"{type(model).__name__} is not fitted", "Call fit first."
+        but = f"{type(model).__name__} is not fitted"
+        then = "Call fit first."
     if but:
         raise UnsupportedModelError("The model", "a fitted model", but, then)
 

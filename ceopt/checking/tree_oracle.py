@@ -46,7 +46,9 @@ class TreeOracle:
     __slots__ = ("_forest", "_model", "_space", "_steps")
 
     def __init__(self, model: Any, space: FeatureSpace) -> None:
-        self._model, self._space, self._steps = model, space, []
+        self._model = model
+        self._space = space
+        self._steps = []
         self._forest = model
         if isinstance(model, AbstractRepresentation):
             forest_of(model)

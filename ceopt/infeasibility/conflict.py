@@ -98,7 +98,10 @@ def _with_widths(search: _Filter, core: Sequence[int], *, keep_on_interrupt: boo
     for k in core:
         entries.append((search.rules.names[k], search.rules.sentences[k], widths.of(k)))
         words.append(widths.words(k, entries[-1]))
-    whatever = "" if isinstance(search.rules, _Rules) else ", whatever other rules there are"
+    if isinstance(search.rules, _Rules):
+        whatever = ""
+    else:
+        whatever = ", whatever other rules there are"
     reason = f"In conflict{whatever}: {', '.join(words)}."
     if widths.why:
         reason += f" The search for what would do ended early, as {widths.why}."
@@ -128,7 +131,8 @@ class _Rules:
     """The rules that were passed as constraints."""
 
     def __init__(self, rules: Sequence[AbstractRule], person: Person) -> None:
-        self.rules, self.person = tuple(rules), person
+        self.rules = tuple(rules)
+        self.person = person
         self.names = tuple(rule_name(rule, place) for place, rule in enumerate(rules))
         self.sentences = tuple(rule.sentence() for rule in rules)
         self.elastic = tuple(rule if isinstance(rule, AbstractElastic) else None for rule in rules)
@@ -141,7 +145,8 @@ class _Rules:
         return self.under(frozenset(range(len(self.rules))) - {k})
 
     def kept(self, point: Point) -> Chosen:
-        space, factual = self.person.space, self.person.factual
+        space = self.person.space
+        factual = self.person.factual
         return frozenset(k for k, rule in enumerate(self.rules) if not rule.violation(space, factual, point) > 0)
 
 
@@ -150,7 +155,9 @@ class _OfSpace:
     """The rules that the user has set in the space."""
 
     def __init__(self, prepared: Prepared, person: Person, reach_of: Callable[[FeatureSpace], Reach]) -> None:
-        self.prepared, self.person, self.reach_of = prepared, person, reach_of
+        self.prepared = prepared
+        self.person = person
+        self.reach_of = reach_of
         self.rules = space_rules(person.space, person.factual)
         self.names = tuple(rule.name for rule in self.rules)
         self.sentences = tuple(rule.sentence for rule in self.rules)
@@ -163,7 +170,8 @@ class _OfSpace:
         data = self.prepared.favoured
         for place, feature in enumerate(self.person.space):
             name = feature.name
-            before, after = self.person.reach[name], reach[name]
+            before = self.person.reach[name]
+            after = reach[name]
             if isinstance(before, Interval) and isinstance(after, Interval):
                 column = None if data is None else data[:, place]
                 reach[name] = wide_interval(feature, self.person.factual[name], before, after, column)
@@ -279,12 +287,15 @@ class _Widths:
     """By how much each rule alone would have to be wider, all of the user's other rules being kept."""
 
     def __init__(self, search: _Filter, *, keep_on_interrupt: bool) -> None:
-        self.search, self.keep_on_interrupt = search, keep_on_interrupt
-        self.why, self.hopeless = "", set[int]()
+        self.search = search
+        self.keep_on_interrupt = keep_on_interrupt
+        self.why = ""
+        self.hopeless = set[int]()
 
     def of(self, k: int) -> float | None:
         """Return the least amount, or None where no width helps, it has none, or there was no time to find it."""
-        search, rule = self.search, self.search.rules.elastic[k]
+        search = self.search
+        rule = self.search.rules.elastic[k]
         if rule is None or self.why == _INTERRUPTED:
             return None
         is_of_user = isinstance(search.rules, _Rules)
@@ -320,7 +331,10 @@ class _Widths:
 # ---- in words --------------------------------------------------------------------------------------------------------
 def _nothing(listed: _OfSpace) -> str:
     moved = any({"lower", "upper"} & rule.dropped.keys() for rule in listed.rules)
-    even = f", even with its bounds moved outwards by {WIDE:g} times its spread" if moved else ""
+    if moved:
+        even = f", even with its bounds moved outwards by {WIDE:g} times its spread"
+    else:
+        even = ""
     return f"No rule is to blame: nothing within the data's range reaches the target{even}."
 
 

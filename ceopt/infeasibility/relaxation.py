@@ -46,7 +46,10 @@ _SHARE = 0.5
 def with_rules(prepared: Prepared, rules: Sequence[AbstractRule]) -> Prepared:
     """Return the same question under other rules, which the cost charges as it did the old ones."""
     settings = prepared.settings
-    own = settings.cost.cost if isinstance(settings.cost, RuleCharges) else settings.cost
+    if isinstance(settings.cost, RuleCharges):
+        own = settings.cost.cost
+    else:
+        own = settings.cost
     cost = charged_by(own, rules, prepared.space)
     return replace(prepared, settings=replace(settings, rules=tuple(rules), cost=cost))
 
@@ -196,7 +199,9 @@ class Relaxer:
             lambda: _program(programs, keep, yielding, refused, amounts), seconds, relative_gap=WIDTH_GAP, exact=exact
         )
         began = time.perf_counter()
-        point, values, room = None, list[float](), 0.0
+        point = None
+        values = list[float]()
+        room = 0.0
         if solved.outcome.x is not None:
             solved.compiled.load(solved.outcome.x)
             point = solved.program.x.decoded()
@@ -211,7 +216,8 @@ class Relaxer:
         self, programs: ProgramSolver, keep: Sequence[AbstractRule], point: dict[str, float]
     ) -> tuple[bool, str]:
         """Return whether the user's own model accepts a point, and what is wrong with it, or nothing."""
-        prepared, person = programs.prepared, programs.person
+        prepared = programs.prepared
+        person = programs.person
         predicted, is_met = prepared.judge([point])
         broken = broken_rules(keep, person.space, person.factual, point)
         if not is_met[0]:
@@ -246,7 +252,8 @@ def _program(
     amounts: list[Any],
 ) -> RecourseProgram:
     """State the program, and put the expressions of the amounts by which rules give way into ``amounts``."""
-    prepared, person = programs.prepared, programs.person
+    prepared = programs.prepared
+    person = programs.person
     program = recourse_program(
         prepared.predictor,
         person.row,
@@ -307,7 +314,8 @@ def enlargements(relaxer: Relaxer, person: Person) -> Iterator[Enlarged]:
     Nothing where there are no such rules, or where no width of them helps. Where the time does not do for the least
     widths, those that some point needs; where it does not do for a point, ``relaxer.unsettled`` says so.
     """
-    prepared, rules = relaxer.prepared, relaxer.prepared.settings.rules
+    prepared = relaxer.prepared
+    rules = relaxer.prepared.settings.rules
     growing: dict[int, Any] = {k: rule for k, rule in enumerate(rules) if widens_itself(rule)}
     if not growing:
         return
@@ -319,7 +327,10 @@ def enlargements(relaxer: Relaxer, person: Person) -> Iterator[Enlarged]:
     if found.point is None:
         relaxer.unsettled = found.reason
         return
-    proved = "" if found.is_least else "The time limit ended the proof that no less would do."
+    if found.is_least:
+        proved = ""
+    else:
+        proved = "The time limit ended the proof that no less would do."
     for share, least in WIDTH_ROOM:
         wider = list(rules)
         radii = {}

@@ -83,7 +83,8 @@ def wide_interval(feature: Feature, x0: float, had: Interval, got: Interval, dat
     known = [value for value in known if math.isfinite(value)]
     spread = max(max(known) - min(known), feature.range or 0.0) or max(abs(x0), 1.0)
     least, most = feature.coordinate_limits
-    lower, upper = got.lower, got.upper
+    lower = got.lower
+    upper = got.upper
     if math.isfinite(had.lower) and not math.isfinite(lower):
         lower = max(min(known) - WIDE * spread, least)
     if math.isfinite(had.upper) and not math.isfinite(upper):
@@ -92,20 +93,31 @@ def wide_interval(feature: Feature, x0: float, had: Interval, got: Interval, dat
 
 
 def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
-    name, is_number = feature.name, not feature.is_finite
-    here = _text(x0) if is_number else repr(feature.from_coordinate(x0))
+    name = feature.name
+    is_number = not feature.is_finite
+    if is_number:
+        here = _text(x0)
+    else:
+        here = repr(feature.from_coordinate(x0))
     if not feature.mutable:
         row = Linear({name: 1.0}, "==", x0) if is_number else None
         yield SpaceRule(feature, "fixed", f"{name} must stay {here}", {"mutable": True}, row)
     if feature.direction != "any":
-        word, sense = ("increase", ">=") if feature.direction == "increasing" else ("decrease", "<=")
+        if feature.direction == "increasing":
+            word = "increase"
+            sense = ">="
+        else:
+            word = "decrease"
+            sense = "<="
         row = Linear({name: 1.0}, sense, x0)  # type: ignore[arg-type]  # one of the two words above
         yield SpaceRule(feature, f"may only {word}", f"{name} may only {word} from {here}", {"direction": "any"}, row)
     if math.isfinite(feature.lower) and not feature.lower_inferred:
-        word, row = f"at least {_text(feature.lower)}", Linear({name: 1.0}, ">=", feature.lower)
+        word = f"at least {_text(feature.lower)}"
+        row = Linear({name: 1.0}, ">=", feature.lower)
         yield SpaceRule(feature, word, f"{name} must be {word}", {"lower": -math.inf}, row)
     if math.isfinite(feature.upper) and not feature.upper_inferred:
-        word, row = f"at most {_text(feature.upper)}", Linear({name: 1.0}, "<=", feature.upper)
+        word = f"at most {_text(feature.upper)}"
+        row = Linear({name: 1.0}, "<=", feature.upper)
         yield SpaceRule(feature, word, f"{name} must be {word}", {"upper": math.inf}, row)
     if feature.step is not None:
         word = f"steps of {_text(feature.step)}"

@@ -106,8 +106,14 @@ class Fit:
         if parse_target(settings.target, known.predictor.labels) != known.settings.target:
             raise _changed("target")
         asked = parse_cost(settings.cost)
-        cost = self.cost.fitted if self.cost.is_still(settings.cost) else self._own_cost(asked)
-        name = settings.cost if isinstance(settings.cost, str) else repr(asked)
+        if self.cost.is_still(settings.cost):
+            cost = self.cost.fitted
+        else:
+            cost = self._own_cost(asked)
+        if isinstance(settings.cost, str):
+            name = settings.cost
+        else:
+            name = repr(asked)
         prepared = prepare(model, space, replace(settings, cost=cost), learned=Learned(known, self._rule))
         return replace(prepared, settings=replace(prepared.settings, cost_name=name))
 
@@ -149,8 +155,14 @@ def fit_of(
     used = X if data is None else data.copy()
     prepared = prepare(model, space, settings, data=used, labelled=labelled)
     rows = X[list(space.names)].iloc[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(int))].copy()
-    cost = prepared.settings.cost.cost if isinstance(prepared.settings.cost, RuleCharges) else prepared.settings.cost
-    given = (settings.constraints,) if hasattr(settings.constraints, "violation") else tuple(settings.constraints)
+    if isinstance(prepared.settings.cost, RuleCharges):
+        cost = prepared.settings.cost.cost
+    else:
+        cost = prepared.settings.cost
+    if hasattr(settings.constraints, "violation"):
+        given = (settings.constraints,)
+    else:
+        given = tuple(settings.constraints)
     pairs = list(zip(given, prepared.settings.rules, strict=True))
     learns = any(lacks_rows(rule) for rule in given)
     own = content_of(cost)

@@ -33,7 +33,9 @@ def answer_of(
     cluster: Any = None,
 ) -> Counterfactual:
     """Return the answer that a verified point is, with everything about it computed anew from its values."""
-    settings, space, predictor = prepared.settings, prepared.space, prepared.predictor
+    settings = prepared.settings
+    space = prepared.space
+    predictor = prepared.predictor
     coordinates = np.array([[point[name] for name in space.names]])
     return _answer(
         prepared,
@@ -60,9 +62,11 @@ def answers_of(
     """Yield the answers that verified points are, ranked as they come; models and frames are asked for all at once."""
     if not points:
         return
-    space, predictor = prepared.space, prepared.predictor
+    space = prepared.space
+    predictor = prepared.predictor
     coordinates = np.array([[point[name] for name in space.names] for point in points])
-    frame, scores = space.frame(points), predictor.score(coordinates)
+    frame = space.frame(points)
+    scores = predictor.score(coordinates)
     slacks = slack(predictor, coordinates, prepared.settings.target).tolist()
     for k, point in enumerate(points):
         yield _answer(
@@ -91,7 +95,8 @@ def _answer(
     rank: int,
     cluster: Any = None,
 ) -> Counterfactual:
-    settings, space = prepared.settings, prepared.space
+    settings = prepared.settings
+    space = prepared.space
     cost = settings.cost.value(space, factual, point)
     bound = 0.0 if bound is None else min(bound, cost)
     if cost - bound <= BOUND_ROUNDING * cost:

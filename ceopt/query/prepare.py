@@ -83,7 +83,8 @@ class Prepared:
 
     def slacks(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the slack of rows (n, d), at least 0 exactly where the model as read decides for the target, (n,)."""
-        predictor, target = self.predictor, self.settings.target
+        predictor = self.predictor
+        target = self.settings.target
         scores = predictor.score(coordinates)
         found = slack(predictor, coordinates, target, scores=scores)
         kept = accepted(predictor, coordinates, target, scores=scores)
@@ -92,7 +93,8 @@ class Prepared:
         return np.where(kept, np.maximum(found, 0.0), np.minimum(found, -REFUSED_BY_A_HAIR))
 
     def _are_clear(self, points: Sequence[Mapping[str, float]]) -> NDArray[np.bool_]:
-        names, target = self.space.names, self.settings.target
+        names = self.space.names
+        target = self.settings.target
         coordinates = np.array([[point[name] for name in names] for point in points])
         return slack(self.predictor, coordinates, target) > tie_width(self.predictor, target)
 
@@ -101,7 +103,8 @@ class Prepared:
 
         What the person can become decides whether the model is one of a lattice.
         """
-        predictor, settings = self.predictor, self.settings
+        predictor = self.predictor
+        settings = self.settings
         if predictor.is_trees or isinstance(settings.target, DisagreementOf):
             return self
         near = target_margin(None, predictor, settings.target, factual)
@@ -165,7 +168,8 @@ def prepare(
         predictor = read(opened, space, data=data)
         checkpoint("reading the model")
     else:
-        oracle, predictor = learned.prepared.oracle, learned.prepared.predictor
+        oracle = learned.prepared.oracle
+        predictor = learned.prepared.predictor
     checked = settings.check(space, predictor.labels, data=data)
     _check_model(checked, predictor, oracle)
     if labelled is not None:

@@ -100,7 +100,10 @@ class SolvedProgram:
 
     def after(self, before: SolvedProgram) -> SolvedProgram:
         """Return this solve, or the one before it where only that has a point, with the seconds of both."""
-        best = before if self.point is None and before.point is not None else self
+        if self.point is None and before.point is not None:
+            best = before
+        else:
+            best = self
         return replace(
             best,
             build_s=self.build_s + before.build_s,

@@ -151,7 +151,10 @@ def beyond_the_budget(
     except OutOfTimeError:  # what was found stays, proved up to the budget only
         return solved.with_outcome(status=Status.TIME_LIMIT, bound=limit, message="The time limit is used up.")
     except UnboundedFeatureError as error:  # the same
-        status = Status.ERROR if solved.point is None else solved.outcome.status
+        if solved.point is None:
+            status = Status.ERROR
+        else:
+            status = solved.outcome.status
         return solved.with_outcome(status=status, bound=limit, message=str(error))
 
 
@@ -241,7 +244,10 @@ def farthest(factual: Mapping[str, float], reach: Reach) -> dict[str, float]:
     far = dict(factual)
     for name, part in reach.items():
         if isinstance(part, Interval) and math.isfinite(part.lower) and math.isfinite(part.upper):
-            far[name] = part.lower if far[name] - part.lower > part.upper - far[name] else part.upper
+            if far[name] - part.lower > part.upper - far[name]:
+                far[name] = part.lower
+            else:
+                far[name] = part.upper
     return far
 
 
@@ -269,7 +275,10 @@ def is_extreme(reach: Reach, space: FeatureSpace) -> bool:
     """Tell whether a column may take values of a size, or as many, that a solver's tolerances do not suit."""
     for name, part in reach.items():
         if isinstance(part, Interval) and not part.is_point:
-            steps = 0.0 if part.step is None else (part.upper - part.lower) / part.step
+            if part.step is None:
+                steps = 0.0
+            else:
+                steps = (part.upper - part.lower) / part.step
             if unit_of(part, space[name]) != 1.0 or _STEPS < steps < math.inf:
                 return True
     return False

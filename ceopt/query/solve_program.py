@@ -89,18 +89,25 @@ class ProgramSolver:
             pool=request.met + 1,
         )
         began = time.perf_counter()
-        program, compiled, outcome = solved.program, solved.compiled, solved.outcome
-        met = decoded(program, compiled, outcome, request.met) if request.met else ()
+        program = solved.program
+        compiled = solved.compiled
+        outcome = solved.outcome
+        if request.met:
+            met = decoded(program, compiled, outcome, request.met)
+        else:
+            met = ()
         if cost is not settings.cost:
             outcome = replace(
                 outcome,
                 objective=self._in_unit_of_cost(outcome.objective, cost),
                 bound=self._in_unit_of_cost(outcome.bound, cost),
             )
-        point, cluster = None, None
+        point = None
+        cluster = None
         if outcome.x is not None:
             compiled.load(outcome.x)
-            point, cluster = program.x.decoded(), program.cluster
+            point = program.x.decoded()
+            cluster = program.cluster
         build_s, lower_s, solve_s = solved.seconds
         return SolvedProgram(
             outcome=outcome,
@@ -162,8 +169,11 @@ class ProgramSolver:
 
     def _program(self, request: SolveRequest, cost: AbstractCost) -> RecourseProgram:
         """State the program of a request, with the rows that keep barred and refused points out."""
-        prepared, settings, person = self.prepared, self.prepared.settings, self.person
-        reach, cutoff = person.reach, None
+        prepared = self.prepared
+        settings = self.prepared.settings
+        person = self.person
+        reach = person.reach
+        cutoff = None
         if request.budget is not None:
             cutoff = CostCutoff(prepared.space, person.factual, cost, cost.to_objective(request.budget))
             reach = cutoff.narrowed(reach)
@@ -195,7 +205,8 @@ class ProgramSolver:
 
     def _start(self, program: RecourseProgram, compiled: CompiledModel, request: SolveRequest) -> StartValues | None:
         """Return the first start that the rows for every barred point let pass."""
-        space, factual = self.prepared.space, self.person.factual
+        space = self.prepared.space
+        factual = self.person.factual
         for _, point in request.starts:
             if all(diversity.surely(space, factual, earlier, point) for earlier, diversity in request.barred):
                 program.x.place(point)

@@ -34,7 +34,9 @@ def accept(  # noqa: PLR0917 - a point and what is known of it, in the order of 
     cost = question.cost(point)
     cheaper = start_in_hand(state, below=cost * (1.0 - CHEAPER))
     if cheaper is not None:
-        point, cost, cluster = cheaper, question.cost(cheaper), None
+        point = cheaper
+        cost = question.cost(cheaper)
+        cluster = None
         prediction = question.check(point).prediction
     doubted = state.doubted
     if is_disproved(bound, cost):
@@ -74,7 +76,10 @@ def without_point(state: State, outcome: Outcome) -> Finding:
         reason = outcome.message or f"The solver stopped: {outcome.status}."
         return Finding(_STOPS.get(outcome.status, Status.ERROR), bound=tries.bound, reason=reason)
     if tries.failures or state.barred:
-        failure = tries.failures[-1] if tries.failures else "it breaks a rule"
+        if tries.failures:
+            failure = tries.failures[-1]
+        else:
+            failure = "it breaks a rule"
         reason = f"No other point exists; the solver's failed the check: {failure}."
         return Finding(Status.REJECTED, bound=tries.bound, reason=reason)
     if state.doubted:

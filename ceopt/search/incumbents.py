@@ -35,7 +35,8 @@ def cheapest_first(
 
 def next_incumbent(state: State) -> State:
     """Take the cheapest that is left of what was met on the way, if it passes the check."""
-    question, first = state.question, state.first
+    question = state.question
+    first = state.first
     assert first is not None  # noqa: S101 - made with the first answer
     while state.met and not question.is_late:
         point, *left = state.met
@@ -44,7 +45,10 @@ def next_incumbent(state: State) -> State:
         repeats = any(are_same(point, earlier) for _, earlier in state.answers)
         if check.valid and not check.broken and not repeats:
             return accept(state, point, check.prediction, first.bound, "")
-    reason = "The time limit is used up." if state.met else "No other point was met."
+    if state.met:
+        reason = "The time limit is used up."
+    else:
+        reason = "No other point was met."
     return state.ended(Finding(Status.TIME_LIMIT, reason=reason))
 
 

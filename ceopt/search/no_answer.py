@@ -101,7 +101,10 @@ def look_for_conflict(state: State, finding: Finding) -> State:
 
 def _bounds_of_the_data(space: FeatureSpace) -> str:
     """Say which bounds only the data had."""
-    inferred = [f.name for f in space if f.mutable and (f.lower_inferred or f.upper_inferred)]
+    inferred = []
+    for f in space:
+        if f.mutable and (f.lower_inferred or f.upper_inferred):
+            inferred.append(f.name)
     if not inferred:
         return ""
     names = ", ".join(inferred[:_NAMED])

@@ -145,7 +145,10 @@ def _start(state: State) -> State:
 
 
 def _margin(state: State) -> State:
-    after = Phase.WIDER_RULES if state.first is None else Phase.LIMIT
+    if state.first is None:
+        after = Phase.WIDER_RULES
+    else:
+        after = Phase.LIMIT
     if state.question.has_default_margin:
         state = look_within_margin(state)
     return replace(state, phase=after)
@@ -153,7 +156,8 @@ def _margin(state: State) -> State:
 
 def _limit(state: State) -> State:
     """Give a further answer back that costs more than was asked for."""
-    finding, most = state.last, state.most()
+    finding = state.last
+    most = state.most()
     assert finding is not None  # noqa: S101 - the phase before ends with one
     state = replace(state, phase=Phase.NEXT)
     if most is None or finding.answer is None:
@@ -162,7 +166,10 @@ def _limit(state: State) -> State:
         return state
     bound = finding.answer.bound
     is_proved = bound is not None and bound >= most * (1.0 - BOUND_ROUNDING)
-    status = Status.INFEASIBLE if is_proved else Status.TIME_LIMIT
+    if is_proved:
+        status = Status.INFEASIBLE
+    else:
+        status = Status.TIME_LIMIT
     return replace(state, answers=state.answers[:-1], last=Finding(status, reason=finding.reason, proved=is_proved))
 
 
@@ -228,7 +235,8 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     query_id
         Name of the question, for its asker.
     """
-    question, last = state.question, state.last
+    question = state.question
+    last = state.last
     assert last is not None  # noqa: S101 - the search has ended
     answers = ranked_anew(state.answers)
     first = _first_finding(state, answers)
@@ -260,7 +268,8 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
 
 def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:
     """Return what is said of the best answer, and of why there are no more."""
-    first, last = state.first or state.last, state.last
+    first = state.first or state.last
+    last = state.last
     assert first is not None  # noqa: S101 - the search has ended
     assert last is not None  # noqa: S101 - the same
     if answers and answers[0][0] is not state.answers[0][0]:
@@ -268,7 +277,10 @@ def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:
         reason = "A further answer costs less than was proved of an earlier one: nothing is proved."
         first = Finding(Status.FEASIBLE, answer=best, bound=best.bound, reason=reason)
     if last.answer is None and answers:
-        more = "Proved: there are no more." if last.proved else f"No more, as: {last.reason}"
+        if last.proved:
+            more = "Proved: there are no more."
+        else:
+            more = f"No more, as: {last.reason}"
         first = replace(first, reason=f"{first.reason} {more}".strip())
     return first
 
@@ -299,7 +311,8 @@ def _with(answer: Counterfactual, **changes: Any) -> Counterfactual:
 
 def unread(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, began: float) -> SolutionSet:
     """Return what is known of a person where the time limit ended the reading of the model: nothing."""
-    factual, options = space.frame([space.row(row)]), settings.unchecked_options()
+    factual = space.frame([space.row(row)])
+    options = settings.unchecked_options()
     stopwatch = Stopwatch(began, read_s=time.perf_counter() - began)
     return SolutionSet(
         status=Status.TIME_LIMIT,

@@ -36,7 +36,8 @@ def solve_and_check(state: State) -> State:
     State
         In the phase ``PROGRAM``, asking for more, where the check failed; else with what the search came to.
     """
-    question, tries = state.question, state.tries
+    question = state.question
+    tries = state.tries
     if tries.repairs > MOST_REPAIRS:
         reason = f"{MOST_REPAIRS + 1} points of the solver failed the check; the last: {tries.failures[-1]}."
         return fall_back(state, Finding(Status.REJECTED, bound=tries.bound, reason=reason))
@@ -110,7 +111,8 @@ def attempt(
 
 def _request(state: State, most: float | None, below: float) -> SolveRequest:
     """Return what the next program is asked for."""
-    question, settings = state.question, state.question.settings
+    question = state.question
+    settings = state.question.settings
     prepared = question.prepared
     if prepared.is_own and not prepared.predictor.is_trees and state.margin == 0.0:
         # What the model refuses is left out point by point.

@@ -34,7 +34,9 @@ _GRACE_S: Final = 0.1
 def find_starts(state: State, *, even_linear: bool = False) -> State:
     """Look for cheap points; for linear models the program itself is as quick, where its numbers are ordinary."""
     question = state.question
-    predictor, settings, person = question.prepared.predictor, question.settings, question.person
+    predictor = question.prepared.predictor
+    settings = question.settings
+    person = question.person
     if predictor.is_linear and not even_linear and not is_extreme(person.reach, question.space):
         return state
     with question.stopwatch.counting("start"):

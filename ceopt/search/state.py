@@ -284,12 +284,14 @@ class State:
 
     def differs(self, point: Point) -> bool:
         """Tell whether a point differs from every answer in plain numbers too, not by the solver's noise alone."""
-        space, factual = self.question.space, self.question.factual
+        space = self.question.space
+        factual = self.question.factual
         return all(diversity.differ(space, factual, earlier, point) for earlier, diversity in self.differing())
 
     def surely_differs(self, point: Point) -> bool:
         """Tell whether a point differs from every answer whatever the rows of a program make of it."""
-        space, factual = self.question.space, self.question.factual
+        space = self.question.space
+        factual = self.question.factual
         return all(diversity.surely(space, factual, earlier, point) for earlier, diversity in self.differing())
 
     def most(self) -> float | None:

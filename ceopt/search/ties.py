@@ -49,7 +49,8 @@ def look_within_margin(state: State) -> State:
     if finding.answer is not None:
         most = finding.answer.cost * (1.0 - COST_OF_MARGIN)
         before = replace(state, answers=state.answers[:-1])
-    learned, is_empty = state, False
+    learned = state
+    is_empty = False
     try:
         for share, below in _programs(state):
             tried = replace(before.having_learned(learned), margin=share * (state.margin or 0.0))
@@ -61,7 +62,10 @@ def look_within_margin(state: State) -> State:
             ends_empty = solved.outcome.status is Stop.INFEASIBLE
             is_empty = is_empty or ends_empty
             # Among all points that are near a tie there is none; or without a margin there is no cheaper one.
-            is_settled = ends_empty if below else share == 0.0 and not _is_cheaper(state, solved, most)
+            if below:
+                is_settled = ends_empty
+            else:
+                is_settled = share == 0.0 and not _is_cheaper(state, solved, most)
             if is_settled:
                 break
     except OutOfTimeError:
@@ -77,7 +81,9 @@ def _is_worth_a_look(state: State) -> bool:
 
     On levels, whole numbers and at the ends of a reach a margin may cost a whole step, or the only answer.
     """
-    question, prepared, finding = state.question, state.question.prepared, state.last
+    question = state.question
+    prepared = state.question.prepared
+    finding = state.last
     if not question.has_default_margin or not state.margin or state.margin != prepared.margin:
         return False
     if state.interrupted or question.within is not None or question.is_late:
@@ -184,6 +190,9 @@ def _has_few_steps(part: Interval) -> bool:
 
 def _unsettled(state: State, finding: Finding) -> Finding:
     """Take back the proof that there is nothing, where the solver could not settle what the margin leaves out."""
-    status = Status.TIME_LIMIT if state.question.is_late or state.interrupted else Status.ERROR
+    if state.question.is_late or state.interrupted:
+        status = Status.TIME_LIMIT
+    else:
+        status = Status.ERROR
     reason = "Nothing reaches the target with a margin. Whether a tie does is not settled: the solver ended early."
     return Finding(status, bound=finding.bound, reason=reason)

@@ -149,12 +149,12 @@ class SolutionSet:
         Under a causal model a column ``why`` says of each whether it is an "action" or a "consequence"; a column that
         is held where it is, so that it does not follow, is an action and is listed too.
         """
-        before, is_causal = scalars(self.factual), any(answer.actions is not None for answer in self)
-        moves = [
-            (answer.rank, name, before[name], answer.values[name], answer.why(name))
-            for answer in self.counterfactuals
-            for name in answer.listed
-        ]
+        before = scalars(self.factual)
+        is_causal = any(answer.actions is not None for answer in self)
+        moves = []
+        for answer in self.counterfactuals:
+            for name in answer.listed:
+                moves.append((answer.rank, name, before[name], answer.values[name], answer.why(name)))
         index = pd.MultiIndex.from_arrays(
             [pd.Index([m[0] for m in moves], dtype="int64"), pd.Index([m[1] for m in moves], dtype=object)],
             names=["rank", "column"],

@@ -107,11 +107,16 @@ def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, st
     """
     before = scalars(result.factual)
     for answer in result:
-        rank, cost, gap = str(answer.rank), f"{answer.cost:.4g}", _shown_gap(answer.gap)
+        rank = str(answer.rank)
+        cost = f"{answer.cost:.4g}"
+        gap = _shown_gap(answer.gap)
         for name in answer.listed:
-            old, new = before[name], answer.values[name]
+            old = before[name]
+            new = answer.values[name]
             yield rank, name, shown(old), shown(new, old), _why(answer, name, old), cost, gap
-            rank, cost, gap = "", "", ""
+            rank = ""
+            cost = ""
+            gap = ""
 
 
 def _shown_gap(gap: float | None) -> str:
@@ -140,7 +145,8 @@ def _why(answer: Counterfactual, name: str, old: Any) -> str:
     """Return why a column is listed: "action by +500" where another part of its move is a consequence."""
     if answer.actions is None:
         return ""
-    why, new = answer.why(name), answer.values[name]
+    why = answer.why(name)
+    new = answer.values[name]
     if why != "action":
         return why
     done = answer.actions[name]
