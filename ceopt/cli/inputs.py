@@ -78,7 +78,8 @@ def read_inputs(
     """
     model = read_model(model_path, allow_pickle=allow_pickle)
     space = None if space_path is None else FeatureSpace.from_json(space_path)
-    frame, notes = read_data(data_path, space), []
+    frame = read_data(data_path, space)
+    notes = []
     for name in label_columns:
         if name not in frame.columns:
             raise UnknownNameError.among("--label-column", "column", name, frame.columns)

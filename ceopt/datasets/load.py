@@ -94,15 +94,18 @@ def load(name: str) -> Bunch:
     if not isinstance(name, str) or name not in entries:
         raise UnknownNameError.among("load", "data set", name, entries)
     entry = entries[name]
-    entry = entries[entry["alias_of"]] | {"note": entry.get("note", "")} if "alias_of" in entry else entry
+    if "alias_of" in entry:
+        entry = entries[entry["alias_of"]] | {"note": entry.get("note", "")}
     path = Path(str(folder)) / entry["file"]
     content = _content(name, path, schema["files"][entry["file"]])
     described = entry["features"]
     table = _table(path, content, described)
-    label, source = entry["label"], _source(name)
+    label = entry["label"]
+    source = _source(name)
     features = [column for column in described if "role" not in column]
     data = table[[column["name"] for column in features]]
-    split, factual = entry.get("split_column"), entry.get("factual_column")
+    split = entry.get("split_column")
+    factual = entry.get("factual_column")
     kept = {label, split, factual, *data.columns}
     return Bunch(
         name=name,
@@ -164,9 +167,10 @@ def _content(name: str, path: Path, expected: dict[str, Any]) -> bytes:
 
 def _table(path: Path, content: bytes, described: list[dict[str, Any]]) -> pd.DataFrame:
     """Read the file; a level such as "0" or "NA" in a column of text stays text, only an empty cell is missing."""
-    texts = {
-        column["name"]: str for column in described if any(isinstance(level, str) for level in column.get("levels", ()))
-    }
+    texts: dict[Any, type] = {}
+    for column in described:
+        if any(isinstance(level, str) for level in column.get("levels", ())):
+            texts[column["name"]] = str
     return pd.read_csv(
         io.BytesIO(content),
         compression="gzip" if path.suffix == ".gz" else None,
@@ -178,12 +182,13 @@ def _table(path: Path, content: bytes, described: list[dict[str, Any]]) -> pd.Da
 
 
 def _space(data: pd.DataFrame, described: list[dict[str, Any]]) -> FeatureSpace:
-    kinds: dict[str, Any] = {
-        kind: [column["name"] for column in described if column["kind"] == kind]
-        for kind in ("continuous", "integer", "categorical", "binary")
-    }
-    ordinal = {column["name"]: column["levels"] for column in described if column["kind"] == "ordinal"}
-    drawn = FeatureSpace.infer(data, ordinal=ordinal, **kinds)
+    kinds: dict[str, Any] = {"continuous": [], "integer": [], "categorical": [], "binary": [], "ordinal": {}}
+    for column in described:
+        if column["kind"] == "ordinal":
+            kinds["ordinal"][column["name"]] = column["levels"]
+        else:
+            kinds[column["kind"]].append(column["name"])
+    drawn = FeatureSpace.infer(data, **kinds)
     return FeatureSpace(_feature(drawn[column["name"]], column) for column in described)
 
 

@@ -158,7 +158,8 @@ def _search(
     patience: float = math.inf,
 ) -> Candidates | None:
     """Return the candidates; None where they are not all found among as many rows as ``patience`` goes for."""
-    found, had = Candidates(), set[bytes]()
+    found = Candidates()
+    had = set[bytes]()
     rows = data.rows.coordinates
     # Of rows that are known to be favoured the others need not be looked at.
     which = np.arange(len(rows)) if known is None else np.flatnonzero(known)
@@ -170,7 +171,8 @@ def _search(
         if found.looked_at > patience:
             return None
         for k in np.flatnonzero(_favoured(keeper, raw, points, places, found, is_known=known is not None)).tolist():
-            distance, point = float(distances[k]), points[places[k]]
+            distance = float(distances[k])
+            point = points[places[k]]
             if _is_full(found, cutoff, distance):
                 return found
             if may_repeat:
@@ -195,7 +197,8 @@ def origin_in_data(data: Searched, keeper: Keeper) -> Floats:
 
     The person's row itself where there is none.
     """
-    projection, rows = keeper.projection, data.rows.coordinates
+    projection = keeper.projection
+    rows = data.rows.coordinates
     switch = projection.switch
     points = projection(np.where(switch, keeper.origin, rows) if switch.any() else rows)
     for places, _ in _blocks(data.neighbours, keeper, rows, points, _FIRST):
@@ -242,7 +245,8 @@ def _is_full(found: Candidates, cutoff: Cutoff, distance: float) -> bool:
 def _names_of(keeper: Keeper, point: Floats) -> list[str]:
     """Return the names of the rules that a point breaks."""
     projection = keeper.projection
-    factual, named = keeper.factual, keeper.named(point)
+    factual = keeper.factual
+    named = keeper.named(point)
     own = [
         rule_name(rule, place)
         for place, rule in enumerate(projection.rules)

@@ -78,7 +78,9 @@ class Decisions:
     __slots__ = ("_judge", "_scored", "space")
 
     def __init__(self, space: FeatureSpace, judge: _Judge, scored: tuple[Predictor, Target] | None = None) -> None:
-        self.space, self._judge, self._scored = space, judge, scored
+        self.space = space
+        self._judge = judge
+        self._scored = scored
 
     @property
     def text(self) -> str:
@@ -124,7 +126,8 @@ class Decisions:
         if self._scored is None or not len(points):
             return [(None, None)] * len(points)
         predictor, target = self._scored
-        scores, slacks = predictor.score(points), slack(predictor, points, target)
+        scores = predictor.score(points)
+        slacks = slack(predictor, points, target)
         labels = predictor.labels or ()
         said = [float(s) if scores.ndim == 1 else dict(zip(labels, s.tolist(), strict=True)) for s in scores]
         return list(zip(said, slacks.tolist(), strict=True))
@@ -159,7 +162,8 @@ class _Model:
     __slots__ = ("_oracle", "_read", "_target")
 
     def __init__(self, oracle: ModelOracle, target: Target) -> None:
-        self._oracle, self._target = oracle, target
+        self._oracle = oracle
+        self._target = target
         # What the oracle would ask, without a frame in between, which takes longer than the question.
         self._read: Callable[[Floats], Any] | None = None
         if not isinstance(target, Labels | Values):
@@ -192,7 +196,9 @@ class _Function:
     __slots__ = ("_but", "_is_frame", "_labels", "_predict", "_range", "_space")
 
     def __init__(self, predict: Callable[[Any], Any], space: FeatureSpace, target: Any, *, is_frame: bool) -> None:
-        self._predict, self._space, self._is_frame = predict, space, is_frame
+        self._predict = predict
+        self._space = space
+        self._is_frame = is_frame
         self._range: Values | None = None
         self._labels: tuple[Any, ...] = ()
         self._but = isinstance(target, OtherThan)

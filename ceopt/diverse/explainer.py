@@ -242,7 +242,8 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
             raise InvalidValueError(
                 f"{_WHO}.explain", "a fitted explainer", "fit was not called", "Call fit(X) with training rows first."
             )
-        settings, fitted = self._settings(), self.fitted_
+        settings = self._settings()
+        fitted = self.fitted_
         settings.check()
         changed = settings.changed_since(self.fitted_settings_)
         if changed is not None:

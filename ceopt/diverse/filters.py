@@ -78,7 +78,8 @@ def greedy(
     left = np.arange(count)
     kept: list[int] = []
     while len(left) and (most is None or len(kept) < most):
-        one, left = int(left[0]), left[1:]
+        one = int(left[0])
+        left = left[1:]
         kept.append(one)
         left = left[differs(one, left)]
     return kept

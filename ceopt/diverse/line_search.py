@@ -51,7 +51,8 @@ def nearer(
     tolerance, halvings
         As for :func:`~ceopt.diverse.line_search.shortened`.
     """
-    projection, origin = keeper.projection, keeper.origin
+    projection = keeper.projection
+    origin = keeper.origin
     switch = projection.switch
     points = _put_back(keeper, distance, points, np.ones_like(switch) if columns else switch)
     starts = projection.mended(np.where(switch, points, origin))
@@ -72,11 +73,13 @@ def _put_back(keeper: Keeper, distance: RowDistance, points: Floats, columns: Bo
     The longest move goes back first; each only if the point stays an answer and comes no farther. One call tries the
     next few columns together: as many go back as can until the first that cannot, which stays.
     """
-    origin, points = keeper.origin, points.copy()
+    origin = keeper.origin
+    points = points.copy()
     moved = (points != origin) & columns
     order = np.argsort(np.where(moved, -distance.lengths(origin, points), np.inf), axis=1, kind="stable")
     turn = np.argsort(order, axis=1)  # of each column
-    place, count = np.zeros(len(points), dtype=np.intp), moved.sum(axis=1)
+    place = np.zeros(len(points), dtype=np.intp)
+    count = moved.sum(axis=1)
     while len(which := np.flatnonzero(place < count)):
         ahead = np.minimum(count[which] - place[which], _COLUMNS_AHEAD)
         owner = np.repeat(which, ahead)
@@ -130,11 +133,13 @@ class Segments:
 
     def at(self, t: Floats, which: NDArray[np.intp]) -> Floats:
         """Return the points at ``t`` (k,) of the segments ``which`` (k,)."""
-        a, c = self.starts[which], self.ends[which]
+        a = self.starts[which]
+        c = self.ends[which]
         points = a + t[:, None] * (c - a)
         grid = self.step > 0.0
         if grid.any():
-            home, step = self.anchor[grid], self.step[grid]
+            home = self.anchor[grid]
+            step = self.step[grid]
             points[:, grid] = home + np.round((points[:, grid] - home) / step) * step
         points = np.clip(points, np.minimum(a, c), np.maximum(a, c))  # a rounding may not leave the segment
         points = self.mend(points)
@@ -172,7 +177,8 @@ def shortened(
     tuple
         Points (k, d) at the accepted ends, and where on their segments the near and the far ends are, (k,) each.
     """
-    low, high = np.zeros(len(lengths)), np.ones(len(lengths))
+    low = np.zeros(len(lengths))
+    high = np.ones(len(lengths))
 
     def wanted() -> Bools:
         middle = 0.5 * (low + high)
@@ -192,7 +198,8 @@ def shortened(
         for middle in middles:
             still = np.flatnonzero(wanted())
             at = np.searchsorted(which, still), place[still]
-            said, nearer = middle[at], good[: middle.size].reshape(middle.shape)[at]
+            said = middle[at]
+            nearer = good[: middle.size].reshape(middle.shape)[at]
             good = good[middle.size :]
             high[still[nearer]], low[still[~nearer]] = said[nearer], said[~nearer]
             place[still] = 2 * place[still] + ~nearer
@@ -202,7 +209,9 @@ def shortened(
 
 def _middles(low: Floats, high: Floats) -> list[Floats]:
     """Return the middles (k, 1), (k, 2), (k, 4), ... of the brackets (k,), of their halves, and so on."""
-    lows, highs, found = low[:, None], high[:, None], []
+    lows = low[:, None]
+    highs = high[:, None]
+    found = []
     for _ in range(_HALVINGS_AHEAD):
         middle = 0.5 * (lows + highs)
         found.append(middle)

@@ -30,10 +30,12 @@ def in_order(distances: Floats, first: int) -> Iterator[Places]:
     left = np.arange(len(distances))
     size = first
     while len(left):
-        block, held = left, distances[left]
+        block = left
+        held = distances[left]
         if len(left) > size:
             near = held <= np.partition(held, size - 1)[size - 1]
-            block, left = left[near], left[~near]
+            block = left[near]
+            left = left[~near]
         else:
             left = left[:0]
         yield block[np.argsort(distances[block], kind="stable")]
@@ -55,7 +57,8 @@ class Neighbours:
     __slots__ = ("_distance", "_rows", "_tree")
 
     def __init__(self, rows: Floats, distance: RowDistance) -> None:
-        self._rows, self._distance = rows, distance
+        self._rows = rows
+        self._distance = distance
         self._tree: Any = None
         dimensions = int(np.where(distance.levels > 0, distance.levels, 1).sum())
         if len(rows) >= _TREE_ROWS and dimensions <= _TREE_DIMENSIONS and distance.is_symmetric:
@@ -68,7 +71,8 @@ class Neighbours:
         """Give places and distances from ``home`` (d,) in increasing order, ties by place, in growing blocks."""
         reached = 0.0
         if self._tree is not None:
-            count, where = first, self._distance.embedded(home[None, :])
+            count = first
+            where = self._distance.embedded(home[None, :])
             while _GROWTH * count < len(self._rows):
                 far, found = self._tree.kneighbors(where, n_neighbors=count)
                 places = np.sort(found[0])
@@ -78,7 +82,8 @@ class Neighbours:
                 new = (distances >= reached) & (distances < sure)
                 order = np.argsort(distances[new], kind="stable")
                 yield places[new][order], distances[new][order]
-                reached, count = max(reached, sure), count * _GROWTH
+                reached = max(reached, sure)
+                count = count * _GROWTH
         distances = self._distance.between(home, self._rows)
         left = np.flatnonzero(distances >= reached)
         for block in in_order(distances[left], first):

@@ -73,7 +73,9 @@ class Projection:
         cls, space: FeatureSpace, factual: Point, rules: Sequence[AbstractRule], distance: RowDistance
     ) -> Projection:
         """Return the projection for one person."""
-        lows, highs, steps = [], [], []
+        lows = []
+        highs = []
+        steps = []
         for feature in space:
             low, high = _ends(feature, factual[feature.name])
             lows.append(low)

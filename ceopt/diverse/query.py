@@ -108,7 +108,9 @@ class Query:
             self.fitted.data, keeper, self.settings.cutoff, keep_repeats=self.settings.is_released
         )  # fmt: skip
         self._lap("candidates")
-        return self._chosen(keeper, found) if len(found) else self._without(found)
+        if not len(found):
+            return self._without(found)
+        return self._chosen(keeper, found)
 
     # ---- the steps ---------------------------------------------------------------------------------------------------
     def _keeper(self, rules: Sequence[AbstractRule]) -> Keeper:
@@ -120,7 +122,9 @@ class Query:
 
         Where two candidates lead to the same answer, the filter is asked for another.
         """
-        points, places, distance = np.array(found.points), np.arange(len(found)), self.fitted.distance
+        points = np.array(found.points)
+        places = np.arange(len(found))
+        distance = self.fitted.distance
         least = nearest = float(distance.between(keeper.origin, points).min())
         early = self.settings.minimise == "all"
         if early:
@@ -129,12 +133,16 @@ class Query:
             places = places[_first(points[places])]
             points = points[places]
             nearest = float(distance.between(keeper.origin, points[:1])[0])
-        diverse, kept, chosen, most = self.settings.diverse, list[int](), points[:0], self.n
+        diverse = self.settings.diverse
+        kept = list[int]()
+        chosen = points[:0]
+        most = self.n
         while True:
             new = diverse.kept(distance, keeper.origin, points, nearest, most)[len(kept) :]
             kept += new
             self._lap("filters")
-            chosen = np.vstack([chosen, points[new] if early else self._shortened(keeper, found, points[new])])
+            added = points[new] if early else self._shortened(keeper, found, points[new])
+            chosen = np.vstack([chosen, added])
             chosen = chosen[_first(chosen)]
             self._lap("minimise")
             if self.n is None or not new or len(chosen) >= self.n:
@@ -168,8 +176,10 @@ class Query:
         """Return those points as answers that pass once more: the user's own model has the last word."""
         predicted, met = self.decisions.judge(points)
         good = [k for k in np.flatnonzero(met).tolist() if not keeper.broken(points[k])]
-        space, scores = self.fitted.rows.space, self.decisions.scores(points)
-        frame, costs = raw_frame(space, points), self.fitted.distance.between(keeper.projection.home, points).tolist()
+        space = self.fitted.rows.space
+        scores = self.decisions.scores(points)
+        frame = raw_frame(space, points)
+        costs = self.fitted.distance.between(keeper.projection.home, points).tolist()
         answers: list[Counterfactual] = []
         for k in good:
             answers.append(
@@ -211,13 +221,16 @@ class Query:
         text = self.decisions.text
         if not found.favoured:
             reason = f"None of the {found.looked_at} rows of the data is predicted to be {text}"
-            said = ""
             if self.decisions.is_function:
-                seen = self._predicted()
-                said = f"; what is predicted: {', '.join(map(repr, seen[:_SHOWN]))}{', ...' * (len(seen) > _SHOWN)}"
-            reason += f"{said}. Fit the explainer on rows of which the model favours some."
+                predicted = self._predicted()
+                reason += f"; what is predicted: {', '.join(map(repr, predicted[:_SHOWN]))}"
+                if len(predicted) > _SHOWN:
+                    reason += ", ..."
+            reason += ". Fit the explainer on rows of which the model favours some."
         else:
-            parts = [f"{found.lost} no longer are once they are put where the person may go"] if found.lost else []
+            parts = []
+            if found.lost:
+                parts.append(f"{found.lost} no longer are once they are put where the person may go")
             parts += [f"{count} break {name}" for name, count in found.broken.items()]
             reason = f"Of the {found.favoured} rows that are predicted to be {text}, {' and '.join(parts)}."
             reason += " ceopt.explain looks beyond the rows of the data."
@@ -227,15 +240,35 @@ class Query:
         """Say why there are fewer answers than were asked for; empty if there are as many."""
         if answers == (distinct if self.n is None else self.n):
             return ""
-        cut = self.settings.cutoff.count
-        which = "within the distance" if cut is None else "that the data has" if len(found) < cut else "nearest"
-        count = f"the {len(found)} {which} candidates" if which == "nearest" else f"the {len(found)} candidates {which}"
-        parts = [f"{kept} of {count} {'is' if kept == 1 else 'are'} diverse enough"]
-        parts += [f"they lead to {distinct} different answers"] if distinct < kept else []
-        parts += [f"{distinct - answers} failed the last check"] if answers < distinct else []
-        more = ["lower beta"] * (kept < len(found)) + ["raise alpha"] * (cut is None or len(found) == cut)
-        hint = f" For more, {' or '.join(more)}." if more and self.n is not None and kept < self.n else ""
-        return f"{answers} of {'all' if self.n is None else self.n}: {', '.join(parts)}.{hint}"
+        limit = self.settings.cutoff.count
+        if limit is None:
+            candidates = f"the {len(found)} candidates within the distance"
+        elif len(found) < limit:
+            candidates = f"the {len(found)} candidates that the data has"
+        else:
+            candidates = f"the {len(found)} nearest candidates"
+        verb = "is" if kept == 1 else "are"
+        parts = [f"{kept} of {candidates} {verb} diverse enough"]
+        if distinct < kept:
+            parts.append(f"they lead to {distinct} different answers")
+        if answers < distinct:
+            parts.append(f"{distinct - answers} failed the last check")
+        wanted = "all" if self.n is None else self.n
+        return f"{answers} of {wanted}: {', '.join(parts)}.{self._hint(found, kept)}"
+
+    def _hint(self, found: Candidates, kept: int) -> str:
+        """Say which parameters leave room for more answers than were kept, where more were asked for."""
+        if self.n is None or kept >= self.n:
+            return ""
+        limit = self.settings.cutoff.count
+        ways = []
+        if kept < len(found):
+            ways.append("lower beta")
+        if limit is None or len(found) == limit:
+            ways.append("raise alpha")
+        if not ways:
+            return ""
+        return f" For more, {' or '.join(ways)}."
 
     def _result(
         self,
@@ -247,29 +280,31 @@ class Query:
         **found: Any,
     ) -> SolutionSet:
         space = self.fitted.rows.space
-        told = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(self.rules)]
-        done = status is Status.ALREADY_FAVOURABLE
+        rules = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(self.rules)]
+        is_done = status is Status.ALREADY_FAVOURABLE
+        proved = 0.0 if is_done else None
+        if complete is None:
+            complete = not reason or is_done
         return SolutionSet(
             status=status,
             counterfactuals=answers,
             factual=raw_frame(space, np.array([list(self.factual.values())])),
-            bound=0.0 if done else None,
-            gap=0.0 if done else None,
-            complete=not reason or done if complete is None else complete,
+            bound=proved,
+            gap=proved,
+            complete=complete,
             reason=reason,
             timings={**self.timings, "total": time.perf_counter() - self.began},
             solver=_SOLVER,
             versions=dict(versions()),
-            options={"target": self.decisions.text, "n": self.n, "constraints": told, **self.settings.options()},
+            options={"target": self.decisions.text, "n": self.n, "constraints": rules, **self.settings.options()},
             target=self.decisions.text,
             removed=removed_by(space, reach_of(space, self.factual)),
             **found,
         )
 
     def _lap(self, phase: str) -> None:
-        self.timings[phase] = (
-            self.timings.get(phase, 0.0) + time.perf_counter() - self.began - sum(self.timings.values())
-        )
+        since_last = time.perf_counter() - self.began - sum(self.timings.values())
+        self.timings[phase] = self.timings.get(phase, 0.0) + since_last
 
 
 def _first(points: Floats) -> NDArray[np.intp]:

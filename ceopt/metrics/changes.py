@@ -114,7 +114,8 @@ def redundancy(x: Any, S: Any, model: Any, target: Any, *, space: FeatureSpace |
     """
     home, rows = read("redundancy", space, x=x, S=S)
     changed = differs(home, rows)
-    start, table = table_of(x, space), table_of(S, space)
+    start = table_of(x, space)
+    table = table_of(S, space)
     frame, one = _named(table, start)
     counts = np.zeros(len(frame), dtype=np.int64)
     for j, name in enumerate((*home.numeric, *home.categorical)):

@@ -242,7 +242,8 @@ def set_distance(
     check_arguments("set_distance", _CHECKS, locals())
     a, b = embedded("set_distance", norm, space=space, scale=scale, data=data, zero=zero, A=A, B=B)
     apart = pairwise(a, b, norm)
-    from_a, from_b = apart.min(axis=1), apart.min(axis=0)
+    from_a = apart.min(axis=1)
+    from_b = apart.min(axis=0)
     if kind == "max":
         return float(0.5 * (from_a.max() + from_b.max()))
     return float(0.5 * (from_a.mean() + from_b.mean()))

@@ -106,12 +106,7 @@ def count_diversity(S: Any, *, space: FeatureSpace | None = None) -> float:
     Parameters
     ----------
     S, space
-        As for :func:`~ceopt.metrics.changes.sparsity`.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        An empty set, other columns, a missing value.
+        As for :func:`~ceopt.metrics.changes.sparsity`, which says what it raises too.
 
     References
     ----------

@@ -52,8 +52,11 @@ def alike(table: Any, other: Any) -> Any:
     A model that was fitted on an array knows columns by their places alone, while metrics match them by name.
     """
     if isinstance(other, pd.DataFrame | pd.Series):
-        return _ordered(table, list(other.columns if isinstance(other, pd.DataFrame) else other.index))
-    return _ordered(table, list(other)) if isinstance(other, Mapping) else table
+        names = other.columns if isinstance(other, pd.DataFrame) else other.index
+        return _ordered(table, list(names))
+    if isinstance(other, Mapping):
+        return _ordered(table, list(other))
+    return table
 
 
 def _ordered(table: Any, names: list[Any]) -> Any:
@@ -87,14 +90,17 @@ def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = Non
     """
     rows = table_of(table, space)
     if hasattr(model, "predict") and not isinstance(model, type):
-        said = model.predict(_given(who, model, rows)) if space is None else _oracle(model, space).predict(rows)
+        if space is None:
+            predictions = model.predict(_given(who, model, rows))
+        else:
+            predictions = _oracle(model, space).predict(rows)
     elif callable(model) and not isinstance(model, type):
-        said = model(rows)
+        predictions = model(rows)
     else:
         raise InvalidTypeError(
             who, "a fitted model or a function of rows", f"model is {model!r}", "Give clf, or clf.predict."
         )
-    labels = np.asarray(said)
+    labels = np.asarray(predictions)
     if labels.shape == (len(rows), 1):
         labels = labels[:, 0]
     if labels.shape != (len(rows),):
@@ -126,7 +132,9 @@ def _given(who: str, model: Any, rows: Any) -> Any:
             )
         return rows
     names = getattr(model, "feature_names_in_", None)
-    return rows if names is None or len(names) != rows.shape[1] else pd.DataFrame(rows, columns=list(names))
+    if names is None or len(names) != rows.shape[1]:
+        return rows
+    return pd.DataFrame(rows, columns=list(names))
 
 
 def accepted(who: str, model: Any, table: Any, target: Any, space: FeatureSpace | None = None) -> NDArray[np.bool_]:

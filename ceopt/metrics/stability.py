@@ -49,7 +49,8 @@ def stability(weights: Any, nearby: Any, *, intercept: Any = None, nearby_interc
     >>> stability([1.0, 0.0], [[5.0, 0.0]], intercept=0.0, nearby_intercept=[0.0])
     0.0
     """
-    own, others = _numbers("weights", weights), _numbers("nearby", nearby)
+    own = _numbers("weights", weights)
+    others = _numbers("nearby", nearby)
     if own.ndim != 1 or others.ndim != 2 or others.shape[1] != len(own) or not len(others):
         raise InvalidValueError(
             "stability", "weights (d,) and nearby ones (m, d), m at least 1",

@@ -197,7 +197,8 @@ def success_rate(S: Any, *, n: int | None = None) -> float:
     0.5
     """
     frame = frame_of(S) if isinstance(frame_of(S), pd.DataFrame) else pd.DataFrame(S)
-    found, asked = len(frame.dropna()), len(frame) if n is None else n
+    found = len(frame.dropna())
+    asked = len(frame) if n is None else n
     least = max(found, 1)
     too_few = Refusal(f"n of at least {least}", "Give how many rows were asked for.", "{name} is {text}")
     Real(at_least=least, otherwise=too_few).require("success_rate", "n", asked)

@@ -89,7 +89,9 @@ def _raised(points: Floats, box: _Box, normal: Floats, least: Floats) -> Floats:
     """Return the projections of points that miss their score; beyond it by rounding, so that they do not miss it."""
     free = (box.upper > box.lower).astype(np.float64)
     unit = 1.0 / np.maximum((normal**2 * free).sum(axis=1), 1e-300)
-    low, high, nu = np.zeros(len(points)), np.full(len(points), np.inf), np.zeros(len(points))
+    low = np.zeros(len(points))
+    high = np.full(len(points), np.inf)
+    nu = np.zeros(len(points))
     found = points
     for step in range(_STEPS):
         moved = points + nu[:, None] * normal
@@ -100,7 +102,8 @@ def _raised(points: Floats, box: _Box, normal: Floats, least: Floats) -> Floats:
         is_met = np.abs(missing) <= rounding / 2.0
         if is_met.all() or (step > _STEPS // 2 and (missing <= 2.0 * rounding).all()):
             break
-        low, high = np.where(missing > 0, nu, low), np.where(missing > 0, high, nu)
+        low = np.where(missing > 0, nu, low)
+        high = np.where(missing > 0, high, nu)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             newton = nu + missing / box.rise(found, moved, normal)
             between = np.where(np.isfinite(high), (low + high) / 2.0, 2.0 * low + unit * np.abs(missing))

@@ -32,8 +32,11 @@ class Readable:
         """Return the name of the class and its fields."""
         texts = {one.name: _text(getattr(self, one.name)) for one in fields(self) if one.repr}  # type: ignore[arg-type]
         width = max(map(len, texts)) + 2
-        lines = [name.ljust(width) + text.replace("\n", "\n" + " " * width) for name, text in texts.items() if text]
-        return "\n".join([type(self).__name__, *lines])
+        lines = [type(self).__name__]
+        for name, text in texts.items():
+            if text:
+                lines.append(name.ljust(width) + text.replace("\n", "\n" + " " * width))
+        return "\n".join(lines)
 
 
 def _text(value: Any) -> str:
@@ -45,12 +48,15 @@ def _text(value: Any) -> str:
         return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
     if isinstance(value, Enum):
         return str(value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)
 
 
 def moved_intercept(before: Floats, after: Floats) -> str:
     """Return a sentence where the last column was 1, as an intercept's is, and is so no more; else nothing."""
-    first, last = np.atleast_2d(before), np.atleast_2d(after)
+    first = np.atleast_2d(before)
+    last = np.atleast_2d(after)
     if first.shape[1] == 1 or (first[:, -1] != 1.0).any() or (last[:, -1] == 1.0).all():
         return ""
     return "The last column was 1 and moved: if it is the intercept's, hold it by fixed=[-1]."

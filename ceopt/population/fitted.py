@@ -45,7 +45,9 @@ class _Asked:
 
     def is_still(self, now: Any) -> bool:
         """Whether an object has the content of then; of what has none, whether it is the same."""
-        return self.given is now if self.content is None else self.content == content_of(now)
+        if self.content is None:
+            return self.given is now
+        return self.content == content_of(now)
 
 
 @final
@@ -164,8 +166,9 @@ def fit_of(
     else:
         given = tuple(settings.constraints)
     pairs = list(zip(given, prepared.settings.rules, strict=True))
-    learns = any(lacks_rows(rule) for rule in given)
-    own = content_of(cost)
+    learned = content_of(cost)
+    if any(lacks_rows(rule) for rule in given):
+        learned = content_of((learned, used if labelled is None else labelled))
     return Fit(
         prepared=prepared,
         model=_state_of(model, space, rows),
@@ -173,7 +176,7 @@ def fit_of(
         data=data,
         cost=_Asked(settings.cost, content_of(settings.cost), cost),
         rules=tuple(_Asked(rule, content_of(rule), fitted) for rule, fitted in pairs),
-        learned=content_of((own, labelled if labelled is not None else used)) if learns else own,
+        learned=learned,
     )
 
 

@@ -121,7 +121,8 @@ def _parallel(
     elif not backend.supports_return_generator and type(backend).__name__ != "SequentialBackend":
         # Such as Ray's: what is finished comes back a round at a time.
         parallel = joblib.Parallel(**options)
-        waiting, size = tasks(), 2 * backend.effective_n_jobs(n_jobs)
+        waiting = tasks()
+        size = 2 * backend.effective_n_jobs(n_jobs)
         while some := list(islice(waiting, size)):
             yield from parallel(some)
         return

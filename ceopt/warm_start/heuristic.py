@@ -344,7 +344,10 @@ class _GridSearch:
                 move = int(np.argmax(np.where(owner == climber, merit, -math.inf)))
                 if merit[move] > -math.inf:
                     chosen.append(move)
-            points, slacks, prices, tastes = trials[chosen], reached[chosen], costs[chosen], tastes[owner[chosen]]
+            points = trials[chosen]
+            slacks = reached[chosen]
+            prices = costs[chosen]
+            tastes = tastes[owner[chosen]]
 
     def improve(self) -> None:
         """Take the best single move or exchange of two from the cheapest points, until there is none."""

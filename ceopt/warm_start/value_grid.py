@@ -103,7 +103,8 @@ class ValueGrid:
     def cheapest_index(self, name: str, admitted: tuple[float, float] | frozenset[int]) -> int:
         """Return the index of a column's cheapest value that a leaf's box admits; the factual's if it admits none."""
         j = self.names.index(name)
-        values, prices = self.columns[j], self.prices[j]
+        values = self.columns[j]
+        prices = self.prices[j]
         if isinstance(admitted, frozenset):
             inside = np.isin(values, list(admitted))
         else:
@@ -181,7 +182,9 @@ def grid_around(
     space = predictor.space
     prices = cost.prices(space)
     ends = _cell_ends(cuts, factual)
-    columns, column_prices, indices = [], [], []
+    columns = []
+    column_prices = []
+    indices = []
     for j, feature in enumerate(space):
         part = reach[feature.name]
         start = factual[feature.name]

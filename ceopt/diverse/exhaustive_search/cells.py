@@ -125,7 +125,8 @@ def has_a_cheapest_point(prepared: Prepared, reach: Reach) -> bool:
     It is where the score is constant on cells (trees, and linear parts that read nothing but levels and whole numbers),
     where the cost never falls as one column moves further away, and where no rule needs much time to be checked.
     """
-    predictor, settings = prepared.predictor, prepared.settings
+    predictor = prepared.predictor
+    settings = prepared.settings
     if any(not isinstance(part.core, TreeEnsemble | Affine) for part in predictor.parts):
         return False
     for name in read_as_numbers(predictor):

@@ -68,7 +68,8 @@ class LeafGains:
         """Return what trees add at most in boxes that meet these leaves, (n,)."""
         here = met[:, self.bytes].astype(np.intp) + 256 * np.arange(len(self.table))
         added = self.table.ravel()[here]
-        best, first = added[:, : self.rounds[0]], self.rounds[0]
+        best = added[:, : self.rounds[0]]
+        first = self.rounds[0]
         for trees in self.rounds[1:]:
             np.maximum(best[:, :trees], added[:, first : first + trees], out=best[:, :trees])
             first += trees

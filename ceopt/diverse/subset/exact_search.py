@@ -76,7 +76,8 @@ def improved(chosen: list[int], n: int, value: Value, deadline: float = np.inf) 
         best = int(values.argmax())
         if not values[best] > now + LEAST_SWAP_GAIN * abs(now):
             break
-        chosen, now = [int(p) for p in sets[best]], float(values[best])
+        chosen = [int(p) for p in sets[best]]
+        now = float(values[best])
     return sorted(chosen)
 
 
@@ -224,7 +225,8 @@ class SubsetSearch:
         """Return points that are pairwise at least beta apart: each is the one that bars fewest of those left."""
         close = self.distances < beta
         np.fill_diagonal(close, val=True)
-        left, chosen = np.ones(len(close), dtype=bool), []
+        left = np.ones(len(close), dtype=bool)
+        chosen = []
         while left.any():
             crowd = np.where(left, close[:, left].sum(axis=1), len(close) + 1)
             one = int(crowd.argmin())
@@ -256,7 +258,8 @@ class SubsetSearch:
         if not worths:
             return FoundSubset(_STOPS.get(stop, Status.ERROR), reason=reason)
         worth, chosen = max(worths, key=lambda pair: pair[0])
-        sign, bound = math.copysign(1.0, unit), None
+        sign = math.copysign(1.0, unit)
+        bound = None
         if result is not None and result.bound is not None and math.isfinite(result.bound):
             bound = max(worth, unit * result.bound)
             if bound - worth <= SUBSET_GAP_PROVED * abs(worth) + SUBSET_ROUNDING * abs(unit):

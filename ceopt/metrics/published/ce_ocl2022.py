@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ceopt.metrics.changes import sparsity
-from ceopt.metrics.diversity import categorical_diversity, count_diversity
-from ceopt.metrics.proximity import categorical_proximity, continuous_proximity
-from ceopt.metrics.published.measure import Evidence, Measure
+from ceopt.metrics.proximity import continuous_proximity
+from ceopt.metrics.published.measure import (
+    CATEGORICAL_DIVERSITY,
+    CATEGORICAL_PROXIMITY,
+    COUNT_DIVERSITY,
+    SPARSITY,
+    Evidence,
+    Measure,
+)
 from ceopt.metrics.rows import read
 from ceopt.metrics.validity import label_gap
 
@@ -40,14 +45,7 @@ CE_OCL2022 = (
         source=f"{_CODE}, evaluation",
         of=lambda e: label_gap(e.factual, e.S, e.model, e.target, space=e.space),
     ),
-    Measure(
-        name="categorical_proximity",
-        function="categorical_proximity",
-        better="higher",
-        needs=("factual",),
-        source=f"{_CODE}, prox_score",
-        of=lambda e: categorical_proximity(e.factual, e.S, space=e.space),
-    ),
+    CATEGORICAL_PROXIMITY.by(f"{_CODE}, prox_score"),
     Measure(
         name="continuous_proximity",
         function="continuous_proximity(scale='none', over='sum')",
@@ -56,22 +54,8 @@ CE_OCL2022 = (
         source=f"{_CODE}, prox_score",
         of=lambda e: continuous_proximity(e.factual, e.S, space=e.space, scale="none", over="sum"),
     ),
-    Measure(
-        name="sparsity",
-        function="sparsity",
-        better="higher",
-        needs=("factual",),
-        source=f"{_CODE}, sparsity_score",
-        of=lambda e: sparsity(e.factual, e.S, space=e.space),
-    ),
-    Measure(
-        name="categorical_diversity",
-        function="categorical_diversity",
-        better="higher",
-        needs=(),
-        source=f"{_CODE}, diversity_score",
-        of=lambda e: categorical_diversity(e.S, space=e.space),
-    ),
+    SPARSITY.by(f"{_CODE}, sparsity_score"),
+    CATEGORICAL_DIVERSITY.by(f"{_CODE}, diversity_score"),
     Measure(
         name="continuous_diversity",
         function="continuous_diversity(scale='none', over='sum') of values rounded to 4 decimals",
@@ -80,12 +64,5 @@ CE_OCL2022 = (
         source=f"{_CODE}, diversity_score",
         of=_continuous_diversity,
     ),
-    Measure(
-        name="sparsity_based_diversity",
-        function="count_diversity",
-        better="higher",
-        needs=(),
-        source=f"{_CODE}, spars_divers_score",
-        of=lambda e: count_diversity(e.S, space=e.space),
-    ),
+    COUNT_DIVERSITY.by(f"{_CODE}, spars_divers_score", name="sparsity_based_diversity"),
 )

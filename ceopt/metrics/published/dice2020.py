@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ceopt.metrics.changes import sparsity
-from ceopt.metrics.diversity import categorical_diversity, continuous_diversity, count_diversity
-from ceopt.metrics.proximity import categorical_proximity, continuous_proximity
-from ceopt.metrics.published.measure import Evidence, Measure
+from ceopt.metrics.diversity import continuous_diversity
+from ceopt.metrics.proximity import continuous_proximity
+from ceopt.metrics.published.measure import (
+    CATEGORICAL_DIVERSITY,
+    CATEGORICAL_PROXIMITY,
+    COUNT_DIVERSITY,
+    SPARSITY,
+    Evidence,
+    Measure,
+)
 from ceopt.metrics.validity import distinct_validity
 
 __all__ = ["DICE2020"]
@@ -39,22 +45,8 @@ DICE2020 = (
         source=f"{_PAPER}, proximity",
         of=lambda e: continuous_proximity(e.factual, e.S, **_by_mad(e)),
     ),
-    Measure(
-        name="categorical_proximity",
-        function="categorical_proximity",
-        better="higher",
-        needs=("factual",),
-        source=f"{_PAPER}, proximity",
-        of=lambda e: categorical_proximity(e.factual, e.S, space=e.space),
-    ),
-    Measure(
-        name="sparsity",
-        function="sparsity",
-        better="higher",
-        needs=("factual",),
-        source=f"{_PAPER}, sparsity",
-        of=lambda e: sparsity(e.factual, e.S, space=e.space),
-    ),
+    CATEGORICAL_PROXIMITY.by(f"{_PAPER}, proximity"),
+    SPARSITY.by(f"{_PAPER}, sparsity"),
     Measure(
         name="continuous_diversity",
         function="continuous_diversity(scale='mad', zero=1.0)",
@@ -63,20 +55,6 @@ DICE2020 = (
         source=f"{_PAPER}, diversity",
         of=lambda e: continuous_diversity(e.S, **_by_mad(e)),
     ),
-    Measure(
-        name="categorical_diversity",
-        function="categorical_diversity",
-        better="higher",
-        needs=(),
-        source=f"{_PAPER}, diversity",
-        of=lambda e: categorical_diversity(e.S, space=e.space),
-    ),
-    Measure(
-        name="count_diversity",
-        function="count_diversity",
-        better="higher",
-        needs=(),
-        source=f"{_PAPER}, count diversity",
-        of=lambda e: count_diversity(e.S, space=e.space),
-    ),
+    CATEGORICAL_DIVERSITY.by(f"{_PAPER}, diversity"),
+    COUNT_DIVERSITY.by(f"{_PAPER}, count diversity"),
 )

@@ -45,7 +45,8 @@ def _measures(norm: Any) -> tuple[Measure, ...]:
         home, points = known.encoded("leofante_potyka2024", x=known.factual, S=known.S)
         return k_distance(home, points, norm)
 
-    among, apart = ("range",), ("others", "range")
+    among = ("range",)
+    apart = ("others", "range")
     return (
         listed("k_distance", f"k_distance({norm!r})", ("factual", "range"), "(12)", from_factual, "lower"),
         listed(

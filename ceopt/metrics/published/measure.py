@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.metrics.changes import sparsity
 from ceopt.metrics.distance import embedded
+from ceopt.metrics.diversity import categorical_diversity, count_diversity
+from ceopt.metrics.proximity import categorical_proximity
 from ceopt.metrics.rows import Floats
 
-__all__ = ["Evidence", "Measure"]
+__all__ = [
+    "CATEGORICAL_DIVERSITY",
+    "CATEGORICAL_PROXIMITY",
+    "COUNT_DIVERSITY",
+    "SPARSITY",
+    "Evidence",
+    "Measure",
+]
 
 _STATISTICS = ("mad", "range")
 
@@ -101,7 +111,41 @@ class Measure:
     of: Callable[[Evidence], float]
     when_empty: float = float("nan")
 
+    def by(self, source: str, name: str | None = None) -> Measure:
+        """Return the same measure as another source has it, if need be by that source's own name."""
+        return replace(self, source=source, name=name or self.name)
+
     def missing(self, evidence: Evidence) -> str | None:
         """Return the keyword that has to be passed, or None."""
         need = next((need for need in self.needs if evidence.lacks(need)), None)
         return {"mad": "data", "range": "data", "classes": "model"}.get(need, need) if need else None
+
+
+# ---- measures that several papers have -------------------------------------------------------------------------------
+CATEGORICAL_PROXIMITY = Measure(
+    name="categorical_proximity",
+    function="categorical_proximity",
+    better="higher",
+    needs=("factual",),
+    source="",
+    of=lambda e: categorical_proximity(e.factual, e.S, space=e.space),
+)
+SPARSITY = replace(
+    CATEGORICAL_PROXIMITY,
+    name="sparsity",
+    function="sparsity",
+    of=lambda e: sparsity(e.factual, e.S, space=e.space),
+)
+CATEGORICAL_DIVERSITY = replace(
+    CATEGORICAL_PROXIMITY,
+    name="categorical_diversity",
+    function="categorical_diversity",
+    needs=(),
+    of=lambda e: categorical_diversity(e.S, space=e.space),
+)
+COUNT_DIVERSITY = replace(
+    CATEGORICAL_DIVERSITY,
+    name="count_diversity",
+    function="count_diversity",
+    of=lambda e: count_diversity(e.S, space=e.space),
+)

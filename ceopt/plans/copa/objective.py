@@ -111,9 +111,11 @@ def copa_objective(
 
 def objective_of(terms: Terms, plan: Floats) -> PlanObjective:
     """Return the objective of one plan, by the conventions of :func:`copa_objective`."""
-    proximity, diversity = float(terms.proximity(plan)), float(terms.diversity(plan))
+    proximity = float(terms.proximity(plan))
+    diversity = float(terms.diversity(plan))
     seen = terms.features(plan)
-    scores, sizes = margins(seen, terms.moments), spreads(seen, terms.moments)
+    scores = margins(seen, terms.moments)
+    sizes = spreads(seen, terms.moments)
     if (scores < 0.0).any():
         j = int(scores.argmin())
         return PlanObjective(

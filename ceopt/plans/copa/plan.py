@@ -252,7 +252,8 @@ def _found(
     search: PlanSearch, method: Method, arguments: dict[str, Any], limit: float, random_state: int
 ) -> _FoundPlan:
     """Return the plan of a method; degenerate moments and regions first."""
-    terms, region = search.terms, search.region
+    terms = search.terms
+    region = search.region
     if region.empty:
         return _FoundPlan(status=Status.INFEASIBLE, reason=f"There is no such counterfactual: {region.empty}")
     if terms.feature_map is None:
@@ -270,7 +271,8 @@ def _solved(
     search: PlanSearch, method: Method, arguments: dict[str, Any], limit: float, random_state: int
 ) -> _FoundPlan:
     """Return the plan of a method where there may be one; without diversity it repeats a single counterfactual."""
-    terms, n = search.terms, search.n
+    terms = search.terms
+    n = search.n
     if n > 1 and not terms.diversity_weight:
         found = _solved(PlanSearch(terms, search.region, search.margin, 1), method, arguments, limit, random_state)
         plan = None if found.plan is None else np.repeat(found.plan, n, axis=0)
@@ -337,7 +339,8 @@ def _coincident(search: PlanSearch, plan: Floats) -> str:
 
 def _refuse(who: str, search: PlanSearch, method: Method) -> None:
     """Refuse what a method cannot solve, and what no method can."""
-    terms, n = search.terms, search.n
+    terms = search.terms
+    n = search.n
     is_diverse = bool(terms.diversity_weight) and n > 1
     if is_diverse and terms.distance.kind == "linf":
         then = "Use 'l1', 'l2' or a matrix, or no diversity."

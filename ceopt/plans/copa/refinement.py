@@ -25,14 +25,17 @@ def polished(search: PlanSearch, plan: Floats, lower: Floats, upper: Floats) -> 
 
     The least ratio is a variable r, at most each ratio, so that all is smooth: SLSQP over the free columns and r.
     """
-    terms, shape = search.terms, plan.shape
+    terms = search.terms
+    shape = plan.shape
     if terms.distance.kind == "l1":  # linear on either side of the factual: each column stays on its own
         lower = np.where(plan > terms.factual, np.maximum(lower, terms.factual), lower)
         upper = np.where(plan < terms.factual, np.minimum(upper, terms.factual), upper)
     free = np.flatnonzero((lower < upper).ravel())
     if not free.size or free.size > _MOST or terms.feature_map is not None:
         return plan
-    mean, factor, weight = terms.moments.mean, terms.factor, terms.validity_weight
+    mean = terms.moments.mean
+    factor = terms.factor
+    weight = terms.validity_weight
     rest = Terms(terms.factual, terms.moments, terms.distance, 0.0, terms.diversity_weight)
     ratio = min(float(terms.ratios(plan).min()), terms.cap) if weight else 0.0
     has_ratio = bool(weight) and bool(factor.shape[1]) and np.isfinite(ratio)

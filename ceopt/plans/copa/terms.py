@@ -63,7 +63,8 @@ class Terms:
         """Return slopes in the features as slopes in the plans."""
         if self.feature_map is None:
             return slopes
-        rows, along = plans.reshape(-1, plans.shape[-1]), slopes.reshape(-1, slopes.shape[-1])
+        rows = plans.reshape(-1, plans.shape[-1])
+        along = slopes.reshape(-1, slopes.shape[-1])
         back = [np.asarray(self.feature_map[1](row)).T @ slope for row, slope in zip(rows, along, strict=True)]
         return np.array(back, dtype=np.float64).reshape(plans.shape)
 

@@ -52,7 +52,8 @@ def validity_value(plan: ArrayLike, mean: ArrayLike, covariance: ArrayLike) -> f
     """
     moments = require_moments("validity_value", mean, covariance)
     x = require_plan("validity_value", plan, d=len(moments.mean))
-    m, s = margins(x, moments), spreads(x, moments)
+    m = margins(x, moments)
+    s = spreads(x, moments)
     if (m < 0.0).any():
         return math.nan
     varies = s > 0.0

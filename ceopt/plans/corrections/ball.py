@@ -84,7 +84,8 @@ class BestInReach:
 
         None if no point in reach has a kappa above 0. Of the multiples of a best point it is the one next to x.
         """
-        level, mean = self.level, self.level.mean
+        level = self.level
+        mean = self.level.mean
         if not reach or not self.free.any():
             return level.best([x])
         ball = _Ball(x, self.columns, reach, np.where(self.free, 0.0, x))
@@ -107,7 +108,8 @@ class BestInReach:
 
     def _flat(self, ball: _Ball) -> _Ball | None:
         """Return the points of the ball with a spread of 0, a ball again; None if there are none but 0."""
-        factor, missing = self.level.factor, -(self.level.factor.T @ ball.centre)
+        factor = self.level.factor
+        missing = -(self.level.factor.T @ ball.centre)
         rank = int((self.roots > SOLVED_RESIDUAL * self.roots.max(initial=0.0)).sum())
         along = self.left[:, :rank].T @ missing
         size = float(np.linalg.norm(factor) * np.linalg.norm(ball.centre))
@@ -136,7 +138,8 @@ class _Level:
 
     def sizes(self, x: Floats) -> tuple[float, float, float]:
         """Return m, s and n of a point; s is 0 where it is rounding."""
-        spread, norm = float(np.linalg.norm(self.factor.T @ x)), float(np.linalg.norm(x))
+        spread = float(np.linalg.norm(self.factor.T @ x))
+        norm = float(np.linalg.norm(x))
         rounding = SOLVED_RESIDUAL * float(np.linalg.norm(self.factor)) * norm
         return float(self.mean @ x), spread if spread > rounding else 0.0, norm
 
@@ -185,8 +188,11 @@ class _Frontier:
         if squares is not None:
             self.square[: len(squares)] = squares
         bend = ball.centre if factor is None else factor @ (factor.T @ ball.centre)
-        self.mean, self.factor = mean, factor
-        self.forward, self.bend, self.outward = self.axes.T @ mean, self.axes.T @ bend, self.axes.T @ ball.centre
+        self.mean = mean
+        self.factor = factor
+        self.forward = self.axes.T @ mean
+        self.bend = self.axes.T @ bend
+        self.outward = self.axes.T @ ball.centre
         off = ball.apart
         seen = off if factor is None else factor @ (factor.T @ off)
         self.apart = float(mean @ off), float(seen @ ball.centre), self.axes.T @ seen, float(off @ off)
@@ -236,18 +242,21 @@ def _mixed(frontier: _Frontier, level: _Level, start: Floats) -> Floats:
 
 def _root(rising: Callable[[float], float], guess: float) -> float:
     """Return where a rising function of a logarithm is 0, or the end of the search on the side of the root."""
-    value, step = rising(guess), math.log(2.0)
+    value = rising(guess)
+    step = math.log(2.0)
     if not value:
         return guess
     low = high = guess
     while abs(high - low) < _WIDEST:
         step *= 2.0
         if value > 0.0:
-            high, low = low, low - step
+            high = low
+            low = low - step
             if rising(low) <= 0.0:
                 break
         else:
-            low, high = high, high + step
+            low = high
+            high = high + step
             if rising(high) >= 0.0:
                 break
     else:

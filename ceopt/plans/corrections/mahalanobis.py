@@ -162,7 +162,9 @@ def mahalanobis_correction(
     selected, arbitrary = _selected(x, before.lower, before.weights, int(n_corrected))
     used = given if moments == "nominal" else Moments(*before.worst)
     search = _PointSearch(used, BestInReach(used, 0.0, free), float(perturbation), free, sides, solver)
-    corrected, status, reason = x.copy(), Status.OPTIMAL, arbitrary
+    corrected = x.copy()
+    status = Status.OPTIMAL
+    reason = arbitrary
     for j in selected.tolist():
         found, status, problem = search.best(x[j])
         if found is None:

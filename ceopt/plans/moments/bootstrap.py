@@ -125,7 +125,8 @@ def bootstrap_moments(
     found = completed(
         _WHO, _theta, lambda b: (classifier, rows, labels, fraction, seeds[b]), count=n_models, n_jobs=jobs
     )
-    thetas, early = np.empty((n_models, size)), 0
+    thetas = np.empty((n_models, size))
+    early = 0
     for b, one in tqdm(found, total=n_models, disable=not progress, file=sys.stderr, unit="model"):
         if isinstance(one, Lost):
             raise CeoptError(
@@ -167,7 +168,8 @@ def _last_step(estimator: Any, X: Any, labels: NDArray[Any]) -> tuple[Any, Any]:
     rows = X if hasattr(X, "shape") else np.asarray(X)
     if not isinstance(estimator, Pipeline):
         return _require_classifier(estimator), rows
-    classifier, before = _require_classifier(estimator[-1]), estimator[:-1]
+    classifier = _require_classifier(estimator[-1])
+    before = estimator[:-1]
     if not len(before.steps):
         return classifier, rows
     try:

@@ -55,7 +55,8 @@ def gelbrich_distance(mean_a: ArrayLike, covariance_a: ArrayLike, mean_b: ArrayL
     who = "gelbrich_distance"
     a = require_moments(f"{who} (first pair)", mean_a, covariance_a)
     b = require_moments(f"{who} (second pair)", mean_b, covariance_b, d=len(a.mean))
-    one, other = _square(a.factor), _square(b.factor)
+    one = _square(a.factor)
+    other = _square(b.factor)
     left, _, right = np.linalg.svd(one.T @ other)
     return math.hypot(float(np.linalg.norm(a.mean - b.mean)), float(np.linalg.norm(one @ (left @ right) - other)))
 

@@ -103,7 +103,8 @@ def local_moments(
     u[0] = 0.0
     scores = _scores(predict, row + spread * u, names)
     weights = np.exp(-0.5 * (u**2).sum(axis=1) / (_WIDTH**2 * d))
-    centre, middle = weights @ u / weights.sum(), weights @ scores / weights.sum()
+    centre = weights @ u / weights.sum()
+    middle = weights @ scores / weights.sum()
     off = u - centre
     beta = np.linalg.solve(off.T @ (weights[:, None] * off) + _RIDGE * np.eye(d), off.T @ (weights * (scores - middle)))
     w = beta / spread

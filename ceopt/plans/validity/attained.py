@@ -57,7 +57,9 @@ def of_coupling(case: Reduction, masses: Floats, u: Floats, v: Floats) -> Attain
     masses, u, v
         Shapes (k,), (k, r) and (k, d); :math:`\eta` is the same for all of a part.
     """
-    centre, factor, radius = case.moments, case.moments.factor, case.radius
+    centre = case.moments
+    factor = case.moments.factor
+    radius = case.radius
     there = masses > FAINT
     shift = radius * v[there] / masses[there, None]
     moved = np.zeros(v.shape)

@@ -179,5 +179,6 @@ def _solve_by(
 ) -> Solver:
     """Return what solves by this form, or, where it states the other bound, by the default one."""
     if form not in programs:
-        form, solver = "auto", "auto"
+        form = "auto"
+        solver = "auto"
     return partial(programs[form], solver=solver, time_limit_s=time_limit_s)

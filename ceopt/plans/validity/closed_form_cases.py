@@ -197,7 +197,8 @@ def _one_lower(rows: Floats, given: Moments, radius: float) -> SolvedForm:
     value, rest = least_of_score(m, s, case.radius)
     length = np.hypot(m, s) ** 2 - case.radius**2  # of the line that touches the disc, squared
     touched = Moments(np.array([sign * np.sqrt(length * value)]), np.array([[length * rest]]))
-    masses, means = np.array([value, rest]), np.array([touched.mean, np.zeros(1)])
+    masses = np.array([value, rest])
+    means = np.array([touched.mean, np.zeros(1)])
     return SolvedForm(value, attained=Attained(case, masses, means, touched))
 
 

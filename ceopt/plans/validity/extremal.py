@@ -62,7 +62,8 @@ class ExtremalDistribution(Readable):
     @property
     def covariance(self) -> Floats:
         """Covariance of the whole, shape (d, d)."""
-        centred, rest = self.atoms - self.mean, self.rest_mean - self.mean
+        centred = self.atoms - self.mean
+        rest = self.rest_mean - self.mean
         spread = self.rest_covariance + np.outer(rest, rest)
         return np.asarray((centred.T * self.weights) @ centred + self.rest_weight * spread)
 
@@ -134,7 +135,8 @@ def extremal_distribution(
     rows = found.rows
     whole = side.moments(given)
     if side.attained is None:
-        atoms, weights = side.mean[None].copy(), np.ones(1)
+        atoms = side.mean[None].copy()
+        weights = np.ones(1)
     else:
         atoms, weights = _atoms(side.attained, whole)
     unit = float(np.sqrt(np.trace(given.second))) or 1.0
@@ -174,7 +176,8 @@ def _with_rest(atoms: Floats, weights: Floats, whole: Moments, side: Bound) -> E
         weights = weights * ((1.0 - LEAST_MASS) / total)
     rest = 1.0 - float(weights.sum())
     left = (whole.mean - weights @ atoms) / rest
-    from_mean, from_left = atoms - whole.mean, left - whole.mean
+    from_mean = atoms - whole.mean
+    from_left = left - whole.mean
     spread = (whole.covariance - (from_mean.T * weights) @ from_mean) / rest - np.outer(from_left, from_left)
     values, vectors = np.linalg.eigh((spread + spread.T) / 2.0)
     return ExtremalDistribution(

@@ -64,7 +64,8 @@ def lower_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> So
     masses = numbers_of(model.weight)
     means = numbers_of(model.z).reshape(len(masses), -1)
     whole = np.zeros(means.shape[1]) if case.radius == 0.0 else numbers_of(model.mean)
-    masses, means = np.append(1.0 - masses.sum(), masses), np.vstack([whole - means.sum(axis=0), means])
+    masses = np.append(1.0 - masses.sum(), masses)
+    means = np.vstack([whole - means.sum(axis=0), means])
     return answer.attained_by(of_parts(case, masses, means, None if case.radius == 0.0 else model.M))
 
 
@@ -95,14 +96,16 @@ def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> Solve
     case = reduced(rows, given, radius)
     if radius == 0.0:
         value, point = greatest_at(rows, given)
-        atom, mean = value * (case.basis @ point) / case.unit, case.moments.mean
+        atom = value * (case.basis @ point) / case.unit
+        mean = case.moments.mean
         found = Attained(case, np.array([1.0 - value, value]), np.array([mean - atom, atom]), case.moments)
         return SolvedForm(value, attained=found)
     model, result = _solved(validity_upper_coupled, case, how)
     answer = _proved(result, is_lower=False)
     if not result.solutions:
         return answer
-    u, none = numbers_of(model.u), np.zeros(len(case.basis))
+    u = numbers_of(model.u)
+    none = np.zeros(len(case.basis))
     moved = np.vstack([none, numbers_of(model.v) if case.radius else none])
     return answer.attained_by(of_coupling(case, numbers_of(model.weight), np.vstack([-u, u]), moved))
 
@@ -126,16 +129,19 @@ def upper_scalar(rows: Floats, given: Moments, radius: float, **how: Any) -> Sol
     """
     case = _whole(rows, given, radius)
     # At radius 0 every kappa has the same w. Otherwise 0 has one that says something; that of 1 may have the bound 1.
-    kappa, value = (0.0 if case.radius else 1.0), 1.0
+    kappa = 0.0 if case.radius else 1.0
+    value = 1.0
     for _ in range(_STEPS):
         model, result = _solved(validity_upper_scalar, case, how, kappa=kappa)
         if not result.solutions or result.status not in {Status.OPTIMAL, Status.FEASIBLE}:
             reason = f"{result.message} The bound is that of the last half-space.".strip()
             return SolvedForm(value, result.status, reason)
         w = np.maximum(numbers_of(model.a), 0.0) @ case.rows
-        m, s = float(w @ case.moments.mean), math.sqrt(max(float(w @ case.moments.covariance @ w), 0.0))
+        m = float(w @ case.moments.mean)
+        s = math.sqrt(max(float(w @ case.moments.covariance @ w), 0.0))
         below, found = least_of_score(-m, s, case.radius * float(np.linalg.norm(w)))
-        better, value = value - found, min(value, found)
+        better = value - found
+        value = min(value, found)
         kappa = math.sqrt(below / found) if found else math.inf
         if better <= SCALAR_GAP * value or not found:
             return SolvedForm(value)

@@ -110,8 +110,10 @@ def lifted(given: Moments, case: Reduction, found: Moments) -> Moments:
     found
         Moments in the coordinates and units of ``case``.
     """
-    q, unit = case.basis, case.unit
-    factor, other = case.moments.factor, found.root
+    q = case.basis
+    unit = case.unit
+    factor = case.moments.factor
+    other = found.root
     left, _, right = np.linalg.svd(other @ factor, full_matrices=False)
     coupling = other @ (left @ right)  # K, shape (r, k)
     change = coupling @ np.linalg.pinv(factor) - np.eye(len(q))
