@@ -246,7 +246,7 @@ def test_the_battery_takes_a_registered_solver_as_it_is(tmp_path):
     session, entry = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[:2]
     (tmp_path / "scipy_session.py").write_text(session + entry, encoding="utf-8")
     paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "scipy_session"]
+    command = [sys.executable, "-m", "pytest", "-q", "--long", "-p", "no:cacheprovider", "-p", "scipy_session"]
     done = subprocess.run(
         [*command, "tests/solvers/test_battery.py", "-k", "scipy and (the_answer_twice or refused)"],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": paths}, check=False, capture_output=True, text=True,
