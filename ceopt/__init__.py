@@ -12,7 +12,6 @@ from importlib.metadata import version
 from types import ModuleType
 
 from ceopt import datasets, formulations, metrics, solvers
-from ceopt.cohort import Cohort
 from ceopt.explain import explain
 from ceopt.formulations.constraints import (
     AllowedRows,
@@ -30,6 +29,7 @@ from ceopt.formulations.constraints.diversity.apart import Apart
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
+from ceopt.population.cohort import Cohort
 from ceopt.recourse import Recourse
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
@@ -83,12 +83,14 @@ __all__ = [
     "model_summary",
     "plans",
     "solvers",
+    "surrogates",
+    "training",
     "verify",
     "write",
 ]
 
 #: Modules that are imported when they are asked for.
-_ON_USE = {"diverse", "plans"}
+_ON_USE = {"diverse", "plans", "surrogates", "training"}
 
 
 def __getattr__(name: str) -> ModuleType:

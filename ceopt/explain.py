@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ceopt.population.batch import OUT_OF_MEMORY, no_answer
+from ceopt.query.black_box_question import asked_once
 from ceopt.query.prepare import prepare
 from ceopt.search.search import search, unread
 from ceopt.settings import Settings
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solution.solution_set import SolutionSet
+    from ceopt.surrogates.recourse import LocalSurrogateRecourse
 
 __all__ = ["explain"]
 
@@ -42,6 +44,8 @@ def explain(
     random_state: int = 0,
     solver_options: Mapping[str, Any] | None = None,
     why: bool | float = True,
+    surrogate: LocalSurrogateRecourse | None = None,
+    starts: pd.DataFrame | None = None,
 ) -> SolutionSet:
     r"""Find the least change of one person's row for which the model decides as the target says.
 
@@ -58,7 +62,8 @@ def explain(
         A fitted scikit-learn classifier, regressor, pipeline or search object; an XGBoost or LightGBM model, or the
         path of one that they saved; path or bytes of an ONNX file; or a representation of
         ``ceopt.formulations.predictors``. One that was fitted on a frame is given frames; one that was fitted on an
-        array is given the space's columns in the space's order.
+        array is given the space's columns in the space's order. Beside a ``surrogate`` any model with ``predict``, or a
+        function from a frame with the columns and dtypes of ``data`` to labels (n,).
     row
         The person in raw units: a Series, a dict or a one-row frame.
     space
@@ -105,6 +110,16 @@ def explain(
     why
         Whether to look, where it is proved that there is no answer, for the rules in conflict, which are then in
         ``.conflict``: True for the smaller of 5 s and a fifth of the limit, False, or seconds.
+    surrogate
+        For a model that is a black box: a :class:`ceopt.surrogates.LocalSurrogateRecourse`, which answers in place of
+        the exact program (its ``explain`` tells how, and what its status and ``.surrogate`` say). It needs ``data``.
+        ``cost=None`` is then the cost of its search. ``relative_gap``, ``margin``, ``formulation``, ``threads``,
+        ``solver_options``, ``why`` and ``starts`` have no meaning beside it and are refused.
+    starts
+        Points to be tried first, a frame of the space's columns in raw units: each is put where the person can be (a
+        number at the nearest value, a level out of reach back to the person's own) and checked like an answer. The
+        cheapest that passes is where the solver begins and a cost that it need not exceed; where the time ends before
+        the solver has a point, it is the answer. They change what is found first, not what is optimal.
 
     Returns
     -------
@@ -145,8 +160,13 @@ def explain(
         why=why,
     )
     try:
+        if surrogate is not None:
+            asked = asked_once(
+                model, space, settings, data=data, surrogate=surrogate, starts=starts, why=Settings(target=None).why
+            )
+            return asked.answer(row)
         with until(began + settings.limit_s()):
-            prepared = prepare(model, space, settings, data=data)
+            prepared = prepare(model, space, settings, data=data, starts=starts)
         return search(prepared, row, began=began)
     except OutOfTimeError as error:
         return unread(settings, space, row, stage=error.stage, began=began)

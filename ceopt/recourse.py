@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from tqdm import tqdm
 
-from ceopt.cohort import Cohort
-from ceopt.population.batch import answers, no_answer, resumed, until_interrupted
-from ceopt.population.fitted import fit_of
-from ceopt.population.jobs import Lost, whole_jobs
+from ceopt.parallel.jobs import whole_jobs
+from ceopt.population.batch import answers, cohort_of, resumed
+from ceopt.population.black_box_fit import BlackBoxFit, black_box_fit
+from ceopt.population.cohort import Cohort
+from ceopt.population.fitted import Fit, fit_of
 from ceopt.settings import Settings, check_setting
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
@@ -23,11 +22,9 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
     from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.surrogates.recourse import LocalSurrogateRecourse
 
 __all__ = ["Recourse"]
-
-_INTERRUPTED = "Interrupted before this row was finished; pass this cohort as resume to go on."
-_LOST = "Pass this cohort as resume to try the row again, with fewer n_jobs if memory may have run out."
 
 
 class Recourse(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -41,7 +38,7 @@ class Recourse(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     space
         What each column is and how it may move.
     target, n, cost, constraints, data, solver, time_limit_s, relative_gap, margin, diversity, formulation, threads, \
-random_state, solver_options, why
+random_state, solver_options, why, surrogate, starts
         As for :func:`ceopt.explain`; ``time_limit_s`` is for each person, without the reading of the model, which
         ``fit`` does; ``data`` defaults to what ``fit`` is given; conflicts are looked for only where ``why`` says so.
 
@@ -50,7 +47,7 @@ random_state, solver_options, why
     data_
         A copy of the frame given to ``fit``.
     prepared_
-        The model as read, and the settings as ``fit`` checked them.
+        The model as read, or as a black box with what it says of the data, and the settings as ``fit`` checked them.
     fit_
         What ``fit`` was made from, by which a change is noticed.
     n_features_in_, feature_names_in_
@@ -65,6 +62,10 @@ random_state, solver_options, why
     way. Once a call, a model is compared with what ``fit`` has read by a hash of all that it would save (of a file, of
     its bytes); one that cannot be pickled by its scores of up to 200 rows. Frames are copied by ``fit``: one that is
     changed in place afterwards changes nothing.
+
+    With a ``surrogate`` the model is a black box: ``fit`` asks it about the data once for all people, its answers are
+    what rules that learn from rows of the target learn from, and ``why`` is left out. A function is known again by what
+    it says of up to 50 rows.
 
     Examples
     --------
@@ -101,6 +102,8 @@ random_state, solver_options, why
         random_state: int = 0,
         solver_options: Mapping[str, Any] | None = None,
         why: bool | float = False,
+        surrogate: LocalSurrogateRecourse | None = None,
+        starts: pd.DataFrame | None = None,
     ) -> None:
         self.model = model
         self.space = space
@@ -119,6 +122,8 @@ random_state, solver_options, why
         self.random_state = random_state
         self.solver_options = solver_options
         self.why = why
+        self.surrogate = surrogate
+        self.starts = starts
 
     @within_memory("Recourse.fit")
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
@@ -139,13 +144,21 @@ random_state, solver_options, why
         """
         self._check_frame("Recourse.fit", X)
         X = X.copy()  # costs and rules may read it later, and the caller may change it
-        labelled = None if y is None else (X, y)
-        self.fit_ = fit_of(self.model, self.space, self._settings(), data=self.data, labelled=labelled, X=X)
+        self.fit_ = self._fit(X, y)
         self.prepared_ = self.fit_.prepared
         self.data_ = X
         self.n_features_in_ = len(self.space)
         self.feature_names_in_ = np.array(self.space.names, dtype=object)
         return self
+
+    def _fit(self, X: pd.DataFrame, y: Any) -> Fit | BlackBoxFit:
+        settings = self._settings()
+        if self.surrogate is not None:
+            return black_box_fit(
+                self.model, self.space, settings, data=self.data, X=X, y=y, surrogate=self.surrogate, starts=self.starts
+            )
+        labelled = None if y is None else (X, y)
+        return fit_of(self.model, self.space, settings, data=self.data, labelled=labelled, X=X, starts=self.starts)
 
     def explain(
         self,
@@ -192,32 +205,21 @@ random_state, solver_options, why
         """
         if not hasattr(self, "prepared_"):
             raise InvalidValueError("Recourse.explain", "a fitted Recourse", "fit was not called", "Call fit(X) first.")
-        prepared = self.fit_.renewed(self.model, self.space, self.data, self._settings())
+        prepared = self.fit_.renewed(
+            self.model, self.space, self.data, self._settings(), surrogate=self.surrogate, starts=self.starts
+        )
         if n is not None:
-            prepared = replace(prepared, settings=replace(prepared.settings, n=check_setting("n", n)))
+            prepared = prepared.wanting(check_setting("n", n))
         jobs = whole_jobs("Recourse.explain", n_jobs)
         self._check_frame("Recourse.explain", frame)
         queries = frame[list(self.space.names)]
-        options = prepared.settings.options() | self.fit_.marks()
+        options = prepared.options() | self.fit_.marks()
         done: list[SolutionSet | None] = [None] * len(queries)
-        missing: dict[int, str] = {}
         if resume is not None:
             done = resumed(resume, queries, self.space, options)
         left = [place for place, result in enumerate(done) if result is None]
-        bar = tqdm(total=len(done), initial=len(done) - len(left), disable=not progress, file=sys.stderr, unit="row")
-        with until_interrupted(left, done), bar:
-            for place, result in answers(prepared, queries, left, jobs):
-                if isinstance(result, Lost):
-                    missing[place] = f"{result.reason} {_LOST}"
-                else:
-                    done[place] = result
-                bar.update()
-        results = tuple(
-            no_answer(queries.iloc[[place]], missing.get(place, _INTERRUPTED), options) if result is None else result
-            for place, result in enumerate(done)
-        )
-        finished = tuple(result is not None for result in done)
-        return Cohort(results=results, queries=queries, space=self.space, options=options, finished=finished)
+        found = answers(prepared, queries, left, jobs)
+        return cohort_of(found, queries, self.space, options, done=done, progress=progress)
 
     def _settings(self) -> Settings:
         return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})

@@ -22,6 +22,8 @@ __all__ = [
     "COST_NOISE",
     "COST_OF_MARGIN",
     "CURVED_ROOM",
+    "DESCENT_LEAST_SIZE",
+    "DESCENT_STILL",
     "DIGIT_NOISE",
     "DIRECTION_RANK",
     "ENTRY_NOISE",
@@ -37,6 +39,7 @@ __all__ = [
     "LEAST_ANGLE",
     "LEAST_CHEAPER",
     "LEAST_MASS",
+    "LEAST_SCORE_ROUNDING",
     "LEAST_SLOPE",
     "LEAST_SWAP_GAIN",
     "LEAST_WITHIN",
@@ -47,14 +50,24 @@ __all__ = [
     "MARGIN_ROUNDING",
     "NEAR_AN_END",
     "NEXT_STEP",
+    "NORM_SUM_CLOSED",
+    "NORM_SUM_EXACT",
+    "NORM_SUM_NOISE",
+    "NORM_SUM_NULL",
+    "NORM_SUM_PIVOT",
+    "NORM_SUM_RANK",
+    "OPTIMUM_FOUND",
     "PLAN_GAP",
+    "POLISH_GAP",
     "PREDICTING_RANK",
     "PROJECTION_ROUNDING",
     "REFUSED_BY_A_HAIR",
     "SAME_DIRECTION",
+    "SAME_SHARES",
     "SAME_VALUE",
     "SCALAR_GAP",
     "SCORE_ROUNDING",
+    "SCORE_VARIANCE_ROUNDING",
     "SOFTNESS",
     "SOLVED_RESIDUAL",
     "START_MARGIN_ROUNDING",
@@ -144,6 +157,10 @@ LEAST_ANGLE: Final = 1e-5
 LAST_STEP: Final = 1e-5
 #: Of the greatest slope so far: what Adam divides by is more.
 LEAST_SLOPE: Final = 1e-12
+#: What the published descent adds to the size that Adam divides by: Adam's own default.
+DESCENT_LEAST_SIZE: Final = 1e-8
+#: By how much the objective may change in a step of the published descent and count as standing still.
+DESCENT_STILL: Final = 1e-7
 #: Softness of the least ratio at the first and last step, of the size of the ratios.
 SOFTNESS: Final = (0.2, 1e-4)
 #: Of the objective: plans closer than this are taken for the same optimum.
@@ -192,6 +209,53 @@ SAME_DIRECTION: Final = 1e-12
 DIRECTION_RANK: Final = 1e-10
 #: A linear score equals its coefficients' up to rounding, of single precision at worst.
 LINEAR_SCORE: Final = 1e-6
+
+# ---- Surrogates ------------------------------------------------------------------------------------------------------
+#: Added to the size of a step's gradient, so that none is divided by 0; of Adam as published.
+ADAM_LEAST: Final = 1e-8
+#: A double root of a cubic equation comes out as a pair with imaginary parts of the root of the rounding.
+DOUBLE_ROOT: Final = 1e-7
+#: Of a penalty that is a loss of at most its weight plus a cost: an interval that could hold no more is closed.
+PENALTY_GAP: Final = 1e-6
+#: Relative distance of the value from its proved bound, below which a sum of norms is least.
+NORM_SUM_CLOSED: Final = 1e-9
+#: At which Newton's steps end: the next would gain its square, and below is the rounding of a linear system.
+NORM_SUM_EXACT: Final = 1e-12
+#: Of what a variance is added up from, at most: one below is rounding.
+NORM_SUM_NOISE: Final = 1e-12
+#: Of a column's own variance: what the other columns leave of it, if it is that little, is rounding.
+NORM_SUM_PIVOT: Final = 1e-11
+#: Of the greatest eigenvalue of the correlations, which is at least 1: one below is 0.
+NORM_SUM_RANK: Final = 1e-12
+#: Of a vector's length: its part in a null space, if it is that little, is rounding.
+NORM_SUM_NULL: Final = 1e-8
+#: Of the greatest that a score's variance may be at its columns' variances: one below is 0.
+SCORE_VARIANCE_ROUNDING: Final = 1e-14
+
+# ---- Training -------------------------------------------------------------------------------------------------------
+#: Probabilities of a model and of the network that stands for it differ by the rounding of single precision at most.
+SAME_SHARES: Final = 1e-4
+#: Asked of whatever trains a linear classifier: less than its arithmetic can tell, so that it ends at its own best.
+OPTIMUM_FOUND: Final = 1e-12
+#: Rows whose margin is missed or exceeded by no more are tried on it: a quadratic program leaves them 1e-5 off.
+NEAR_MARGIN: Final = 1e-4
+#: Relative gap asked of the engine where advice may cost no more than the optimum: what ``explain`` calls optimal.
+POLISH_GAP: Final = 1e-6
+#: Relative gap asked of the worst shift of data: golden optima are known to 1e-6.
+SHIFT_GAP: Final = 1e-7
+#: By how much a score of the retrained classifier may differ from the solver's, in its columns' units: rows of products
+#: and of complementarity are right to 1e-6 each.
+SHIFT_CHECKED: Final = 1e-5
+
+# ---- Surrogates ------------------------------------------------------------------------------------------------------
+#: Share of the uncertainty of one parameter by which the least score may miss the margin before another row is added.
+LEAST_SCORE_ROUNDING: Final = 1e-6
+#: Of a surrogate's greatest coefficient in scaled columns: one of no more is rounding of its fit, and would decide ties
+#: alone in the program.
+COEFFICIENT_ROUNDING: Final = 1e-12
+#: Distance of two surrogates' parameters, their coefficients of length 1 in scaled columns, below which both give the
+#: same answers but for ten-thousandths of a column's scale.
+SAME_LINE: Final = 1e-4
 
 # ---- Metrics as published --------------------------------------------------------------------------------------------
 #: Columns that move by no more than this have not moved, in the l0 distance only.

@@ -1,6 +1,7 @@
 """Answers checked again: by the user's own model, and every rule in plain numbers. Nothing of a program is used.
 
-This is the user's check, afterwards. Within a search each point passes the same one, ``Question.check``.
+This is the user's check, afterwards. Within a search each point passes the same one, ``Question.check``
+in ``ceopt/search/state.py``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.checking.favourable_rows import FavourableRows
+from ceopt.checking.functions import FunctionOracle, FunctionTarget, Oracle, is_function, model_behind
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.checking.rule_checks import Check, broken_rules, needing_factual
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
@@ -24,6 +26,7 @@ from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, pa
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, within_memory
+from ceopt.solvers.plural import counted
 
 __all__ = ["Report", "check_points", "verify"]
 
@@ -72,7 +75,7 @@ class Report:
 
     def __repr__(self) -> str:
         failed = sum(not check.valid for check in self.checks)
-        lines = [f"ok is {self.ok}: {len(self.checks)} answers, {failed} fail"]
+        lines = [f"ok is {self.ok}: {counted(len(self.checks), 'answer')}, {counted(failed, 'fails', things='fail')}"]
         for rank, check in zip(self.ranks, self.checks, strict=True):
             if not check.valid:
                 lines.append(f"  rank {rank}: {'; '.join(check.broken)}")
@@ -102,7 +105,8 @@ def verify(
     answers
         A :class:`SolutionSet`, a frame, or a list of Series, dicts or counterfactuals, in raw units.
     model, space, target, constraints
-        As for :func:`ceopt.explain`.
+        As for :func:`ceopt.explain`; the model may be a function from a frame with the columns and dtypes of the space
+        to labels or values (n,).
     factual
         The person's row; by default that of a SolutionSet.
     data
@@ -134,9 +138,8 @@ def verify(
     (False, ('target: the model predicts bad, not good', 'income: may only increase, but falls from 2.0 to 1.0'))
     """
     require_space("verify", space)
-    opened = open_model(model)
-    oracle = ModelOracle(opened, space)
-    checked = parse_target(target, oracle.labels)
+    opened = model_behind(open_model(model), target)
+    oracle, checked = _asked(opened, space, target)
     rules = _as_solved(parse_rules(constraints, space), answers)
     rules = tuple(about_model(rule, lambda: read(opened, space)) for rule in rules)
     if data is not None:
@@ -162,6 +165,14 @@ def verify(
     return Report(ranks, checks, tuple(unchecked), start is not None)
 
 
+def _asked(opened: Any, space: FeatureSpace, target: Any) -> tuple[Oracle, Target | FunctionTarget]:
+    """Return what is asked, and what it should say."""
+    if is_function(opened):
+        return FunctionOracle(opened, space), FunctionTarget(target)
+    oracle = ModelOracle(opened, space)
+    return oracle, parse_target(target, oracle.labels)
+
+
 def _as_solved(rules: tuple[AbstractRule, ...], answers: Any) -> tuple[AbstractRule, ...]:
     """Return the rules with the hulls that a solution set has enlarged as wide as it says."""
     if not isinstance(answers, SolutionSet):
@@ -175,10 +186,10 @@ def _as_solved(rules: tuple[AbstractRule, ...], answers: Any) -> tuple[AbstractR
 
 
 def check_points(  # noqa: PLR0917 - called with all of them, in this order
-    oracle: ModelOracle,
+    oracle: Oracle,
     space: FeatureSpace,
     rules: Sequence[AbstractRule],
-    target: Target,
+    target: Target | FunctionTarget,
     factual: Point | None,
     points: Sequence[Point],
 ) -> list[Check]:
@@ -196,7 +207,9 @@ def check_points(  # noqa: PLR0917 - called with all of them, in this order
 
 
 def _judged(
-    check: Callable[[list[dict[str, float]]], list[Check]], target: Target, points: list[dict[str, float]]
+    check: Callable[[list[dict[str, float]]], list[Check]],
+    target: Target | FunctionTarget,
+    points: list[dict[str, float]],
 ) -> list[Check]:
     """Check points with the target among what is broken; where the model itself fails, one by one."""
     try:
@@ -217,7 +230,7 @@ def _judged(
     return judged
 
 
-def _missed(target: Target, prediction: Any) -> str:
+def _missed(target: Target | FunctionTarget, prediction: Any) -> str:
     said = f"{prediction:.6g}" if isinstance(prediction, float) else str(prediction)
     if isinstance(target, ProbabilityOf | DisagreementOf):
         return f"target: {target.text()} does not hold (the model predicts {said})"

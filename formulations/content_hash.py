@@ -22,7 +22,7 @@ def content_of(thing: Any) -> str | None:
 
     Arrays count by dtype, shape and values, whatever their order in memory; an object of this package by what it was
     made from, without what it remembers. A model of a library counts by what it would save; the state of a random
-    number generator in it does not count.
+    number generator in it does not count, nor how often the search tree of scikit-learn's neighbours was asked.
 
     Examples
     --------
@@ -75,6 +75,8 @@ class _Pickler(pickle.Pickler):
             return _held, (type(obj).__name__, dict(obj))
         if isinstance(obj, _RANDOM):
             return _held, ("random",)
+        if hasattr(type(obj), "reset_n_calls"):  # a KDTree or a BallTree, which saves its counts too
+            return _held, (type(obj).__name__, *map(np.asarray, obj.get_arrays()), obj.sample_weight)
         if is_dataclass(obj) and not isinstance(obj, type) and type(obj).__module__.partition(".")[0] == _OWN:
             made_from = {}
             for field in fields(obj):

@@ -24,6 +24,8 @@ __all__ = [
     "LEAST_MARGIN",
     "LEVEL_ROOM",
     "LINK_ROUNDING",
+    "LOGDET_SERIES",
+    "LOGDET_STEP",
     "MARGIN_OF_A_ROW",
     "MARGIN_OF_TERMS",
     "MARGIN_OF_THE_WAY",
@@ -33,6 +35,7 @@ __all__ = [
     "ORDINARY_HULL_COEFFICIENTS",
     "READ_ROUNDING",
     "ROBUST_BOUND_ROUNDING",
+    "SAME_MEANS",
     "SAME_SUM",
     "SOLVER_TOLERANCE",
     "SPLIT_GAP",
@@ -144,3 +147,9 @@ COVARIANCE_INDEFINITE: Final = 1e-9
 VARIANCE_ROUNDING: Final = 1e-13
 #: Of the greatest eigenvalue of the correlations: one below is 0.
 COVARIANCE_RANK: Final = 1e-12
+#: Of the greater of two means, column by column: means that are closer differ by the order of adding up only.
+SAME_MEANS: Final = 1e-14
+#: Of the root: a step of Newton's that is less is rounding.
+LOGDET_STEP: Final = 1e-15
+#: Radii below: the third term of the series is less than the rounding of 1, and Newton's function rounding alone.
+LOGDET_SERIES: Final = 1e-12

@@ -7,8 +7,10 @@ from ceopt.solvers.files.load_solution import load
 from ceopt.solvers.files.read_model import read
 from ceopt.solvers.files.write_model import write
 from ceopt.solvers.manifest import Manifest, describe, manifest_of, model_summary
-from ceopt.solvers.pool.distinct import Apart, Support
-from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution, Status
+from ceopt.solvers.pool.distinct import ApartVariables as Apart
+from ceopt.solvers.pool.distinct import Support
+from ceopt.solvers.problem import Outcome, ProblemClass, Result, Solution
+from ceopt.solvers.problem import Stop as Status
 from ceopt.solvers.registry import Solver, available, register, register_built_in, unregister
 from ceopt.solvers.run import solve
 

@@ -433,9 +433,9 @@ class Matrix(AbstractCheck):
         if not fits:
             shape = " by ".join("n" if length is None else str(length) for length in self.shape)
             raise InvalidValueError(who, f"{name} of shape {shape}", f"its shape is {found.shape}", self.then)
-        infinite = np.argwhere(~np.isfinite(found))
-        if len(infinite):
-            first = tuple(infinite[0])
+        finite = np.isfinite(found)
+        if not finite.all():
+            first = tuple(np.argwhere(~finite)[0])
             place = ", ".join(map(str, first))
             but = f"{name}[{place}] is {found[first]}"
             raise InvalidValueError(who, f"finite {name}", but, "Leave out what has none.")

@@ -6,6 +6,7 @@ Each expression is a margin: a number that is at least 0 exactly where the affin
 expression                 margin                                         cone
 ========================== ============================================== ==========================================
 ``soc(t, v)``              :math:`t - \lVert v \rVert`                    :math:`t \ge \lVert v \rVert`
+``soc_affine(t, F, xs)``   :math:`t - \lVert F x \rVert`                  the same, coefficients as an array
 ``rotated_soc(t, u, v)``   :math:`\min(t, u, 2tu - \lVert v \rVert^2)`    :math:`2tu \ge \lVert v \rVert^2`; t, u >= 0
 ``psd(M)``                 :math:`\lambda_{\min}(M)`                      :math:`M \succeq 0`
 ``psd_affine(F0, Fs, xs)`` :math:`\lambda_{\min}(F_0 + \sum_k x_k F_k)`   the same, coefficients as arrays
@@ -35,6 +36,7 @@ from pyomo.core.expr.visitor import identify_mutable_parameters, identify_variab
 from pyomo.repn.linear import LinearRepnVisitor
 from pyomo.repn.util import OrderedVarRecorder
 
+from ceopt.solvers.checks import Matrix
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedProblemError
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "rotated_soc",
     "side_of",
     "soc",
+    "soc_affine",
     "triangle",
 ]
 
@@ -185,6 +188,46 @@ def soc(t: Any, v: Iterable[Any]) -> Any:
     return ConeMargin([_scalar("soc", "t", t), *_vector("soc", v)], Cone.SECOND_ORDER)
 
 
+def soc_affine(t: Any, F: Any, xs: Iterable[Any]) -> Any:  # noqa: N803  (named as in the field's texts)
+    r"""Return :math:`t - \lVert F x \rVert`, with the coefficients kept as an array: for dense factors of many columns.
+
+    Parameters
+    ----------
+    t
+        An affine expression.
+    F
+        (k, n) numbers, dense or sparse.
+    xs
+        n Vars or affine expressions: a sequence, an array or an indexed Var.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        F is no matrix of finite numbers, or has not as many columns as there are xs.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from ceopt.solvers import solve
+    >>> from ceopt.solvers.cones import soc_affine
+    >>> m = pyo.ConcreteModel()
+    >>> m.t, m.x = pyo.Var(), pyo.Var([0, 1], bounds=(1, None))
+    >>> m.near = pyo.Constraint(expr=soc_affine(m.t, [[3, 0], [0, 4]], m.x) >= 0)
+    >>> m.cost = pyo.Objective(expr=m.t)
+    >>> round(solve(m).objective, 6)
+    5.0
+    """
+    who = "soc_affine"
+    arguments = _vector(who, xs)
+    dense = F
+    if hasattr(F, "toarray"):
+        dense = F.toarray()
+    factor = Matrix((None, len(arguments)), "Give one column for each x.").require(who, "F", dense)
+    entries = sp.block_diag([np.ones((1, 1)), factor], format="csc")
+    constant = np.zeros(entries.shape[0])
+    return ConeMargin([_scalar(who, "t", t), *arguments], Cone.SECOND_ORDER, (constant, sp.csc_array(entries)))
+
+
 def rotated_soc(t: Any, u: Any, v: Iterable[Any]) -> Any:
     r"""Return a margin of :math:`2tu \ge \lVert v \rVert^2,\ t, u \ge 0`: the least of t, u and the difference.
 
@@ -289,7 +332,7 @@ def _scalar(who: str, name: str, value: Any) -> Any:
 
 
 def _vector(who: str, values: Any) -> list[Any]:
-    name = "xs" if who == "psd_affine" else "v"
+    name = "xs" if who in {"psd_affine", "soc_affine"} else "v"
     if hasattr(values, "is_indexed") and not isinstance(values, IndexedComponent_slice):
         values = values.values() if values.is_indexed() else [values]
     if isinstance(values, str | Mapping | AbstractSet) or not isinstance(values, Iterable):

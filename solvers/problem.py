@@ -17,7 +17,7 @@ __all__ = [
     "ProblemClass",
     "Result",
     "Solution",
-    "Status",
+    "Stop",
     "StopTable",
     "relative_gap_of",
     "status_of",
@@ -45,8 +45,10 @@ class ProblemClass(StrEnum):
     """A quadratic that is not convex, with integers or without, and second-order cones."""
     MISDP = "MISDP"
     MIEXP = "MIEXP"
+    NONCONVEX_EXP = "nonconvex exponential program"
+    """Exponential cones beside a quadratic that is not convex, with integers or without."""
     NONCONVEX_CONIC = "nonconvex conic program"
-    """Semidefinite or exponential cones beside a quadratic that is not convex; nobody solves it."""
+    """Semidefinite cones beside a quadratic that is not convex; nobody solves it."""
 
     @classmethod
     def of(
@@ -61,8 +63,10 @@ class ProblemClass(StrEnum):
     ) -> ProblemClass:
         """Return the class of a program with these parts."""
         if not convex:
-            if semidefinite or exponential:
+            if semidefinite:
                 return cls.NONCONVEX_CONIC
+            if exponential:
+                return cls.NONCONVEX_EXP
             return cls.NONCONVEX
         for present, alone, with_integers in (
             (semidefinite, cls.SDP, cls.MISDP),
@@ -79,7 +83,7 @@ class ProblemClass(StrEnum):
         return cls.LP
 
 
-class Status(StrEnum):
+class Stop(StrEnum):
     """Why a solve ended, in one closed set."""
 
     OPTIMAL = "optimal"
@@ -97,14 +101,18 @@ class Status(StrEnum):
     ERROR = "error"
     """The solver failed; the message says how."""
 
+    def __repr__(self) -> str:
+        """Return what an enumeration says of a member, under the public name."""
+        return f"<Status.{self.name}: {self.value!r}>"
+
 
 #: A solver's own word for its stop -> (our status with a point in hand, our status with nothing in hand).
-StopTable = Mapping[str, tuple[Status, Status]]
+StopTable = Mapping[str, tuple[Stop, Stop]]
 
 
-def status_of(stops: StopTable, word: str, *, has_point: bool) -> Status:
+def status_of(stops: StopTable, word: str, *, has_point: bool) -> Stop:
     """Return our status for a solver's word; one that is not in its table is an error."""
-    with_point, without_point = stops.get(word, (Status.ERROR, Status.ERROR))
+    with_point, without_point = stops.get(word, (Stop.ERROR, Stop.ERROR))
     if has_point:
         return with_point
     return without_point
@@ -173,7 +181,7 @@ class Outcome:
         Whether something in hand contradicts what the solver said; the message says what.
     """
 
-    status: Status
+    status: Stop
     x: Vector | None = None
     objective: float | None = None
     bound: float | None = None
@@ -251,7 +259,7 @@ class Result:
         Residuals of primal and dual; None where the solver gives no dual solution.
     """
 
-    status: Status
+    status: Stop
     objective: float | None
     bound: float | None
     solutions: tuple[Solution, ...]

@@ -259,7 +259,7 @@ def _who_could(able: list[Solver], needed: Class, compiled: CompiledModel) -> st
 
 _ADVICE = {
     Class.MISDP: "No solver here takes integers beside semidefinite cones: enumerate the integers, or relax them.",
-    Class.NONCONVEX_CONIC: "No solver here takes a nonconvex quadratic beside semidefinite or exponential cones: "
+    Class.NONCONVEX_CONIC: "No solver here takes a nonconvex quadratic beside semidefinite cones: "
     "restate the quadratic.",
     Class.MIEXP: "Enumerate the integers, or replace the exponential by pieces.",
 }

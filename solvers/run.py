@@ -17,7 +17,7 @@ from ceopt.solvers.pool.distinct import Distinct, rule_of
 from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, Distances, NoGoods
 from ceopt.solvers.pool.pool import Pool, pool_of, ranking_of
 from ceopt.solvers.pool.runner import Runner
-from ceopt.solvers.problem import Result, Solution, Status, Vector
+from ceopt.solvers.problem import Result, Solution, Stop, Vector
 from ceopt.solvers.registry import choose
 
 __all__ = ["solve"]
@@ -176,7 +176,7 @@ def _without_point(
 def _nothing(message: str, solver: str, seconds: float) -> Result:
     """Return what there is where the limit was used up before a solver began."""
     return Result(
-        status=Status.TIME_LIMIT,
+        status=Stop.TIME_LIMIT,
         objective=None,
         bound=None,
         solutions=(),
@@ -200,7 +200,7 @@ def _one(runner: Runner, compiled: CompiledModel, *, wanted: int) -> Pool:
         points=points,
         bound=outcome.bound,
         first=outcome,
-        complete=bool(points) or outcome.status is Status.INFEASIBLE,
+        complete=bool(points) or outcome.status is Stop.INFEASIBLE,
         message=message,
     )
 

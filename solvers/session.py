@@ -1,4 +1,8 @@
-"""Sessions of every solver: check what is asked, gather incumbents, measure what came back, stop when told to."""
+"""The session of a solver: a new solver subclasses AbstractSession and writes ``version``, ``_open`` and ``_run``.
+
+``_run`` is given a :class:`SolveRun` and returns a :class:`RunResult`. What all sessions do alike is done here: check
+what is asked, gather incumbents, measure what came back, stop when told to.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.guard.contradictions import contradicts
-from ceopt.solvers.problem import Certificate, Outcome, Status, Vector
+from ceopt.solvers.problem import Certificate, Outcome, Stop, Vector
 from ceopt.solvers.tolerances import NOTABLE_VIOLATION
 
 __all__ = ["AbstractSession", "RunResult", "SolveRun", "Start", "StopSwitch", "require_data", "sparse_start"]
@@ -27,70 +31,8 @@ __all__ = ["AbstractSession", "RunResult", "SolveRun", "Start", "StopSwitch", "r
 Start = Mapping[int, float] | Sequence[float] | Vector
 
 _POLL_S = 0.01
-
-
-@final
-class StopSwitch:
-    """Asks whether to stop: set by Ctrl-C, by ``should_stop``, or by an exception in a caller's function.
-
-    Parameters
-    ----------
-    should_stop
-        Called without arguments at most once in 10 ms.
-    """
-
-    __slots__ = ("_last", "_should_stop", "error", "pressed")
-
-    def __init__(self, should_stop: Callable[[], bool] | None) -> None:
-        self._should_stop = should_stop
-        self._last = -_POLL_S
-        self.pressed = False
-        self.error: BaseException | None = None
-
-    def poll(self) -> bool:
-        """Return whether to stop now."""
-        if not self.pressed and self._should_stop is not None:
-            now = time.monotonic()
-            if now - self._last >= _POLL_S:
-                self._last = now
-                self.guard(self._ask)
-        return self.pressed
-
-    def _ask(self) -> None:
-        if self._should_stop is not None and self._should_stop():
-            self.pressed = True
-
-    def guard(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call the caller's own function; keep its exception, which must not cross the solver's C++ frames."""
-        try:
-            function(*arguments)
-        except BaseException as error:  # noqa: BLE001  (raised again by the session when the solver has stopped)
-            self.error = error
-            self.pressed = True
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Turn Ctrl-C into a press of the switch, in the main thread and where Python handles the signal."""
-        in_main = threading.current_thread() is threading.main_thread()
-        previous = None
-        if in_main:
-            previous = signal.getsignal(signal.SIGINT)
-        if previous is None or previous is signal.SIG_IGN:
-            yield
-            return
-
-        def press(_signal: int, _frame: Any) -> None:
-            self.pressed = True
-
-        signal.signal(signal.SIGINT, press)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, previous)
-
-
 _MOST_THREADS = 1024  # HiGHS was seen to hang over a million
-PROVED_EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
+PROVED_EMPTY = frozenset({Stop.INFEASIBLE, Stop.UNBOUNDED})
 
 _OPENED_WITH = {
     "threads": Whole(at_least=1, at_most=_MOST_THREADS),
@@ -98,79 +40,6 @@ _OPENED_WITH = {
     "options": OPTIONS,
 }
 _RUN_WITH = {"time_limit_s": OrNone(Real(above=0.0)), "relative_gap": Real(at_least=0.0), "pool": Whole(at_least=1)}
-
-
-@final
-@dataclass(slots=True, kw_only=True)
-class SolveRun:
-    """One run: what is asked of the solver, and where it reports what it meets.
-
-    Parameters
-    ----------
-    deadline
-        On the clock of ``time.perf_counter``; infinite for no limit.
-    relative_gap
-        Stop when ``|objective - bound| <= relative_gap * |objective|``.
-    start
-        Column -> value; may be empty or partial.
-    pool
-        How many points the caller would like to keep; 1 for the best alone.
-    switch
-        To be polled; says when to stop.
-    """
-
-    compiled: CompiledModel
-    began: float
-    deadline: float
-    relative_gap: float
-    start: Mapping[int, float]
-    pool: int
-    switch: StopSwitch
-    on_incumbent: Callable[[float, float, Vector], None] | None = None
-    incumbents: list[tuple[float, float, Vector]] = field(default_factory=list)
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until the deadline, at least a millisecond."""
-        return max(self.deadline - time.perf_counter(), 1e-3)
-
-    def improved(self, point: Vector) -> None:
-        """Take note of a feasible point that the solver met, if it is better than all before."""
-        compiled = self.compiled
-        found = (time.perf_counter() - self.began, compiled.evaluate(point), point)
-        if not self.incumbents or compiled.sense * (found[1] - self.incumbents[-1][1]) < 0:
-            self.incumbents.append(found)
-            if self.on_incumbent is not None:
-                self.switch.guard(self.on_incumbent, *found)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
-    """What one run of a solver came to, before it is measured.
-
-    Parameters
-    ----------
-    status
-        Our word for the solver's stop. ``OPTIMAL`` only where the solver says so itself.
-    x
-        Best point, shape (columns,); None if there is none.
-    bound
-        What is proved about the optimum, in the model's own sense and units.
-    message
-        One sentence; empty for an optimum.
-    pool
-        Further points that the solver kept.
-    certificate
-        Residuals of primal and dual, where there is a dual.
-    """
-
-    status: Status
-    x: Vector | None = None
-    bound: float | None = None
-    message: str = ""
-    pool: tuple[Vector, ...] = ()
-    certificate: Certificate | None = None
 
 
 class AbstractSession(ABC):
@@ -269,7 +138,7 @@ class AbstractSession(ABC):
         begin = sparse_start(start, len(compiled.columns))
         if compiled.contradiction is not None:
             message = f"The program is infeasible: {compiled.contradiction} cannot hold."
-            return Outcome(status=Status.INFEASIBLE, message=message)
+            return Outcome(status=Stop.INFEASIBLE, message=message)
         search = SolveRun(
             compiled=compiled,
             began=began,
@@ -287,7 +156,7 @@ class AbstractSession(ABC):
             best = None
             if search.incumbents:
                 best = search.incumbents[-1][2]
-            status = Status.TIME_LIMIT if best is None else Status.FEASIBLE
+            status = Stop.TIME_LIMIT if best is None else Stop.FEASIBLE
             found = RunResult(
                 status=status,
                 x=best,
@@ -296,6 +165,139 @@ class AbstractSession(ABC):
         if search.switch.error is not None:
             raise search.switch.error
         return _measured(found, search)
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class SolveRun:
+    """One run: what is asked of the solver, and where it reports what it meets.
+
+    Parameters
+    ----------
+    deadline
+        On the clock of ``time.perf_counter``; infinite for no limit.
+    relative_gap
+        Stop when ``|objective - bound| <= relative_gap * |objective|``.
+    start
+        Column -> value; may be empty or partial.
+    pool
+        How many points the caller would like to keep; 1 for the best alone.
+    switch
+        To be polled; says when to stop.
+    """
+
+    compiled: CompiledModel
+    began: float
+    deadline: float
+    relative_gap: float
+    start: Mapping[int, float]
+    pool: int
+    switch: StopSwitch
+    on_incumbent: Callable[[float, float, Vector], None] | None = None
+    incumbents: list[tuple[float, float, Vector]] = field(default_factory=list)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, at least a millisecond."""
+        return max(self.deadline - time.perf_counter(), 1e-3)
+
+    def improved(self, point: Vector) -> None:
+        """Take note of a feasible point that the solver met, if it is better than all before."""
+        compiled = self.compiled
+        found = (time.perf_counter() - self.began, compiled.evaluate(point), point)
+        if not self.incumbents or compiled.sense * (found[1] - self.incumbents[-1][1]) < 0:
+            self.incumbents.append(found)
+            if self.on_incumbent is not None:
+                self.switch.guard(self.on_incumbent, *found)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What one run of a solver came to, before it is measured.
+
+    Parameters
+    ----------
+    status
+        Our word for the solver's stop. ``OPTIMAL`` only where the solver says so itself.
+    x
+        Best point, shape (columns,); None if there is none.
+    bound
+        What is proved about the optimum, in the model's own sense and units.
+    message
+        One sentence; empty for an optimum.
+    pool
+        Further points that the solver kept.
+    certificate
+        Residuals of primal and dual, where there is a dual.
+    """
+
+    status: Stop
+    x: Vector | None = None
+    bound: float | None = None
+    message: str = ""
+    pool: tuple[Vector, ...] = ()
+    certificate: Certificate | None = None
+
+
+@final
+class StopSwitch:
+    """Asks whether to stop: set by Ctrl-C, by ``should_stop``, or by an exception in a caller's function.
+
+    Parameters
+    ----------
+    should_stop
+        Called without arguments at most once in 10 ms.
+    """
+
+    __slots__ = ("_last", "_should_stop", "error", "pressed")
+
+    def __init__(self, should_stop: Callable[[], bool] | None) -> None:
+        self._should_stop = should_stop
+        self._last = -_POLL_S
+        self.pressed = False
+        self.error: BaseException | None = None
+
+    def poll(self) -> bool:
+        """Return whether to stop now."""
+        if not self.pressed and self._should_stop is not None:
+            now = time.monotonic()
+            if now - self._last >= _POLL_S:
+                self._last = now
+                self.guard(self._ask)
+        return self.pressed
+
+    def _ask(self) -> None:
+        if self._should_stop is not None and self._should_stop():
+            self.pressed = True
+
+    def guard(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call the caller's own function; keep its exception, which must not cross the solver's C++ frames."""
+        try:
+            function(*arguments)
+        except BaseException as error:  # noqa: BLE001  (raised again by the session when the solver has stopped)
+            self.error = error
+            self.pressed = True
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Turn Ctrl-C into a press of the switch, in the main thread and where Python handles the signal."""
+        in_main = threading.current_thread() is threading.main_thread()
+        previous = None
+        if in_main:
+            previous = signal.getsignal(signal.SIGINT)
+        if previous is None or previous is signal.SIG_IGN:
+            yield
+            return
+
+        def press(_signal: int, _frame: Any) -> None:
+            self.pressed = True
+
+        signal.signal(signal.SIGINT, press)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, previous)
 
 
 def require_data(who: str, compiled: CompiledModel) -> None:
@@ -325,10 +327,8 @@ def sparse_start(start: Start | None, n: int) -> dict[int, float]:
 
 def _without_columns(compiled: CompiledModel) -> RunResult:
     if compiled.violation(np.zeros(0)) > NOTABLE_VIOLATION:
-        return RunResult(
-            status=Status.INFEASIBLE, message="The program is infeasible: a cone of constants cannot hold."
-        )
-    return RunResult(status=Status.OPTIMAL, x=np.zeros(0), bound=compiled.c0)
+        return RunResult(status=Stop.INFEASIBLE, message="The program is infeasible: a cone of constants cannot hold.")
+    return RunResult(status=Stop.OPTIMAL, x=np.zeros(0), bound=compiled.c0)
 
 
 def _measured(found: RunResult, search: SolveRun) -> Outcome:

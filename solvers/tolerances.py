@@ -77,6 +77,7 @@ __all__ = [
     "UNVOUCHED_VIOLATION",
     "USELESS_RAY",
     "WHOLE_BOUND",
+    "ZERO_SHARE",
 ]
 
 # ---- What a point may miss -------------------------------------------------------------------------------------------
@@ -139,6 +140,8 @@ SCS_INFEASIBLE: Final = 1e-9
 # ---- Gaps and bounds -------------------------------------------------------------------------------------------------
 #: No smaller relative gap is promised: it is Gurobi's finest tolerance, and what SCIP takes for zero.
 LEAST_GAP: Final = 1e-9
+#: Of the greatest cost: what a column that is 0 up to rounding adds to the objective.
+ZERO_SHARE: Final = 1e-14
 #: No smaller relative gap is asked of the duals of a QP: HiGHS stops its residuals at 1e-7.
 LEAST_QP_GAP: Final = 1e-7
 #: HiGHS looks for no integer solution that is better by less: its MIP feasibility tolerance, absolute.

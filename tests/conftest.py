@@ -72,14 +72,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept, left = [], []
     cases = Counter[str]()
     for item in items:
-        mark = item.get_closest_marker("long")
-        if mark is None:
+        strides = [mark.kwargs.get("every") for mark in item.iter_markers("long")]
+        if not strides:
             kept.append(item)
             continue
-        every = mark.kwargs.get("every")
+        if None in strides:  # a case that is long itself does not count among those of which every k-th runs
+            left.append(item)
+            continue
+        every = max(strides)
         test = item.nodeid.partition("[")[0]
         place = cases[test]
-        if every and (place + place // every) % every == 0:  # a diagonal: not always the same value of one parameter
+        if (place + place // every) % every == 0:  # a diagonal: not always the same value of one parameter
             kept.append(item)
         else:
             left.append(item)

@@ -17,8 +17,14 @@ from ceopt.solvers.registry import SOLVERS
 FOLDER = Path(__file__).parent / "golden"
 
 
+def golden(family: str) -> list[Any]:
+    """Return all instances of a family."""
+    found: list[Any] = json.loads((FOLDER / f"{family}.json").read_text())["instances"]
+    return found
+
+
 def instances(family: str, *costs: str) -> list[Any]:
-    found = json.loads((FOLDER / f"{family}.json").read_text())["instances"]
+    found = golden(family)
     kept = [i for i in found if i["inputs"]["cost"] in costs]
     assert kept
     return [pytest.param(i, id=i["id"]) for i in kept]

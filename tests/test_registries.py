@@ -66,6 +66,7 @@ def test_a_rule_admits_the_points_that_its_checks_accept(rule: Any) -> None:
     battery.check_points(rule)
 
 
+@pytest.mark.long(every=4)
 @rules_and
 @pytest.mark.parametrize("name", battery.MODELS)
 def test_the_optimum_under_a_rule_is_that_of_enumeration(rule: Any, name: str) -> None:
@@ -98,6 +99,7 @@ def test_a_rule_is_an_object_that_can_be_kept(rule: Any) -> None:
     objects.check_object(rule)
 
 
+@pytest.mark.long(every=4)
 @rules_and
 @pytest.mark.parametrize("name", ["linear", "trees", "classes"])
 def test_answers_under_a_rule_are_those_of_enumeration(rule: Any, name: str) -> None:

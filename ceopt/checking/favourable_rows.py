@@ -10,9 +10,10 @@ import pandas as pd
 
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
 from ceopt.solvers.errors import InvalidValueError
+from ceopt.solvers.plural import each_of
 
 if TYPE_CHECKING:
-    from ceopt.checking.model_oracle import ModelOracle
+    from ceopt.checking.functions import Oracle
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["FavourableRows", "are_wanted"]
@@ -34,8 +35,8 @@ class FavourableRows:
     """
 
     space: FeatureSpace
-    oracle: ModelOracle
-    target: Target
+    oracle: Oracle
+    target: Any
     data: pd.DataFrame | None
     labelled: tuple[pd.DataFrame, Any] | None
 
@@ -64,7 +65,7 @@ def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bo
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise InvalidValueError(
-            "Recourse.fit", f"one label for each of {n} rows", f"y has shape {labels.shape}", "Match X."
+            "Recourse.fit", f"one label for {each_of(n, 'row')}", f"y has shape {labels.shape}", "Match X."
         )
     if isinstance(target, DisagreementOf):
         target = target.wanted

@@ -16,9 +16,13 @@ from typer.core import TyperGroup
 
 from ceopt.cli.inputs import CommandInputs, read_inputs
 from ceopt.cli.output import note, print_answers, print_frame, print_solvers
-from ceopt.solvers.errors import CeoptError
+from ceopt.cli.surrogates import says_of_surrogate, surrogate_named
+from ceopt.solvers.errors import CeoptError, InvalidValueError, UnsupportedModelError
 
 __all__ = ["app"]
+
+
+_AS_BLACK_BOX = "As a black box it is answered for: add --surrogate fisher_rao."
 
 
 class _Group(TyperGroup):
@@ -117,6 +121,14 @@ def explain(
     solver: Annotated[str, typer.Option(help="A solver that 'ceopt solvers' lists, or auto.")] = "auto",
     time_limit: Annotated[float, typer.Option(help="Seconds per row.")] = 60.0,
     why: Annotated[bool, typer.Option(help="Look for the rules in conflict where there is no answer.")] = True,
+    surrogate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Take MODEL as a black box, through a local linear surrogate: fisher_rao, nominal, quadratic, bures, "
+            "logdet, svm, lime, clime or limels.",
+        ),
+    ] = None,
     fixed: Fixed = None,
     label_column: LabelColumn = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per row instead of a table.")] = False,
@@ -125,21 +137,29 @@ def explain(
     """Say what would have to be different in rows of DATA for MODEL to decide otherwise."""
     from ceopt.recourse import Recourse
 
+    options: dict[str, Any] = {"why": why}
+    if surrogate is not None:
+        if not why:
+            but = "both are given"
+            raise InvalidValueError("--surrogate", "no --no-why beside it", but, "Leave --no-why out.")
+        options = {"surrogate": surrogate_named(surrogate)}
     given = _noted(
         read_inputs(
             model, data, rows=row, target=target, space_path=space, fixed=fixed or (), label_columns=label_column or (),
-            allow_pickle=allow_pickle,
+            allow_pickle=allow_pickle, may_be_function=surrogate is not None,
         )
     )  # fmt: skip
     recourse = Recourse(
         given.model, given.space, target=given.target, n=n, cost=cost, constraints=_rules(max_changes), solver=solver,
-        time_limit_s=time_limit, why=why,
+        time_limit_s=time_limit, **options,
     )  # fmt: skip
-    cohort = recourse.fit(given.data).explain(given.rows, progress=sys.stderr.isatty())
+    cohort = _fitted(recourse, given.data).explain(given.rows, progress=sys.stderr.isatty())
     if as_json:
         sys.stdout.writelines(f"{result.to_json()}\n" for result in cohort)
     else:
         print_answers(tuple(cohort), given.space)
+        for line in filter(None, map(says_of_surrogate, cohort)):
+            sys.stdout.write(f"{line}\n")
     raise typer.Exit(int(not all(result.status.is_settled for result in cohort)))
 
 
@@ -209,6 +229,17 @@ def version() -> None:
     from importlib.metadata import version as version_of
 
     sys.stdout.write(f"ceopt {version_of('ceopt')}\n")
+
+
+def _fitted(recourse: Any, data: Any) -> Any:
+    """Fit, or say in the command's own words what to do with a model that cannot be stated as a program."""
+    from ceopt.query.prepare import AS_BLACK_BOX
+
+    try:
+        return recourse.fit(data)
+    except UnsupportedModelError as error:
+        said = str(error)
+        raise UnsupportedModelError(said.replace(AS_BLACK_BOX, _AS_BLACK_BOX)) from error
 
 
 def _noted(given: CommandInputs) -> CommandInputs:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ceopt.cli.output import note, print_answers
-from ceopt.cohort import Cohort
 from ceopt.datasets import loans
 from ceopt.formulations.constraints import MaxChanges
+from ceopt.population.cohort import Cohort
 from ceopt.recourse import Recourse
 
 __all__ = ["run_demo"]

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+import numpy as np
 import pandas as pd
 
+from ceopt.checking.functions import FunctionOracle, is_function
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.predictors.read import SUFFIXES, open_model
+from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
 from ceopt.solvers.errors import (
@@ -22,6 +25,7 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
+from ceopt.solvers.plural import counted
 
 __all__ = ["CommandInputs", "read_inputs", "read_model", "read_target"]
 
@@ -66,8 +70,11 @@ def read_inputs(
     fixed: Sequence[str],
     label_columns: Sequence[str],
     allow_pickle: bool,
+    may_be_function: bool = False,
 ) -> CommandInputs:
     """Read everything, or say in one sentence which file, column or option is at fault.
+
+    A function of rows in place of a model is taken where it ``may_be_function``.
 
     Raises
     ------
@@ -76,7 +83,7 @@ def read_inputs(
     InvalidValueError, UnknownNameError
         A pickle that was not allowed; an unknown column, label or row.
     """
-    model = read_model(model_path, allow_pickle=allow_pickle)
+    model = read_model(model_path, allow_pickle=allow_pickle, may_be_function=may_be_function)
     space = None if space_path is None else FeatureSpace.from_json(space_path)
     frame = read_data(data_path, space)
     notes = []
@@ -105,12 +112,21 @@ def read_inputs(
             raise UnreadableFileError("DATA", f"column {name!r}", f"{str(data_path)!r} has none", "Add it.")
     asked = _asked(features[list(space.names)], rows, data_path)
     data, note = _usable(features[list(space.names)], space)
-    return CommandInputs(
-        model, space, data, asked, read_target(target, ModelOracle(model, space).labels), (*notes, *note)
-    )
+    wanted = read_target(target, _labels_of(model, space, data))
+    return CommandInputs(model, space, data, asked, wanted, (*notes, *note))
 
 
-def read_model(path: Path, *, allow_pickle: bool) -> Any:
+def _labels_of(model: Any, space: FeatureSpace, data: pd.DataFrame) -> tuple[Any, ...] | None:
+    """Return the model's classes, those that a function gives to the rows of data, or None of a regressor."""
+    if not is_function(model):
+        return ModelOracle(model, space).labels
+    said = FunctionOracle(model, space).predict(data)
+    if said.dtype.kind == "f" and (said != np.floor(said)).any():
+        return None
+    return tuple(plain(label) for label in pd.unique(pd.Series(said)).tolist())
+
+
+def read_model(path: Path, *, allow_pickle: bool, may_be_function: bool = False) -> Any:
     """Open a model that its library saved (ONNX, XGBoost, LightGBM), or load what ``joblib.dump`` wrote."""
     who = "MODEL"
     if not path.is_file():
@@ -133,12 +149,12 @@ def read_model(path: Path, *, allow_pickle: bool) -> Any:
             who, "a model saved by joblib.dump", but,
             "Save it anew, and load it where the libraries that it was made with are installed.",
         ) from error  # fmt: skip
-    if not hasattr(model, "predict"):
+    if not hasattr(model, "predict") and not (may_be_function and is_function(model)):
         raise UnreadableFileError(
             who,
             "a model with predict",
             f"{str(path)!r} holds a {type(model).__name__}",
-            "Save the fitted model itself.",
+            "Save the fitted model itself; a function of rows needs --surrogate.",
         )
     return model
 
@@ -207,7 +223,7 @@ def _read_csv(path: Path, space: FeatureSpace | None) -> pd.DataFrame:
 def _asked(frame: pd.DataFrame, rows: Sequence[int], path: Path) -> pd.DataFrame:
     for row in rows:
         if not 0 <= row < len(frame):
-            but = f"it is {row} and {str(path)!r} has {len(frame)} rows"
+            but = f"it is {row} and {str(path)!r} has {counted(len(frame), 'row')}"
             raise InvalidValueError(
                 "--row", f"a position from 0 to {len(frame) - 1}", but, "Count from 0, the header left out."
             )
@@ -228,7 +244,7 @@ def _usable(frame: pd.DataFrame, space: FeatureSpace) -> tuple[pd.DataFrame, tup
     first, reason = next(iter(reasons.items()))
     if len(reasons) == len(frame):
         raise UnreadableFileError("DATA", "a row that the space can hold", "there is none", f"Row {first}: {reason}")
-    note = f"{len(reasons)} rows are not used as examples; the first is row {first}: {reason}"
+    note = f"{counted(len(reasons), 'row')} not used as examples; the first is row {first}: {reason}"
     return frame.drop(index=frame.index[list(reasons)]), (note,)
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ceopt.solution.tables import rows
+from ceopt.solvers.plural import counted
 from ceopt.status import Status
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
         console.print(Text(f"row {result.query_id}: {status}. {result.reason}".strip()), soft_wrap=True)
     verified = sum(answer.verified for result in results for answer in result)
     if verified:
-        count = "1 answer" if verified == 1 else f"{verified} answers"
+        count = counted(verified, "answer")
         console.print(
             Text(f"{count}, each predicted again by the model itself and held against every rule."), soft_wrap=True
         )

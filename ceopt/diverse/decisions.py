@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.diverse.distance import Floats
-from ceopt.diverse.training_rows import raw_frame
 from ceopt.formulations.content_hash import content_of as content_hash
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.read import open_model, read
@@ -21,6 +20,7 @@ from ceopt.formulations.predictors.representation.decision_rule import AbstractR
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import (
     AtLeast,

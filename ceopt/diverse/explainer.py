@@ -94,8 +94,9 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
     variant
         "paper", or "released", which follows the code published with the paper where it differs: candidates by
         Euclidean distance whatever ``distance`` is; the cosine without its sign, so that opposite
-        directions count as one; and as many halvings for each candidate as the farthest one needs,
-        :math:`\lceil \log_2(d_{\max} / \gamma) \rceil`.
+        directions count as one; in "l1", as the m of diversity by "distance", the longest move of one column to the
+        nearest candidate, which is less and keeps candidates less apart; and as many halvings for each candidate as the
+        farthest one needs, :math:`\lceil \log_2(d_{\max} / \gamma) \rceil`.
 
     Attributes
     ----------

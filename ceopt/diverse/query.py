@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ceopt.diverse.candidates import Candidates, Keeper, Searched, nearest_candidates, origin_in_data
 from ceopt.diverse.line_search import nearer
 from ceopt.diverse.projection import Projection
-from ceopt.diverse.training_rows import raw_frame
 from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.constraints.rule import fitted_to, lacks_rows
+from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.reachable import reach_of, removed_by
 from ceopt.formulations.targets import OtherThan
 from ceopt.query.build_answer import assembled
@@ -133,6 +133,9 @@ class Query:
             places = places[_first(points[places])]
             points = points[places]
             nearest = float(distance.between(keeper.origin, points[:1])[0])
+        if self.settings.is_released and distance.norm == "l1":
+            # The code takes numpy's norm of a matrix of one row, and the 1-norm of a matrix is its greatest column.
+            nearest = float(distance.lengths(keeper.origin, points[:1]).max())
         diverse = self.settings.diverse
         kept = list[int]()
         chosen = points[:0]

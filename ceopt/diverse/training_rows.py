@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -10,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ceopt.diverse.distance import Floats
-from ceopt.formulations.space.dtypes import is_object_dtype
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["TrainingRows", "check_labels", "raw_frame", "row_of", "rows_of"]
+__all__ = ["TrainingRows", "check_labels", "row_of", "rows_of"]
 
 _WHO: Final = "DiverseRobustExplainer"
 
@@ -125,21 +123,3 @@ def row_of(rows: TrainingRows, row: Any) -> dict[str, float]:
             )  # fmt: skip
         row = dict(zip(rows.space.names, values.tolist(), strict=True))
     return rows.space.row(row)
-
-
-def raw_frame(space: FeatureSpace, points: Floats) -> pd.DataFrame:
-    """Return coordinates (n, d) as raw rows: the frame that ``space.frame`` makes of them, column by column."""
-    if space.is_continuous:
-        return pd.DataFrame(points, columns=_columns(space.names).view())
-    data: dict[str, Any] = {}
-    for j, feature in enumerate(space):
-        values = feature.take(points[:, j])
-        # pandas 3 would read an object array of text as text
-        data[feature.name] = pd.Series(values, dtype=object) if is_object_dtype(values.dtype) else values
-    return pd.DataFrame(data)
-
-
-@functools.lru_cache(maxsize=64)
-def _columns(names: tuple[str, ...]) -> pd.Index[str]:
-    """Return an index of names, which takes longer to make than the frame."""
-    return pd.Index(list(names))

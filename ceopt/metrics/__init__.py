@@ -20,6 +20,7 @@ from ceopt.metrics.diversity import (
     k_diversity,
     unique_fraction,
 )
+from ceopt.metrics.future import future_validity
 from ceopt.metrics.plausibility import hull_distance, knn_distance, lof, ynn
 from ceopt.metrics.proximity import categorical_proximity, continuous_proximity, cost, gower, heom
 from ceopt.metrics.robustness import invalidation_rate, multiplicity_validity, plan_validity, robustness
@@ -40,6 +41,7 @@ __all__ = [
     "distance",
     "distinct_validity",
     "dpp_determinant",
+    "future_validity",
     "gower",
     "heom",
     "hull_distance",

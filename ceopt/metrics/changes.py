@@ -147,7 +147,9 @@ def _cells(value: Any, column: pd.Series[Any]) -> pd.Series[Any]:
     except (TypeError, ValueError):
         return cells.infer_objects()
     kept = as_before.notna().all() and bool((as_before.astype(object) == cells).all())
-    return as_before if kept else cells.infer_objects()
+    if not kept:
+        return cells.infer_objects()
+    return as_before
 
 
 def immutable_changes(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:

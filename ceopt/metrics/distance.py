@@ -172,7 +172,7 @@ def k_distance(
 
     References
     ----------
-    Leofante & Potyka (2024), eq. (12), after Mohammadi et al. (2021); specification 10.1.
+    Leofante & Potyka (2024), eq. (12), after Mohammadi et al. (2021).
 
     Examples
     --------
@@ -229,7 +229,7 @@ def set_distance(
 
     References
     ----------
-    Leofante & Potyka (2024), eq. (4) and (5), Lemma 1; specification 10.1.
+    Leofante & Potyka (2024), eq. (4) and (5), Lemma 1.
 
     Examples
     --------

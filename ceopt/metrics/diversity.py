@@ -64,7 +64,8 @@ def continuous_diversity(
         return _NAN
     (numbers,) = scaled("continuous_diversity", [rows], scale, rest, zero)
     moves = np.abs(_pairs(numbers))
-    return float((moves.sum(axis=1) if over == "sum" else moves.mean(axis=1)).mean())
+    lengths = moves.sum(axis=1) if over == "sum" else moves.mean(axis=1)
+    return float(lengths.mean())
 
 
 def categorical_diversity(S: Any, *, space: FeatureSpace | None = None) -> float:
@@ -75,12 +76,7 @@ def categorical_diversity(S: Any, *, space: FeatureSpace | None = None) -> float
     Parameters
     ----------
     S, space
-        As for :func:`~ceopt.metrics.proximity.categorical_proximity`.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        An empty set, other columns, a missing value.
+        As for :func:`~ceopt.metrics.proximity.categorical_proximity`, which says what it raises too.
 
     References
     ----------
@@ -129,12 +125,7 @@ def unique_fraction(S: Any, *, space: FeatureSpace | None = None) -> float:
     Parameters
     ----------
     S, space
-        As for :func:`~ceopt.metrics.changes.sparsity`.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        An empty set, other columns, a missing value.
+        As for :func:`~ceopt.metrics.changes.sparsity`, which says what it raises too.
 
     References
     ----------
@@ -146,7 +137,7 @@ def unique_fraction(S: Any, *, space: FeatureSpace | None = None) -> float:
     0.5
     """
     (rows,) = read("unique_fraction", space, S=S)
-    distinct = {(*numbers, *codes) for numbers, codes in zip(rows.numbers.tolist(), rows.codes.tolist(), strict=True)}
+    distinct = set(zip(map(tuple, rows.numbers.tolist()), map(tuple, rows.codes.tolist()), strict=True))
     return len(distinct) / len(rows)
 
 
@@ -183,7 +174,7 @@ def k_diversity(
 
     References
     ----------
-    Leofante & Potyka (2024), eq. (13); specification 10.1. The released code has 0 for one counterfactual, and so has
+    Leofante & Potyka (2024), eq. (13). The released code has 0 for one counterfactual, and so has
     the suite "leofante_potyka2024".
 
     Examples
@@ -195,8 +186,10 @@ def k_diversity(
     """
     NORM.require("k_diversity", "norm", norm)
     (points,) = embedded("k_diversity", norm, space=space, scale=scale, data=data, zero=zero, S=S)
+    if len(points) == 1:
+        return _NAN
     upper = np.triu_indices(len(points), 1)
-    return float(pairwise(points, points, norm)[upper].mean()) if len(points) > 1 else float("nan")
+    return float(pairwise(points, points, norm)[upper].mean())
 
 
 _KERNELS = {"inverse": lambda apart: 1.0 / (1.0 + apart), "exponential": lambda apart: np.exp(-apart)}

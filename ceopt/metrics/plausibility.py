@@ -14,6 +14,7 @@ from ceopt.metrics.predictions import predicted, wanted
 from ceopt.metrics.rows import Floats
 from ceopt.solvers.checks import Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.plural import counted, each_of
 
 __all__ = ["favoured", "favoured_share", "hull_distance", "knn_distance", "lof", "require_count", "ynn"]
 
@@ -89,7 +90,7 @@ def favoured(  # noqa: PLR0917 - a step of ynn
     known = predicted("ynn", model, data, space) if labels is None else np.asarray(labels)
     if known.shape != (n,):
         raise InvalidValueError(
-            "ynn", f"a label for each of {n} rows of data", f"the shape of labels is {known.shape}", "Correct it."
+            "ynn", f"a label for {each_of(n, 'row')} of data", f"the shape of labels is {known.shape}", "Correct it."
         )
     return wanted("ynn", known, target)
 
@@ -152,7 +153,7 @@ def require_count(who: str, k: Any, most: int, rows: str) -> None:
 def _nearest(who: str, points: Floats, people: Floats, k: int, norm: Norm) -> tuple[Floats, NDArray[np.intp]]:
     from sklearn.neighbors import NearestNeighbors
 
-    require_count(who, k, len(people), f"{len(people)} rows of data")
+    require_count(who, k, len(people), f"{counted(len(people), 'row')} of data")
     distances, nearest = NearestNeighbors(n_neighbors=k, metric=NORMS[norm]).fit(people).kneighbors(points)
     return distances, nearest
 
@@ -207,7 +208,7 @@ def lof(
 
     NORM.require("lof", "norm", norm)
     points, people = embedded("lof", norm, space=space, scale=scale, zero=zero, data=data, include_data=True, S=S)
-    require_count("lof", k, len(people) - 1, f"{len(people)} rows of data")
+    require_count("lof", k, len(people) - 1, f"{counted(len(people), 'row')} of data")
     fitted = LocalOutlierFactor(n_neighbors=k, metric=NORMS[norm], novelty=True).fit(people)
     return np.asarray(-fitted.score_samples(points))
 
@@ -246,7 +247,7 @@ def hull_distance(
 
     References
     ----------
-    Maragno, Roeber & Birbil (2022), eq. (3); specification 9.1.
+    Maragno, Roeber & Birbil (2022), eq. (3).
 
     Examples
     --------

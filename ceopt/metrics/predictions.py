@@ -25,6 +25,7 @@ from ceopt.formulations.targets import (
 )
 from ceopt.metrics.rows import as_array, frame_of
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.plural import each_of
 
 __all__ = ["accepted", "alike", "predicted", "table_of", "wanted"]
 
@@ -105,12 +106,19 @@ def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = Non
         labels = labels[:, 0]
     if labels.shape != (len(rows),):
         raise InvalidValueError(
-            who, f"one label for each of {len(rows)} rows", f"predict returned shape {labels.shape}",
+            who, f"one label for {each_of(len(rows), 'row')}", f"predict returned {_shape(predictions, labels)}",
             "Give a function that returns labels, such as lambda rows: proba(rows).argmax(axis=1).",
         )  # fmt: skip
     if pd.isna(labels).any():
         raise InvalidValueError(who, "a label for every row", "predict returned a missing one", "Correct the model.")
     return labels
+
+
+def _shape(predictions: Any, labels: NDArray[Any]) -> str:
+    """Return what a function gave that gave no column: a shape, or what is no list at all."""
+    if labels.ndim == 0:
+        return f"one {type(predictions).__name__}" if predictions is not None else "None"
+    return f"shape {labels.shape}"
 
 
 def _oracle(model: Any, space: FeatureSpace) -> Any:

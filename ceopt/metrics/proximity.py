@@ -76,7 +76,8 @@ def continuous_proximity(
         return float("nan")
     home_numbers, numbers = scaled("continuous_proximity", [home, rows], scale, rest, zero)
     moves = np.abs(numbers - home_numbers)
-    return float(-(moves.sum(axis=1) if over == "sum" else moves.mean(axis=1)).mean())
+    lengths = moves.sum(axis=1) if over == "sum" else moves.mean(axis=1)
+    return float(-lengths.mean())
 
 
 def categorical_proximity(x: Any, S: Any, *, space: FeatureSpace | None = None) -> float:
@@ -110,7 +111,9 @@ def categorical_proximity(x: Any, S: Any, *, space: FeatureSpace | None = None) 
     0.25
     """
     home, rows = read("categorical_proximity", space, x=x, S=S)
-    return float(1.0 - (rows.codes != home.codes).mean()) if rows.categorical else float("nan")
+    if not rows.categorical:
+        return float("nan")
+    return float(1.0 - (rows.codes != home.codes).mean())
 
 
 def scaled(who: str, tables: list[TableRows], scale: Any, data: list[TableRows], zero: float | None) -> list[Floats]:
@@ -211,7 +214,9 @@ def heom(
     """
     Choice(("euclidean", "sum")).require("heom", "form", form)
     parts = np.hstack(_parts("heom", x, S, space, data, scale, zero))
-    return np.asarray(parts.sum(axis=1) if form == "sum" else np.sqrt((parts**2).sum(axis=1)))
+    if form == "sum":
+        return np.asarray(parts.sum(axis=1))
+    return np.asarray(np.sqrt((parts**2).sum(axis=1)))
 
 
 def _parts(  # noqa: PLR0917 - what both take
@@ -251,7 +256,7 @@ def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.Data
 
     References
     ----------
-    Ustun, Spangher & Liu (2019) for percentile shifts; specification 6 and 7.
+    Ustun, Spangher & Liu (2019) for percentile shifts.
 
     Examples
     --------

@@ -3,6 +3,9 @@
 The parameters of a linear classifier are uncertain: only their mean and covariance are known, and those up to a
 Gelbrich distance of ``radius``. A plan is valid if all its counterfactuals are favourable. With an intercept, the last
 column of plan and factual is 1 and ``fixed=[-1]`` holds it.
+
+The programs are stated in `ceopt/formulations/programs`; here they are called, and answered without a solver where
+that is possible.
 """
 
 from ceopt.plans.copa.objective import PlanObjective, copa_objective

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.formulations.programs.subset.pairs import Floats
+from ceopt.formulations.programs.expressions import Floats
 
 __all__ = ["Readable", "frozen", "moved_intercept"]
 

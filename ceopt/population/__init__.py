@@ -1,1 +1,1 @@
-"""Many people: tasks side by side, and what a fit was made from."""
+"""Many people: their results, and what a fit was made from."""

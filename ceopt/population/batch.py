@@ -5,52 +5,103 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
+from tqdm import tqdm
 
-from ceopt.cohort import Cohort
-from ceopt.population.jobs import Lost, completed
+from ceopt.parallel.jobs import Lost, completed
+from ceopt.population.cohort import Cohort
+from ceopt.query.black_box_question import BlackBoxQuestion
 from ceopt.query.prepare import Prepared
 from ceopt.search.search import search
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
+from ceopt.solvers.plural import counted
 from ceopt.status import Status
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["OUT_OF_MEMORY", "answers", "no_answer", "resumed", "until_interrupted"]
+__all__ = ["OUT_OF_MEMORY", "answered", "answers", "cohort_of", "no_answer", "resumed"]
 
 OUT_OF_MEMORY = (
     "Memory ran out before an answer was found. Use a smaller model, fewer rows of data in hulls and fewer n_jobs, or "
     "a machine with more."
 )
 
+_INTERRUPTED: Final = "Interrupted before this row was finished; pass this cohort as resume to go on."
+_LOST: Final = "Pass this cohort as resume to try the row again, with fewer n_jobs if memory may have run out."
+
 #: Options that may differ between a run and its resumption: they say how long and with what, not what is asked.
 _MAY_DIFFER = {"solver", "time_limit_s", "threads", "solver_options", "why"}
 
 
 def answers(
-    prepared: Prepared, queries: pd.DataFrame, left: list[int], n_jobs: int
+    prepared: Prepared | BlackBoxQuestion, queries: pd.DataFrame, left: list[int], n_jobs: int
 ) -> Iterator[tuple[int, SolutionSet | Lost]]:
     """Give the place, among ``left``, and the result of each row as soon as it is there, in any order."""
     found = completed(
-        "Recourse.explain", _one, lambda k: (prepared, queries.iloc[[left[k]]]), count=len(left), n_jobs=n_jobs
+        "Recourse.explain", answered, lambda k: (prepared, queries.iloc[[left[k]]]), count=len(left), n_jobs=n_jobs
     )
     return ((left[k], result) for k, result in found)
 
 
-def _one(prepared: Prepared, row: pd.DataFrame) -> SolutionSet:
+def cohort_of(
+    found: Iterator[tuple[int, SolutionSet | Lost]],
+    queries: pd.DataFrame,
+    space: FeatureSpace,
+    options: Mapping[str, Any],
+    *,
+    done: list[SolutionSet | None],
+    progress: bool,
+) -> Cohort:
+    """Take results as they come in, with a bar, until all are there or Ctrl-C; what is finished is kept.
+
+    Parameters
+    ----------
+    found
+        Places among the rows, and their results.
+    queries, space, options
+        The rows in raw units, their columns, and every setting of the run.
+    done
+        What an earlier run has finished; None for what is left.
+    progress
+        Whether to show a bar on standard error.
+    """
+    done = list(done)
+    left = [place for place, result in enumerate(done) if result is None]
+    missing: dict[int, str] = {}
+    bar = tqdm(total=len(done), initial=len(done) - len(left), disable=not progress, file=sys.stderr, unit="row")
+    with _until_interrupted(left, done), bar:
+        for place, result in found:
+            if isinstance(result, Lost):
+                missing[place] = f"{result.reason} {_LOST}"
+            else:
+                done[place] = result
+            bar.update()
+    results: list[SolutionSet] = []
+    for place, known in enumerate(done):
+        if known is None:
+            results.append(no_answer(queries.iloc[[place]], missing.get(place, _INTERRUPTED), options))
+        else:
+            results.append(known)
+    finished = tuple(result is not None for result in done)
+    return Cohort(results=tuple(results), queries=queries, space=space, options=options, finished=finished)
+
+
+def answered(prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame) -> SolutionSet:
     """Answer one person; whatever goes wrong is that person's result."""
     try:
+        if isinstance(prepared, BlackBoxQuestion):
+            return prepared.answer(row, query_id=row.index[0])
         return search(prepared, row, query_id=row.index[0], keep_on_interrupt=False)
     except CeoptError as error:
-        return no_answer(row, str(error), prepared.settings.options())
+        return no_answer(row, str(error), prepared.options())
     except MemoryError:
-        return no_answer(row, OUT_OF_MEMORY, prepared.settings.options())
+        return no_answer(row, OUT_OF_MEMORY, prepared.options())
     except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one person's failure
-        return no_answer(row, f"{type(error).__name__}: {error}", prepared.settings.options())
+        return no_answer(row, f"{type(error).__name__}: {error}", prepared.options())
 
 
 def no_answer(row: pd.DataFrame, reason: str, options: Mapping[str, Any]) -> SolutionSet:
@@ -68,13 +119,13 @@ def no_answer(row: pd.DataFrame, reason: str, options: Mapping[str, Any]) -> Sol
 
 
 @contextlib.contextmanager
-def until_interrupted(left: list[int], done: list[SolutionSet | None]) -> Iterator[None]:
+def _until_interrupted(left: list[int], done: list[SolutionSet | None]) -> Iterator[None]:
     """Let Ctrl-C end the work, and say on standard error what is finished."""
     try:
         yield
     except KeyboardInterrupt:
         finished = sum(done[place] is not None for place in left)
-        sys.stderr.write(f"\nInterrupted: {finished} of {len(left)} rows are finished and kept.\n")
+        sys.stderr.write(f"\nInterrupted: {finished} of {counted(len(left), 'row')} finished and kept.\n")
 
 
 def resumed(

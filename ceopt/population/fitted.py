@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.settings import Settings
 
-__all__ = ["Fit", "fit_of"]
+__all__ = ["Fit", "changed", "changed_model", "fit_of", "rows_of", "state_of"]
 
 _WHO: Final = "Recourse.explain"
 #: Rows of the data whose scores stand for a model that cannot be pickled.
@@ -83,30 +83,38 @@ class Fit:
         """Return by what a cohort knows the model and the data that its answers are about."""
         return {"model": self.model, "data": self.learned}
 
-    def renewed(self, model: Any, space: FeatureSpace, data: pd.DataFrame | None, settings: Settings) -> Prepared:
+    def renewed(
+        self,
+        model: Any,
+        space: FeatureSpace,
+        data: pd.DataFrame | None,
+        settings: Settings,
+        *,
+        surrogate: Any,
+        starts: Any,
+    ) -> Prepared:
         """Return what is ready for people under the settings of now, or refuse what would need another fit.
 
         Raises
         ------
         InvalidValueError
-            The model was fitted again or changed; another space, data or target; a rule or a cost that learns from
-            data and is not the one that has learned.
+            The model was fitted again or changed; another space, data or target, or a surrogate; a rule or a cost that
+            learns from data and is not the one that has learned.
         CeoptError
             A setting that makes no sense.
         """
         known = self.prepared
         if space is not known.space and space != known.space:
-            raise _changed("space")
+            raise changed("space")
+        if surrogate is not None:
+            raise changed("surrogate")
         if data is not self.data and (data is None or self.data is None or not data.equals(self.data)):
-            raise _changed("data")
-        now = _state_of(model, space, self.rows)
+            raise changed("data")
+        now = state_of(model, space, self.rows)
         if now != self.model and not (now is None and isinstance(model, str | Path)):  # a file that is gone is no other
-            raise InvalidValueError(
-                _WHO, "the model as fit has read it", f"this {_name(model)} was changed or fitted again since",
-                "Call fit again.",
-            )  # fmt: skip
+            raise changed_model(model)
         if parse_target(settings.target, known.predictor.labels) != known.settings.target:
-            raise _changed("target")
+            raise changed("target")
         asked = parse_cost(settings.cost)
         if self.cost.is_still(settings.cost):
             cost = self.cost.fitted
@@ -116,7 +124,8 @@ class Fit:
             name = settings.cost
         else:
             name = repr(asked)
-        prepared = prepare(model, space, replace(settings, cost=cost), learned=Learned(known, self._rule))
+        learned = Learned(known, self._rule)
+        prepared = prepare(model, space, replace(settings, cost=cost), starts=starts, learned=learned)
         return replace(prepared, settings=replace(prepared.settings, cost_name=name))
 
     def _own_cost(self, cost: AbstractCost) -> AbstractCost:
@@ -126,7 +135,7 @@ class Fit:
         except CeoptError:
             content = None
         if content is None or content != content_of(cost):
-            raise _changed("cost", " and is learned from the data")
+            raise changed("cost", " and is learned from the data")
         return cost
 
     def _rule(self, rule: AbstractRule) -> AbstractRule:
@@ -137,7 +146,7 @@ class Fit:
                 return fitted
         about = about_model(rule, lambda: self.prepared.predictor)
         if lacks_rows(about):
-            raise _changed("constraints", f", and {type(rule).__name__} learns from the data")
+            raise changed("constraints", f", and {type(rule).__name__} learns from the data")
         return about
 
 
@@ -149,14 +158,15 @@ def fit_of(
     data: pd.DataFrame | None,
     labelled: tuple[pd.DataFrame, Any] | None,
     X: pd.DataFrame,
+    starts: pd.DataFrame | None = None,
 ) -> Fit:
     """Read the model, check every setting, learn what rules and cost learn from rows, and note what all this was."""
     if isinstance(settings.constraints, Iterator):
         but = f"constraints is a {type(settings.constraints).__name__}, which gives them once"
         raise InvalidTypeError("Recourse", "rules that explain can read again", but, "Pass a list.")
     used = X if data is None else data.copy()
-    prepared = prepare(model, space, settings, data=used, labelled=labelled)
-    rows = X[list(space.names)].iloc[np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(int))].copy()
+    prepared = prepare(model, space, settings, data=used, labelled=labelled, starts=starts)
+    rows = rows_of(X, space)
     if isinstance(prepared.settings.cost, RuleCharges):
         cost = prepared.settings.cost.cost
     else:
@@ -171,7 +181,7 @@ def fit_of(
         learned = content_of((learned, used if labelled is None else labelled))
     return Fit(
         prepared=prepared,
-        model=_state_of(model, space, rows),
+        model=state_of(model, space, rows),
         rows=rows,
         data=data,
         cost=_Asked(settings.cost, content_of(settings.cost), cost),
@@ -180,7 +190,13 @@ def fit_of(
     )
 
 
-def _state_of(model: Any, space: FeatureSpace, rows: pd.DataFrame) -> str | None:
+def rows_of(X: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
+    """Return some rows of the data, by which a model that cannot be pickled is known."""
+    places = np.unique(np.linspace(0, len(X) - 1, min(len(X), _ROWS)).astype(int))
+    return X[list(space.names)].iloc[places].copy()
+
+
+def state_of(model: Any, space: FeatureSpace, rows: pd.DataFrame) -> str | None:
     """Return the content of a model; of a file, that of its bytes (None without one); else that of its scores."""
     if isinstance(model, str | Path):
         return content_of(Path(model).read_bytes()) if Path(model).is_file() else None
@@ -206,7 +222,14 @@ def _name(model: Any) -> str:
     return f"file {str(model)!r}" if isinstance(model, str | Path) else type(model).__name__
 
 
-def _changed(word: str, why: str = "") -> InvalidValueError:
+def changed_model(model: Any) -> InvalidValueError:
+    """Return the refusal of a model that is not the one of the fit."""
+    but = f"this {_name(model)} was changed or fitted again since"
+    return InvalidValueError(_WHO, "the model as fit has read it", but, "Call fit again.")
+
+
+def changed(word: str, why: str = "") -> InvalidValueError:
+    """Return the refusal of what is not as it was fitted."""
     return InvalidValueError(
         _WHO, f"the {word} that it was fitted with", f"{word} was changed since{why}", "Call fit again."
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.checking.favourable_rows import FavourableRows, are_wanted
+from ceopt.checking.functions import is_function
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.constraints.rule import about_model, fitted_to, has_say_in_cost
 from ceopt.formulations.constraints.rule_charges import charged_by
@@ -24,8 +25,9 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
+from ceopt.query.given_starts import starts_of
 from ceopt.solvers.deadline import checkpoint
-from ceopt.solvers.errors import InvalidTypeError
+from ceopt.solvers.errors import InvalidTypeError, UnsupportedModelError
 from ceopt.tolerances import REFUSED_BY_A_HAIR
 
 if TYPE_CHECKING:
@@ -35,7 +37,13 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Reach
     from ceopt.settings import CheckedSettings, Settings
 
-__all__ = ["Learned", "Prepared", "prepare"]
+__all__ = ["AS_BLACK_BOX", "Learned", "Prepared", "prepare"]
+
+#: What to write where a model cannot be stated as a program.
+AS_BLACK_BOX: Final = (
+    "As a black box it is answered for: from ceopt.surrogates import LocalSurrogateRecourse; "
+    "explain(..., surrogate=LocalSurrogateRecourse(), data=X_train)."
+)
 
 
 @final
@@ -61,6 +69,8 @@ class Prepared:
         Whether the model's floats are the same whenever it is asked; if not, ties within their rounding are undecided.
     favoured
         Rows of the data, as coordinates (n, d), that the model puts in the target; None without data.
+    starts
+        Points that the user gave to be tried first, as coordinates (k, d); None without any.
     read_s
         Seconds that all this took.
     """
@@ -74,7 +84,16 @@ class Prepared:
     is_own: bool
     is_ordered: bool
     favoured: np.ndarray | None
+    starts: np.ndarray | None
     read_s: float
+
+    def options(self) -> dict[str, Any]:
+        """Return the settings as plain values that JSON holds."""
+        return self.settings.options()
+
+    def wanting(self, n: int) -> Prepared:
+        """Return the same for another number of answers."""
+        return replace(self, settings=replace(self.settings, n=n))
 
     def judge(self, points: Sequence[Mapping[str, float]]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return what the user's own model says of points, and whether that meets the target whenever it is asked."""
@@ -144,9 +163,12 @@ def prepare(
     *,
     data: pd.DataFrame | None = None,
     labelled: tuple[pd.DataFrame, Any] | None = None,
+    starts: pd.DataFrame | None = None,
     learned: Learned | None = None,
 ) -> Prepared:
     """Read the model and check every setting against it and the space, before any work on a person.
+
+    ``starts`` are points to be tried first.
 
     Rules about the model are given it. Rules that learn from rows of the target are given those of the data that the
     model puts there, or, if there are ``labelled`` rows (X, y), those whose own label is in the target. With what was
@@ -163,14 +185,17 @@ def prepare(
         raise InvalidTypeError("explain", "a DataFrame as data", f"data is {_shown(data)}", "Name its columns.")
     if learned is None:
         opened = open_model(model)
+        if is_function(opened):
+            raise _refused_function(opened)
         oracle = ModelOracle(opened, space)
         checkpoint("opening the model")
-        predictor = read(opened, space, data=data)
+        predictor = _as_read(opened, space, data)
         checkpoint("reading the model")
     else:
         oracle = learned.prepared.oracle
         predictor = learned.prepared.predictor
     checked = settings.check(space, predictor.labels, data=data)
+    tried_first = starts_of(starts, space)
     _check_model(checked, predictor, oracle)
     if labelled is not None:
         are_wanted(labelled[1], len(labelled[0]), checked.target)
@@ -202,8 +227,28 @@ def prepare(
         is_own=is_own,
         is_ordered=not is_own or counts_trees or has_fixed_order(predictor),
         favoured=favoured,
+        starts=tried_first,
         read_s=time.perf_counter() - began,
     )
+
+
+def _as_read(opened: Any, space: FeatureSpace, data: pd.DataFrame | None) -> Predictor:
+    """Return the model as read, or say of one that cannot be how it is answered for all the same."""
+    try:
+        return read(opened, space, data=data)
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(f"{error} {AS_BLACK_BOX}") from error
+
+
+def _refused_function(function: Any) -> UnsupportedModelError:
+    owner = getattr(function, "__self__", None)
+    but = "it is a function, of which only the answers are known"
+    if hasattr(owner, "predict"):
+        but = f"it is a method of {type(owner).__name__}, of which only the answers are known"
+        return UnsupportedModelError(
+            "The model", "a fitted model, to state it as a program", but, f"Give the model itself. {AS_BLACK_BOX}"
+        )
+    return UnsupportedModelError("The model", "a fitted model, to state it as a program", but, AS_BLACK_BOX)
 
 
 def _check_model(checked: CheckedSettings, predictor: Predictor, oracle: ModelOracle) -> None:

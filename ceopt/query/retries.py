@@ -20,7 +20,7 @@ from ceopt.formulations.targets import Labels
 from ceopt.query.request import Person, SolvedProgram, SolveRequest, Start
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
-from ceopt.solvers.problem import Status
+from ceopt.solvers.problem import Stop
 from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ Solve: TypeAlias = Callable[[SolveRequest, float], SolvedProgram]
 Retry: TypeAlias = Callable[["CheckedSettings", Person, Solve, SolveRequest, float], SolvedProgram]
 
 #: What a solver ends with that leaves time for another run.
-_ENDED: Final = frozenset({Status.OPTIMAL, Status.FEASIBLE})
+_ENDED: Final = frozenset({Stop.OPTIMAL, Stop.FEASIBLE})
 #: Seconds that a second solve is given at least.
 _LEAST_S: Final = 1e-2
 
@@ -110,7 +110,7 @@ def in_smaller_reach(
         cost = settings.cost.value(person.space, person.factual, solved.point)
         if cost <= 0.0:
             return solved
-        is_open = solved.outcome.status is Status.FEASIBLE
+        is_open = solved.outcome.status is Stop.FEASIBLE
         reach = _reach_within(settings, person, cost)
         if not is_smaller(reach, _reach_within(settings, person, request.budget), person.space, is_open=is_open):
             return solved
@@ -119,7 +119,7 @@ def in_smaller_reach(
         if nearer.point is None:
             return solved
         bound = nearer.outcome.bound
-        if bound is not None and nearer.outcome.status is not Status.OPTIMAL:
+        if bound is not None and nearer.outcome.status is not Stop.OPTIMAL:
             # Beyond the cost nothing was searched this time.
             nearer = nearer.with_outcome(bound=min(bound, settings.cost.to_objective(cost)))
         solved = nearer.after(solved)
@@ -136,23 +136,23 @@ def beyond_the_budget(
     """
     began = time.perf_counter()
     solved = solve(request, seconds)
-    if request.budget is None or (request.closed and solved.outcome.status is Status.INFEASIBLE):
+    if request.budget is None or (request.closed and solved.outcome.status is Stop.INFEASIBLE):
         return solved
     limit = settings.cost.to_objective(request.budget)
     if request.closed or not _needs_more(settings, person, request.budget, solved):
         # Where the place of the answer may be beyond the budget, no more than the budget is proved.
         bound = solved.outcome.bound
-        if bound is not None and solved.outcome.status is not Status.OPTIMAL:
+        if bound is not None and solved.outcome.status is not Stop.OPTIMAL:
             bound = min(bound, limit)
         return solved.with_outcome(bound=bound)
     left = max(seconds - (time.perf_counter() - began), _LEAST_S)
     try:
         return solve(replace(request, budget=None), left)
     except OutOfTimeError:  # what was found stays, proved up to the budget only
-        return solved.with_outcome(status=Status.TIME_LIMIT, bound=limit, message="The time limit is used up.")
+        return solved.with_outcome(status=Stop.TIME_LIMIT, bound=limit, message="The time limit is used up.")
     except UnboundedFeatureError as error:  # the same
         if solved.point is None:
-            status = Status.ERROR
+            status = Stop.ERROR
         else:
             status = solved.outcome.status
         return solved.with_outcome(status=status, bound=limit, message=str(error))
@@ -179,7 +179,7 @@ def _size_met(settings: CheckedSettings, person: Person, solved: SolvedProgram) 
     """Return the lengths' size at the point found; where the solver failed, that at the farthest point; or None."""
     if solved.point is not None:
         return settings.cost.size(person.space, person.factual, solved.point)
-    if solved.outcome.status in {Status.UNBOUNDED, Status.ERROR}:
+    if solved.outcome.status in {Stop.UNBOUNDED, Stop.ERROR}:
         return settings.cost.size(person.space, person.factual, farthest(person.factual, person.reach))
     return None
 
@@ -215,7 +215,7 @@ def _reach_within(settings: CheckedSettings, person: Person, budget: float | Non
 
 def _needs_more(settings: CheckedSettings, person: Person, budget: float, solved: SolvedProgram) -> bool:
     """Tell whether the solver ended, and what it found does not keep the budget."""
-    if solved.outcome.status not in {Status.OPTIMAL, Status.INFEASIBLE}:
+    if solved.outcome.status not in {Stop.OPTIMAL, Stop.INFEASIBLE}:
         return False  # the time is used up: what there is stays
     if solved.point is None:
         return True

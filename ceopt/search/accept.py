@@ -10,14 +10,14 @@ from ceopt.query.build_answer import answer_of
 from ceopt.search.starts import find_starts, start_in_hand
 from ceopt.search.state import Finding, State
 from ceopt.solvers.deadline import without_deadline
-from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.problem import Stop
 from ceopt.status import Status
 from ceopt.tolerances import CHEAPER, LEAST_CHEAPER
 
 if TYPE_CHECKING:
     from ceopt.solvers.problem import Outcome
 
-__all__ = ["accept", "fall_back", "is_disproved", "out_of_time", "used_up", "without_point"]
+__all__ = ["accept_checked", "fall_back", "is_disproved", "out_of_time", "used_up", "without_point"]
 
 _STOPS: Final = {
     Stop.TIME_LIMIT: Status.TIME_LIMIT,
@@ -26,7 +26,7 @@ _STOPS: Final = {
 }
 
 
-def accept(  # noqa: PLR0917 - a point and what is known of it, in the order of its finding
+def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the order of its finding
     state: State, point: dict[str, float], prediction: Any, bound: float | None, message: str, cluster: Any = None
 ) -> State:
     """Take a point that passed the check as the next answer, or a start that is cheaper: then nothing is proved."""
@@ -85,9 +85,11 @@ def without_point(state: State, outcome: Outcome) -> Finding:
     if state.doubted:
         reason = f"{state.solver} calls the program infeasible, and is not believed any more."
         return Finding(Status.INFEASIBLE, reason=reason)
-    is_proved = state.margin == state.question.prepared.margin  # what a larger margin leaves out was not searched
+    if state.margin != state.question.prepared.margin:  # what a larger margin leaves out was not searched
+        reason = "Nothing more is in reach at the margin that the user's model made necessary."
+        return Finding(Status.INFEASIBLE, reason=reason)
     reason = "Proved: nothing in reach meets the target and every rule."
-    return Finding(Status.INFEASIBLE, reason=reason, proved=is_proved)
+    return Finding(Status.INFEASIBLE, reason=reason, proved=True)
 
 
 def out_of_time(state: State) -> Finding:
@@ -134,4 +136,4 @@ def _started(state: State, finding: Finding, bound: float | None, reason: str, *
     point = start_in_hand(state, is_judge=is_judge)
     if point is None:
         return state.ended(finding)
-    return accept(state, point, state.question.check(point).prediction, bound, reason)
+    return accept_checked(state, point, state.question.check(point).prediction, bound, reason)

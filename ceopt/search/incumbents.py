@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from ceopt.search.accept import accept
+from ceopt.search.accept import accept_checked
 from ceopt.search.state import Finding
 from ceopt.status import Status
 from ceopt.tolerances import SAME_VALUE
@@ -44,7 +44,7 @@ def next_incumbent(state: State) -> State:
         check = question.check(point)
         repeats = any(are_same(point, earlier) for _, earlier in state.answers)
         if check.valid and not check.broken and not repeats:
-            return accept(state, point, check.prediction, first.bound, "")
+            return accept_checked(state, point, check.prediction, first.bound, "")
     if state.met:
         reason = "The time limit is used up."
     else:

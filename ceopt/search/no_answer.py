@@ -6,10 +6,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from ceopt.conflicts.conflict import conflict_of
+from ceopt.conflicts.relaxation import LATE, Relaxer, enlargements
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.infeasibility.conflict import conflict_of
-from ceopt.infeasibility.relaxation import LATE, Relaxer, enlargements
-from ceopt.search.accept import accept
+from ceopt.search.accept import accept_checked
 from ceopt.search.solve_check_repair import solve_and_check
 from ceopt.search.starts import find_starts
 from ceopt.search.state import Finding, Phase, favourable, without_unseen
@@ -18,9 +18,9 @@ from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.status import Status
 
 if TYPE_CHECKING:
+    from ceopt.conflicts.relaxation import Enlarged
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
-    from ceopt.infeasibility.relaxation import Enlarged
     from ceopt.search.state import State
 
 __all__ = ["look_for_conflict", "look_under_wider_rules"]
@@ -94,7 +94,7 @@ def look_for_conflict(state: State, finding: Finding) -> State:
     if relaxer.overlooked is not None:
         prediction = question.check(relaxer.overlooked).prediction
         message = "To the solver's tolerance there is no answer."
-        return accept(state, relaxer.overlooked, prediction, None, message)
+        return accept_checked(state, relaxer.overlooked, prediction, None, message)
     reason = f"{finding.reason} {conflict.reason} {_bounds_of_the_data(question.space)}".strip()
     return replace(state, conflict=conflict.entries, last=replace(finding, reason=reason))
 

@@ -3,7 +3,7 @@
 What the solver returns is read as integer decisions, rebuilt as floats, and handed to the user's own model and to the
 rules in plain numbers; only what passes is an answer. The phases, each a step from one state to another::
 
-    START          cheap points are looked for
+    START          cheap points are looked for; a row that needs no change ends here
       |
     PROGRAM <--+   one program is solved and its point checked;        solve_check_repair.py
       |   |    |   what fails is asked for otherwise
@@ -17,8 +17,10 @@ rules in plain numbers; only what passes is an answer. The phases, each a step f
     CONFLICT                    |      which rules are to blame?       no_answer.py
       |                         |
     NEXT <----------------------+
-      |    back to PROGRAM for another, or
+      |    back to PROGRAM for another; to LIMIT with one that was met on the way; or
      END
+
+``State.ended`` says which phase follows a program. The module beside a phase makes its step.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.predictors.decision.margin import rounding_in
 from ceopt.query.request import SolvedProgram, SolveRequest
-from ceopt.search.accept import accept, fall_back, out_of_time, without_point
+from ceopt.search.accept import accept_checked, fall_back, out_of_time, without_point
 from ceopt.search.incumbents import cheapest_first
 from ceopt.search.starts import budget_for_next, find_starts
 from ceopt.search.state import Finding
 from ceopt.solvers.deadline import OutOfTimeError
-from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.problem import Stop
 from ceopt.status import Status
 from ceopt.tolerances import FIRST_REPAIR
 
@@ -51,7 +51,8 @@ def solve_and_check(state: State) -> State:
         return fall_back(state, out_of_time(state))
     state = _with_bound(state, solved)
     if solved.outcome.status is Stop.INFEASIBLE and state.exact and state.coarse is not None:
-        # Exact, a solver may call a large network infeasible: it goes on as usual, without the point.
+        # Asked to be exact because the model refused ``coarse``, a solver may call a large network infeasible: it goes
+        # on as usual, without that point.
         return replace(_left_out(state, state.coarse), exact=False, coarse=None)
     if solved.point is None:
         return fall_back(state, without_point(state, solved.outcome))
@@ -62,7 +63,9 @@ def solve_and_check(state: State) -> State:
     if repeats:
         check = check._replace(broken=(*check.broken, f"diversity: {state.tries.diversity.text}"))
     if check.valid and not check.broken:
-        return accept(state, solved.point, check.prediction, state.tries.bound, solved.outcome.message, solved.cluster)
+        return accept_checked(
+            state, solved.point, check.prediction, state.tries.bound, solved.outcome.message, solved.cluster
+        )
     return _repaired(_failed(state, check), solved.point, repeats=repeats)
 
 
@@ -130,16 +133,17 @@ def _request(state: State, most: float | None, below: float) -> SolveRequest:
     limit = state.most()
     if limit is not None:
         return replace(request, starts=state.starts, budget=limit * (1.0 + settings.relative_gap), closed=True)
-    if not state.barred:  # what failed the check may have set the budget: then the whole reach is searched
+    if not state.barred:  # a barred point may itself have set the budget: then the whole reach is searched
         return replace(request, starts=state.starts, budget=budget_for_next(state))
     return request
 
 
 def _with_bound(state: State, solved: SolvedProgram) -> State:
-    """Note what the program proves of the answer's cost, if it was one of all that may be an answer.
+    """Note the least cost that the program proves, if every point that may be the answer was in it.
 
-    Without what the model itself refuses it still is; with a larger margin, a barred point or a firmer difference it
-    is not. The first program is, whatever an earlier answer has left.
+    That holds for the first program of an answer. It also holds for a later one from which only points are missing that
+    the model itself refuses. It does not hold with a larger margin, a barred point or a firmer difference between
+    answers: these leave out points that may be answers.
     """
     tries = state.tries
     is_as_asked = state.margin == tries.margin and not state.barred and state.diversity is tries.diversity

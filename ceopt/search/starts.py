@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.checking.rule_checks import broken_rules
 from ceopt.formulations.predictors.decision.reaches import slack
+from ceopt.query.given_starts import put_in_reach
 from ceopt.query.retries import is_extreme
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import START_MARGIN_ROUNDING
@@ -27,6 +29,8 @@ __all__ = ["budget_for_next", "find_starts", "room", "start_in_hand"]
 _SHARE: Final = 0.25
 #: How many rows of the data the search for a start looks at.
 _ROWS: Final = 2000
+#: How many of the user's points that pass every check are kept.
+_GIVEN: Final = 20
 #: Seconds beyond the limit in which starts may still be checked, one after the other; the first always is.
 _GRACE_S: Final = 0.1
 
@@ -37,6 +41,9 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
     predictor = question.prepared.predictor
     settings = question.settings
     person = question.person
+    with question.stopwatch.counting("start"):
+        given = _given(state)
+    state = replace(state, starts=given, found=state.found or given)
     if predictor.is_linear and not even_linear and not is_extreme(person.reach, question.space):
         return state
     with question.stopwatch.counting("start"):
@@ -53,8 +60,34 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
                 deadlines=(began + _SHARE * (question.deadline - began), question.deadline),
             )
         except OutOfTimeError as error:
-            return replace(state, stage=error.stage, found=state.found or state.starts)
-    return replace(state, starts=tuple(starts), found=state.found or tuple(starts))
+            return replace(state, stage=error.stage)
+    both = tuple(sorted([*given, *starts], key=lambda start: start[0]))
+    if state.found == given:
+        return replace(state, starts=both, found=both)
+    return replace(state, starts=both)
+
+
+def _given(state: State) -> tuple[Start, ...]:
+    """Return the user's own points, put where the person can be, that pass every check; the cheapest first."""
+    question = state.question
+    prepared = question.prepared
+    if prepared.starts is None or not len(prepared.starts):
+        return ()
+    space = question.space
+    points = put_in_reach(prepared.starts, space, question.factual, question.person.reach, question.settings.rules)
+    points = points[_slack_beyond_margin(state, points) >= 0.0]
+    named = [dict(zip(space.names, point, strict=True)) for point in points.tolist()]
+    if not named:
+        return ()
+    _, met = prepared.judge(named)
+    good = [point for point, is_met in zip(named, met.tolist(), strict=True) if is_met]
+    kept: list[Start] = []
+    for number, point in enumerate(sorted(good, key=question.cost)):
+        if len(kept) == _GIVEN or (number > 0 and question.is_late):
+            break
+        if not broken_rules(question.settings.rules, space, question.factual, point):
+            kept.append((question.cost(point), point))
+    return tuple(kept)
 
 
 def _sample(state: State) -> NDArray[np.float64] | None:
@@ -105,8 +138,9 @@ def room(starts: Sequence[Start], n: int) -> float | None:
 def start_in_hand(state: State, *, below: float = math.inf, is_judge: bool = True) -> dict[str, float] | None:
     """Return the cheapest start that passes the check and is another answer, if it costs less.
 
-    Of a further answer a start ``is_judge`` of no solver that is believed: it may differ from those before it by a
-    column that no row reads, or by less than answers must.
+    With ``is_judge`` the start would contradict what the solver says. Of a further answer it may not, as long as the
+    solver is believed: the start may differ from the answers before it by a column that no row reads, or by less than
+    answers must.
     """
     if state.answers and is_judge and not state.doubted:
         return None

@@ -13,11 +13,11 @@ from ceopt.formulations.predictors.decision.margin import rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
 from ceopt.query.retries import is_extreme
-from ceopt.search.accept import accept
+from ceopt.search.accept import accept_checked
 from ceopt.search.solve_check_repair import MOST_REPAIRS, attempt
 from ceopt.search.state import Finding
 from ceopt.solvers.deadline import OutOfTimeError
-from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.problem import Stop
 from ceopt.status import Status
 from ceopt.tolerances import COST_OF_MARGIN, NEAR_AN_END
 
@@ -58,7 +58,7 @@ def look_within_margin(state: State) -> State:
             if accepted is not None:
                 prediction, point = accepted
                 bound = state.question.bound_on_cost(solved.outcome)
-                return accept(before.having_learned(learned), point, prediction, bound, "", solved.cluster)
+                return accept_checked(before.having_learned(learned), point, prediction, bound, "", solved.cluster)
             ends_empty = solved.outcome.status is Stop.INFEASIBLE
             is_empty = is_empty or ends_empty
             # Among all points that are near a tie there is none; or without a margin there is no cheaper one.

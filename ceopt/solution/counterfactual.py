@@ -43,6 +43,8 @@ class Counterfactual:
         Interventions by column, under a causal model.
     cluster
         Which hull of a clustered data manifold holds it.
+    way
+        How it was found for a black box: "surrogate", "grown" or "boundary"; None where the model itself is stated.
     """
 
     values: pd.Series[Any]
@@ -57,6 +59,7 @@ class Counterfactual:
     gap: float | None
     actions: pd.Series[Any] | None = None
     cluster: int | None = None
+    way: str | None = None
     frame: pd.DataFrame = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from ceopt.solvers.checks import is_number
 from ceopt.solvers.errors import InvalidTypeError
 
-__all__ = ["ANSWER", "RESULT", "is_list", "require_fields"]
+__all__ = ["ANSWER", "RESULT", "SURROGATE", "is_list", "require_fields"]
 
 Check = Callable[[Any], bool]
 
@@ -81,6 +81,18 @@ RESULT: dict[str, tuple[str, Check]] = {
     "after_distance_filter": ("a list of whole numbers", _list_of(_is_whole)),
     "after_diversity_filter": ("a list of whole numbers", _list_of(_is_whole)),
     "safety": ("a list of numbers", _list_of(is_number)),
+    "surrogate": ("values by name, or null", lambda value: value is None or _is_mapping(value)),
+}
+SURROGATE: dict[str, tuple[str, Check]] = {
+    "coef": ("numbers by name", _mapping_of(is_number)),
+    "intercept": ("a number", is_number),
+    "fidelity": ("a number", is_number),
+    "stability": ("a number", is_number),
+    "worst_case_error": ("a number", is_number),
+    "radius": ("a number", is_number),
+    "program_status": ("text", _is_text),
+    "program_gap": ("a number", is_number),
+    "n_queries": ("a whole number", _is_whole),
 }
 ANSWER: dict[str, tuple[str, Check]] = {
     "cost": ("a number", is_number),
@@ -93,6 +105,7 @@ ANSWER: dict[str, tuple[str, Check]] = {
     "gap": ("a number or null", _is_number_or_none),
     "actions": ("values by name, or null", _is_actions),
     "cluster": ("a number, text or null", _is_plain),
+    "way": ("text or null", lambda value: value is None or _is_text(value)),
 }
 
 

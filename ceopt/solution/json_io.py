@@ -12,7 +12,8 @@ import pandas as pd
 
 from ceopt.formulations.space.dtypes import dtype_from_text, dtype_text, plain, pool
 from ceopt.solution.counterfactual import Counterfactual
-from ceopt.solution.json_fields import ANSWER, RESULT, is_list, require_fields
+from ceopt.solution.json_fields import ANSWER, RESULT, SURROGATE, is_list, require_fields
+from ceopt.solution.surrogate_report import SurrogateReport
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 from ceopt.solvers.files.whole_files import json_document
 
@@ -38,6 +39,7 @@ def to_json(result: Any) -> str:
     document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "status": str(result.status)}
     for name in (*_RESULT, *_SET):
         document[name] = _write(getattr(result, name))
+    document["surrogate"] = None if result.surrogate is None else _write(result.surrogate.to_mapping())
     document["factual"] = _write_frame(result.factual)
     document["counterfactuals"] = [_write_answer(answer) for answer in result]
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
@@ -55,7 +57,11 @@ def from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
         for name in _SET:
             if name in document:
                 fields[name] = _read(document[name])
-        require_fields(_WHO, "", fields, RESULT)
+        surrogate = _read(document.get("surrogate"))
+        require_fields(_WHO, "", fields | {"surrogate": surrogate}, RESULT)
+        if surrogate is not None:
+            require_fields(_WHO, " of the surrogate", surrogate, SURROGATE)
+        fields["surrogate"] = SurrogateReport.from_mapping(surrogate)
         fields["conflict"] = tuple(tuple(entry) for entry in fields["conflict"])
         require_fields(_WHO, "", document, {"counterfactuals": ("a list of answers", is_list)})
         factual = _read_frame(document["factual"])
@@ -71,6 +77,7 @@ def from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
 
 def _write_answer(answer: Counterfactual) -> dict[str, Any]:
     entry: dict[str, Any] = {name: _write(getattr(answer, name)) for name in _ANSWER}
+    entry["way"] = answer.way
     entry["actions"] = None
     if answer.actions is not None:
         entry["actions"] = {str(name): _write(value) for name, value in answer.actions.items()}
@@ -80,6 +87,7 @@ def _write_answer(answer: Counterfactual) -> dict[str, Any]:
 
 def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual:
     fields = {name: _read(entry[name]) for name in _ANSWER}
+    fields["way"] = _read(entry.get("way"))
     given = _read(entry["actions"])
     values = _read_frame(entry["values"])
     require_fields(_WHO, " of an answer", fields | {"actions": given}, ANSWER)
@@ -170,6 +178,8 @@ def _read_frame(entry: dict[str, Any]) -> pd.DataFrame:
         dtype = dtype_from_text(_WHO, column["dtype"], _read(column.get("categories")))
         value = _read(column["value"])
         held = pool([value], dtype)
-        is_object = isinstance(dtype, np.dtype) and dtype.kind == "O"
-        data[_read(column["name"])] = pd.Series(held, index=index, dtype=object if is_object else None)
+        if isinstance(dtype, np.dtype) and dtype.kind == "O":
+            data[_read(column["name"])] = pd.Series(held, index=index, dtype=object)
+        else:
+            data[_read(column["name"])] = pd.Series(held, index=index)
     return pd.DataFrame(data, index=index)

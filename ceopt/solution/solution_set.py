@@ -13,6 +13,7 @@ from ceopt.formulations.space.dtypes import plain
 from ceopt.solution.copies import hands_out_copies
 from ceopt.solution.counterfactual import Counterfactual, scalars
 from ceopt.solution.json_io import from_json, to_json
+from ceopt.solution.surrogate_report import SurrogateReport
 from ceopt.solution.tables import to_html, to_text
 from ceopt.solvers.files.whole_files import write_text
 from ceopt.status import Status
@@ -68,6 +69,8 @@ class SolutionSet:
         Positions, in the data that the explainer was fitted to, of the candidates that each filter kept, in its order.
     safety
         One number per answer, in their order: how far the factual may move without losing it.
+    surrogate
+        The linear surrogate whose program was solved in place of a black box; None where the model itself is stated.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class SolutionSet:
     after_distance_filter: tuple[int, ...] = ()
     after_diversity_filter: tuple[int, ...] = ()
     safety: tuple[float, ...] = ()
+    surrogate: SurrogateReport | None = None
 
     def __post_init__(self) -> None:
         for name in ("after_distance_filter", "after_diversity_filter", "safety"):

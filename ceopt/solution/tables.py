@@ -120,7 +120,7 @@ def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, st
 
 
 def _shown_gap(gap: float | None) -> str:
-    if gap is None:
+    if gap is None or math.isnan(gap):
         return ""
     return f"{gap:.1g}" if gap > DIGIT_NOISE else "0"
 

@@ -1,4 +1,4 @@
-"""The person in the program: a Pyomo block with one coordinate per column, in raw units, around the factual row."""
+"""The counterfactual in the program: a Pyomo block with one coordinate per column, in raw units, around the factual."""
 
 from __future__ import annotations
 

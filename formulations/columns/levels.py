@@ -70,10 +70,10 @@ class AbstractLevels(AbstractCoordinate):
     def cost_form(self, price: Price | Steps) -> Any:
         """Return the cost of the level taken."""
         if isinstance(price, Steps):
-            costs = price.of(self.ranks)
+            costs = dict(zip(self.ranks, price.of(self.ranks), strict=True))
         else:
-            costs = [price.of(self.move_to(rank)) for rank in self.ranks]
-        return self.tabulate(dict(zip(self.ranks, costs, strict=True))).expression()
+            costs = {rank: price.of(self.move_to(rank)) for rank in self.ranks}
+        return self.tabulate(costs).expression()
 
 
 @final
@@ -186,7 +186,10 @@ class Category(AbstractLevels):
         """Return ``values[rank]`` of the level taken."""
         if self.is_point:
             return LinearForm(values[self.ranks[0]])
-        terms = [(values[rank], variable) for rank, variable in self.variables.items() if values[rank] != 0.0]
+        terms: list[tuple[float, Any]] = []
+        for rank, variable in self.variables.items():
+            if values[rank] != 0.0:
+                terms.append((values[rank], variable))
         return LinearForm(0.0, tuple(terms))
 
     def move_to(self, rank: int) -> float:
@@ -197,7 +200,8 @@ class Category(AbstractLevels):
         """Return the rank of the level whose binary is greatest."""
         if self.is_point:
             return float(self.ranks[0])
-        return float(max(self.variables, key=lambda rank: self.variables[rank].value or 0.0))
+        greatest = max(self.variables, key=lambda rank: self.variables[rank].value or 0.0)
+        return float(greatest)
 
     def place(self, value: float) -> None:
         """Switch the level of rank ``value`` on."""

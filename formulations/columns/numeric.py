@@ -79,7 +79,7 @@ class Numeric(AbstractCoordinate):
     e        ``length[name, ...]`` the move in units of a cost; with one slope it bears its sign
     ======== ===================== ============================================================
 
-    The cell costs make any separable cost linear in the cuts (F3 of the tree literature's ordered-binary forms), so a
+    The cell costs make any separable cost linear in the cuts (the forms of ordered binaries), so a
     column that no other row needs has neither a coordinate nor a big-M. Exact: l_k and r_k are float neighbours.
 
     The variables x, p and n are in raw units, except of a column whose range is below a twentieth or beyond ten

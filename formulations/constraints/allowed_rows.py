@@ -80,7 +80,8 @@ class AllowedRows(AbstractRule):
 
     References
     ----------
-    Vertex form of a union of points, as specification 9.2 has it for hulls.
+    The vertex form of a union of polytopes, each of them a point: Balas (1998), Disjunctive programming: properties of
+    the convex hull of feasible points.
 
     Examples
     --------

@@ -79,7 +79,7 @@ class AllowedValues(AbstractRule):
 
     References
     ----------
-    Ustun, Spangher & Liu (2019), actionable recourse: the grid of actions; specification 6.5.
+    Ustun, Spangher & Liu (2019), Actionable recourse in linear classification: the grid of actions.
 
     Examples
     --------

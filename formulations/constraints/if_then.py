@@ -61,7 +61,7 @@ class IfThen(AbstractRule):
 
     References
     ----------
-    Maragno, Roeber & Birbil (2022), actionability; specification 9.3 (conditional).
+    Maragno, Roeber & Birbil (2022), actionability (6), made conditional.
 
     Examples
     --------

@@ -229,8 +229,8 @@ class RobustValidity(AbstractRule):
 
     References
     ----------
-    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, Theorem 2.2; its closed form for
-    one counterfactual: specification 2.11.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorem 2.2, for one
+    counterfactual; the closed form is derived in ``ceopt/formulations/programs/validity/score_bound.py``.
 
     Examples
     --------

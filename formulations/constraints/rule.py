@@ -1,8 +1,8 @@
 """Rules: rows over a person's block, a check in plain numbers apart from them, and a sentence.
 
 What only some rules can do (learn from data, add to the cost, mend a point, have clusters, widen themselves) stands in
-small protocols, its *abilities*: a rule has one if it has its members. The functions beside each protocol ask any rule,
-and give what holds for a rule without the ability.
+small protocols, its *abilities*: a rule has one if it defines that protocol's members. The functions beside each
+protocol ask any rule, and give what holds for a rule without the ability.
 """
 
 from __future__ import annotations
@@ -103,23 +103,24 @@ class AbstractRule(ABC):
     """A rule that every answer must keep.
 
     A new rule is one file: a frozen dataclass with the abstract methods, listed in ``formulations.constraints.RULES``.
-    What only some rules can do stands in the protocols below: a rule has an ability if it has its members.
+    What only some rules can do stands in the protocols below: a rule has an ability if it defines that protocol's
+    members.
     """
 
     __slots__ = ()
 
     #: The program and its source, as ``model_summary`` shows them.
     manifest: ClassVar[Manifest]
-    #: Whether the check needs the factual.
+    #: Whether :meth:`violation` needs the factual.
     needs_factual: ClassVar[bool] = True
-    #: Whether the check takes milliseconds: the search for a start then asks for few.
+    #: Whether :meth:`violation` takes milliseconds: the search for a start then asks for few.
     slow: ClassVar[bool] = False
     #: Whether the rows leave a finite part of columns without bounds, which then serve the big-M of the rules after it.
     gives_bounds: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, space: FeatureSpace) -> None:
-        """Refuse a rule that does not fit the space, before any work starts."""
+        """Refuse arguments of the rule that do not fit the space, before any work starts; no point is checked here."""
 
     @abstractmethod
     def build(self, block: Any, x: Factual) -> None:

@@ -153,7 +153,7 @@ class Mahalanobis(AbstractMahalanobis, AbstractNorm):
 
     References
     ----------
-    Specification 6.1 (closed form for one half-space) and 7.
+    Mahalanobis (1936), On the generalised distance in statistics.
 
     Examples
     --------

@@ -132,7 +132,7 @@ class Percentile(AbstractCost):
 
     References
     ----------
-    Ustun, Spangher & Liu (2019), actionable recourse, cost functions; specification 6.5.
+    Ustun, Spangher & Liu (2019), Actionable recourse in linear classification: cost functions.
 
     Examples
     --------

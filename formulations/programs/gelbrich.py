@@ -9,9 +9,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.programs.expressions import bordered, sum_of, symmetric
 from ceopt.formulations.programs.moments import Moments, require_moments
-from ceopt.formulations.programs.subset.pairs import sum_of
-from ceopt.formulations.programs.validity.case import bordered, symmetric
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["add_ball", "add_coupling", "add_price", "gelbrich_distance"]
@@ -57,8 +56,9 @@ def gelbrich_distance(
 
     References
     ----------
-    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, definition 2.1; specification
-    1.1 and 1.2. :func:`ceopt.plans.gelbrich_distance` is the closed form.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, definition 2.1. The block
+    in K is that of their (T5), which a singular covariance leaves without interior, reduced.
+    :func:`ceopt.plans.gelbrich_distance` is the closed form.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def gelbrich_distance(
         Manifest(
             title="Gelbrich distance, squared",
             formula="min |mu_a - mu_b|^2 + Tr S_a + Tr S_b - 2 Tr(F_a K F_b'), [[I, K], [K', I]] psd",
-            reference="COPA definition 2.1; specification 1.2",
+            reference="COPA definition 2.1",
         ),
     )
     return model
@@ -124,7 +124,9 @@ def add_ball(block: Any, moments: Moments, radius: float, mean: Callable[[int], 
 
     References
     ----------
-    Specification 1.3, (BALL).
+    The rows (T4) to (T6) of :func:`~ceopt.formulations.programs.validity_lower`, which are those of theorem 2.2 of Bui,
+    Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, with their Sigma eliminated: a Schur
+    complement of the last row gives M - mu mu' as the covariance.
     """
     d = len(moments.mean)
     factor = moments.factor
@@ -156,8 +158,8 @@ def add_coupling(block: Any, moments: Moments, radius: float, mean: Any, *, seco
 
     A singular :math:`\hat\Sigma = F F^\top` has :math:`C = K F^\top`, and the block :math:`\Sigma, K, I_r` of side
     d + r in place of 2d, which has an interior. ``K`` is C, shape (d, d), or K, shape (d, r); ``cone`` the block and
-    ``near`` the row. The caller states that M is at least the covariance and :math:`\mu \mu^\top` (specification 2.2,
-    T5 and T6).
+    ``near`` the row. The caller states that M is at least the covariance and :math:`\mu \mu^\top`. The rows are (T5)
+    and (T6) of :func:`~ceopt.formulations.programs.validity_lower`.
     """
     d = len(moments.mean)
     factor = moments.factor
@@ -188,7 +190,8 @@ def add_price(block: Any, moments: Moments, radius: float, quadratic: Any, linea
 
     ``g``, ``q`` and ``W`` are gamma, q_0 and the upper triangle of W; ``spread`` and ``shift`` the two blocks; the
     Expression ``worth`` what is to be minimised. ``quadratic`` is a Var over pairs a <= b, ``linear`` one by index.
-    Specification 2.5 and 2.7 (U1, U2).
+    The blocks are (U1) and (U2) of :func:`~ceopt.formulations.programs.validity_upper`, from theorem 2.3 of Bui, Nguyen
+    & Nguyen (2022), Counterfactual plans under distributional ambiguity.
     """
     d = len(moments.mean)
     factor = moments.factor

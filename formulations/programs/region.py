@@ -10,8 +10,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.places import require_bounds, require_list, require_places
-from ceopt.formulations.programs.subset.pairs import Floats, sum_of
+from ceopt.formulations.programs.column_arguments import require_bounds, require_columns, require_list
+from ceopt.formulations.programs.expressions import Floats, sum_of
 from ceopt.solvers.checks import Matrix
 from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
@@ -118,7 +118,7 @@ def require_distance(who: str, cost: Any, d: int) -> Distance:
 def _require_groups(who: str, groups: Sequence[Sequence[int]] | None, factual: Floats) -> list[list[int]]:
     """Return the columns of each one-hot group, without a column in common, or refuse them."""
     lists = [] if groups is None else require_list(who, "groups", groups, of="lists of columns")
-    columns = [require_places(who, f"groups[{g}]", group, len(factual)) for g, group in enumerate(lists)]
+    columns = [require_columns(who, f"groups[{g}]", group, len(factual)) for g, group in enumerate(lists)]
     seen = [k for group in columns for k in group]
     twice = next((k for k in seen if seen.count(k) > 1), None)
     if twice is not None:
@@ -155,7 +155,7 @@ def require_region(
     """
     d = len(factual)
     lower, upper = require_bounds(who, bounds, d)
-    held = np.isin(np.arange(d), require_places(who, "fixed", [] if fixed is None else fixed, d))
+    held = np.isin(np.arange(d), require_columns(who, "fixed", [] if fixed is None else fixed, d))
     columns = _require_groups(who, groups, factual)
     lower = np.where(held, np.maximum(lower, factual), lower)
     upper = np.where(held, np.minimum(upper, factual), upper)

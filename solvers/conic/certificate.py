@@ -55,7 +55,7 @@ class Proof:
         :math:`|p - d| + \sum_k |z_k^\top (A x + s - b)_k| + \max(|x|, \rho)^\top |P x + q + A^\top z|` over rows and
         cones k. The last two are how far, to first order, the residuals move the primal and the dual optimum;
         :math:`\rho_j` is how far column j may go where its residual improves the objective, if a bound ends that: at
-        this price the bound's dual takes the residual up. The gap alone says little: of the lower bound of spec 2.2
+        this price the bound's dual takes the residual up. The gap alone says little: of ``programs.validity_lower``
         with a radius of 0.01, points with gaps of 1e-8 are off by 6e-6.
     unit
         What the doubt is relative to.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 from collections.abc import Iterator, Mapping
 from typing import Any, final
@@ -14,32 +15,32 @@ from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
-from ceopt.solvers.problem import Status
+from ceopt.solvers.problem import Stop
 from ceopt.solvers.session import SolveRun
 from ceopt.solvers.tolerances import CLARABEL_TOLERANCE
 
 __all__ = ["STOP", "ClarabelSession"]
 
-STOP: dict[str, Status] = {
-    "Unsolved": Status.ERROR,
-    "Solved": Status.OPTIMAL,
-    "PrimalInfeasible": Status.INFEASIBLE,
-    "DualInfeasible": Status.UNBOUNDED,
-    "AlmostSolved": Status.OPTIMAL,
-    "AlmostPrimalInfeasible": Status.INFEASIBLE,
-    "AlmostDualInfeasible": Status.UNBOUNDED,
-    "MaxIterations": Status.TIME_LIMIT,
-    "MaxTime": Status.TIME_LIMIT,
-    "NumericalError": Status.ERROR,
-    "InsufficientProgress": Status.ERROR,
-    "CallbackTerminated": Status.INTERRUPTED,
+STOP: dict[str, Stop] = {
+    "Unsolved": Stop.ERROR,
+    "Solved": Stop.OPTIMAL,
+    "PrimalInfeasible": Stop.INFEASIBLE,
+    "DualInfeasible": Stop.UNBOUNDED,
+    "AlmostSolved": Stop.OPTIMAL,
+    "AlmostPrimalInfeasible": Stop.INFEASIBLE,
+    "AlmostDualInfeasible": Stop.UNBOUNDED,
+    "MaxIterations": Stop.TIME_LIMIT,
+    "MaxTime": Stop.TIME_LIMIT,
+    "NumericalError": Stop.ERROR,
+    "InsufficientProgress": Stop.ERROR,
+    "CallbackTerminated": Stop.INTERRUPTED,
 }
 """Name of ``clarabel.SolverStatus`` -> what it claims; the certificate decides."""
 
 _SMALL = 3000
 """Rows up to which a point without proof is worth other roundings. Of 150 random programs of mixed cones in mixed units
-four ended without proof at first, of 1300 none after these; of six badly conditioned bounds (spec 2.2 and 2.3 with a
-radius of at most 0.01) five and two."""
+four ended without proof at first, of 1300 none after these; of six badly conditioned ones
+(``validity_lower`` and ``validity_lower_arrow`` with a radius of at most 0.01) five and two."""
 _OTHER_ROUNDINGS: tuple[dict[str, Any], ...] = (
     {"direct_solve_method": "qdldl"},
     {"max_step_fraction": 0.9},
@@ -47,6 +48,12 @@ _OTHER_ROUNDINGS: tuple[dict[str, Any], ...] = (
     {"iterative_refinement_max_iter": 50, "iterative_refinement_stop_ratio": 1.5},
 )
 _ARGUMENTS = {"time_limit": "time_limit_s", "max_threads": "threads"}
+
+
+@functools.cache
+def _version() -> str:
+    """Return Clarabel's version, read from its files once: that takes as long as a small program."""
+    return importlib.metadata.version("clarabel")
 
 
 @final
@@ -67,7 +74,7 @@ class ClarabelSession(AbstractConicSession):
     @property
     def version(self) -> str:
         """Version of Clarabel."""
-        return importlib.metadata.version("clarabel")
+        return _version()
 
     def _answers(self, form: ConicForm, search: SolveRun) -> Iterator[Answer]:
         yield self._answer(form, search, {})
@@ -96,7 +103,7 @@ class ClarabelSession(AbstractConicSession):
             solution = solver.solve()
         name = str(solution.status)
         x, s, z = (np.array(part, dtype=np.float64) for part in (solution.x, solution.s, solution.z))
-        return Answer(status=STOP.get(name, Status.ERROR), words=_words(name), x=x, s=s, z=z)
+        return Answer(status=STOP.get(name, Stop.ERROR), words=_words(name), x=x, s=s, z=z)
 
     def _settings(self, seconds: float, options: Mapping[str, Any]) -> Any:
         settings = self._library.DefaultSettings()

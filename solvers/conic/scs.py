@@ -14,23 +14,23 @@ from ceopt.solvers.cones import Cone
 from ceopt.solvers.conic.form import ConicForm
 from ceopt.solvers.conic.session import AbstractConicSession, Answer
 from ceopt.solvers.errors import InvalidValueError, MissingLibraryError, UnknownNameError
-from ceopt.solvers.problem import Status
+from ceopt.solvers.problem import Stop
 from ceopt.solvers.session import SolveRun
 from ceopt.solvers.tolerances import SCS_INFEASIBLE, SCS_TOLERANCE
 
 __all__ = ["STOP", "ScsSession"]
 
-STOP: dict[int, tuple[str, Status]] = {
-    -7: ("infeasible, inaccurately", Status.INFEASIBLE),
-    -6: ("unbounded, inaccurately", Status.UNBOUNDED),
-    -5: ("interrupted", Status.INTERRUPTED),
-    -4: ("failed", Status.ERROR),
-    -3: ("indeterminate", Status.ERROR),
-    -2: ("infeasible", Status.INFEASIBLE),
-    -1: ("unbounded", Status.UNBOUNDED),
-    0: ("unfinished", Status.TIME_LIMIT),
-    1: ("solved", Status.OPTIMAL),
-    2: ("solved, inaccurately", Status.OPTIMAL),
+STOP: dict[int, tuple[str, Stop]] = {
+    -7: ("infeasible, inaccurately", Stop.INFEASIBLE),
+    -6: ("unbounded, inaccurately", Stop.UNBOUNDED),
+    -5: ("interrupted", Stop.INTERRUPTED),
+    -4: ("failed", Stop.ERROR),
+    -3: ("indeterminate", Stop.ERROR),
+    -2: ("infeasible", Stop.INFEASIBLE),
+    -1: ("unbounded", Stop.UNBOUNDED),
+    0: ("unfinished", Stop.TIME_LIMIT),
+    1: ("solved", Stop.OPTIMAL),
+    2: ("solved, inaccurately", Stop.OPTIMAL),
 }
 """SCS's ``status_val`` -> its words and what it claims; the certificate decides."""
 _UNDECIDED = frozenset({-7, -6, 0, 2})  # a limit ended the slice
@@ -92,11 +92,11 @@ class ScsSession(AbstractConicSession):
             longest = max(longest, time.perf_counter() - began)
             info = raw["info"]
             left -= info["iter"]
-            words, status = STOP.get(info["status_val"], ("in a way that is not known", Status.ERROR))
+            words, status = STOP.get(info["status_val"], ("in a way that is not known", Stop.ERROR))
             goes_on = info["status_val"] in _UNDECIDED and left > 0
             if info["status_val"] in _UNDECIDED and left <= 0:
                 words = "iteration limit"
-                status = Status.TIME_LIMIT
+                status = Stop.TIME_LIMIT
             search.switch.poll()
             y = np.empty(form.b.size)
             s = np.empty(form.b.size)
@@ -104,7 +104,7 @@ class ScsSession(AbstractConicSession):
             yield Answer(status=status, words=words, x=raw["x"].copy(), s=s, z=y)
             if not goes_on:
                 return
-            if status is Status.OPTIMAL:
+            if status is Stop.OPTIMAL:
                 begin = {"warm_start": True, "x": raw["x"], "y": raw["y"], "s": raw["s"]}
                 kept = {"scale": info["scale"]}
             else:  # it gave a ray that proves nothing, and so no point to go on from: once more, and longer

@@ -15,14 +15,14 @@ import scipy.sparse as sp
 from ceopt.solvers.conic.certificate import Proof, is_dual_ray, is_primal_ray, prove
 from ceopt.solvers.conic.form import ConicForm, Lowering
 from ceopt.solvers.conic.scaling import scalings
-from ceopt.solvers.problem import Status, Vector
+from ceopt.solvers.problem import Stop, Vector
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 
 __all__ = ["AbstractConicSession", "Answer"]
 
 
-_STOPPED = frozenset({Status.TIME_LIMIT, Status.INTERRUPTED})
-_PROVED = frozenset({Status.OPTIMAL, *PROVED_EMPTY})
+_STOPPED = frozenset({Stop.TIME_LIMIT, Stop.INTERRUPTED})
+_PROVED = frozenset({Stop.OPTIMAL, *PROVED_EMPTY})
 _SHOWN = 1e-2  # greatest doubt, relative, beside which a bound is shown
 
 
@@ -42,7 +42,7 @@ class Answer:
         Primal point, slack and dual point, in the order of the form.
     """
 
-    status: Status
+    status: Stop
     words: str
     x: Vector
     s: Vector
@@ -86,16 +86,16 @@ class AbstractConicSession(AbstractSession):
     def _run(self, search: SolveRun) -> RunResult:
         form = self._lowering.form(self._compiled)
         if form.broken:
-            return RunResult(status=Status.INFEASIBLE, message=f"The program is infeasible: {form.broken} cannot hold.")
+            return RunResult(status=Stop.INFEASIBLE, message=f"The program is infeasible: {form.broken} cannot hold.")
         if not form.q.size:
-            return RunResult(status=Status.OPTIMAL, x=form.point, bound=form.sense * form.c0)
+            return RunResult(status=Stop.OPTIMAL, x=form.point, bound=form.sense * form.c0)
         if search.switch.poll():
-            return RunResult(status=Status.INTERRUPTED, message=f"{self.who} stopped before it began.")
+            return RunResult(status=Stop.INTERRUPTED, message=f"{self.who} stopped before it began.")
         found = self._found(form, search)
-        if found.status is not Status.UNBOUNDED:
+        if found.status is not Stop.UNBOUNDED:
             return found
         there_is = self._found(replace(form, q=np.zeros(form.q.size), P=sp.csc_array(form.P.shape), c0=0.0), search)
-        if there_is.x is not None and there_is.status is not Status.INTERRUPTED:
+        if there_is.x is not None and there_is.status is not Stop.INTERRUPTED:
             return found
         return replace(there_is, x=None, bound=None, certificate=None, message=there_is.message)
 
@@ -116,9 +116,9 @@ class AbstractConicSession(AbstractSession):
                 least = doubt
             stop = answer.words, answer.status
             if search.switch.pressed:
-                stop = "interrupted", Status.INTERRUPTED
+                stop = "interrupted", Stop.INTERRUPTED
             elif search.deadline <= time.perf_counter():
-                stop = "time limit", Status.TIME_LIMIT
+                stop = "time limit", Stop.TIME_LIMIT
             if stop[1] in _STOPPED:
                 held = replace(held, words=stop[0], status=stop[1])
                 break
@@ -133,14 +133,14 @@ class AbstractConicSession(AbstractSession):
 
     def _judged(self, form: ConicForm, answer: Answer, proof: Proof | None, relative_gap: float) -> RunResult:
         if proof is not None and proof.is_optimal(relative_gap):
-            return _held(Status.OPTIMAL, form, answer, proof, "")
-        if answer.status not in {Status.OPTIMAL, Status.UNBOUNDED} and is_dual_ray(form, answer.z):
-            return RunResult(status=Status.INFEASIBLE, message=f"{self.who} proved that the program is infeasible.")
-        if answer.status not in {Status.OPTIMAL, Status.INFEASIBLE} and is_primal_ray(form, answer.x):
+            return _held(Stop.OPTIMAL, form, answer, proof, "")
+        if answer.status not in {Stop.OPTIMAL, Stop.UNBOUNDED} and is_dual_ray(form, answer.z):
+            return RunResult(status=Stop.INFEASIBLE, message=f"{self.who} proved that the program is infeasible.")
+        if answer.status not in {Stop.OPTIMAL, Stop.INFEASIBLE} and is_primal_ray(form, answer.x):
             message = f"{self.who} found a direction that improves every point for ever."
-            return RunResult(status=Status.UNBOUNDED, message=message)
+            return RunResult(status=Stop.UNBOUNDED, message=message)
         ended = f"{self.who} stopped: {answer.words}"
-        stop = answer.status if answer.status in _STOPPED else Status.ERROR
+        stop = answer.status if answer.status in _STOPPED else Stop.ERROR
         if answer.status in PROVED_EMPTY:
             return RunResult(status=stop, message=f"{ended}; but its ray does not prove so.")
         if proof is None:
@@ -150,14 +150,18 @@ class AbstractConicSession(AbstractSession):
         if not proof.is_primal_feasible:
             return RunResult(status=stop, message=message)
         return _held(
-            Status.INTERRUPTED if stop is Status.INTERRUPTED else Status.FEASIBLE, form, answer, proof, message
+            Stop.INTERRUPTED if stop is Stop.INTERRUPTED else Stop.FEASIBLE,
+            form,
+            answer,
+            proof,
+            message,
         )
 
 
-def _held(status: Status, form: ConicForm, answer: Answer, proof: Proof, message: str) -> RunResult:
+def _held(status: Stop, form: ConicForm, answer: Answer, proof: Proof, message: str) -> RunResult:
     """Return the point; without a proof of optimality, the bound gives way by all that is in doubt."""
     held_back = 0.0
-    if status is not Status.OPTIMAL:
+    if status is not Stop.OPTIMAL:
         held_back = proof.doubt * proof.unit
     return RunResult(
         status=status,

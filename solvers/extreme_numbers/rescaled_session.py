@@ -24,7 +24,7 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.extreme_numbers.units import Rescaled, rescaled, span_of, wide_columns
 from ceopt.solvers.guard.contradictions import contradicts, credible, missed, readable
-from ceopt.solvers.problem import Outcome, Status, Vector, relative_gap_of
+from ceopt.solvers.problem import Outcome, Stop, Vector, relative_gap_of
 from ceopt.solvers.registry import SOLVERS, Solver
 from ceopt.solvers.session import Start, sparse_start
 from ceopt.solvers.tolerances import BOUND_NOISE, KEPT_SHARE
@@ -92,13 +92,13 @@ class WideSession:
             try:
                 session = self._session(units, self._plain if is_again else self._words)
             except OutOfTimeError as error:
-                return Outcome(status=Status.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
+                return Outcome(status=Stop.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
             words: dict[str, Any] = {"relative_gap": relative_gap, "pool": pool if is_last else 1}
             words |= {"on_incumbent": told, "should_stop": should_stop}
             outcome = self._settled(session, units.program, units.there(begin), seconds_left, **words)
             if is_again and is_last and outcome.x is not None and missed(units.program, outcome.x) > KEPT_SHARE:
-                return Outcome(status=Status.INFEASIBLE, message="No point keeps the program exactly.")
-            is_doubtful = outcome.status is Status.INFEASIBLE and not is_again
+                return Outcome(status=Stop.INFEASIBLE, message="No point keeps the program exactly.")
+            is_doubtful = outcome.status is Stop.INFEASIBLE and not is_again
             if is_doubtful and span_of(units.program) > _FAR_APART:
                 return run(units, is_last=is_last, is_again=True)
             return _returned(outcome, units)
@@ -110,12 +110,12 @@ class WideSession:
         units = rescaled(compiled, wide, at)
         outcome = run(units, is_last=not wide.any())
         spent = time.perf_counter() - began
-        if outcome.status is Status.UNBOUNDED and wide.any():
+        if outcome.status is Stop.UNBOUNDED and wide.any():
             units = rescaled(compiled, np.zeros_like(wide), at)
             return _honest(run(units, is_last=True), units)
         if outcome.x is None or not wide.any():
             return replace(_honest(outcome, units), run_time=spent)
-        best = Outcome(status=Status.ERROR)
+        best = Outcome(status=Stop.ERROR)
         last = outcome
         for around in _AROUND:
             near = rescaled(compiled, np.zeros_like(wide), outcome.x, around=around)
@@ -123,9 +123,9 @@ class WideSession:
             found = self._both(outcome, last, relative_gap)
             if best.x is None or self._is_better(found, best):
                 best = found
-            if found.status not in {Status.FEASIBLE, Status.ERROR}:
+            if found.status not in {Stop.FEASIBLE, Stop.ERROR}:
                 break
-        if best.x is None and last.status is Status.INFEASIBLE:
+        if best.x is None and last.status is Stop.INFEASIBLE:
             best = self._far(outcome, best, run, relative_gap)
         return replace(best, run_time=time.perf_counter() - began)
 
@@ -139,7 +139,7 @@ class WideSession:
     ) -> Outcome:
         """Solve, and once more from a better point if a second run has one."""
         outcome = self._believed(session, program, start, time_limit_s=seconds_left(), **words)
-        if outcome.status is not Status.OPTIMAL:
+        if outcome.status is not Stop.OPTIMAL:
             return outcome
         known = self._second_point(program, outcome, start, limit_s=seconds_left(), gap=words["relative_gap"])
         if known:
@@ -199,10 +199,10 @@ class WideSession:
                 if found.x is not None:
                     return self._both(relaxation, found, gap)
                 is_empty = False  # elsewhere in this part there may be something
-            is_empty &= found.status is Status.INFEASIBLE
+            is_empty &= found.status is Stop.INFEASIBLE
         if not is_empty:
             return nothing
-        return replace(nothing, status=Status.INFEASIBLE, bound=None, message="")
+        return replace(nothing, status=Stop.INFEASIBLE, bound=None, message="")
 
     def _is_better(self, found: Outcome, best: Outcome) -> bool:
         if found.objective is None or best.objective is None:
@@ -214,7 +214,7 @@ class WideSession:
         bound = relaxation.bound
         if found.x is None:
             message = f"No point in whole numbers was found near the relaxation's. {found.message}".strip()
-            status = Status.ERROR if found.status is Status.INFEASIBLE else found.status
+            status = Stop.ERROR if found.status is Stop.INFEASIBLE else found.status
             return replace(found, status=status, bound=bound, message=message)
         assert found.objective is not None  # noqa: S101 - it has a point
         found = replace(found, bound=_within_rounding(bound, found, self._compiled))
@@ -222,9 +222,9 @@ class WideSession:
             message = f"{found.message} {relaxation.message}".strip()
             found = replace(found, doubted=True, message=message)
         missing = relative_gap_of(found.objective, found.bound)
-        if found.status is Status.OPTIMAL and (missing is None or missing > max(gap, BOUND_NOISE)):
+        if found.status is Stop.OPTIMAL and (missing is None or missing > max(gap, BOUND_NOISE)):
             message = f"The whole numbers near the optimum of the relaxation leave a gap. {found.message}".strip()
-            return replace(found, status=Status.FEASIBLE, message=message)
+            return replace(found, status=Stop.FEASIBLE, message=message)
         return found
 
     def _session(self, units: Rescaled, words: Mapping[str, Any]) -> Any:
@@ -302,7 +302,7 @@ def _within_rounding(bound: float | None, outcome: Outcome, compiled: CompiledMo
 
 def _honest(outcome: Outcome, units: Rescaled) -> Outcome:
     """Take claims back where coefficients of one row, in any units, are too far apart to be told from rounding."""
-    if outcome.status not in {Status.OPTIMAL, Status.INFEASIBLE} or (span := span_of(units.program)) <= _SPAN:
+    if outcome.status not in {Stop.OPTIMAL, Stop.INFEASIBLE} or (span := span_of(units.program)) <= _SPAN:
         return outcome
-    status = Status.FEASIBLE if outcome.x is not None else Status.ERROR
+    status = Stop.FEASIBLE if outcome.x is not None else Stop.ERROR
     return replace(outcome, status=status, message=f"Coefficients of one row span {span:.1g}: nothing is proved.")

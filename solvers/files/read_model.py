@@ -19,6 +19,7 @@ from ceopt.solvers.files.misread import refuse_misread
 from ceopt.solvers.files.model_builder import add, add_column, add_row, affine
 from ceopt.solvers.files.quadratic_rows import QuadraticRows, take_quadratic_rows
 from ceopt.solvers.files.whole_files import file_path
+from ceopt.solvers.highs.silent import silent_highs
 
 __all__ = ["read"]
 
@@ -156,8 +157,7 @@ def _parse(text: str, suffix: str, path: Path) -> tuple[Any, list[tuple[int, int
     """Return what HiGHS reads from the file, or from the text where there is one."""
     import highspy
 
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
+    highs = silent_highs()
     highs.setOptionValue("small_matrix_value", 1e-12)
     for option in ("infinite_cost", "large_matrix_value"):  # what is finite in the file is so in the model
         highs.setOptionValue(option, math.inf)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.problem import Outcome, Status, Vector
+from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.tolerances import CALLED_FEASIBLE, CONTRADICTION_SHARE, LEAST_CONTRADICTION, OVERRULING_VIOLATION
 
 __all__ = ["contradicts", "credible", "missed", "readable"]
@@ -18,7 +18,7 @@ __all__ = ["contradicts", "credible", "missed", "readable"]
 #: A gap contradicts "optimal" from this share on, or from so many times the gap that was asked for.
 _WIDE = 1e-3
 _WIDER = 10.0
-_PROOFS: Final = frozenset({Status.INFEASIBLE, Status.UNBOUNDED})
+_PROOFS: Final = frozenset({Stop.INFEASIBLE, Stop.UNBOUNDED})
 
 
 def readable(who: str, told: Any, compiled: CompiledModel) -> Outcome:
@@ -28,7 +28,7 @@ def readable(who: str, told: Any, compiled: CompiledModel) -> Outcome:
     """
     if not isinstance(told, Outcome):
         return _failed(f"{who} returned {type(told).__name__}, which is no Outcome.")
-    if told.status not in set(Status):
+    if told.status not in set(Stop):
         return _failed(f"{who} ended with {told.status!r}, which is no Status.")
     x = None
     if told.x is not None:
@@ -47,7 +47,7 @@ def readable(who: str, told: Any, compiled: CompiledModel) -> Outcome:
             met.append((seconds, compiled.evaluate(point), point))
     outcome = replace(
         told,
-        status=Status(told.status),
+        status=Stop(told.status),
         x=x,
         objective=None if x is None else compiled.evaluate(x),
         pool=tuple(pool),
@@ -74,12 +74,12 @@ def credible(
     """
     if outcome.x is not None:
         outcome = _with_point(who, outcome, compiled)
-    elif outcome.status in {Status.OPTIMAL, Status.FEASIBLE}:
+    elif outcome.status in {Stop.OPTIMAL, Stop.FEASIBLE}:
         said = f"{who} calls the program {outcome.status} without a point."
-        outcome = _doubted(replace(outcome, status=Status.ERROR), said)
-    if outcome.status is Status.UNBOUNDED and _is_bounded(compiled):
+        outcome = _doubted(replace(outcome, status=Stop.ERROR), said)
+    if outcome.status is Stop.UNBOUNDED and _is_bounded(compiled):
         said = f"{who} calls a program unbounded whose columns bound its objective."
-        outcome = _doubted(replace(outcome, status=Status.ERROR), said)
+        outcome = _doubted(replace(outcome, status=Stop.ERROR), said)
     known = _known(outcome, compiled, start)
     if known is not None:
         outcome = _with_known(who, outcome, compiled, known)
@@ -93,6 +93,12 @@ def contradicts(bound: float, objective: float, compiled: CompiledModel, x: Vect
     return (
         compiled.sense * (bound - objective) > CONTRADICTION_SHARE * _size(compiled, x, objective) + LEAST_CONTRADICTION
     )
+
+
+def leaves_open(bound: float, objective: float, compiled: CompiledModel, x: Vector, relative_gap: float) -> bool:
+    """Tell whether a bound is further from the objective of a point than the gap and a solver's tolerances explain."""
+    least = max(_WIDE, _WIDER * relative_gap) * _size(compiled, x, objective) + LEAST_CONTRADICTION
+    return compiled.sense * (objective - bound) > least
 
 
 def missed(compiled: CompiledModel, x: Vector) -> float:
@@ -126,16 +132,16 @@ def _with_point(who: str, outcome: Outcome, compiled: CompiledModel) -> Outcome:
         if status in _PROOFS:
             return without  # a ray, or the point that is least wrong
         said = f"{who}'s point violates the program by {compiled.violation(outcome.x):.3g}."
-        if status is Status.INTERRUPTED:
+        if status is Stop.INTERRUPTED:
             return _doubted(without, said)
-        return _doubted(replace(outcome, status=Status.ERROR), said)
-    if status is Status.TIME_LIMIT:
-        return replace(outcome, status=Status.FEASIBLE)
-    if status is Status.UNBOUNDED and not _is_bounded(compiled):
+        return _doubted(replace(outcome, status=Stop.ERROR), said)
+    if status is Stop.TIME_LIMIT:
+        return replace(outcome, status=Stop.FEASIBLE)
+    if status is Stop.UNBOUNDED and not _is_bounded(compiled):
         return without  # an unbounded program has points
-    if status in _PROOFS or status is Status.ERROR:
+    if status in _PROOFS or status is Stop.ERROR:
         said = f"{who} ends with {str(status)!r} although it has a point."
-        return _doubted(replace(outcome, status=Status.FEASIBLE), said)
+        return _doubted(replace(outcome, status=Stop.FEASIBLE), said)
     return outcome
 
 
@@ -143,16 +149,16 @@ def _with_known(who: str, outcome: Outcome, compiled: CompiledModel, known: Vect
     """Compare what came back with a point that is known to keep the program."""
     objective = compiled.evaluate(known)
     held = replace(outcome, x=known, objective=objective)
-    if outcome.status is Status.UNBOUNDED:
+    if outcome.status is Stop.UNBOUNDED:
         return outcome
-    if outcome.status is Status.INFEASIBLE:
+    if outcome.status is Stop.INFEASIBLE:
         said = f"{who} calls the program infeasible, of which a point is in hand."
-        return _doubted(replace(held, status=Status.FEASIBLE), said)
-    if outcome.status is Status.ERROR:
-        return replace(held, status=Status.FEASIBLE, bound=None)
+        return _doubted(replace(held, status=Stop.FEASIBLE), said)
+    if outcome.status is Stop.ERROR:
+        return replace(held, status=Stop.FEASIBLE, bound=None)
     if outcome.x is None:
-        if outcome.status is Status.TIME_LIMIT:
-            return replace(held, status=Status.FEASIBLE)
+        if outcome.status is Stop.TIME_LIMIT:
+            return replace(held, status=Stop.FEASIBLE)
         return held
     assert outcome.objective is not None  # noqa: S101 - it belongs to the point
     if compiled.sense * (objective - outcome.objective) < 0:
@@ -171,10 +177,9 @@ def _with_bound(who: str, outcome: Outcome, compiled: CompiledModel, relative_ga
     if contradicts(bound, objective, compiled, outcome.x):
         said = f"{who}'s bound {bound:.8g} contradicts a point in hand with objective {objective:.8g}."
         return _unproved(outcome, said)
-    least = max(_WIDE, _WIDER * relative_gap) * _size(compiled, outcome.x, objective) + LEAST_CONTRADICTION
-    if outcome.status is Status.OPTIMAL and compiled.sense * (objective - bound) > least:
+    if outcome.status is Stop.OPTIMAL and leaves_open(bound, objective, compiled, outcome.x, relative_gap):
         said = f"{who} calls {objective:.8g} optimal, but its bound is {bound:.8g}."
-        return replace(outcome, status=Status.FEASIBLE, message=f"{outcome.message} {said}".strip())
+        return replace(outcome, status=Stop.FEASIBLE, message=f"{outcome.message} {said}".strip())
     if compiled.sense * (bound - objective) > 0:
         return replace(outcome, bound=objective)
     return outcome
@@ -187,7 +192,7 @@ def _known(outcome: Outcome, compiled: CompiledModel, start: Mapping[int, float]
     if started is not None:
         points.append(started)
     least = math.inf
-    if outcome.x is not None and outcome.status is not Status.ERROR:
+    if outcome.x is not None and outcome.status is not Stop.ERROR:
         least = compiled.sense * compiled.evaluate(outcome.x)
     losses = [compiled.sense * compiled.evaluate(x) for x in points]
     for k in sorted(range(len(points)), key=losses.__getitem__):
@@ -242,7 +247,7 @@ def _agree(told: Any, objective: float | None, compiled: CompiledModel, x: Vecto
 
 def _unproved(outcome: Outcome, said: str) -> Outcome:
     """Return an outcome that claims neither bound nor optimum, and says why."""
-    status = Status.FEASIBLE if outcome.status is Status.OPTIMAL else outcome.status
+    status = Stop.FEASIBLE if outcome.status is Stop.OPTIMAL else outcome.status
     return _doubted(replace(outcome, status=status), said)
 
 
@@ -252,4 +257,4 @@ def _doubted(outcome: Outcome, said: str) -> Outcome:
 
 
 def _failed(said: str) -> Outcome:
-    return Outcome(status=Status.ERROR, message=said)
+    return Outcome(status=Stop.ERROR, message=said)

@@ -13,7 +13,7 @@ from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.extreme_numbers.rescaled_session import WideSession
 from ceopt.solvers.extreme_numbers.units import is_extreme, is_far_from_zero
 from ceopt.solvers.guard.contradictions import credible, readable
-from ceopt.solvers.problem import Outcome, Status, Vector
+from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.registry import Solver
 from ceopt.solvers.session import Start, sparse_start
 
@@ -87,7 +87,7 @@ class GuardedSession:
         compiled = self._compiled
         began = time.perf_counter()
         begin = sparse_start(start, len(compiled.columns))
-        outcome = Outcome(status=Status.ERROR, message=self._failure)
+        outcome = Outcome(status=Stop.ERROR, message=self._failure)
         if self._session is not None:
             outcome = self._told(
                 on_incumbent, time_limit_s=time_limit_s, relative_gap=relative_gap, start=start, pool=pool
@@ -109,7 +109,7 @@ class GuardedSession:
         except Exception as error:
             if caller is not None and error is caller.error:
                 raise
-            return Outcome(status=Status.ERROR, message=_words(self._who, error))
+            return Outcome(status=Stop.ERROR, message=_words(self._who, error))
 
 
 def _opened(solver: Solver, compiled: CompiledModel, words: Mapping[str, Any]) -> Any:

@@ -23,7 +23,7 @@ from ceopt.solvers.gurobi.precision import (
 from ceopt.solvers.gurobi.run import Run, Units, run_again, run_once
 from ceopt.solvers.gurobi.tables import IMPRECISE, STOP, set_options
 from ceopt.solvers.highs.scaling import first_scale
-from ceopt.solvers.problem import Status, Vector, status_of
+from ceopt.solvers.problem import Stop, Vector, status_of
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 from ceopt.solvers.tolerances import GUROBI_TOLERANCE, NOTABLE_VIOLATION
 
@@ -80,14 +80,14 @@ class GurobiSession(AbstractSession):
         contradiction = self._handed.program.contradiction
         if contradiction is not None:
             message = f"The program is infeasible: {contradiction} cannot hold."
-            return RunResult(status=Status.INFEASIBLE, message=message)
+            return RunResult(status=Stop.INFEASIBLE, message=message)
         try:
             return self._found(search)
         except gurobipy.GurobiError as error:
             known = gurobipy.GRB.Error
             if error.errno in {known.SIZE_LIMIT_EXCEEDED, known.NO_LICENSE}:
                 raise refuse(self._compiled, str(error)) from error
-            return RunResult(status=Status.ERROR, message=f"Gurobi failed: {error}.")
+            return RunResult(status=Stop.ERROR, message=f"Gurobi failed: {error}.")
 
     # -- the answer ----------------------------------------------------------------------------------------------------
     def _found(self, search: SolveRun) -> RunResult:
@@ -95,13 +95,13 @@ class GurobiSession(AbstractSession):
         gap = search.relative_gap
         point = run.x
         rows = self._handed.program.quadratics
-        status = Status.INTERRUPTED
+        status = Stop.INTERRUPTED
         if not search.switch.pressed:
             status = status_of(STOP, run.stop, has_point=point is not None)
         message = ""
-        if status is not Status.OPTIMAL:
+        if status is not Stop.OPTIMAL:
             message = f"Gurobi stopped: {run.stop.replace('_', ' ').lower()}."
-        if status is Status.UNBOUNDED:
+        if status is Stop.UNBOUNDED:
             status = self._status_without_objective(search)
             if status in PROVED_EMPTY:
                 message = f"Gurobi proved that the program is {status}."
@@ -114,18 +114,18 @@ class GurobiSession(AbstractSession):
             off = self._compiled.violation(x)
             if off > NOTABLE_VIOLATION or any(misses(row, point, gap) for row in rows):
                 return RunResult(
-                    status=Status.ERROR, message=f"{message} Its last point violates the program by {off:.3g}."
+                    status=Stop.ERROR, message=f"{message} Its last point violates the program by {off:.3g}."
                 )
         pool = self._pool(search, x)
         if pool:
             x = pool[0]
-        if status is Status.OPTIMAL:
+        if status is Stop.OPTIMAL:
             settled = settled_bound(self._compiled, x, bound, gap, barrier=run.barrier)
             if any(is_missed_for_good(row, point, gap) for row in rows):
-                status = Status.FEASIBLE
+                status = Stop.FEASIBLE
                 message = "Gurobi stopped: it misses a quadratic row by what matters here."
             elif settled is None:
-                status = Status.FEASIBLE
+                status = Stop.FEASIBLE
                 message = "Gurobi stopped: its proof is not within the relative gap."
             else:
                 bound = settled
@@ -179,13 +179,13 @@ class GurobiSession(AbstractSession):
         points = [x, *(point for point in points if np.abs(point[whole] - x[whole]).max() > 0.5)]
         return tuple(sorted(points, key=lambda point: compiled.sense * compiled.evaluate(point))[: search.pool])
 
-    def _status_without_objective(self, search: SolveRun) -> Status:
+    def _status_without_objective(self, search: SolveRun) -> Stop:
         """Tell unbounded from infeasible: Gurobi says "unbounded" of programs where it knows no point."""
         run = run_once(self._handed, search, self._units(0.0), {}, listen=False)
         if run.x is not None:
-            return Status.UNBOUNDED
+            return Stop.UNBOUNDED
         if search.switch.pressed:
-            return Status.INTERRUPTED
+            return Stop.INTERRUPTED
         return status_of(STOP, run.stop, has_point=False)
 
     def _own(self, x: Vector) -> Vector:

@@ -9,32 +9,32 @@ from typing import Any
 from ceopt.solvers.checks import refuse_argument
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.options import plain_of_type
-from ceopt.solvers.problem import Status, StopTable
+from ceopt.solvers.problem import Stop, StopTable
 
 __all__ = ["BOUNDLESS", "IMPRECISE", "STOP", "name_of", "set_options"]
 
 # ---- stop statuses ---------------------------------------------------------------------------------------------------
 # by the names of gurobipy.GRB.Status
 STOP: StopTable = {
-    "LOADED": (Status.ERROR, Status.ERROR),
-    "OPTIMAL": (Status.OPTIMAL, Status.ERROR),
-    "INFEASIBLE": (Status.INFEASIBLE, Status.INFEASIBLE),
-    "INF_OR_UNBD": (Status.UNBOUNDED, Status.UNBOUNDED),  # the session tells the two apart
-    "UNBOUNDED": (Status.UNBOUNDED, Status.UNBOUNDED),  # says nothing about feasibility: the session looks
-    "CUTOFF": (Status.FEASIBLE, Status.TIME_LIMIT),  # only under an option of the caller's
-    "ITERATION_LIMIT": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "NODE_LIMIT": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "TIME_LIMIT": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "SOLUTION_LIMIT": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "INTERRUPTED": (Status.INTERRUPTED, Status.INTERRUPTED),
-    "NUMERIC": (Status.FEASIBLE, Status.ERROR),
-    "SUBOPTIMAL": (Status.FEASIBLE, Status.ERROR),  # the tolerances could not be met
-    "INPROGRESS": (Status.ERROR, Status.ERROR),
-    "USER_OBJ_LIMIT": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "WORK_LIMIT": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "MEM_LIMIT": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "LOCALLY_OPTIMAL": (Status.FEASIBLE, Status.ERROR),  # no proof about the whole program
-    "LOCALLY_INFEASIBLE": (Status.FEASIBLE, Status.ERROR),
+    "LOADED": (Stop.ERROR, Stop.ERROR),
+    "OPTIMAL": (Stop.OPTIMAL, Stop.ERROR),
+    "INFEASIBLE": (Stop.INFEASIBLE, Stop.INFEASIBLE),
+    "INF_OR_UNBD": (Stop.UNBOUNDED, Stop.UNBOUNDED),  # the session tells the two apart
+    "UNBOUNDED": (Stop.UNBOUNDED, Stop.UNBOUNDED),  # says nothing about feasibility: the session looks
+    "CUTOFF": (Stop.FEASIBLE, Stop.TIME_LIMIT),  # only under an option of the caller's
+    "ITERATION_LIMIT": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "NODE_LIMIT": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "TIME_LIMIT": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "SOLUTION_LIMIT": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "INTERRUPTED": (Stop.INTERRUPTED, Stop.INTERRUPTED),
+    "NUMERIC": (Stop.FEASIBLE, Stop.ERROR),
+    "SUBOPTIMAL": (Stop.FEASIBLE, Stop.ERROR),  # the tolerances could not be met
+    "INPROGRESS": (Stop.ERROR, Stop.ERROR),
+    "USER_OBJ_LIMIT": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "WORK_LIMIT": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "MEM_LIMIT": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "LOCALLY_OPTIMAL": (Stop.FEASIBLE, Stop.ERROR),  # no proof about the whole program
+    "LOCALLY_INFEASIBLE": (Stop.FEASIBLE, Stop.ERROR),
 }
 
 BOUNDLESS = frozenset({"INF_OR_UNBD", "UNBOUNDED"})

@@ -9,7 +9,7 @@ import numpy as np
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.problem import Vector
-from ceopt.solvers.tolerances import HIGHS_IMPROVEMENT, LEAST_GAP
+from ceopt.solvers.tolerances import HIGHS_IMPROVEMENT, LEAST_GAP, ZERO_SHARE
 
 __all__ = ["best_conceivable", "finer_scale", "first_scale", "is_blind", "units_of"]
 
@@ -38,7 +38,10 @@ def finer_scale(compiled: CompiledModel, objective: float, gap: float, scale: fl
 
 def is_blind(compiled: CompiledModel, objective: float, gap: float, scale: float) -> bool:
     """Whether HiGHS, at this scale, may pass over a solution better than ``objective`` by more than the gap."""
-    if not compiled.integer.any() or compiled.sense * (objective - best_conceivable(compiled)) <= 0:
+    if not compiled.integer.any():
+        return False
+    missing = compiled.sense * (objective - best_conceivable(compiled))
+    if missing <= ZERO_SHARE * _cost_size(compiled):
         return False
     return HIGHS_IMPROVEMENT / scale > max(gap, LEAST_GAP) * abs(objective) > 0
 

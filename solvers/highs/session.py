@@ -1,6 +1,9 @@
 """HiGHS over a compiled model: linear, mixed-integer linear and convex quadratic programs.
 
-The session, then the options that HiGHS takes, then its stop statuses and ours.
+``HighsSession._once`` is where ``highs.run()`` is called, and ``_confirmed`` calls it again where presolve may have
+erred. (The tangent cuts of ``solvers/outer_approximation`` have a linear program of their own, which runs HiGHS too.)
+What comes back passes ``_with_dual_proof`` (LP), ``_qp_with_dual_proof`` or ``_not_blind`` (MILP). Below the
+session stand the options that HiGHS takes, then its stop statuses and ours.
 """
 
 from __future__ import annotations
@@ -19,11 +22,12 @@ from scipy.sparse import diags_array
 from ceopt.solvers.checks import refuse_argument
 from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.guard.contradictions import contradicts
+from ceopt.solvers.guard.contradictions import contradicts, leaves_open
 from ceopt.solvers.highs.proof import bound_from_duals, improves_for_ever
 from ceopt.solvers.highs.scaling import finer_scale, first_scale, is_blind, units_of
+from ceopt.solvers.highs.silent import silent_highs
 from ceopt.solvers.options import plain_of_type
-from ceopt.solvers.problem import ProblemClass, Status, StopTable, Vector, status_of
+from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector, status_of
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 from ceopt.solvers.tolerances import HIGHS_IMPROVEMENT, HIGHS_ROUNDING, LEAST_QP_GAP
 
@@ -59,9 +63,8 @@ class HighsSession(AbstractSession):
                 "Call solve(model), which finds a solver for it.",
             )
         self._library = highspy
-        highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        highs = silent_highs()
         self._highs = highs
-        highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", self._threads)
         highs.setOptionValue("random_seed", self._random_state)
         highs.setOptionValue("mip_abs_gap", 0.0)
@@ -84,18 +87,22 @@ class HighsSession(AbstractSession):
         self._pass_changes()
         switch = search.switch
         name, x, bound = self._best(search)
-        status = Status.INTERRUPTED if switch.pressed else status_of(STOP, name, has_point=x is not None)
-        message = "" if status is Status.OPTIMAL else f"HiGHS stopped: {_words(name)}."
+        status = Stop.INTERRUPTED if switch.pressed else status_of(STOP, name, has_point=x is not None)
+        message = "" if status is Stop.OPTIMAL else f"HiGHS stopped: {_words(name)}."
         found = RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(self._pool))
         if switch.pressed:
             return found
-        if self._compiled.Q is not None and status in {Status.OPTIMAL, Status.ERROR, Status.UNBOUNDED}:
-            return self._curved(found, search)
-        if status is Status.UNBOUNDED:
+        if self._compiled.Q is not None and status in {
+            Stop.OPTIMAL,
+            Stop.ERROR,
+            Stop.UNBOUNDED,
+        }:
+            return self._qp_with_dual_proof(found, search)
+        if status is Stop.UNBOUNDED:
             return self._without_objective(search)
-        if status is Status.OPTIMAL and not self._compiled.integer.any():
-            return self._flat(found, search)
-        return self._honest(found, search.relative_gap)
+        if status is Stop.OPTIMAL and not self._compiled.integer.any():
+            return self._with_dual_proof(found, search)
+        return self._not_blind(found, search.relative_gap)
 
     def _proof(self, found: RunResult, gap: float) -> tuple[bool, float]:
         """Return whether the duals prove the point, and the bound that they prove."""
@@ -116,7 +123,7 @@ class HighsSession(AbstractSession):
                 return True, bound
         return False, best
 
-    def _flat(self, found: RunResult, search: SolveRun) -> RunResult:
+    def _with_dual_proof(self, found: RunResult, search: SolveRun) -> RunResult:
         """Take an LP's "optimal" only with a proof from its duals; where there is none, ask for smaller residuals.
 
         A reduced cost of 1e-7 is 0 to HiGHS, which is much in a column with a range of 1e5.
@@ -138,16 +145,16 @@ class HighsSession(AbstractSession):
         if proved:
             return replace(found, bound=bound)
         proved_bound = bound if math.isfinite(bound) else None
-        return replace(found, status=Status.FEASIBLE, bound=proved_bound, message=_UNPROVED)
+        return replace(found, status=Stop.FEASIBLE, bound=proved_bound, message=_UNPROVED)
 
-    def _curved(self, found: RunResult, search: SolveRun) -> RunResult:
+    def _qp_with_dual_proof(self, found: RunResult, search: SolveRun) -> RunResult:
         """Take a QP's "optimal" only with a proof from its duals; without one, ask Clarabel.
 
         HiGHS 1.15.1 ended 7 of 40 badly scaled convex QPs "optimal" at points that were up to 3 % off, and calls one
         bounded QP in thirty unbounded.
         """
         best = None
-        if found.x is not None and found.status is Status.OPTIMAL and np.abs(found.x).max() < _FAR:
+        if found.x is not None and found.status is Stop.OPTIMAL and np.abs(found.x).max() < _FAR:
             proved, best = self._proof(found, search.relative_gap)
             if proved:
                 return replace(found, bound=best)
@@ -159,12 +166,12 @@ class HighsSession(AbstractSession):
         second = ClarabelSession(compiled, random_state=self._random_state).solve(
             time_limit_s=search.seconds_left, relative_gap=search.relative_gap, should_stop=search.switch.poll
         )
-        has_point = found.x is not None and found.status is not Status.UNBOUNDED
-        if has_point and second.status is not Status.OPTIMAL:
-            status = Status.INTERRUPTED if search.switch.pressed else Status.FEASIBLE
+        has_point = found.x is not None and found.status is not Stop.UNBOUNDED
+        if has_point and second.status is not Stop.OPTIMAL:
+            status = Stop.INTERRUPTED if search.switch.pressed else Stop.FEASIBLE
             return replace(found, status=status, bound=best, message=_UNPROVED)
         if second.x is None:
-            status = Status.INTERRUPTED if search.switch.pressed else second.status
+            status = Stop.INTERRUPTED if search.switch.pressed else second.status
             return replace(found, status=status, x=None, bound=best, message=second.message)
         return RunResult(
             status=second.status,
@@ -182,10 +189,8 @@ class HighsSession(AbstractSession):
         self._pool: list[Vector] = []
         self._rescale(first_scale(compiled))
         while True:
-            name, x, bound = self._once(search, search.relative_gap, start)
-            if x is None or (
-                best is not None and compiled.sense * (compiled.evaluate(x) - compiled.evaluate(best)) > 0
-            ):
+            name, x, bound = self._from_start(search, start)
+            if x is None or (best is not None and self._is_worse(x, best)):
                 x = best
             if x is None or name != "kOptimal" or search.switch.pressed:
                 return name, x, bound
@@ -195,6 +200,23 @@ class HighsSession(AbstractSession):
             best = x
             start = dict(enumerate(x.tolist()))
             self._rescale(scale)
+
+    def _from_start(self, search: SolveRun, start: Mapping[int, float]) -> tuple[str, Vector | None, float | None]:
+        """Run from a start, and again without it where what comes back as optimal is not what its bound is about.
+
+        HiGHS 1.16.0 may presolve a start into a better point that the program does not have, and "prove" that one.
+        """
+        gap = search.relative_gap
+        name, x, bound = self._once(search, gap, start)
+        if not start or name != "kOptimal" or x is None or bound is None or search.switch.pressed:
+            return name, x, bound
+        compiled = self._compiled
+        if not leaves_open(bound, compiled.evaluate(x), compiled, x, gap):
+            return name, x, bound
+        again, other, its_bound = self._once(search, gap, {})
+        if other is None or self._is_worse(other, x):
+            other = x
+        return again, other, its_bound
 
     def _is_worse(self, x: Vector, other: Vector) -> bool:
         compiled = self._compiled
@@ -293,9 +315,9 @@ class HighsSession(AbstractSession):
             return status
         return highs.getModelStatus()
 
-    def _honest(self, found: RunResult, gap: float) -> RunResult:
+    def _not_blind(self, found: RunResult, gap: float) -> RunResult:
         """Take "optimal" back where HiGHS may have passed over a better solution."""
-        if found.x is None or found.status is not Status.OPTIMAL:
+        if found.x is None or found.status is not Stop.OPTIMAL:
             return found
         compiled = self._compiled
         slack = HIGHS_IMPROVEMENT / self._scale
@@ -306,7 +328,7 @@ class HighsSession(AbstractSession):
         bound = found.bound
         if bound is None or not contradicts(bound, objective, compiled, found.x):  # which the guard is to see
             bound = objective - compiled.sense * slack
-        return replace(found, status=Status.FEASIBLE, bound=bound, message=message)
+        return replace(found, status=Stop.FEASIBLE, bound=bound, message=message)
 
     # -- model into HiGHS ----------------------------------------------------------------------------------------------
     def _pass_model(self, scale: float | None = None) -> None:
@@ -368,16 +390,16 @@ class HighsSession(AbstractSession):
             return RunResult(status=status, message=f"HiGHS proved that the program is {status}.")
         return RunResult(status=status, message=f"HiGHS stopped: {status}.")
 
-    def _status_without_objective(self, search: SolveRun) -> Status:
+    def _status_without_objective(self, search: SolveRun) -> Stop:
         self._pass_model(scale=0.0)
         try:
             name, x, _ = self._once(search, 0.0, {}, listen=False)
         finally:
             self._pass_model()
         if x is not None:
-            return Status.UNBOUNDED
+            return Stop.UNBOUNDED
         if search.switch.pressed:
-            return Status.INTERRUPTED
+            return Stop.INTERRUPTED
         return status_of(STOP, name, has_point=False)
 
 
@@ -446,24 +468,24 @@ def _names(highs: Any) -> list[str]:
 # ---- HiGHS's stop statuses, each mapped to one of ours ---------------------------------------------------------------
 # by the names of highspy.HighsModelStatus
 STOP: StopTable = {
-    "kNotset": (Status.ERROR, Status.ERROR),
-    "kLoadError": (Status.ERROR, Status.ERROR),
-    "kModelError": (Status.ERROR, Status.ERROR),
-    "kPresolveError": (Status.ERROR, Status.ERROR),
-    "kSolveError": (Status.ERROR, Status.ERROR),
-    "kPostsolveError": (Status.ERROR, Status.ERROR),
-    "kModelEmpty": (Status.OPTIMAL, Status.OPTIMAL),
-    "kOptimal": (Status.OPTIMAL, Status.ERROR),
-    "kInfeasible": (Status.INFEASIBLE, Status.INFEASIBLE),
-    "kUnboundedOrInfeasible": (Status.UNBOUNDED, Status.UNBOUNDED),  # the session tells the two apart
-    "kUnbounded": (Status.UNBOUNDED, Status.UNBOUNDED),
-    "kObjectiveBound": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "kObjectiveTarget": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "kTimeLimit": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "kIterationLimit": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "kUnknown": (Status.FEASIBLE, Status.ERROR),
-    "kSolutionLimit": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "kInterrupt": (Status.INTERRUPTED, Status.INTERRUPTED),
-    "kMemoryLimit": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "kHighsInterrupt": (Status.INTERRUPTED, Status.INTERRUPTED),
+    "kNotset": (Stop.ERROR, Stop.ERROR),
+    "kLoadError": (Stop.ERROR, Stop.ERROR),
+    "kModelError": (Stop.ERROR, Stop.ERROR),
+    "kPresolveError": (Stop.ERROR, Stop.ERROR),
+    "kSolveError": (Stop.ERROR, Stop.ERROR),
+    "kPostsolveError": (Stop.ERROR, Stop.ERROR),
+    "kModelEmpty": (Stop.OPTIMAL, Stop.OPTIMAL),
+    "kOptimal": (Stop.OPTIMAL, Stop.ERROR),
+    "kInfeasible": (Stop.INFEASIBLE, Stop.INFEASIBLE),
+    "kUnboundedOrInfeasible": (Stop.UNBOUNDED, Stop.UNBOUNDED),  # the session tells the two apart
+    "kUnbounded": (Stop.UNBOUNDED, Stop.UNBOUNDED),
+    "kObjectiveBound": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "kObjectiveTarget": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "kTimeLimit": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "kIterationLimit": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "kUnknown": (Stop.FEASIBLE, Stop.ERROR),
+    "kSolutionLimit": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "kInterrupt": (Stop.INTERRUPTED, Stop.INTERRUPTED),
+    "kMemoryLimit": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "kHighsInterrupt": (Stop.INTERRUPTED, Stop.INTERRUPTED),
 }

@@ -19,14 +19,14 @@ from ceopt.solvers.mosek import task as mosek_task
 from ceopt.solvers.mosek.proof import MosekDual, proof_of
 from ceopt.solvers.mosek.tables import name_of, set_options, status_of
 from ceopt.solvers.mosek.task import require_library
-from ceopt.solvers.problem import ProblemClass, Status, Vector
+from ceopt.solvers.problem import ProblemClass, Stop, Vector
 from ceopt.solvers.registry import SOLVERS, Licence
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 from ceopt.solvers.tolerances import UNVOUCHED_VIOLATION
 
 __all__ = ["MosekSession", "licence"]
 
-_REFUSED = frozenset({ProblemClass.MISDP, ProblemClass.NONCONVEX})
+_REFUSED = frozenset({ProblemClass.MISDP, ProblemClass.NONCONVEX, ProblemClass.NONCONVEX_EXP})
 _FILES = (".cbf", ".jtask", ".ptf", ".task")
 
 
@@ -100,7 +100,7 @@ class MosekSession(AbstractSession):
             raise self._no_licence(why)
         self._pass_changes()
         found = self._once(search)
-        if found.status is not Status.UNBOUNDED:
+        if found.status is not Stop.UNBOUNDED:
             return found
         status = self._status_without_objective(search)
         message = found.message
@@ -132,7 +132,7 @@ class MosekSession(AbstractSession):
             code = name_of(error.errno)
             if _is_about_licences(code):
                 raise self._no_licence(_why_no_licence(code)) from error
-            return RunResult(status=Status.ERROR, message=f"MOSEK stopped: {_words(code)}.")
+            return RunResult(status=Stop.ERROR, message=f"MOSEK stopped: {_words(code)}.")
         finally:
             task.set_Progress(None)  # else the caller's functions would live as long as the task
         if switch.pressed:
@@ -175,7 +175,7 @@ class MosekSession(AbstractSession):
                 x = None
         status = status_of(solution, problem, ended, has_point=x is not None)
         if x is None or compiled.integer.any():
-            if status is Status.OPTIMAL:
+            if status is Stop.OPTIMAL:
                 message = ""
             point = None
             if x is not None:
@@ -183,20 +183,20 @@ class MosekSession(AbstractSession):
             return RunResult(status=status, x=point, bound=self._integer_bound(), message=message)
         return self._judged(status, x, proof_of(self._conic, x, MosekDual.of(task, which)), message, relative_gap)
 
-    def _judged(self, status: Status, x: Vector, proof: Proof | None, message: str, relative_gap: float) -> RunResult:
+    def _judged(self, status: Stop, x: Vector, proof: Proof | None, message: str, relative_gap: float) -> RunResult:
         """Return what the numbers prove of a continuous program's solution, whatever MOSEK says of it."""
         if proof is None or not proof.is_primal_feasible:
-            if status not in {Status.INTERRUPTED, Status.TIME_LIMIT}:
-                status = Status.ERROR
+            if status not in {Stop.INTERRUPTED, Stop.TIME_LIMIT}:
+                status = Stop.ERROR
             return RunResult(status=status, message=f"{message} It does not satisfy the rows.")
-        if status is Status.OPTIMAL and not proof.is_optimal(relative_gap):
-            status = Status.FEASIBLE
+        if status is Stop.OPTIMAL and not proof.is_optimal(relative_gap):
+            status = Stop.FEASIBLE
             message = f"{message} Its residuals do not prove so."
         return RunResult(
             status=status,
             x=self._own(x),
             bound=self._compiled.sense * proof.bound if proof.is_dual_feasible else None,
-            message="" if status is Status.OPTIMAL else message,
+            message="" if status is Stop.OPTIMAL else message,
             certificate=proof.certificate,
         )
 
@@ -220,7 +220,7 @@ class MosekSession(AbstractSession):
         """Return the model's own columns of a point."""
         return np.array(x, dtype=np.float64)[: len(self._compiled.columns)]
 
-    def _status_without_objective(self, search: SolveRun) -> Status:
+    def _status_without_objective(self, search: SolveRun) -> Stop:
         """Tell unbounded from infeasible: a ray that improves says nothing of whether there is a point."""
         task = self._task
         n = self._conic.c.size
@@ -230,7 +230,7 @@ class MosekSession(AbstractSession):
         finally:
             task.putcslice(0, n, self._conic.c)
         if found.x is not None:
-            return Status.UNBOUNDED
+            return Stop.UNBOUNDED
         return found.status
 
     # -- model into MOSEK ----------------------------------------------------------------------------------------------

@@ -8,57 +8,57 @@ from typing import Any
 from ceopt.solvers.checks import refuse_argument
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.options import plain, plain_of_type
-from ceopt.solvers.problem import Status, StopTable
+from ceopt.solvers.problem import Stop, StopTable
 from ceopt.solvers.problem import status_of as stop_status
 
 __all__ = ["PROBLEM", "SOLUTION", "TERMINATION", "name_of", "set_options", "status_of"]
 
 # ---- solution, problem and termination -------------------------------------------------------------------------------
 # name of mosek.solsta -> our status; None where the problem status and the termination have to tell
-SOLUTION: dict[str, Status | None] = {
-    "optimal": Status.OPTIMAL,
-    "integer_optimal": Status.OPTIMAL,
-    "prim_feas": Status.FEASIBLE,
-    "prim_and_dual_feas": Status.FEASIBLE,
+SOLUTION: dict[str, Stop | None] = {
+    "optimal": Stop.OPTIMAL,
+    "integer_optimal": Stop.OPTIMAL,
+    "prim_feas": Stop.FEASIBLE,
+    "prim_and_dual_feas": Stop.FEASIBLE,
     "dual_feas": None,
-    "prim_infeas_cer": Status.INFEASIBLE,
-    "dual_infeas_cer": Status.UNBOUNDED,  # a ray; the session asks whether there is a point to start it from
-    "prim_illposed_cer": Status.ERROR,
-    "dual_illposed_cer": Status.ERROR,
+    "prim_infeas_cer": Stop.INFEASIBLE,
+    "dual_infeas_cer": Stop.UNBOUNDED,  # a ray; the session asks whether there is a point to start it from
+    "prim_illposed_cer": Stop.ERROR,
+    "dual_illposed_cer": Stop.ERROR,
     "unknown": None,
 }
 
 # name of mosek.prosta -> what is proved of the program; the integer optimizer says "infeasible" only here
-PROBLEM: dict[str, Status | None] = {
+PROBLEM: dict[str, Stop | None] = {
     "unknown": None,
     "prim_and_dual_feas": None,
     "prim_feas": None,
     "dual_feas": None,
-    "prim_infeas": Status.INFEASIBLE,
-    "dual_infeas": Status.UNBOUNDED,
-    "prim_and_dual_infeas": Status.INFEASIBLE,
-    "ill_posed": Status.ERROR,
-    "prim_infeas_or_unbounded": Status.UNBOUNDED,  # the session tells the two apart
+    "prim_infeas": Stop.INFEASIBLE,
+    "dual_infeas": Stop.UNBOUNDED,
+    "prim_and_dual_infeas": Stop.INFEASIBLE,
+    "ill_posed": Stop.ERROR,
+    "prim_infeas_or_unbounded": Stop.UNBOUNDED,  # the session tells the two apart
 }
 
 # name of the termination code, a mosek.rescode
 TERMINATION: StopTable = {
-    "ok": (Status.FEASIBLE, Status.ERROR),
-    "trm_max_iterations": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "trm_max_time": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "trm_objective_range": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "trm_mio_num_relaxs": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "trm_mio_num_branches": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "trm_num_max_num_int_solutions": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "trm_server_max_time": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "trm_server_max_memory": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "trm_lost_race": (Status.FEASIBLE, Status.TIME_LIMIT),
-    "trm_user_callback": (Status.INTERRUPTED, Status.INTERRUPTED),
-    "trm_stall": (Status.FEASIBLE, Status.ERROR),
-    "trm_max_num_setbacks": (Status.FEASIBLE, Status.ERROR),
-    "trm_numerical_problem": (Status.FEASIBLE, Status.ERROR),
-    "trm_internal": (Status.FEASIBLE, Status.ERROR),
-    "trm_internal_stop": (Status.FEASIBLE, Status.ERROR),
+    "ok": (Stop.FEASIBLE, Stop.ERROR),
+    "trm_max_iterations": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "trm_max_time": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "trm_objective_range": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "trm_mio_num_relaxs": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "trm_mio_num_branches": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "trm_num_max_num_int_solutions": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "trm_server_max_time": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "trm_server_max_memory": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "trm_lost_race": (Stop.FEASIBLE, Stop.TIME_LIMIT),
+    "trm_user_callback": (Stop.INTERRUPTED, Stop.INTERRUPTED),
+    "trm_stall": (Stop.FEASIBLE, Stop.ERROR),
+    "trm_max_num_setbacks": (Stop.FEASIBLE, Stop.ERROR),
+    "trm_numerical_problem": (Stop.FEASIBLE, Stop.ERROR),
+    "trm_internal": (Stop.FEASIBLE, Stop.ERROR),
+    "trm_internal_stop": (Stop.FEASIBLE, Stop.ERROR),
 }
 
 
@@ -67,7 +67,7 @@ def name_of(member: Any) -> str:
     return str(member).rsplit(".", 1)[-1]
 
 
-def status_of(solution: str, problem: str, termination: str, *, has_point: bool) -> Status:
+def status_of(solution: str, problem: str, termination: str, *, has_point: bool) -> Stop:
     """Return our status for the names of ``solsta``, ``prosta`` and the termination; an unknown name is an error.
 
     Parameters
@@ -77,14 +77,14 @@ def status_of(solution: str, problem: str, termination: str, *, has_point: bool)
     has_point
         Whether the solution is a feasible point.
     """
-    proved = SOLUTION.get(solution, Status.ERROR)
+    proved = SOLUTION.get(solution, Stop.ERROR)
     if proved is None and not has_point:
-        proved = PROBLEM.get(problem, Status.ERROR)
-    if proved in {Status.INFEASIBLE, Status.UNBOUNDED} or (proved is Status.OPTIMAL and has_point):
+        proved = PROBLEM.get(problem, Stop.ERROR)
+    if proved in {Stop.INFEASIBLE, Stop.UNBOUNDED} or (proved is Stop.OPTIMAL and has_point):
         return proved
     stop = stop_status(TERMINATION, termination, has_point=has_point)
-    if proved is Status.ERROR and stop is not Status.INTERRUPTED:
-        return Status.ERROR
+    if proved is Stop.ERROR and stop is not Stop.INTERRUPTED:
+        return Stop.ERROR
     return stop
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.highs.session import set_options
+from ceopt.solvers.highs.silent import silent_highs
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.session import SolveRun
 from ceopt.solvers.tolerances import LINEAR_PROGRAM_TOLERANCES
@@ -54,13 +55,13 @@ class GrowingLP:
         import highspy
 
         self._library = highspy
-        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        self._highs = silent_highs()
         self._whole = np.flatnonzero(program.integer).astype(np.int32)
         size = float(np.abs(program.c).max(initial=0.0)) or 1.0
         self._scale = program.sense * 2.0 ** -round(math.log2(size))
         self._c0 = program.c0
         self._rows = program.A.shape[0]
-        common = {"output_flag": False, "threads": threads, "random_seed": random_state, "small_matrix_value": 1e-12}
+        common = {"threads": threads, "random_seed": random_state, "small_matrix_value": 1e-12}
         for name, value in common.items():
             self._highs.setOptionValue(name, value)
         self._set_tolerance(LINEAR_PROGRAM_TOLERANCES[0])

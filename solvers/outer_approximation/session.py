@@ -19,10 +19,11 @@ import scipy.sparse as sp
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.highs.session import HighsSession, set_options
+from ceopt.solvers.highs.silent import silent_highs
 from ceopt.solvers.outer_approximation.cuts import Cuts
 from ceopt.solvers.outer_approximation.linear_program import GrowingLP
 from ceopt.solvers.outer_approximation.relaxation import GrowingRelaxation
-from ceopt.solvers.problem import Outcome, ProblemClass, Status, Vector
+from ceopt.solvers.problem import Outcome, ProblemClass, Stop, Vector
 from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
 from ceopt.solvers.tolerances import INCUMBENT_SLACK, INTEGER_SEARCH_TOLERANCES, LEAST_TANGENT_GAP, TANGENT_ROUNDING
 
@@ -34,7 +35,7 @@ _SOLVES = frozenset(
 _FIRST_GAP = 1e-2  # of the first search for integers; later ones end at a tenth of the gap that is open
 _PATIENCE_S = 2.0  # how long a search may go on before its best integers are tried, while no point is in hand
 
-_EMPTY = frozenset({Status.INFEASIBLE, Status.UNBOUNDED, Status.ERROR})
+_EMPTY = frozenset({Stop.INFEASIBLE, Stop.UNBOUNDED, Stop.ERROR})
 
 
 @final
@@ -55,8 +56,6 @@ class TangentSession(AbstractSession):
     who = "HiGHS with tangent cuts"
 
     def _open(self) -> None:
-        import highspy
-
         needed = self._compiled.problem_class
         if needed not in _SOLVES:
             raise UnsupportedProblemError(
@@ -65,8 +64,7 @@ class TangentSession(AbstractSession):
                 f"the model is of class {needed}",
                 "Call solve(model), which finds a solver for it.",
             )
-        highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        highs.setOptionValue("output_flag", False)
+        highs = silent_highs()
         set_options(highs, self._options)
         self._version = str(highs.version())
 
@@ -123,19 +121,17 @@ def _verdict(growth: GrowingRelaxation, word: str) -> RunResult:
         # without finer cuts, rounding is what is left between them: it shows where the objective's terms cancel
         slack = TANGENT_ROUNDING * _magnitude(growth.compiled, x)
     if growth.is_closed(slack):
-        return RunResult(status=Status.OPTIMAL, x=x, bound=bound, pool=pool)
+        return RunResult(status=Stop.OPTIMAL, x=x, bound=bound, pool=pool)
     if word == "infeasible" and x is None:
-        return RunResult(
-            status=Status.INFEASIBLE, message=f"{TangentSession.who} proved that the program is infeasible."
-        )
+        return RunResult(status=Stop.INFEASIBLE, message=f"{TangentSession.who} proved that the program is infeasible.")
     message = f"{TangentSession.who} stopped: {_WHY.get(word, word)}."
     if growth.search.switch.pressed:
-        status = Status.INTERRUPTED
+        status = Stop.INTERRUPTED
         message = f"{TangentSession.who} stopped: interrupt."
     elif x is not None:
-        status = Status.FEASIBLE
+        status = Stop.FEASIBLE
     else:
-        status = Status.TIME_LIMIT if word == "stopped" else Status.ERROR
+        status = Stop.TIME_LIMIT if word == "stopped" else Stop.ERROR
     return RunResult(status=status, x=x, bound=bound, message=message, pool=pool)
 
 
@@ -165,7 +161,7 @@ def _unbounded(compiled: CompiledModel, search: SolveRun, settings: Mapping[str,
     found = _solved(program, any_point, settings)
     if found.x is None:
         return RunResult(status=found.status, message=found.message)
-    return RunResult(status=Status.UNBOUNDED, message=f"{TangentSession.who} proved that the program is unbounded.")
+    return RunResult(status=Stop.UNBOUNDED, message=f"{TangentSession.who} proved that the program is unbounded.")
 
 
 class _Chosen(NamedTuple):
@@ -202,11 +198,11 @@ class _Choice:
             if outcome.status in _EMPTY and len(tolerances) > 1:
                 tolerances.pop(0)
                 continue
-            if outcome.status is Status.UNBOUNDED:  # of the cuts, which is no proof for the program
+            if outcome.status is Stop.UNBOUNDED:  # of the cuts, which is no proof for the program
                 growth.bound = -growth.compiled.sense * math.inf  # and the relaxation's bound was out of HiGHS's sight
                 return "unknown"
             if outcome.status in _EMPTY:
-                if outcome.status is Status.INFEASIBLE:
+                if outcome.status is Stop.INFEASIBLE:
                     return "infeasible"
                 return outcome.message.rstrip(".")
             new = [growth.settle(y[: len(whole)][whole]) for y in points]
@@ -216,7 +212,7 @@ class _Choice:
                 return "stopped"
             if was_hurried:
                 patience *= 2.0
-            elif outcome.status is Status.INTERRUPTED:
+            elif outcome.status is Stop.INTERRUPTED:
                 growth.search.switch.pressed = True
             elif not any(new) and gap <= least:
                 return "stalled"

@@ -14,7 +14,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnboundedF
 from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, Distances, integers, no_goods
 from ceopt.solvers.problem import Vector
 
-__all__ = ["Apart", "Distinct", "Support", "rule_of"]
+__all__ = ["ApartVariables", "Distinct", "Support", "rule_of"]
 
 _WHO = "A pool"
 _APART = {"least": Real(above=0.0), "norm": Choice(("l1", "linf"))}
@@ -36,7 +36,7 @@ class Support:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Apart:
+class ApartVariables:
     r"""Solutions keep a distance from all earlier ones: :math:`\|x - x^k\| \ge \delta` over these Vars.
 
     Parameters
@@ -56,8 +56,12 @@ class Apart:
     def __post_init__(self) -> None:
         check_fields(self, _APART)
 
+    def __repr__(self) -> str:
+        """Return the call that makes it, under the public name."""
+        return f"Apart(variables={self.variables!r}, least={self.least!r}, norm={self.norm!r})"
 
-Distinct: TypeAlias = Literal["decisions", "incumbents"] | Support | Apart
+
+Distinct: TypeAlias = Literal["decisions", "incumbents"] | Support | ApartVariables
 
 
 def rule_of(distinct: Any, compiled: CompiledModel) -> AbstractExclusion:
@@ -70,7 +74,7 @@ def rule_of(distinct: Any, compiled: CompiledModel) -> AbstractExclusion:
     InvalidValueError, UnboundedFeatureError
         A Var that is not in the program or not integer, or has no finite bounds.
     """
-    if isinstance(distinct, Apart):
+    if isinstance(distinct, ApartVariables):
         columns = _columns("Apart", distinct.variables, compiled)
         bounds = compiled.lb[columns], compiled.ub[columns]
         _require_finite("Apart", columns, *bounds, compiled)

@@ -141,7 +141,7 @@ class Distances(AbstractExclusion):
     columns, low, high
         (k,) each: the columns and their bounds, finite.
     least, norm
-        See :class:`Apart`.
+        See :class:`ApartVariables`.
     """
 
     columns: Any

@@ -13,7 +13,7 @@ from ceopt.solvers.pool.distinct import Distinct
 from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, NoGoods, free_integers
 from ceopt.solvers.pool.ranking import AbstractRanking, Incumbents, InTurn, NBest
 from ceopt.solvers.pool.runner import Runner
-from ceopt.solvers.problem import Outcome, Status, Vector
+from ceopt.solvers.problem import Outcome, Stop, Vector
 
 __all__ = ["Pool", "pool_of", "ranking_of"]
 
@@ -39,7 +39,7 @@ class Pool:
         Why it ended, or empty.
     """
 
-    status: Status
+    status: Stop
     points: tuple[Vector, ...]
     bound: float | None
     first: Outcome
@@ -88,12 +88,12 @@ def pool_of(ranking: AbstractRanking) -> Pool:
         status = first.status
         message = first.message
     elif ranking.is_proved and not runner.doubt:
-        status = Status.OPTIMAL
+        status = Stop.OPTIMAL
         message = message or ("" if full else "Proved: there are no more.")
-        if first.status is not Status.OPTIMAL:
+        if first.status is not Stop.OPTIMAL:
             bound = compiled.evaluate(points[0])
     else:
-        status = Status.INTERRUPTED if runner.switch.pressed else Status.FEASIBLE
+        status = Stop.INTERRUPTED if runner.switch.pressed else Stop.FEASIBLE
         told = runner.doubt if runner.doubt not in message else ""
         message = f"{told} {message} {ranking.n_proved} of {len(points)} solutions are proved.".strip()
     if points and bound is not None and compiled.sense * bound > ranking.loss(points[0]):

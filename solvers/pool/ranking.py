@@ -12,12 +12,12 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, NoGoods, integers
 from ceopt.solvers.pool.runner import Runner
-from ceopt.solvers.problem import Outcome, Status, Vector
+from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.tolerances import NOTABLE_VIOLATION
 
 __all__ = ["AbstractRanking", "InTurn", "Incumbents", "NBest", "met_points"]
 
-_ENDED = frozenset({Status.INTERRUPTED, Status.TIME_LIMIT, Status.ERROR, Status.UNBOUNDED})
+_ENDED = frozenset({Stop.INTERRUPTED, Stop.TIME_LIMIT, Stop.ERROR, Stop.UNBOUNDED})
 _REPEATS = "The solver gives an earlier solution again: its tolerance is too coarse for the ranges of the variables."
 _CONTRADICTS = "The solver calls a program infeasible of which it gave a point before."
 
@@ -96,8 +96,8 @@ class InTurn(AbstractRanking):
         x = self._point(outcome)
         if x is not None:
             self.points.append(x)
-            self.n_proved += outcome.status is Status.OPTIMAL
-        self.is_exhausted = outcome.status is Status.INFEASIBLE
+            self.n_proved += outcome.status is Stop.OPTIMAL
+        self.is_exhausted = outcome.status is Stop.INFEASIBLE
         has_all = self.is_exhausted or len(self.points) == self.n
         self.is_proved = has_all and self.n_proved == len(self.points)
         if not self.why:
@@ -115,8 +115,8 @@ class Incumbents(AbstractRanking):
     def takes(self, outcome: Outcome) -> bool:
         """Take what was met; one run is all."""
         self.points = met_points(self.compiled, outcome, self.n)
-        self.is_proved = outcome.status is Status.OPTIMAL
-        self.is_exhausted = outcome.status is Status.INFEASIBLE
+        self.is_proved = outcome.status is Stop.OPTIMAL
+        self.is_exhausted = outcome.status is Stop.INFEASIBLE
         self.n_proved = int(self.is_proved)
         short = ""
         if len(self.points) != self.n:
@@ -145,7 +145,7 @@ class NBest(AbstractRanking):
 
     def takes(self, outcome: Outcome) -> bool:
         """Add what was met to the known points, and see whether the best of them are proved."""
-        if outcome.status is Status.INFEASIBLE:
+        if outcome.status is Stop.INFEASIBLE:
             self._end_without_others()
             return False
         is_first = not self.points
@@ -178,7 +178,7 @@ class NBest(AbstractRanking):
     def _note(self, outcome: Outcome) -> Vector | None:
         """Add what a run met to the known points; return the optimum of all points that were not barred, if proved."""
         x = self._point(outcome)
-        if outcome.status is not Status.OPTIMAL:
+        if outcome.status is not Stop.OPTIMAL:
             x = None
         if x is not None:  # the best of all others is also the best with its own integers
             self.met.replace(x)
@@ -204,7 +204,7 @@ class NBest(AbstractRanking):
             self.n_proved += self._is_within(point)
         if len(self.points) < self.n:
             return
-        is_own_ranking = is_first and self.runner.solver.pool and outcome.status is Status.OPTIMAL
+        is_own_ranking = is_first and self.runner.solver.pool and outcome.status is Stop.OPTIMAL
         self.is_proved = (
             self.n_proved == self.n
             or self._is_ranked_behind(best_of_others)
@@ -227,7 +227,7 @@ class NBest(AbstractRanking):
         if outcome.status in _ENDED:
             return _words(outcome)
         is_full = len(self.points) == self.n
-        if outcome.status is not Status.OPTIMAL and (is_full or not has_news):
+        if outcome.status is not Stop.OPTIMAL and (is_full or not has_news):
             return _words(outcome)
         return self.runner.why_stop
 

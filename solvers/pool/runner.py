@@ -11,7 +11,7 @@ from typing import Any, final
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.guard.guarded_session import GuardedSession
-from ceopt.solvers.problem import Outcome, Status, Vector
+from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.registry import Solver
 from ceopt.solvers.session import Start, StopSwitch
 
@@ -86,7 +86,7 @@ class Runner:
         try:
             session = self.session(compiled)
         except OutOfTimeError as error:
-            return Outcome(status=Status.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
+            return Outcome(status=Stop.TIME_LIMIT, message=f"The time limit is used up while {error.stage}.")
         return self.solve(session, pool=pool, start=self.start, on_incumbent=self.on_incumbent)
 
     def solve(
@@ -106,11 +106,11 @@ class Runner:
             pool=pool,
             on_incumbent=on_incumbent,
         )
-        if outcome.status is Status.INTERRUPTED:
+        if outcome.status is Stop.INTERRUPTED:
             self.switch.pressed = True
         if outcome.doubted and not self.doubt:
             self.doubt = outcome.message
         # What is called a solution keeps the program: the point under an error does not.
-        if outcome.status is Status.ERROR:
+        if outcome.status is Stop.ERROR:
             return replace(outcome, x=None, objective=None)
         return outcome

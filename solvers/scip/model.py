@@ -8,7 +8,8 @@ SCIP's tolerances are absolute, and it bounds a quadratic by its squares, so tha
     g = -(F F^\top)^{-1} F c,\; \bar c = c + F^\top g \\
     \tfrac12 x^\top Q x + a^\top x \le b \quad&\to\quad y = F x,\; \tfrac12 \lVert y \rVert^2 + a^\top x \le b \\
     t \ge \lVert v \rVert \quad&\to\quad \sqrt{v^\top v} \le t \\
-    2 t u \ge \lVert v \rVert^2 \quad&\to\quad \sqrt{2 v^\top v + (t - u)^2} \le t + u.
+    2 t u \ge \lVert v \rVert^2 \quad&\to\quad \sqrt{2 v^\top v + (t - u)^2} \le t + u \\
+    z \ge c\, e^{x/c} \quad&\to\quad c\, e^{x/c} \le z, \quad c > 0 \text{ a number}.
 
 A dense quadratic of 20 integer and continuous columns takes a tenth of the time in squares; a cone is within 1e-6 of
 the norm itself, where :math:`v^\top v \le t^2` lets 1e-3 pass as zero; and complete squares leave no difference of
@@ -30,6 +31,7 @@ from ceopt.solvers.compile.convexity import factor, is_convex
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.tolerances import SCIP_DROPPED, SCIP_NO_COST, SCIP_SMALLEST
 
@@ -195,6 +197,9 @@ class Program:
         matrix = sp.csr_array(cone.matrix, copy=True)
         constant = cone.constant
         matrix.eliminate_zeros()
+        if cone.cone is Cone.EXPONENTIAL:
+            self._add_exponential(cone, matrix)
+            return
         heads = 1 if cone.cone is Cone.SECOND_ORDER else 2
         if any(not constant[k] and matrix.indptr[k] == matrix.indptr[k + 1] for k in range(heads)):
             self._add_flat(matrix, constant, heads)
@@ -216,6 +221,28 @@ class Program:
             self._add_false()
         squares = self._norm_squared(matrix[2:], -constant[2:])
         self._add(squares - 2.0 * float(constant[fixed]) * other, -math.inf, 0.0)
+
+    def _add_exponential(self, cone: ConeRows, matrix: sp.csr_array) -> None:
+        """Add ``z >= y exp(x / y)`` where y is a number; at 0 it is the cone's face x <= 0 <= z."""
+        from pyscipopt import exp
+
+        x, y, z = cone.constant.tolist()
+        if matrix.indptr[1] != matrix.indptr[2]:
+            raise UnsupportedProblemError(
+                "SCIP",
+                "a number as the second entry of an exponential cone",
+                f"that of {cone.constraint.name!r} has Vars",
+                "State it as exponential(x, 1, z).",
+            )
+        power = self._affine(matrix[[0]])
+        height = self._affine(matrix[[2]])
+        if y > 0.0:
+            self.model.addCons(y * exp((power + x) / y) - height <= z)
+            return
+        if y < 0.0:
+            self._add_false()
+        self._add(power, -math.inf, -x)
+        self._add(height, -z, math.inf)
 
     def _add_flat(self, matrix: sp.csr_array, constant: Vector, heads: int) -> None:
         """Add a cone with a head that is the number 0 in linear rows: as a norm, it lets sqrt(1e-7) pass as zero."""

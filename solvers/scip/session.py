@@ -1,4 +1,7 @@
-"""SCIP over a compiled model: linear, quadratic and second-order programs, with integers, convex or not."""
+"""SCIP over a compiled model: linear, quadratic and second-order programs, with integers, convex or not.
+
+Exponential cones are taken beside quadratics that are not convex, where nobody else takes them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from pyomo.common.gc_manager import PauseGC
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.guard.contradictions import missed
-from ceopt.solvers.problem import ProblemClass, Status, Vector, status_of
+from ceopt.solvers.problem import ProblemClass, Stop, Vector, status_of
 from ceopt.solvers.scip.count import count_solutions
 from ceopt.solvers.scip.model import Program
 from ceopt.solvers.scip.proof import OptimalityProof, first_scale
@@ -33,6 +36,7 @@ _SOLVES = frozenset(
         ProblemClass.SOCP,
         ProblemClass.MISOCP,
         ProblemClass.NONCONVEX,
+        ProblemClass.NONCONVEX_EXP,
     }
 )
 _INFINITE = 1e20  # SCIP's infinity
@@ -42,7 +46,7 @@ _FAR = 1e7  # an optimum of a curved program so far out, in a column without a b
 
 @final
 class ScipSession(AbstractSession):
-    """One compiled program without semidefinite and exponential cones inside SCIP.
+    """One compiled program inside SCIP, without semidefinite cones, and with exponential ones if nothing is convex.
 
     SCIP compares objectives and checks rows with absolute tolerances. The objective is therefore handed over scaled by
     a power of two, raised until those tolerances are below the relative gap, and "optimal" is said only if the
@@ -57,7 +61,7 @@ class ScipSession(AbstractSession):
         if compiled.problem_class not in _SOLVES:
             raise UnsupportedProblemError(
                 "SCIP",
-                "a model without semidefinite and exponential cones",
+                "a model without semidefinite cones, and without exponential ones in a convex model",
                 f"the model is of class {compiled.problem_class}",
                 "Call solve(model), which finds a solver for it.",
             )
@@ -75,12 +79,12 @@ class ScipSession(AbstractSession):
     def _run(self, search: SolveRun) -> RunResult:
         found = self._best(search)
         if search.switch.pressed:
-            return replace(found, status=Status.INTERRUPTED, message="SCIP stopped: interrupted.")
-        if found.status is not Status.UNBOUNDED:
+            return replace(found, status=Stop.INTERRUPTED, message="SCIP stopped: interrupted.")
+        if found.status is not Stop.UNBOUNDED:
             return found
         # SCIP says so also of programs where it knows no point
         without = self._once(self._built(0.0), search, points=False)
-        status = Status.UNBOUNDED if without.x is not None else without.status
+        status = Stop.UNBOUNDED if without.x is not None else without.status
         said = without.message
         if status in PROVED_EMPTY:
             said = f"SCIP proved that the program is {status}."
@@ -107,11 +111,11 @@ class ScipSession(AbstractSession):
                 found = _better(compiled, best, found)
             if found.x is None and coarse is not None:
                 return coarse
-            if found.x is None or found.status is not Status.OPTIMAL or search.switch.pressed:
+            if found.x is None or found.status is not Stop.OPTIMAL or search.switch.pressed:
                 return found
             outside = _missed_cone(compiled, found.x) or _missed_row(compiled, found.x, is_fine=is_fine)
             if outside:
-                coarse = replace(found, status=Status.FEASIBLE, bound=None, message=outside)
+                coarse = replace(found, status=Stop.FEASIBLE, bound=None, message=outside)
                 if is_fine:
                     return coarse
                 # a point outside is no start
@@ -130,7 +134,7 @@ class ScipSession(AbstractSession):
                     return self._doubted(proved, scale, search)
                 return proved
             if proof.finer_scale is None:
-                return replace(found, status=Status.FEASIBLE, bound=proof.bound, message=proof.sentence)
+                return replace(found, status=Stop.FEASIBLE, bound=proof.bound, message=proof.sentence)
             best = found
             start = dict(enumerate(found.x.tolist()))
             scale = proof.finer_scale
@@ -143,13 +147,13 @@ class ScipSession(AbstractSession):
         program = self._built(scale)
         program.model.setObjlimit(best - _MUCH * abs(best) - LEAST_GAIN)
         second = self._once(program, search)
-        if second.status is Status.INFEASIBLE:
+        if second.status is Stop.INFEASIBLE:
             return found
         better = found
         if second.x is not None:
             better = _better(compiled, found, second)
         message = "SCIP stopped: a second search does not confirm the optimum. Bound all integers."
-        return replace(better, status=Status.FEASIBLE, bound=None, message=message)
+        return replace(better, status=Stop.FEASIBLE, bound=None, message=message)
 
     # -- one run -------------------------------------------------------------------------------------------------------
     def _once(self, program: Program, search: SolveRun, *, points: bool = True) -> RunResult:
@@ -167,7 +171,7 @@ class ScipSession(AbstractSession):
             x = None
             if len(search.incumbents) > kept:
                 x = search.incumbents[-1][2]
-            return RunResult(status=Status.ERROR, x=x, message=f"SCIP failed: {str(error).rstrip('.!')}.")
+            return RunResult(status=Stop.ERROR, x=x, message=f"SCIP failed: {str(error).rstrip('.!')}.")
         name = model.getStatus()
         bound = None
         stored = [program.point(solution) for solution in model.getSols()[: search.pool]]
@@ -179,7 +183,7 @@ class ScipSession(AbstractSession):
         model.freeTransform()
         status = status_of(STOP, name, has_point=x is not None)
         message = ""
-        if status is not Status.OPTIMAL:
+        if status is not Stop.OPTIMAL:
             message = f"SCIP stopped: {words_of(name)}."
         return RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
 
@@ -244,14 +248,14 @@ def _far_column(compiled: CompiledModel, x: Vector) -> str | None:
 def _perhaps_unbounded(found: RunResult, name: str) -> RunResult:
     """SCIP ends at 1e10 or so on programs that curve to infinity, and calls that optimal."""
     message = f"SCIP stopped: {name!r} runs off to {_FAR:g} and beyond, so the program may be unbounded. Bound it."
-    return replace(found, status=Status.FEASIBLE, bound=None, message=message)
+    return replace(found, status=Stop.FEASIBLE, bound=None, message=message)
 
 
 def _better(compiled: CompiledModel, best: RunResult, found: RunResult) -> RunResult:
     """Return the later of two runs, with the better point; a run that loses the point proves nothing."""
     assert best.x is not None  # noqa: S101 - only a run with a point is repeated
-    if found.x is None or found.status is Status.ERROR:
-        status = found.status if found.status is Status.INTERRUPTED else Status.FEASIBLE
+    if found.x is None or found.status is Stop.ERROR:
+        status = found.status if found.status is Stop.INTERRUPTED else Stop.FEASIBLE
         return replace(best, status=status, message=found.message)
     worse = compiled.sense * (compiled.evaluate(found.x) - compiled.evaluate(best.x)) > 0
     if worse:

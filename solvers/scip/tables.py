@@ -13,21 +13,21 @@ from ceopt.solvers.checks import refuse_argument
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.options import plain_of_type
-from ceopt.solvers.problem import Status, StopTable
+from ceopt.solvers.problem import ProblemClass, Stop, StopTable
 
 __all__ = ["STOP", "new_model", "refuse_huge", "set_options", "words_of"]
 
 # ---- stop statuses ---------------------------------------------------------------------------------------------------
-_LIMIT = (Status.FEASIBLE, Status.TIME_LIMIT)
+_LIMIT = (Stop.FEASIBLE, Stop.TIME_LIMIT)
 
 # by the words of pyscipopt's getStatus
 STOP: StopTable = {
-    "optimal": (Status.OPTIMAL, Status.ERROR),
-    "gaplimit": (Status.OPTIMAL, Status.ERROR),
-    "infeasible": (Status.INFEASIBLE, Status.INFEASIBLE),
-    "unbounded": (Status.UNBOUNDED, Status.UNBOUNDED),  # the session confirms it
-    "inforunbd": (Status.UNBOUNDED, Status.UNBOUNDED),  # the session tells the two apart
-    "userinterrupt": (Status.INTERRUPTED, Status.INTERRUPTED),
+    "optimal": (Stop.OPTIMAL, Stop.ERROR),
+    "gaplimit": (Stop.OPTIMAL, Stop.ERROR),
+    "infeasible": (Stop.INFEASIBLE, Stop.INFEASIBLE),
+    "unbounded": (Stop.UNBOUNDED, Stop.UNBOUNDED),  # the session confirms it
+    "inforunbd": (Stop.UNBOUNDED, Stop.UNBOUNDED),  # the session tells the two apart
+    "userinterrupt": (Stop.INTERRUPTED, Stop.INTERRUPTED),
     "timelimit": _LIMIT,
     "nodelimit": _LIMIT,
     "totalnodelimit": _LIMIT,
@@ -38,7 +38,7 @@ STOP: StopTable = {
     "restartlimit": _LIMIT,
     "primallimit": _LIMIT,
     "duallimit": _LIMIT,
-    "unknown": (Status.FEASIBLE, Status.ERROR),
+    "unknown": (Stop.FEASIBLE, Stop.ERROR),
 }
 
 _WORDS = {
@@ -88,6 +88,8 @@ def new_model(compiled: CompiledModel) -> Any:
     model.setParam("heuristics/completesol/maxunknownrate", 1.0)  # a start of few columns is completed too
     with suppress(KeyError):  # a SCIP that was built without Ipopt
         model.setParam("nlpi/ipopt/optfile", str(_IPOPT))  # the file says why
+    if compiled.problem_class is ProblemClass.NONCONVEX_EXP:  # less, and SoPlex says that it cannot be so exact
+        model.setParam("propagating/obbt/dualfeastol", 1e-7)
     if compiled.Q is not None or any(compiled.shape[2:]):
         model.setParam("numerics/feastol", 1e-7)  # the objective is a row then, to be right to 1e-6; costs no time
     else:  # put into other rows as a sum, a column's own row is kept to 7e-5 only: optima were 8e-5 off; costs no time

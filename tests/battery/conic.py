@@ -421,6 +421,52 @@ def whole_exponential(m: Any) -> None:
     m.cost = pyo.Objective(expr=m.z)
 
 
+# ---- exponential cones beside a quadratic that is not convex ---------------------------------------------------------
+NONCONVEX_EXP = ProblemClass.NONCONVEX_EXP
+
+
+@case(NONCONVEX_EXP, math.e)
+def product_above_an_exponential(m: Any) -> None:
+    """z is at least exp(y) and y at least 1 / x, where x is at most 1."""
+    m.x, m.y, m.z = pyo.Var(bounds=(0, 1)), pyo.Var(bounds=(-3, 3)), pyo.Var()
+    m.exp = pyo.Constraint(expr=exponential(m.y, 1, m.z) >= 0)
+    m.product = pyo.Constraint(expr=m.x * m.y == 1)
+    m.cost = pyo.Objective(expr=m.z)
+
+
+@case(NONCONVEX_EXP, 1 / (1 + math.exp(1.5)))
+def logistic_link(m: Any) -> None:
+    """a is 1 / (1 + exp(s)): at most by u, and at least by v = exp(-s); so that of the least s is the greatest."""
+    m.s, m.a = pyo.Var(bounds=(1.5, 4)), pyo.Var(bounds=(0, 1))
+    m.u, m.v = pyo.Var(), pyo.Var()
+    m.up = pyo.Constraint(expr=exponential(m.s, 1, m.u) >= 0)
+    m.down = pyo.Constraint(expr=exponential(-m.s, 1, m.v) >= 0)
+    m.most = pyo.Constraint(expr=m.a + m.a * m.u <= 1)
+    m.least = pyo.Constraint(expr=m.v - m.a - m.a * m.v <= 0)
+    m.gain = pyo.Objective(expr=m.a, sense=pyo.maximize)
+
+
+@case(NONCONVEX_EXP, 2 * math.exp(1.5))
+def whole_numbers_beside_a_product(m: Any) -> None:
+    """2 exp(y / 2), where y is the greater of two whole numbers with product 6: 3."""
+    m.k, m.m = pyo.Var(domain=pyo.Integers, bounds=(1, 6)), pyo.Var(domain=pyo.Integers, bounds=(1, 6))
+    m.y, m.z = pyo.Var(bounds=(0, 9)), pyo.Var(bounds=(0, None))
+    m.product = pyo.Constraint(expr=m.k * m.m == 6)
+    m.above = pyo.Constraint(expr=m.y >= m.k)
+    m.other = pyo.Constraint(expr=m.y >= m.m)
+    m.exp = pyo.Constraint(expr=exponential(m.y, 2, m.z) >= 0)
+    m.cost = pyo.Objective(expr=m.z)
+
+
+@case(NONCONVEX_EXP, status=Status.INFEASIBLE)
+def product_below_an_exponential(m: Any) -> None:
+    """x y = 1 leaves y at least 1, and z at least e, not 2.5."""
+    m.x, m.y, m.z = pyo.Var(bounds=(0, 1)), pyo.Var(bounds=(-3, 3)), pyo.Var(bounds=(None, 2.5))
+    m.exp = pyo.Constraint(expr=exponential(m.y, 1, m.z) >= 0)
+    m.product = pyo.Constraint(expr=m.x * m.y == 1)
+    m.cost = pyo.Objective(expr=m.x)
+
+
 # ---- cones that none takes beside such a quadratic -------------------------------------------------------------------
 @case(ProblemClass.NONCONVEX_CONIC, 2.0)
 def product_beside_a_cone(m: Any) -> None:

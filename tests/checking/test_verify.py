@@ -69,7 +69,7 @@ def test_each_fault_is_reported_in_words(model, space, person, change, match):
     assert report.ok is False
     assert not report.to_frame()["valid"].any()
     assert pd.Series(report.to_frame()["broken"][0]).str.contains(match).sum() == 1
-    assert "rank 1" in repr(report)
+    assert repr(report).startswith("ok is False: 1 answer, 1 fails\n  rank 1: ")
 
 
 def test_a_missing_column_is_reported(model, space, person):

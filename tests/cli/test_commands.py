@@ -115,7 +115,7 @@ def test_a_row_with_a_missing_value_gives_1_and_the_reason(files, credit):
     assert result.exit_code == 1
     assert "'income' needs a value" in result.stdout
     assert "2 rows" not in result.stderr
-    assert "1 rows are not used as examples" in result.stderr
+    assert "1 row not used as examples" in result.stderr
     assert "1 answer, each" in result.stdout
 
 

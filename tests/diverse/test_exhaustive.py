@@ -150,7 +150,7 @@ LEVELS = [
 
 
 def least_move(weights: np.ndarray, gap: float) -> float:
-    """Return the l1 cost of closing a gap within [-2, 2] from 0: the greatest weights first (specification 6.1)."""
+    """Return the l1 cost of closing a gap within [-2, 2] from 0: the greatest weights first (a fractional knapsack)."""
     cost = 0.0
     for w in sorted(np.abs(weights), reverse=True):
         if gap <= 0.0:

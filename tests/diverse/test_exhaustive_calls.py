@@ -21,8 +21,7 @@ from ceopt.diverse.exhaustive_search.enumeration import Walk
 from ceopt.diverse.exhaustive_search.settling import Settling
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.query.build_answer import answers_of
-from ceopt.solvers.problem import Outcome
-from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.problem import Outcome, Stop
 
 MODULE = "ceopt.diverse.exhaustive_search.exhaustive"
 SPACE = ceopt.FeatureSpace(
@@ -172,7 +171,7 @@ def every_row(model: str, rules: list[Any], epsilon: float, *, space: Any = SPAC
     return sorted(cost for cost in best.values() if cost <= min(best.values()) + epsilon)
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("model", ["trees", "line"])
 @pytest.mark.parametrize("walks", [True, False])
 @pytest.mark.parametrize("name", RULES)
@@ -189,7 +188,7 @@ def test_every_rule_against_all_rows(name: str, walks: bool, model: str) -> None
     assert ceopt.verify(found, judge, SPACE, target="granted", constraints=RULES[name]).ok or not expected
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("weight", [(1.0, 3.0), (3.0, 1.0)])
 @pytest.mark.parametrize("rule", ["line", "if", "equal"])
 @pytest.mark.parametrize("cost", [ceopt.L0(), ceopt.L1(scale="none"), ceopt.L2(scale="none"), ceopt.Linf(scale="none")])

@@ -193,7 +193,7 @@ def cell_of(answer: Any, model: Any) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("name", MODELS)
 @draws(3)
 @given(position=st.integers(0, N - 1), share=st.sampled_from([0.0, 0.3, 1.0]), kind=st.sampled_from(["l1", "l0", "l2"]))

@@ -1,4 +1,4 @@
-"""Weak robustness: moving the input by less than delta / 2 never loses a delta-safe counterfactual (spec 10.1)."""
+"""Weak robustness: moving the input by less than delta / 2 never loses a delta-safe counterfactual."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def distance(kind: str, a: Any, b: Any) -> float:
 
 
 def dual(kind: str, weights: Any) -> float:
-    """Return what a unit of distance gains at most (specification 6.1)."""
+    """Return what a unit of distance gains at most (the dual norm)."""
     w = np.abs(weights)
     return float({"l1": w.max(), "l2": np.sqrt((w**2).sum()), "linf": w.sum()}[kind])
 

@@ -507,6 +507,24 @@ def test_the_released_variant_halves_every_segment_as_often_as_the_farthest_need
     assert released.tolist() == [[1.125, 0.0], [0.0, 1.625]]  # four halvings each, as 13 is more than 8
 
 
+@pytest.mark.parametrize(
+    ("norm", "released_too"),
+    [
+        pytest.param("l1", (0, 1), id="m is 2 in l1, and 1 as the longest move of a column"),
+        pytest.param("l2", (0,), id="in l2 both take 1.41"),
+    ],
+)
+def test_the_released_variant_takes_the_longest_move_of_a_column_for_the_nearest_distance_in_l1(norm, released_too):
+    rows = np.array([[1.0, 1.0], [2.6, 1.2]])
+    asked = {"fit": rows, "row": [0.0, 0.0], "target": True, "tolerance": None, "diversity": "distance", "beta": 0.5}
+    far = lambda A: np.abs(A).sum(axis=1) > 1  # noqa: E731
+    paper, released = (explain(far, variant=word, distance=norm, **asked) for word in ("paper", "released"))
+
+    assert paper.after_diversity_filter == (0,)
+    assert released.after_diversity_filter == released_too
+    assert paper.min_distance == released.min_distance
+
+
 def test_the_released_variant_does_not_halve_where_the_farthest_is_near():
     rows = np.array([[2.0, 0.0], [0.0, 2.5]])
     asked = {"fit": rows, "row": [0.0, 0.0], "target": True, "n": None, "tolerance": 9.0, "variant": "released"}

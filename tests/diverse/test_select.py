@@ -27,8 +27,7 @@ from ceopt.diverse.subset.exact_search import (
     sum_of_distances,
 )
 from ceopt.solvers import solve
-from ceopt.solvers.problem import ProblemClass
-from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.problem import ProblemClass, Stop
 from ceopt.solvers.registry import SOLVERS
 from ceopt.status import Status
 

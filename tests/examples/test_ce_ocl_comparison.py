@@ -295,6 +295,43 @@ def test_a_group_in_which_nobody_was_answered_is_worse_and_an_exception(example)
         assert line.count("**worse**") == len(report.TARGETS)
 
 
+def test_the_words_speak_of_what_was_asked(example):
+    words, judged = example("words"), example("judged")
+    made_up = words.about({}, ["loans"], None)
+    some = words.about({}, ["compas", "gmsc"], None)
+    hull = record({"sparsity": 0.9}) | {"status": "feasible", "gap": 0.25, "cpu_s": 9.6}
+    kept = {"gmsc/forest/0/hull/0": hull, "gmsc/forest/0/hull/1": hull | {"status": "optimal", "gap": 0.0}}
+
+    assert not {"boosting", "gmsc", "*hull*", "*raw*"} & set(made_up.split())
+    assert "training part is missing" in some
+    assert "questions" not in some
+    assert (
+        "of 2 such questions 1 ended without a proof after 20 s (of the CPU 10 s in the median), with gaps of 0.25 to"
+        in (words.about(kept, ["compas", "gmsc"], None))
+    )
+    paper = judged.published()[3, "compas", "network", "CE-OCL"]
+    good = {name: paper[name][0] for name in judged.TARGETS} | {"continuous_diversity": 1.0}
+    far = good | {"continuous_proximity": -1e4}
+    beside = journal_of(far, good) | {"compas/network/0/dice/0": record(good | {"continuous_diversity": 2.0})}
+    said = words.first_words(beside, ["compas"], ["network"])
+    assert "*pool* in 0, *nearest* in 1, one of the two in 1" in said
+    assert "*pool* in 1 of 1 rows, *nearest* in 1 of 1 rows" in said
+
+
+def test_the_spread_over_trainings_is_told_where_a_cell_is_not_reached(example):
+    words, judged = example("words"), example("judged")
+    paper = judged.published()[3, "compas", "network", "CE-OCL"]
+    good = {name: paper[name][0] for name in judged.TARGETS}
+    far = good | {"sparsity": good["sparsity"] - 0.5}
+    kept = journal_of(far, far) | {"compas/network/seed 2/pool/0": record(good)}
+
+    said = words.trainings(kept, "compas", "network")
+    assert said.startswith("Over 2 trainings of compas's best network")
+    assert f"sparsity {good['sparsity'] - 0.25:.2f} ± 0.25 / " in said
+    assert said.endswith("In 1 of the 2 every measure is as good: it depends on the training.")
+    assert not words.trainings(journal_of(far, far), "compas", "network")
+
+
 def test_published_rows_are_complete_and_say_what_is_no_target(papers, example):
     report = example("report")
     text = json.loads((papers / "ce_ocl" / "published_comparison.json").read_text(encoding="utf-8"))

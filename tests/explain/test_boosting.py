@@ -34,6 +34,7 @@ REGRESSORS = {
 }
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("target", ["yes", "no"])
 def test_two_classes(name: str, target: str) -> None:
@@ -41,6 +42,7 @@ def test_two_classes(name: str, target: str) -> None:
     agree(model, model.predict(LATTICE) == target, target)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", SEVERAL)
 @pytest.mark.parametrize("target", ["top", "mid", {"low", "mid"}])
 def test_several_classes(name: str, target: Any) -> None:
@@ -66,6 +68,7 @@ def test_a_probability_passes_the_logit_once(name: str, label: str, at_least: fl
     agree(model, share >= at_least, ceopt.Probability(label, at_least))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", BINARY)
 def test_a_person_who_cannot_move_keeps_the_class_that_predict_gives(name: str) -> None:
     """With log p of the first class as the start of the sum, or 0, a program lets people be of the other class."""
@@ -85,6 +88,7 @@ def test_a_person_who_cannot_move_keeps_the_class_that_predict_gives(name: str) 
 KNOWN = {"all jobs": JOBS, "four jobs": JOBS[:4]}
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("known", KNOWN)
 @pytest.mark.parametrize("target", ["yes", "no"])
 def test_native_categories(known: str, target: str) -> None:

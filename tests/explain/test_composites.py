@@ -103,7 +103,7 @@ REGRESSORS = {
 L1 = ceopt.L1(scale="none")
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=11)
 @pytest.mark.parametrize("name", ANY)
 @pytest.mark.parametrize("target", ["yes", "no"])
 def test_two_labels(name: str, target: str) -> None:
@@ -111,7 +111,7 @@ def test_two_labels(name: str, target: str) -> None:
     agree(model, model.predict(LATTICE) == target, target)
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=22)
 @pytest.mark.parametrize("name", ANY)
 @pytest.mark.parametrize("target", ["mid", {"low", "top"}], ids=["mid", "low or top"])
 def test_three_labels(name: str, target: Any) -> None:
@@ -120,7 +120,7 @@ def test_three_labels(name: str, target: Any) -> None:
     agree(model, np.isin(model.predict(LATTICE), list(wanted)), target)
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=7)
 @pytest.mark.parametrize("name", TWO_CLASSES)
 @pytest.mark.parametrize("target", ["yes", "no"])
 def test_changed_decisions(name: str, target: str) -> None:
@@ -137,6 +137,7 @@ def test_a_probability_is_the_changed_one(name: str, label: str, at_least: float
     agree(model, share >= at_least, ceopt.Probability(label, at_least), rows=3)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_regressors(name: str) -> None:
     model = clone(REGRESSORS[name]).fit(LATTICE, VALUE)
@@ -155,6 +156,7 @@ def steps(*turns: int) -> Any:
     return DecisionTreeClassifier().fit(LINE, label)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("start", range(12))
 @pytest.mark.parametrize("target", ["a", "b"])
 def test_equal_votes_count_for_the_label_that_the_library_takes(start: int, target: str) -> None:

@@ -30,6 +30,7 @@ for solver in ("highs", "scip"):
 """
 
 
+@pytest.mark.long
 def test_a_solver_that_counts_in_32_bits_comes_back() -> None:
     try:
         said = subprocess.run([sys.executable, "-c", QUESTION], check=True, capture_output=True, text=True, timeout=120)

@@ -56,6 +56,7 @@ def test_multiclass_linear(instance: Any) -> None:
     agree(instance, ask(inputs, model, inputs["target"], inputs["margin"]), instance["tol"]["cost"])
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("instance", instances("multiclass_linear", "l1", "l2", "linf"))
 def test_any_other_class_without_bounds(instance: Any) -> None:
     """No column has a bound, so no big-M exists until a first answer bounds the moves."""

@@ -67,7 +67,7 @@ def steps_from(row: pd.DataFrame) -> Any:
 agree = partial(lattice.agree, lattice=LATTICE, space=SPACE, rows=5, cost=L1, steps=lambda row, _: steps_from(row))
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("target", ["yes", "no"])
 def test_two_classes(name: str, target: str) -> None:
@@ -75,6 +75,7 @@ def test_two_classes(name: str, target: str) -> None:
     agree(model, model.predict(LATTICE) == target, target)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
 @pytest.mark.parametrize("target", ["top", "mid", {"low", "mid"}])
 def test_several_classes(objective: str, target: Any) -> None:
@@ -83,6 +84,7 @@ def test_several_classes(objective: str, target: Any) -> None:
     agree(model, np.isin(model.predict(LATTICE), list(wanted)), target, rows=4)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("objective", ["regression", "regression_l1", "quantile"])
 def test_regressors(objective: str) -> None:
     model = lightgbm.LGBMRegressor(objective=objective, **OPTIONS).fit(LATTICE, VALUE, **NATIVE)
@@ -153,7 +155,7 @@ def test_the_answer_is_the_next_float_after_a_threshold() -> None:
     assert model.predict([[up[0].values["x"]], [down[0].values["x"]]]).round().tolist() == [1.0, 0.0]
 
 
-@pytest.mark.long(every=2)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("name", BINARY)
 def test_a_person_who_cannot_move_keeps_the_class_that_predict_gives(name: str) -> None:
     model = lightgbm.LGBMClassifier(**{**OPTIONS, **BINARY[name]}).fit(LATTICE, RARE, **NATIVE)

@@ -11,7 +11,7 @@ from ceopt.settings import Settings
 
 
 def test_every_public_name_exists_once_and_has_words():
-    assert len(set(ceopt.__all__)) == len(ceopt.__all__) <= 44
+    assert len(set(ceopt.__all__)) == len(ceopt.__all__) <= 46
     for name in ceopt.__all__:
         assert getattr(ceopt, name).__doc__, name
 
@@ -40,7 +40,7 @@ def test_keywords_and_defaults_are_the_same_everywhere(call, others):
     }
     settings = {name: parameter.default for name, parameter in inspect.signature(Settings).parameters.items()}
 
-    assert keywords == settings | {"data": None} | others
+    assert keywords == settings | {"data": None, "surrogate": None, "starts": None} | others
 
 
 def test_misuse_is_a_ceopt_error_and_a_built_in_one():

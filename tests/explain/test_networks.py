@@ -27,6 +27,7 @@ def network(size: str = "two layers", kind: Any = MLPClassifier, **options: Any)
     return make_pipeline(StandardScaler(), kind(hidden_layer_sizes=SIZES[size], **TRAINED, **options))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("target", ["yes", "no"])
 def test_two_classes(size: str, target: str) -> None:
@@ -34,6 +35,7 @@ def test_two_classes(size: str, target: str) -> None:
     agree(model, model.predict(LATTICE) == target, target)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("target", ["top", "mid", {"low", "mid"}, ceopt.OtherThan("low")])
 def test_several_classes(target: Any) -> None:
     model = network().fit(LATTICE, THREE)
@@ -51,6 +53,7 @@ def test_regressors(activation: str) -> None:
     agree(model, (predicted >= low) & (predicted <= high), ceopt.Between(low, high), rows=3)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("label", "at_least"), [("yes", 0.35), ("yes", 0.5), ("no", 0.9), ("yes", 0.8)])
 def test_a_probability_is_the_librarys(label: str, at_least: float) -> None:
     model = network("one layer").fit(LATTICE, RARE)

@@ -79,7 +79,7 @@ def agree(given: Any, reached: Any, target: Any, rows: int = 5, space: Any = SPA
         assert result[0].cost == pytest.approx(steps[reached].min())
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("target", [0, 1])
 @pytest.mark.parametrize("name", MODELS)
 def test_two_classes(name: str, target: int) -> None:
@@ -87,7 +87,7 @@ def test_two_classes(name: str, target: int) -> None:
     agree(made.SerializeToString(), run(made, MATRIX)[0] == target, target)
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("target", [2, {0, 1}])
 @pytest.mark.parametrize("name", MODELS)
 def test_several_classes(name: str, target: Any) -> None:
@@ -106,6 +106,7 @@ def test_regressors(model: Any) -> None:
     agree(made, said >= level, ceopt.AtLeast(level))
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", ["forest", "gradient", "logistic", "network"])
 def test_a_probability(name: str) -> None:
     made = MODELS[name](TWO)

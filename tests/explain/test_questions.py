@@ -59,6 +59,7 @@ def asked(kind: str, number: int, seed: int = 0) -> tuple[Any, Verdict]:
         return question, judge(question)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_claimed_is_what_enumeration_finds(kind: str) -> None:
     statuses = set()
@@ -75,6 +76,7 @@ def test_what_a_solver_says_of_wide_columns_is_asked_twice(key: str) -> None:
     assert_right(key)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("key", JUDGED_WRONGLY)
 def test_what_the_judge_overlooked_it_sees(key: str) -> None:
     assert_right(key)

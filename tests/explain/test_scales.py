@@ -49,6 +49,7 @@ def test_a_coefficient_of_1e_9_beside_one_of_1_counts(solver):
     assert result[0].gap <= 1e-6
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("kind", ["continuous", "integer"])
 @pytest.mark.parametrize("upper", [1e5, 1e10, 1e12, np.inf])
 def test_the_width_of_bounds_does_not_make_an_answer_dearer(solver, kind, upper):
@@ -61,7 +62,7 @@ def test_the_width_of_bounds_does_not_make_an_answer_dearer(solver, kind, upper)
     assert result[0].cost == pytest.approx(10_000 if kind == "continuous" else 10_001, rel=CLOSE)
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("most", [1e8, 1e9, 1e10, 1e11])
 def test_people_with_incomes_in_won_have_answers_and_they_are_the_cheapest(solver, most):
     rng = np.random.default_rng(0)
@@ -124,7 +125,7 @@ def test_a_sentinel_in_the_data_makes_no_answer_dearer(solver):
     assert other[0].cost == pytest.approx(plain[0].cost, rel=CLOSE)
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize(
     ("seed", "most", "layers", "place"),
     [(2, 1.2e9, (6,), -1), (3, 1.2e9, (6,), 0), (4, 1.2e8, (8, 5), -1), (0, 1.2e8, (6,), 0)],

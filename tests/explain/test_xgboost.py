@@ -63,6 +63,7 @@ OF_NUMBERS = (NUMBERS["a"] - NUMBERS["b"] + np.random.default_rng(4).normal(0, 1
 HIGH = np.digitize(OF_NUMBERS, np.quantile(OF_NUMBERS, [0.6]))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("target", [0, 1])
 def test_two_classes_of_numbers(name: str, target: int) -> None:
@@ -70,7 +71,7 @@ def test_two_classes_of_numbers(name: str, target: int) -> None:
     agree(model, model.predict(NUMBERS) == target, target, people=NUMBERS)
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @named_categories
 @pytest.mark.parametrize("one_hot", [1, 100])
 @pytest.mark.parametrize("name", BINARY)
@@ -80,6 +81,7 @@ def test_two_classes_with_native_categories(name: str, one_hot: int) -> None:
         agree(model, model.predict(LATTICE) == target, target)
 
 
+@pytest.mark.long(every=3)
 @named_categories
 @pytest.mark.parametrize("target", [0, 1, {0, 2}])
 def test_several_classes(target: Any) -> None:
@@ -103,6 +105,7 @@ def test_probabilities(label: int, at_least: float) -> None:
     agree(model, model.predict_proba(LATTICE)[:, label] >= at_least, ceopt.Probability(label, at_least))
 
 
+@pytest.mark.long(every=3)
 @named_categories
 @pytest.mark.parametrize("suffix", [None, ".json", ".ubj"])
 def test_boosters_and_files(tmp_path: Any, suffix: str | None) -> None:

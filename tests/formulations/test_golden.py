@@ -54,6 +54,7 @@ def test_linear_projection(instance: Any, solver: str) -> None:
         assert point == pytest.approx(np.array(expected["x"]), abs=tolerance, rel=0)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("instance", "solver"), on_every_solver("linear_projection", "l2", "mahalanobis"))
 def test_linear_projection_as_a_cone(instance: Any, solver: str) -> None:
     """The distance itself, as it is stated in sums and by the block's expressions."""
@@ -72,6 +73,7 @@ def test_linear_projection_as_a_cone(instance: Any, solver: str) -> None:
         agree(instance, result, result.objective)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("instance", instances("multiclass_linear", "l1", "l2", "linf"))
 def test_multiclass_linear(instance: Any) -> None:
     inputs, expected = instance["inputs"], instance["expected"]
@@ -87,6 +89,7 @@ def test_multiclass_linear(instance: Any) -> None:
     assert other == pytest.approx(expected["any_other_class_cost"], abs=instance["tol"]["any_other_class_cost"], rel=0)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("formulation", ["ordered", "misic", "leaf"])
 @pytest.mark.parametrize("instance", instances("tree_ensemble", "l0", "l1", "l2", "linf"))
 def test_tree_ensemble(instance: Any, formulation: str) -> None:
@@ -109,6 +112,7 @@ def network(inputs: Any) -> ReluNetwork:
 NETWORKS = ["bigm", "partition", "extended"]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("formulation", NETWORKS)
 @pytest.mark.parametrize("instance", instances("relu_net", "l1", "linf"))
 def test_relu_net(instance: Any, formulation: str) -> None:

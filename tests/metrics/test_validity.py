@@ -111,7 +111,8 @@ def test_a_representation_needs_a_space_for_categories():
     [
         (lambda rows: np.full((len(rows), 2), 0.5), 1, InvalidValueError, "predict returned shape \\(4, 2\\)"),
         (lambda _: [1], 1, InvalidValueError, "one label for each of 4 rows, but predict returned shape \\(1,\\)"),
-        (lambda _: 1, 1, InvalidValueError, "predict returned shape \\(\\)"),
+        (lambda _: 1, 1, InvalidValueError, "predict returned one int"),
+        (lambda _: None, 1, InvalidValueError, "predict returned None"),
         (
             lambda rows: np.linspace(0, 1, len(rows)),
             1,

@@ -54,6 +54,7 @@ def both(case: Any, radius: float, **options: Any) -> tuple[float, float]:
 
 
 # ---- golden numbers --------------------------------------------------------------------------------------------------
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("instance", [pytest.param(i, id=i["id"]) for i in LOWER])
 def test_golden_lower_bounds(instance: Any) -> None:
     p, expected, tol = instance["inputs"], instance["expected"], instance["tol"]
@@ -68,6 +69,7 @@ def test_golden_lower_bounds(instance: Any) -> None:
             assert found.weights == pytest.approx(expected["lam"], abs=tol["lam"])
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("instance", [pytest.param(i, id=i["id"]) for i in UPPER])
 def test_golden_upper_bounds(instance: Any) -> None:
     p, expected, tol = instance["inputs"], instance["expected"], instance["tol"]
@@ -89,7 +91,7 @@ def test_golden_paths(instance: Any) -> None:
 
 # ---- one counterfactual ----------------------------------------------------------------------------------------------
 def printed(m: float, s: float, r: float) -> float:
-    """Return the least probability of a positive score as the specification prints it."""
+    """Return the least probability of a positive score as its closed form is printed."""
     if m <= r:
         return 0.0
     size = m * m + s * s

@@ -54,6 +54,7 @@ def test_published_plans_by_gradients(instance: Any) -> None:
         assert found.objective == pytest.approx(expected["objective"], abs=instance["tol"]["objective"])
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("instance", instances("copa_plan", "l2")[:3])
 def test_published_plans_globally(instance: Any) -> None:
     found, expected, tolerance = asked(instance, method="global"), instance["expected"], instance["tol"]
@@ -75,7 +76,7 @@ def test_published_plans_are_proved(instance: Any) -> None:
 
 @needs_scip
 def test_two_counterfactuals_are_proved() -> None:
-    """One column: 1 and 2 are optimal (specification by hand, see the program's docstring)."""
+    """One column: 1 and 2 are optimal (by hand, see the program's docstring)."""
     found = plan([-1.0], [1.0], [[1.0]], validity_weight=0.25, diversity_weight=2.0, margin=1.0, method="nonlinear")
     assert (found.status, found.certificate) == ("optimal", "global")
     assert sorted(found.plan[:, 0]) == pytest.approx([1.0, 2.0], abs=1e-6)
@@ -159,6 +160,7 @@ def test_no_two_points_of_a_grid_are_better(seed: int) -> None:
     assert found.objective == pytest.approx(far - 0.5 * least - 2 * (1 - alike**2), abs=1e-9)
 
 
+@pytest.mark.long
 @draws(3)
 @given(seed=st.integers(0, 10**6), d=st.integers(2, 4), weight=st.floats(0.1, 2.0))
 def test_gradients_come_to_what_the_global_search_finds(seed: int, d: int, weight: float) -> None:
@@ -249,7 +251,7 @@ def test_a_plan_keeps_all_rules(seed: int, n: int, cost: str, singular: bool) ->
     assert found.validity == validity_value(found.plan, mean, root @ root.T)
 
 
-@pytest.mark.parametrize("method", ["gradient", "global", "nonlinear"])
+@pytest.mark.parametrize("method", ["gradient", pytest.param("global", marks=pytest.mark.long), "nonlinear"])
 def test_a_group_of_one_column_is_a_yes_or_no(method: str) -> None:
     """Between 0 and 1 the plan would be better; the answer is the better of the two plans with the column held."""
     if method == "nonlinear":
@@ -394,7 +396,7 @@ def test_a_margin_out_of_reach_of_a_map_is_not_called_infeasible() -> None:
         ({"margin": -0.1}, "margin is -0.1"),
         ({"validity_weight": math.nan}, "validity_weight is nan"),
         ({"diversity_weight": -1}, "diversity_weight is -1"),
-        ({"method": "newton"}, "Choose from: gradient, nonlinear, global"),
+        ({"method": "newton"}, "Choose from: gradient, descent, nonlinear, global"),
         ({"method": "global"}, "Use method 'nonlinear', which can prove, or 'gradient'"),
         ({"cost": "linf"}, "positive semidefinite, but cost is 'linf'"),
         ({"cost": "cosine"}, "cost is 'cosine'"),
@@ -474,7 +476,7 @@ SCORECARD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("few", [pytest.param(True, marks=pytest.mark.long), False])
 def test_no_combination_of_few_categories_is_better(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """0.9315 was answered, where the exchange of one category of one counterfactual gives 0.8414."""
     if not few:
@@ -484,7 +486,7 @@ def test_no_combination_of_few_categories_is_better(few: bool, monkeypatch: pyte
     assert set(found.plan[:, 3:8].ravel()) == {0.0, 1.0}
 
 
-@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_no_exchange_of_a_category_is_better(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether all combinations are tried or exchanges alone; each exchange is held by bounds and answered again."""
     if not few:
@@ -515,6 +517,7 @@ def test_global_is_said_of_the_objective_itself() -> None:
     assert (found.certificate == "global") == (gap <= 1e-3 * (1.0 + abs(found.objective)))
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("factual", "covariance"), [([0, 0], 0.5 * np.eye(2)), ([-1, 5], np.diag([1, 0]))])
 def test_no_bound_is_above_the_objective(factual: Any, covariance: Any) -> None:
     """Zeros, and counterfactuals without variance, have an infinite validity value."""

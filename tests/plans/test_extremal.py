@@ -93,7 +93,7 @@ def test_frequencies_stay_within_the_bounds(side: float, rho: float) -> None:
 
 
 def gaussian(rng: Any, mean: Any, covariance: Any, rho: float) -> Any:
-    """Return draws of a Gaussian whose moments lie in the ball (specification 1.3)."""
+    """Return draws of a Gaussian whose moments lie in the ball: mean + shift, A S A."""
     d = len(mean)
     shift, bent = rng.normal(size=d), rng.normal(size=(d, d))
     bent = bent + bent.T

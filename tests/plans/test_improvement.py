@@ -41,7 +41,7 @@ def test_golden(instance: Any) -> None:
 
 # ---- brute force -----------------------------------------------------------------------------------------------------
 def lower_bounds(points: np.ndarray, mean: np.ndarray, factor: np.ndarray, radius: float) -> np.ndarray:
-    """The closed form of one counterfactual, by the angle of specification 2.11, for many points."""
+    """The closed form of one counterfactual, by the angle of the line that touches the disc, for many points."""
     m, s = points @ mean, np.linalg.norm(points @ factor, axis=1)
     ratio = radius * np.linalg.norm(points, axis=1) / np.maximum(np.hypot(m, s), 1e-300)
     angle = np.arctan2(s, m) + np.arcsin(np.minimum(ratio, 1.0))

@@ -92,7 +92,7 @@ def test_golden_plans(instance: Any) -> None:
     assert (found.plan[kept] == np.array(inputs["plan"])[kept]).all()
 
 
-# ---- the checks of specification 3.2 ---------------------------------------------------------------------------------
+# ---- what theorem 3.1 implies ----------------------------------------------------------------------------------------
 def instance_of(seed: int, d: int, rank: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     factor = rng.normal(size=(d, d if rank is None else rank)) * 0.6

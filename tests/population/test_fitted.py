@@ -275,6 +275,7 @@ def test_clone_keeps_the_fitted_model_and_is_not_fitted() -> None:
     assert len(recourse.explain(rejected(model, 1))[0]) == 1
 
 
+@pytest.mark.long
 def test_a_recourse_that_was_saved_goes_on_in_another_process(tmp_path: Path) -> None:
     expected = []
     files = []
@@ -295,6 +296,7 @@ def test_a_recourse_that_was_saved_goes_on_in_another_process(tmp_path: Path) ->
     assert (done.returncode, done.stdout.split()) == (0, expected), done.stderr
 
 
+@pytest.mark.long
 def test_workers_answer_under_the_parameters_of_now() -> None:
     model = logistic()
     recourse, people = Recourse(model, SPACE, target=1).fit(X), rejected(model, 4)

@@ -130,7 +130,7 @@ def test_an_interrupt_keeps_what_is_finished_and_resume_goes_on(recourse, people
     assert partial.finished == (True, True, False, False)
     assert [str(result.status) for result in partial] == ["optimal", "optimal", "error", "error"]
     assert "Interrupted" in partial[2].reason
-    assert "2 of 4 rows are finished" in capsys.readouterr().err
+    assert "2 of 4 rows finished and kept" in capsys.readouterr().err
 
     asked = interrupted(monkeypatch, at=99)
     complete = recourse.explain(people, resume=pickle.loads(pickle.dumps(partial)))

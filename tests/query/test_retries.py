@@ -22,7 +22,7 @@ from ceopt.query.retries import (
 from ceopt.settings import CheckedSettings, Settings
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
-from ceopt.solvers.problem import Outcome, Status
+from ceopt.solvers.problem import Outcome, Stop
 
 SPACE = ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", lower=0.0, upper=1e6)])
 LABELS = ("no", "yes", "more")
@@ -35,7 +35,7 @@ def asked(**settings: Any) -> tuple[CheckedSettings, Person]:
     return prepared.settings, Person(factual, SPACE.frame([factual]), reach_of(SPACE, factual), SPACE)
 
 
-def solved(income: float | None, status: Status = Status.OPTIMAL, bound: float | None = None) -> SolvedProgram:
+def solved(income: float | None, status: Stop = Stop.OPTIMAL, bound: float | None = None) -> SolvedProgram:
     point = None if income is None else {"income": income}
     return SolvedProgram(Outcome(status=status, bound=bound), point, "by hand", 1.0, 2.0, 4.0)
 
@@ -68,7 +68,7 @@ def test_an_answer_within_the_budget_is_solved_for_once() -> None:
     assert len(solve.requests) == 1
 
 
-@pytest.mark.parametrize("first", [solved(None, Status.INFEASIBLE), solved(5.0)])
+@pytest.mark.parametrize("first", [solved(None, Stop.INFEASIBLE), solved(5.0)])
 def test_what_does_not_keep_the_budget_is_looked_for_in_the_whole_reach(first: SolvedProgram) -> None:
     settings, person = asked()
     solve = Written(first, solved(6.0))
@@ -80,25 +80,28 @@ def test_what_does_not_keep_the_budget_is_looked_for_in_the_whole_reach(first: S
 def test_a_closed_budget_is_kept() -> None:
     settings, person = asked()
     request = SolveRequest(None, budget=3.0, closed=True)
-    solve = Written(solved(None, Status.INFEASIBLE))
-    assert beyond_the_budget(settings, person, solve, request, 9.0).outcome.status is Status.INFEASIBLE
+    solve = Written(solved(None, Stop.INFEASIBLE))
+    assert beyond_the_budget(settings, person, solve, request, 9.0).outcome.status is Stop.INFEASIBLE
 
 
 def test_short_of_the_optimum_no_more_than_the_budget_is_proved() -> None:
     settings, person = asked()
     limit = settings.cost.to_objective(3.0)
-    solve = Written(solved(3.5, Status.TIME_LIMIT, bound=10.0 * limit))
+    solve = Written(solved(3.5, Stop.TIME_LIMIT, bound=10.0 * limit))
     found = beyond_the_budget(settings, person, solve, SolveRequest(None, budget=3.0), 9.0)
     assert found.outcome.bound == limit
 
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(OutOfTimeError("building"), Status.TIME_LIMIT), (UnboundedFeatureError("a", "b", "c", "d"), Status.ERROR)],
+    [
+        (OutOfTimeError("building"), Stop.TIME_LIMIT),
+        (UnboundedFeatureError("a", "b", "c", "d"), Stop.ERROR),
+    ],
 )
-def test_a_second_solve_that_fails_leaves_the_first_proved_up_to_the_budget(error: Exception, status: Status) -> None:
+def test_a_second_solve_that_fails_leaves_the_first_proved_up_to_the_budget(error: Exception, status: Stop) -> None:
     settings, person = asked()
-    solve = Written(solved(None, Status.INFEASIBLE), error)
+    solve = Written(solved(None, Stop.INFEASIBLE), error)
     found = beyond_the_budget(settings, person, solve, SolveRequest(None, budget=3.0), 9.0)
     assert found.outcome.status is status
     assert found.outcome.bound == settings.cost.to_objective(3.0)
@@ -110,7 +113,7 @@ UNBOUNDED = UnboundedFeatureError("a", "b", "c", "d")
 
 def test_without_bounds_one_wanted_label_gives_the_budget() -> None:
     settings, person = asked(target={"no", "more"})
-    solve = Written(UNBOUNDED, solved(None, Status.INFEASIBLE), solved(4.0), solved(3.5))
+    solve = Written(UNBOUNDED, solved(None, Stop.INFEASIBLE), solved(4.0), solved(3.5))
     found = within_cost_of_one_label(settings, person, solve, SolveRequest(None), 9.0)
     assert found.point == {"income": 3.5}
     alone = [request.target for request in solve.requests[1:3]]
@@ -150,7 +153,7 @@ def test_a_much_smaller_reach_is_solved_again_and_its_bound_does_not_reach_beyon
     factual = wide.row({"income": 1.0})
     person = Person(factual, wide.frame([factual]), reach_of(wide, factual), wide)
     cost = prepared.settings.cost.value(wide, factual, {"income": 3.0})
-    solve = Written(solved(3.0), solved(3.0, Status.FEASIBLE, bound=10.0 * cost))
+    solve = Written(solved(3.0), solved(3.0, Stop.FEASIBLE, bound=10.0 * cost))
     found = in_smaller_reach(prepared.settings, person, solve, SolveRequest(None), 9.0)
     assert [request.budget for request in solve.requests] == [None, cost]
     assert found.outcome.bound == prepared.settings.cost.to_objective(cost)

@@ -21,8 +21,7 @@ from ceopt.formulations.constraints.hull.hull import Hull
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.manifest import Manifest
-from ceopt.solvers.problem import Outcome
-from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.problem import Outcome, Stop
 
 SPACE = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=0, upper=10) for name in "ab"])
 COST = ceopt.L1(scale="none")

@@ -20,8 +20,7 @@ from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.constraints import AbstractRule, Linear, MaxChanges
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.query.solve_program import ProgramSolver
-from ceopt.solvers.problem import Outcome
-from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.problem import Outcome, Stop
 
 SPACE = ceopt.FeatureSpace(
     [

@@ -45,7 +45,7 @@ def ask(people: Any, kind: str, **more: Any) -> ceopt.SolutionSet:
     return ceopt.explain(model, row, people.space, **{"target": "good", "data": people.frame, **more})
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=11)
 @pytest.mark.parametrize(("kind", "fault"), PAIRED)
 @pytest.mark.parametrize("n", [1, 3])
 def test_what_passes_the_check_is_returned_as_feasible_and_the_fault_is_named(people, kind, fault, n) -> None:
@@ -75,6 +75,7 @@ def test_a_solver_that_does_not_open_is_no_exception(people, kind) -> None:
     assert "failed (DiedError: no server)" in found.reason
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_without_a_point_in_hand_it_is_an_error_and_no_exception(people, fault) -> None:
     """Nothing may move but income, and no income is enough: no start is found, and no answer exists."""
@@ -153,6 +154,7 @@ def test_a_point_dearer_than_a_start_is_not_the_best(people, monkeypatch) -> Non
     assert (found[0].cost, found.bound) == (pytest.approx(best.cost), 0.0)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("diversity", ["incumbents", "support", ceopt.Apart(1.0)])
 @pytest.mark.parametrize("fault", ["infeasible", "raises", "NaN", "bound above", "zeros"])
 def test_other_ways_to_differ_claim_no_more(people, diversity, fault) -> None:

@@ -10,6 +10,7 @@ import pytest
 from draws import draws
 from hypothesis import given
 from hypothesis import strategies as st
+from licences import skip_without
 
 import ceopt
 from ceopt import AtLeast, AtMost, Between, Feature, FeatureSpace, Probability
@@ -83,6 +84,7 @@ def test_networks_on_whole_numbers_have_ties_too(first: Any, row: Any) -> None:
 
 @pytest.mark.parametrize("solver", ["highs", "scip", "gurobi"])
 def test_a_tie_that_loses_is_left_out_and_the_next_is_optimal(solver: str) -> None:
+    skip_without(solver)
     model = Affine([1.0, 1.0, 0.0], -5.0, labels=("no", "yes"))
     result = asked(model, [2, 1, 0], "yes", solver=solver, n=2)
     assert [answer.cost for answer in result] == [3.0, 3.0]

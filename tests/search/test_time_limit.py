@@ -28,7 +28,7 @@ from ceopt.diverse import exhaustive
 from ceopt.search.state import Question
 from ceopt.solvers import Support
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left, until, without_deadline
-from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.problem import Stop
 from ceopt.solvers.registry import SOLVERS
 from ceopt.solvers.session import AbstractSession
 

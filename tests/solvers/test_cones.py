@@ -29,6 +29,7 @@ from ceopt.solvers.cones import (
     rotated_soc,
     side_of,
     soc,
+    soc_affine,
     triangle,
 )
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedProblemError
@@ -58,6 +59,7 @@ def m() -> Any:
     [
         (lambda m: soc(m.t, m.x), 5 - math.sqrt(14)),
         (lambda m: soc(m.t, []), 5),
+        (lambda m: soc_affine(m.t, [[1, 1, 0], [0, 0, 2]], m.x), 5 - math.sqrt(45)),
         (lambda m: rotated_soc(m.t, 2, m.x), 2),
         (lambda m: rotated_soc(m.t, 1, m.x), 10 - 14),
         (lambda m: rotated_soc(m.t, -1, []), -10),
@@ -201,6 +203,12 @@ def test_coefficients_as_arrays_and_entry_by_entry_are_the_same_rows():
         (lambda m: soc(m.t, {1, 2}), InvalidTypeError, "a sequence of expressions as v"),
         (lambda m: soc(m.t, np.ones((2, 2))), InvalidTypeError, "v[0] is"),
         (lambda m: soc(m.t, [m.t <= 1]), InvalidTypeError, "v[0] is t"),
+        (lambda m: soc_affine(m.t, np.eye(2), m.x), InvalidValueError, "F of shape n by 3"),
+        (lambda m: soc_affine(m.t, [1, 2, 3], m.x), InvalidValueError, "F of shape n by 3"),
+        (lambda m: soc_affine(m.t, [[1, 2, math.inf]], m.x), InvalidValueError, "F[0, 2] is inf"),
+        (lambda m: soc_affine(m.t, [["a", 2, 3]], m.x), InvalidValueError, "numbers as F"),
+        (lambda m: soc_affine(m.t, np.eye(2), {1, 2}), InvalidTypeError, "a sequence of expressions as xs"),
+        (lambda m: soc_affine(m.x, np.eye(3), m.x), InvalidTypeError, "which is indexed"),
         (lambda m: rotated_soc(m.t, "u", []), InvalidTypeError, "rotated_soc needs"),
         (lambda m: exponential(m.x, 1, 2), InvalidTypeError, "x is x, which is indexed"),
         (lambda _m: psd(5), InvalidTypeError, "M is 5"),
@@ -233,6 +241,18 @@ def test_bad_entries_are_named(m, build, error, words):
     with pytest.raises(error) as caught:
         build(m)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csc_array, list])
+def test_a_second_order_cone_from_an_array_is_that_of_its_entries(m, kind):
+    factor = [[1.0, 1.0, 0.0], [0.0, -2.0, 3.0]]
+    m.a = pyo.Constraint(expr=soc_affine(m.t, kind(factor), m.x) >= 0)
+    m.b = pyo.Constraint(expr=soc(m.t, [m.x[0] + m.x[1], 3 * m.x[2] - 2 * m.x[1]]) >= 0)
+    m.o = pyo.Objective(expr=m.t)
+    one, other = compile_model(m).cones
+    assert (one.matrix != other.matrix).nnz == 0
+    assert (one.constant == other.constant).all()
+    assert pyo.value(m.a.body) == pytest.approx(pyo.value(m.b.body))
 
 
 def test_mirrored_entries_may_be_written_in_two_ways(m):

@@ -436,7 +436,7 @@ def test_the_numbers_decide_and_not_the_solver(monkeypatch, script, status, x):
 
 # -- closed forms ------------------------------------------------------------------------------------------------------
 def gelbrich(first: Any, second: Any) -> Any:
-    """Greatest Tr C with [[first, C], [C', second]] semidefinite: spec 1.2."""
+    """Greatest Tr C with [[first, C], [C', second]] semidefinite: the Gelbrich coupling."""
     d = len(first)
     m = pyo.ConcreteModel()
     m.C = pyo.Var(range(d), range(d))
@@ -688,7 +688,7 @@ def test_what_no_ray_proves_is_not_claimed(Session, made):
 
 
 def singular_pair(d: int = 6) -> tuple[Any, Any, float]:
-    """Two covariances, the second of rank 2, and the greatest Tr C: spec 1.2, nuclear norm."""
+    """Two covariances, the second of rank 2, and the greatest Tr C: a nuclear norm."""
     rng = np.random.default_rng(5)
     one, two = rng.normal(size=(d, d)), rng.normal(size=(d, 2))
     return (one @ one.T).tolist(), (two @ two.T).tolist(), float(np.linalg.svd(one.T @ two)[1].sum())

@@ -567,6 +567,7 @@ def test_a_session_is_freed(make_knapsack: Callable[..., Any]):
 
 
 # ---- pools -----------------------------------------------------------------------------------------------------------
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("scale", [1e-7, 1.0])
 @pytest.mark.parametrize("n", [2, 9, 5000])
@@ -583,6 +584,7 @@ def test_a_pool_is_what_enumeration_finds(make_knapsack: Callable[..., Any], see
     assert found <= {tuple(point) for point in points}
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("squares", [False, True])
 def test_a_pool_has_the_best_continuous_part_of_each(seed, squares):
@@ -809,6 +811,7 @@ def _run(python: list[str], code: str, **environment: str) -> subprocess.Complet
     )
 
 
+@pytest.mark.long
 def test_a_licence_file_that_is_not_there_is_named(tmp_path, python):
     code = "from ceopt.solvers.gurobi.session import licence\nprint(licence().why_not)"
     done = _run(python, code, GRB_LICENSE_FILE=str(tmp_path / "gurobi.lic"))

@@ -19,6 +19,7 @@ from scipy.optimize import linprog
 from ceopt.solvers import Status, compile_model, read
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs.proof import bound_from_duals
+from ceopt.solvers.highs.scaling import is_blind
 from ceopt.solvers.highs.session import STOP, HighsSession
 from ceopt.solvers.scip.session import ScipSession
 
@@ -292,6 +293,59 @@ def test_a_program_that_presolve_calls_empty_is_solved_without_it(with_start):
     assert outcome.status is Status.OPTIMAL
     assert outcome.objective == pytest.approx(answer.objective)
     assert outcome.bound == pytest.approx(answer.objective)
+
+
+def test_a_start_that_presolve_maps_wrongly_is_left_out() -> None:
+    """Votes of boosted trees: of the start of cost 1024 HiGHS 1.16.0 says that it costs 0 after presolve."""
+    compiled = compile_model(read(Path(__file__).parents[1] / "golden" / "start_of_another_program.mps"))
+    answer = HighsSession(compiled, options={"presolve": "off"}).solve()
+
+    outcome = HighsSession(compiled).solve(start=dict(enumerate(answer.x.tolist())))
+
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(1024.0)
+    assert outcome.bound == pytest.approx(1024.0)
+
+
+def test_a_bound_that_is_not_of_the_point_sends_highs_again_without_the_start(
+    make_knapsack: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = compile_model(make_knapsack())
+    answer = HighsSession(compiled).solve()
+    once = HighsSession._once
+    starts = []
+
+    def of_another_program(self: Any, search: Any, gap: float, start: Any, **how: Any) -> Any:
+        starts.append(len(start))
+        name, x, bound = once(self, search, gap, start, **how)
+        if start:
+            bound += compiled.sense * -1.0
+        return name, x, bound
+
+    monkeypatch.setattr(HighsSession, "_once", of_another_program)
+    outcome = HighsSession(compiled).solve(start=dict(enumerate(answer.x.tolist())))
+
+    assert starts == [len(answer.x), 0]
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.bound == pytest.approx(answer.objective)
+
+
+def test_highs_prints_nothing(make_knapsack: Callable[..., Any], capfd: pytest.CaptureFixture[str]) -> None:
+    """HiGHS 1.16.0 prints its licence notice before an option can be set."""
+    HighsSession(compile_model(make_knapsack())).solve()
+    assert capfd.readouterr().out == ""
+
+
+def test_an_objective_of_rounding_is_zero() -> None:
+    """Else HiGHS is asked to find what is better than 3e-16 by a millionth of it."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, 1))
+    m.k = pyo.Var(domain=pyo.Binary)
+    m.row = pyo.Constraint(expr=m.x + m.k <= 1)
+    m.cost = pyo.Objective(expr=m.x)
+    compiled = compile_model(m)
+    assert not is_blind(compiled, 3e-16, 1e-6, 1024.0)
+    assert is_blind(compiled, 3e-6, 1e-6, 1024.0)
 
 
 def badly_scaled(seed: int, *, whole: bool) -> Any:

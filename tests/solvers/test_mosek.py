@@ -298,6 +298,7 @@ def run(model: Any, **options: Any) -> Outcome:
 
 
 # -- the task is the program -------------------------------------------------------------------------------------------
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("kind", [*CONTINUOUS, *INTEGER])
 @pytest.mark.parametrize("suffix", [".cbf", ".ptf", ".task", ".jtask"])
 def test_a_file_of_the_task_has_the_same_optimum(tmp_path: Path, kind: str, suffix: str) -> None:

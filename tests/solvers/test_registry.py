@@ -38,6 +38,7 @@ NOBODY = {ProblemClass.MISDP, ProblemClass.NONCONVEX_CONIC}
 FIRST = {
     "LP": "highs", "MILP": "highs", "QP": "highs", "MIQP": "scip", "SOCP": "clarabel", "MISOCP": "scip",
     "SDP": "clarabel", "EXP": "clarabel", "nonconvex QCQP": "scip", "MIEXP": "mosek",
+    "nonconvex exponential program": "scip",
 }  # fmt: skip
 
 
@@ -101,9 +102,9 @@ def test_a_licence_that_is_missing_or_too_small_is_passed_over(world):
          ("Solver 'clarabel' needs a model of class LP, QP, SOCP, SDP, EXP, but this one is MILP. "
          "Solvers for MILP are highs, scip, gurobi, mosek: highspy is not installed: pip install highspy.")),
         ("auto", "MISDP", "highs scip", UnsupportedProblemError,
-         ("solve needs a model of class LP, MILP, QP, MIQP, SOCP, MISOCP, SDP, EXP, nonconvex QCQP, MIEXP, but this "
-          "one is MISDP. No solver here takes integers beside semidefinite cones: enumerate the integers, or "
-          "relax them.")),
+         ("solve needs a model of class LP, MILP, QP, MIQP, SOCP, MISOCP, SDP, EXP, nonconvex QCQP, MIEXP, "
+          "nonconvex exponential program, but this one is MISDP. No solver here takes integers beside semidefinite "
+          "cones: enumerate the integers, or relax them.")),
         ("scip", "LP", "highs", MissingLibraryError,
          ("solve needs a solver that is installed, but pyscipopt is not installed: pip install ceopt[scip]. "
          "Use solver 'highs', or 'auto'.")),

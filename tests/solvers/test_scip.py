@@ -23,7 +23,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from ceopt.solvers import Status, compile_model, read
+from ceopt.solvers import Status, compile_model, read, solve
 from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
 from ceopt.solvers.errors import (
     CeoptError,
@@ -77,6 +77,7 @@ def test_lp_with_ranges_and_a_constant_equals_scipy(seed: int, scale: float) -> 
     expect(solved(m), 3 * scale - reference.fun, 1e-7)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("rank", "scale"), [(12, 1.0), (3, 1.0), (12, 1e-7), (12, 1e6)])
 def test_no_feasible_direction_improves_a_convex_qp(seed: int, rank: int, scale: float) -> None:
@@ -149,6 +150,7 @@ _FORMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("form", _FORMS)
 @draws(12)
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 4))
@@ -553,6 +555,41 @@ def test_programs_that_scip_cannot_solve_are_refused() -> None:
     m.c = pyo.Constraint(expr=1e16 * m.x <= 1)
     with pytest.raises(InvalidValueError, match="1e\\+16"):
         ScipSession(compile_model(m))
+
+
+# ---- exponential cones beside quadratics that are not convex ----
+def _curved() -> Any:
+    """x y = 1: a quadratic that is not convex."""
+    m = pyo.ConcreteModel()
+    m.x, m.y, m.z = pyo.Var(bounds=(-3, 3)), pyo.Var(bounds=(-3, 3)), pyo.Var(bounds=(-5, 5))
+    m.product = pyo.Constraint(expr=m.x * m.y == 1)
+    m.cost = pyo.Objective(expr=m.z - m.x)
+    return m
+
+
+def test_an_exponential_cone_over_zero_is_its_face() -> None:
+    m = _curved()
+    m.cone = pyo.Constraint(expr=exponential(m.x + 1, 0, m.z - 2) >= 0)  # x <= -1, z >= 2
+    assert solve(m, "scip").objective == pytest.approx(3.0, abs=1e-6)
+    m = _curved()
+    m.cone = pyo.Constraint(expr=exponential(m.x, -1, m.z) >= 0)
+    assert solve(m, "scip").status is Status.INFEASIBLE
+
+
+def test_an_exponential_cone_of_a_multiple() -> None:
+    m = _curved()
+    m.cone = pyo.Constraint(expr=exponential(2 * m.x - 1, 3, m.z / 2) >= 0)  # z >= 6 exp((2 x - 1) / 3)
+    x = np.linspace(-3.0, 3.0, 600_001)
+    x = x[np.abs(x) >= 1.0 / 3.0]
+    least = float((6.0 * np.exp((2.0 * x - 1.0) / 3.0) - x).min())
+    assert solve(m, "scip").objective == pytest.approx(least, abs=1e-6)
+
+
+def test_an_exponential_cone_over_a_variable_is_refused() -> None:
+    m = _curved()
+    m.cone = pyo.Constraint(expr=exponential(m.x, m.y, m.z) >= 0)
+    with pytest.raises(UnsupportedProblemError, match="a number as the second entry .* that of 'cone' has Vars"):
+        solve(m)
 
 
 # ---- counting ----

@@ -58,6 +58,7 @@ def test_every_solver_that_searches_is_here():
     assert able - {"outer_approximation"} <= set(ONE_NODE), "say how it is stopped at its first node"
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("name", "scale"), SCALES)
 def test_milp_equals_enumeration_at_every_scale_of_cost(
@@ -143,18 +144,19 @@ def test_appended_rows_are_taken_over(make_knapsack: Callable[..., Any], name: s
 
 
 # ---- limits and interruption -----------------------------------------------------------------------------------------
+@pytest.mark.long(every=3)
 @each
 def test_a_limit_keeps_the_incumbent_and_the_bound(hard: Any, name: str) -> None:
     opened = session(name, compile_model(hard))
     seen: list[float] = []
-    outcome = opened.solve(time_limit_s=1, on_incumbent=lambda _s, objective, x: seen.append(objective + 0 * len(x)))
+    outcome = opened.solve(time_limit_s=0.5, on_incumbent=lambda _s, objective, x: seen.append(objective + 0 * len(x)))
     assert outcome.status is Status.FEASIBLE
     assert outcome.objective < outcome.bound
     assert outcome.violation < 1e-6
     assert seen
     assert objectives(outcome)[: len(seen)] == seen == sorted(seen)
     assert objectives(outcome)[-1] == outcome.objective
-    begun = opened.solve(time_limit_s=1, start=outcome.x)
+    begun = opened.solve(time_limit_s=0.5, start=outcome.x)
     assert objectives(begun)[0] >= outcome.objective - 1e-9
     nothing = opened.solve(time_limit_s=1e-4)
     assert nothing.status in {Status.TIME_LIMIT, Status.FEASIBLE}
@@ -163,7 +165,7 @@ def test_a_limit_keeps_the_incumbent_and_the_bound(hard: Any, name: str) -> None
 
 
 @each
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_ctrl_c_stops_the_search_keeps_the_incumbent_and_prints_nothing(
     hard: Any, capfd: pytest.CaptureFixture[str], name: str, threads: int
 ) -> None:

@@ -132,7 +132,7 @@ def exhaustive(
 
     References
     ----------
-    Leofante & Potyka (2024), Definition 5 and Propositions 1 and 2; specification 10.1.
+    Leofante & Potyka (2024), Definition 5 and Propositions 1 and 2.
 
     Examples
     --------

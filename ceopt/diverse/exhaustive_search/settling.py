@@ -26,7 +26,7 @@ from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.query.retries import unit_for
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.guard.guarded_session import GuardedSession
-from ceopt.solvers.problem import Outcome, Status
+from ceopt.solvers.problem import Outcome, Stop
 from ceopt.solvers.registry import choose
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ class Settling:
             if near.is_beyond(box):  # the limit has lowered what a point may cost since the cells were found
                 continue
             outcome, point = self._solved(near, box, seconds())
-            if outcome.status is Status.INTERRUPTED:
+            if outcome.status is Stop.INTERRUPTED:
                 raise KeyboardInterrupt
-            if outcome.status is Status.INFEASIBLE:
+            if outcome.status is Stop.INFEASIBLE:
                 continue
-            if point is None or outcome.status is not Status.OPTIMAL:
+            if point is None or outcome.status is not Stop.OPTIMAL:
                 if len(group) == 1 or seconds() <= 0.0:
                     yield group, None
                 else:

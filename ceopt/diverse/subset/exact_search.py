@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.programs.subset.apart import cheapest_subset, largest_subset
 from ceopt.formulations.programs.subset.compact import max_sum_compact
 from ceopt.formulations.programs.subset.diverse import least_distance_bound
-from ceopt.solvers.problem import Result
-from ceopt.solvers.problem import Status as Stop
+from ceopt.solvers.problem import Result, Stop
 from ceopt.solvers.run import solve
 from ceopt.status import Status
 from ceopt.tolerances import LEAST_SWAP_GAIN, SUBSET_GAP_ASKED, SUBSET_GAP_PROVED, SUBSET_ROUNDING

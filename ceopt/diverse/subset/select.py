@@ -168,8 +168,9 @@ def select(
 
     References
     ----------
-    Specification 10.3. Determinant: Kulesza & Taskar (2012), Determinantal point processes for machine learning; as a
-    measure of diversity Mothilal, Sharma & Tan (2020).
+    Sum: Kuo, Glover & Dhir (1993), Analyzing and modeling the maximum diversity problem. Least distance: Kuby (1987),
+    Programming models for facility dispersion. Determinant: Kulesza & Taskar (2012), Determinantal point processes for
+    machine learning; as a measure of diversity Mothilal, Sharma & Tan (2020).
 
     Examples
     --------

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ceopt.metrics.changes import immutable_changes, redundancy
 from ceopt.metrics.plausibility import favoured, favoured_share
-from ceopt.metrics.published.measure import Evidence, Measure
+from ceopt.metrics.published.measure import RUN_TIME, Evidence, Measure
 from ceopt.metrics.rows import Floats, frame_of
 from ceopt.metrics.validity import success_rate
 from ceopt.tolerances import CARLA_STILL
@@ -106,12 +106,5 @@ CARLA2021 = (
         source=f"{_CODE}/ynn.py",
         of=_ynn,
     ),
-    Measure(
-        name="avg_time",
-        function="run_time",
-        better="lower",
-        needs=("seconds",),
-        source=f"{_CODE}/time.py",
-        of=lambda e: float(e.seconds),  # type: ignore[arg-type]
-    ),
+    RUN_TIME.by(f"{_CODE}/time.py", name="avg_time"),
 )

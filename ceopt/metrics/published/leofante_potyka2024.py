@@ -7,7 +7,7 @@ from typing import Any
 
 from ceopt.metrics.distance import k_distance, set_distance
 from ceopt.metrics.diversity import k_diversity
-from ceopt.metrics.published.measure import Evidence, Measure
+from ceopt.metrics.published.measure import RUN_TIME, Evidence, Measure
 from ceopt.metrics.validity import label_change
 
 __all__ = ["LEOFANTE_POTYKA2024"]
@@ -70,12 +70,5 @@ LEOFANTE_POTYKA2024 = (
     ),
     *_measures("l1"),
     *_measures("l2"),
-    Measure(
-        name="time",
-        function="run_time",
-        better="lower",
-        needs=("seconds",),
-        source=f"{_PAPER}, tables 1 and 2",
-        of=lambda e: float(e.seconds),  # type: ignore[arg-type]
-    ),
+    RUN_TIME.by(f"{_PAPER}, tables 1 and 2", name="time"),
 )

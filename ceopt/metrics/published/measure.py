@@ -17,6 +17,7 @@ __all__ = [
     "CATEGORICAL_DIVERSITY",
     "CATEGORICAL_PROXIMITY",
     "COUNT_DIVERSITY",
+    "RUN_TIME",
     "SPARSITY",
     "Evidence",
     "Measure",
@@ -117,8 +118,10 @@ class Measure:
 
     def missing(self, evidence: Evidence) -> str | None:
         """Return the keyword that has to be passed, or None."""
-        need = next((need for need in self.needs if evidence.lacks(need)), None)
-        return {"mad": "data", "range": "data", "classes": "model"}.get(need, need) if need else None
+        for need in self.needs:
+            if evidence.lacks(need):
+                return {"mad": "data", "range": "data", "classes": "model"}.get(need, need)
+        return None
 
 
 # ---- measures that several papers have -------------------------------------------------------------------------------
@@ -148,4 +151,12 @@ COUNT_DIVERSITY = replace(
     name="count_diversity",
     function="count_diversity",
     of=lambda e: count_diversity(e.S, space=e.space),
+)
+RUN_TIME = replace(
+    CATEGORICAL_PROXIMITY,
+    name="run_time",
+    function="run_time",
+    better="lower",
+    needs=("seconds",),
+    of=lambda e: float(e.seconds),  # type: ignore[arg-type]
 )

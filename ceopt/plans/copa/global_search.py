@@ -12,8 +12,8 @@ import numpy as np
 import pyomo.environ as pyo
 from scipy.optimize import minimize_scalar
 
-from ceopt.formulations.programs.copa.plan_alike import copa_plan_alike
-from ceopt.formulations.programs.subset.pairs import Floats, sum_of
+from ceopt.formulations.programs.copa.nearest_valid import copa_plan_alike
+from ceopt.formulations.programs.expressions import Floats, sum_of
 from ceopt.plans.copa.gradient import best_plan
 from ceopt.plans.copa.refinement import polished
 from ceopt.plans.copa.search_space import PlanSearch
@@ -25,7 +25,7 @@ __all__ = ["CLOSE", "GlobalOptimum", "alike_plan", "nearest", "top_ratio"]
 
 CLOSE: Final = 1e-3  # of 1 + the objective: how far what is proved may be below it
 _MOST: Final = 200  # cone programs of the bound
-_SHORTEST: Final = 1.0  # second that a cone program has when the time is over
+_SHORTEST: Final = 1.0  # second that a cone program has, also when the time is over
 
 
 @final
@@ -80,7 +80,8 @@ def _stilled(search: PlanSearch, point: Floats, free: Any) -> Floats:
 def alike_plan(search: PlanSearch, arguments: dict[str, Any], top: float, limit: float) -> GlobalOptimum:
     r"""Return the counterfactual that a plan of the best objective repeats; ``top`` bounds its validity value.
 
-    After ``limit`` seconds no interval is halved any more.
+    After ``limit`` seconds no interval is halved any more. The first program has a second at least, so that there is a
+    counterfactual to return.
 
     :math:`\varphi` does not fall, so that between two angles the objective is at least :math:`\varphi` at the smaller r
     minus :math:`\lambda_1` times the greater one. The interval of the least such bound is halved until it is close to
@@ -88,7 +89,7 @@ def alike_plan(search: PlanSearch, arguments: dict[str, Any], top: float, limit:
     """
     terms = search.terms
     end = clock() + limit
-    result, point = nearest(search, arguments, 0.0, limit)
+    result, point = nearest(search, arguments, 0.0, max(limit, _SHORTEST))
     if point is None:
         return GlobalOptimum(None, math.inf, result.status, result.message)
     # One counterfactual has a determinant of 1.

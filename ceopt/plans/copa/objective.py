@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import require_moments, require_plan, require_point
 from ceopt.formulations.programs.region import Cost, require_distance
-from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.copa.terms import Terms
 from ceopt.plans.copa.validity_value import margins, spreads
 from ceopt.plans.results import Readable
@@ -90,7 +90,8 @@ def copa_objective(
 
     References
     ----------
-    Specification 4.1, 4.2; Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, (4)-(6).
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, (4) to (6)
+    and lemma 4.1.
 
     Examples
     --------

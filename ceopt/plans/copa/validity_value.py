@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments, require_moments, require_plan
-from ceopt.formulations.programs.subset.pairs import Floats
 
 __all__ = ["margins", "spreads", "validity_value"]
 
@@ -40,7 +40,7 @@ def validity_value(plan: ArrayLike, mean: ArrayLike, covariance: ArrayLike) -> f
 
     References
     ----------
-    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, lemma 4.1; specification 4.1.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, lemma 4.1.
 
     Examples
     --------

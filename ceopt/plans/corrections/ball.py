@@ -2,7 +2,8 @@ r"""The point of a ball whose lower bound on validity is greatest, exactly and w
 
 Let :math:`m = \hat\mu^\top x`, :math:`s = \sqrt{x^\top \hat\Sigma x}`, :math:`n = \lVert x \rVert`. The lower bound of
 the one counterfactual x is :math:`\kappa^2 / (1 + \kappa^2)`, where :math:`m = \kappa s + \rho \sqrt{1 + \kappa^2}\, n`
-(specification 2.11), so the greatest bound is the greatest :math:`\kappa`. With :math:`\rho = 0` that is m / s.
+(``ceopt/plans/validity/closed_form_cases.py``), so the greatest bound is the greatest :math:`\kappa`. With
+:math:`\rho = 0` that is m / s.
 
 1. The greatest m / s. For a > 0 let x(a) be the maximiser of :math:`m - a s^2 / 2` over the ball, a concave quadratic
    whose multiplier is the root of the secular equation. As a grows, s falls along the concave frontier m(s), whose
@@ -25,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.formulations.programs.validity.score_bound import least_of_score
 from ceopt.tolerances import BOUNDARY_ROUNDING, SOLVED_RESIDUAL
 
@@ -55,7 +56,8 @@ class _Ball:
         """Return the point of the greatest mean score."""
         forward = self.directions.T @ mean
         length = float(np.linalg.norm(forward))
-        return np.asarray(self.centre + self.directions @ forward * (self.reach / length if length else 0.0))
+        factor = self.reach / length if length else 0.0
+        return np.asarray(self.centre + self.directions @ forward * factor)
 
 
 @final
@@ -141,7 +143,9 @@ class _Level:
         spread = float(np.linalg.norm(self.factor.T @ x))
         norm = float(np.linalg.norm(x))
         rounding = SOLVED_RESIDUAL * float(np.linalg.norm(self.factor)) * norm
-        return float(self.mean @ x), spread if spread > rounding else 0.0, norm
+        if spread <= rounding:
+            spread = 0.0
+        return float(self.mean @ x), spread, norm
 
     def is_ahead(self, x: Floats, inflation: float = 0.0) -> bool:
         """Whether the mean score of x is above ``inflation`` by more than rounding."""
@@ -213,7 +217,8 @@ class _Frontier:
 
     def touched(self, start: Floats, c: float = 0.0) -> Floats:
         """Return the point of the greatest m / sqrt(s^2 + c n^2); ``start`` is one where m is above 0."""
-        size = float(np.linalg.norm(start if self.factor is None else self.factor.T @ start) ** 2 + c * start @ start)
+        spread = start if self.factor is None else self.factor.T @ start
+        size = float(np.linalg.norm(spread) ** 2 + c * start @ start)
         guess = math.log(float(self.mean @ start)) - math.log(max(size, 1e-300))
         log_a = _root(lambda log_a: self.at(_exp(log_a), c)[1], guess)
         x = np.asarray(self.ball.centre + self.axes @ self.at(_exp(log_a), c)[0])

@@ -9,8 +9,8 @@ from typing import final
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.corrections.side_conditions import free_columns
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import require_moments, require_point
-from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.corrections.ball import BestInReach
 from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.plans.threads import one_thread
@@ -93,7 +93,8 @@ def robust_improvement(
 
     References
     ----------
-    Specification 3.3.
+    Own: ``ceopt/plans/corrections/ball.py`` derives it. The bound is theorem 2.2 of Bui, Nguyen & Nguyen (2022),
+    Counterfactual plans under distributional ambiguity, for one counterfactual.
 
     Examples
     --------

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations import programs
 from ceopt.formulations.programs.corrections.side_conditions import free_columns, require_inequalities
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments, require_moments, require_plan
-from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.corrections.ball import BestInReach
 from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.plans.threads import one_thread
@@ -136,7 +136,7 @@ def mahalanobis_correction(
 
     References
     ----------
-    Specification 3.2; Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, Theorem 3.1.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorem 3.1.
 
     Examples
     --------

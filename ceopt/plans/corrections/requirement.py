@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations.programs.corrections.side_conditions import free_columns
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import require_mean, require_plan
-from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.solvers.checks import LENGTH
 from ceopt.status import Status
@@ -77,7 +77,7 @@ def requirement_correction(
 
     References
     ----------
-    Specification 3.1; Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, 3.1.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, section 3.1.
 
     Examples
     --------

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
-from tqdm import tqdm
 
+from ceopt.parallel.jobs import whole_jobs
+from ceopt.parallel.retraining import each_retrained, labels_of, retrained, rows_of_data
 from ceopt.plans.threads import one_thread
-from ceopt.population.jobs import Lost, completed, whole_jobs
 from ceopt.solvers.checks import LENGTH, AllOf, Real, Refusal, Whole, check_arguments
-from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnsupportedModelError
+from ceopt.solvers.errors import UnsupportedModelError
 from ceopt.tolerances import LINEAR_SCORE
 
 __all__ = ["bootstrap_moments"]
@@ -114,41 +112,24 @@ def bootstrap_moments(
     ([2.5, 2.6, -1.7], (3, 3))
     """
     check_arguments(_WHO, _CHECKS, locals())
-    jobs = whole_jobs(_WHO, n_jobs)
+    whole_jobs(_WHO, n_jobs)
     labels = _labels(y)
     classifier, rows = _last_step(estimator, X, labels)
-    seeds = np.random.SeedSequence(random_state).spawn(n_models)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # this fit comes again, and is counted then
-        first = _retrained(classifier, rows, labels, fraction, seeds[0])
+        first = retrained(classifier, rows, labels, fraction, np.random.SeedSequence(random_state).spawn(1)[0])
     size = len(_parameters(first, rows))
-    found = completed(
-        _WHO, _theta, lambda b: (classifier, rows, labels, fraction, seeds[b]), count=n_models, n_jobs=jobs
-    )
-    thetas = np.empty((n_models, size))
-    early = 0
-    for b, one in tqdm(found, total=n_models, disable=not progress, file=sys.stderr, unit="model"):
-        if isinstance(one, Lost):
-            raise CeoptError(
-                _WHO, "processes that live until their models are fitted", f"one did not: {one.reason}",
-                "Use fewer n_jobs if memory may have run out.",
-            )  # fmt: skip
-        thetas[b], has_converged = one
-        early += not has_converged
-    if early:
-        then = "raise max_iter, or scale the columns"
-        warnings.warn(f"{early} of {n_models} fits did not converge: {then}.", ConvergenceWarning, stacklevel=2)
+    found = each_retrained(
+        _WHO, _coefficients, classifier, rows, labels,
+        n_models=n_models, fraction=fraction, n_jobs=n_jobs, random_state=random_state, progress=progress,
+    )  # fmt: skip
+    thetas = np.array(found)
     covariance = np.cov(thetas, rowvar=False) + regularization * np.eye(size)
     return thetas.mean(axis=0), (covariance + covariance.T) / 2.0
 
 
 def _labels(y: ArrayLike) -> NDArray[Any]:
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise InvalidValueError(_WHO, "one label a row as y", f"its shape is {labels.shape}", "Give a vector.")
-    missing = np.flatnonzero(pd.isna(labels))
-    if missing.size:
-        raise InvalidValueError(_WHO, "a label for each row", f"y has none in row {missing[0]}", "Leave such rows out.")
+    labels = labels_of(_WHO, y)
     classes = np.unique(labels)
     if len(classes) != 2:
         shown = ", ".join(map(str, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
@@ -159,13 +140,7 @@ def _labels(y: ArrayLike) -> NDArray[Any]:
 
 def _last_step(estimator: Any, X: Any, labels: NDArray[Any]) -> tuple[Any, Any]:
     """Return the classifier to retrain and the rows that it sees."""
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
-        but = f"it is {type(estimator).__name__}"
-        raise InvalidTypeError(_WHO, "a scikit-learn estimator", but, "Give for example LogisticRegression().")
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n != len(labels):
-        raise InvalidValueError(_WHO, "a label for each row", f"X has {n} rows and y {len(labels)}", "Match them.")
-    rows = X if hasattr(X, "shape") else np.asarray(X)
+    rows = rows_of_data(_WHO, estimator, X, labels)
     if not isinstance(estimator, Pipeline):
         return _require_classifier(estimator), rows
     classifier = _require_classifier(estimator[-1])
@@ -184,33 +159,6 @@ def _require_classifier(estimator: Any) -> Any:
         but = f"it is {type(estimator).__name__}"
         raise UnsupportedModelError(_WHO, "a linear classifier", but, "Give for example LogisticRegression().")
     return estimator
-
-
-def _theta(
-    classifier: Any, rows: Any, labels: NDArray[Any], fraction: float, seed: np.random.SeedSequence
-) -> tuple[Floats, bool]:
-    """Return the parameters of a retrained classifier, and whether its fit converged."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model = _retrained(classifier, rows, labels, fraction, seed)
-    has_converged = not any(issubclass(one.category, ConvergenceWarning) for one in caught)
-    for one in caught:
-        if not issubclass(one.category, ConvergenceWarning):
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return _coefficients(model), has_converged
-
-
-def _retrained(classifier: Any, rows: Any, labels: NDArray[Any], fraction: float, seed: np.random.SeedSequence) -> Any:
-    """Return a clone fitted on a random part; a function of the seed alone, so that the order does not matter."""
-    rng = np.random.default_rng(seed)
-    groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-    parts = [rng.choice(group, size=max(1, round(fraction * len(group))), replace=False) for group in groups]
-    chosen = np.sort(np.concatenate(parts))
-    model = clone(classifier)
-    params = model.get_params(deep=True)
-    unset = [name for name in params if name.rpartition("__")[2] == "random_state" and params[name] is None]
-    model.set_params(**{name: int(rng.integers(2**31 - 1)) for name in sorted(unset)})
-    return model.fit(rows.iloc[chosen] if hasattr(rows, "iloc") else rows[chosen], labels[chosen])
 
 
 def _coefficients(model: Any) -> Floats:

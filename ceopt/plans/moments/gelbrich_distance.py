@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import require_moments
-from ceopt.formulations.programs.subset.pairs import Floats
 
 __all__ = ["gelbrich_distance"]
 
@@ -41,7 +41,7 @@ def gelbrich_distance(mean_a: ArrayLike, covariance_a: ArrayLike, mean_b: ArrayL
     References
     ----------
     Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, definition 2.1; Bhatia, Jain &
-    Lim (2019), On the Bures-Wasserstein distance between positive definite matrices; specification 1.1, 1.2.
+    Lim (2019), On the Bures-Wasserstein distance between positive definite matrices.
     :func:`ceopt.formulations.programs.gelbrich_distance` is the semidefinite program.
 
     Examples

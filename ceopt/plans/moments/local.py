@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ceopt.solvers.checks import LENGTH, Matrix, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnsupportedModelError
+from ceopt.surrogates.rivals.ridge import RIDGE, lime_kernel, lime_width, weighted_ridge
 
 __all__ = ["local_moments"]
 
@@ -17,8 +18,6 @@ _CHECKS = {"n_samples": Whole(at_least=2), "variance": LENGTH, "random_state": W
 
 Floats = NDArray[np.float64]
 _WHO: Final = "local_moments"
-_WIDTH: Final = 0.75  # of the kernel, times the root of the number of columns: LIME's default for tables
-_RIDGE: Final = 1.0  # LIME's default penalty
 _CHANCE: Final = 0.5  # a probability of at least this is favourable
 
 
@@ -102,13 +101,9 @@ def local_moments(
     u = np.random.default_rng(random_state).standard_normal((n_samples, d))
     u[0] = 0.0
     scores = _scores(predict, row + spread * u, names)
-    weights = np.exp(-0.5 * (u**2).sum(axis=1) / (_WIDTH**2 * d))
-    centre = weights @ u / weights.sum()
-    middle = weights @ scores / weights.sum()
-    off = u - centre
-    beta = np.linalg.solve(off.T @ (weights[:, None] * off) + _RIDGE * np.eye(d), off.T @ (weights * (scores - middle)))
+    beta, middle = weighted_ridge(u, scores, lime_kernel(u, lime_width(d)), RIDGE)
     w = beta / spread
-    mean = np.append(w, middle - beta @ centre - w @ row)
+    mean = np.append(w, middle - w @ row)
     return mean, float(variance) * np.eye(d + 1)
 
 

@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.plans.validity.reduction import Reduction
 from ceopt.tolerances import FAINT
 
@@ -18,7 +18,7 @@ __all__ = ["Attained", "numbers_of", "of_coupling", "of_parts"]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Attained:
-    """A distribution at which a bound is attained, in the coordinates of a reduced case.
+    """A distribution at which a bound is attained, in the coordinates of a reduction.
 
     Parameters
     ----------
@@ -30,26 +30,26 @@ class Attained:
         Of the whole.
     """
 
-    case: Reduction
+    reduction: Reduction
     masses: Floats
     means: Floats
     moments: Moments
 
 
-def of_parts(case: Reduction, masses: Floats, means: Floats, second: Any) -> Attained:
+def of_parts(reduction: Reduction, masses: Floats, means: Floats, second: Any) -> Attained:
     """Return the distribution of a program's parts; ``second`` is its Var M, None where the moments are fixed.
 
     The means are then those of the whitened parameters.
     """
     if second is None:
-        if case.radius == 0.0:
-            means = means @ case.moments.factor.T + np.outer(masses, case.moments.mean)
-        return Attained(case, masses, means, case.moments)
+        if reduction.radius == 0.0:
+            means = means @ reduction.moments.factor.T + np.outer(masses, reduction.moments.mean)
+        return Attained(reduction, masses, means, reduction.moments)
     mean = means.sum(axis=0)
-    return Attained(case, masses, means, Moments(mean, square_of(second, len(mean)) - np.outer(mean, mean)))
+    return Attained(reduction, masses, means, Moments(mean, square_of(second, len(mean)) - np.outer(mean, mean)))
 
 
-def of_coupling(case: Reduction, masses: Floats, u: Floats, v: Floats) -> Attained:
+def of_coupling(reduction: Reduction, masses: Floats, u: Floats, v: Floats) -> Attained:
     r"""Return the distribution of a coupled program, :math:`\theta = \hat\mu + F \zeta + \rho \eta`.
 
     Parameters
@@ -57,9 +57,9 @@ def of_coupling(case: Reduction, masses: Floats, u: Floats, v: Floats) -> Attain
     masses, u, v
         Shapes (k,), (k, r) and (k, d); :math:`\eta` is the same for all of a part.
     """
-    centre = case.moments
-    factor = case.moments.factor
-    radius = case.radius
+    centre = reduction.moments
+    factor = reduction.moments.factor
+    radius = reduction.radius
     there = masses > FAINT
     shift = radius * v[there] / masses[there, None]
     moved = np.zeros(v.shape)
@@ -68,7 +68,7 @@ def of_coupling(case: Reduction, masses: Floats, u: Floats, v: Floats) -> Attain
     cross = factor @ u[there].T @ shift
     covariance = centre.covariance + cross + cross.T + moved[there].T @ shift - np.outer(total, total)
     means = np.outer(masses, centre.mean) + u @ factor.T + moved
-    return Attained(case, masses, means, Moments(centre.mean + total, covariance))
+    return Attained(reduction, masses, means, Moments(centre.mean + total, covariance))
 
 
 def square_of(var: Any, d: int) -> Floats:

@@ -9,9 +9,9 @@ from typing import Final, Literal, final, get_args
 
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.subset.pairs import Floats
-from ceopt.formulations.programs.validity.case import require_case
+from ceopt.formulations.programs.validity.events import require_bound_arguments
 from ceopt.plans.results import Readable, frozen
 from ceopt.plans.validity.closed_form_cases import Bound, SolvedForm, Solver, lower_bound, upper_bound
 from ceopt.plans.validity.forms import LOWER, UPPER
@@ -145,8 +145,7 @@ def validity_bounds(
 
     References
     ----------
-    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorems 2.2 and 2.3;
-    specification 2.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorems 2.2 and 2.3.
 
     Examples
     --------
@@ -157,7 +156,7 @@ def validity_bounds(
     """
     who = "validity_bounds"
     check_arguments(who, _CHECKS, locals())
-    x, given, distance = require_case(who, plan, mean, covariance, radius)
+    x, given, distance = require_bound_arguments(who, plan, mean, covariance, radius)
     limit = _NONLINEAR_S if time_limit_s is None and form == "nonlinear" else time_limit_s
     lower = lower_bound(x, given, distance, _solve_by(LOWER, form, solver, limit))
     upper = upper_bound(x, given, distance, _solve_by(UPPER, form, solver, limit))

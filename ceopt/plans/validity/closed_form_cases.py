@@ -9,7 +9,7 @@ touches it:
     L = \Big( \frac{m \sqrt{R^2 - r^2} - s r}{R^2} \Big)^2 \text{ if } m > r, \text{ else } 0; \qquad
     U = \Big( \frac{s \sqrt{R^2 - r^2} + |m| r}{R^2} \Big)^2 \text{ if } m < -r, \text{ else } 1.
 
-Both are computed without differences of near numbers (specification 2.11).
+Both are computed without differences of near numbers, in ``formulations/programs/validity/score_bound.py``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, final
 import numpy as np
 from scipy.optimize import nnls
 
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.formulations.programs.validity.score_bound import least_of_score
 from ceopt.plans.copa.validity_value import margins, spreads
 from ceopt.plans.validity.attained import Attained
@@ -98,7 +98,7 @@ class Bound:
         """Return mean and covariance of all parameters within the ball, at which the bound is attained."""
         if self.attained is None:
             return Moments(self.mean, given.covariance)
-        return lifted(given, self.attained.case, self.attained.moments)
+        return lifted(given, self.attained.reduction, self.attained.moments)
 
 
 @final
@@ -190,16 +190,16 @@ def nearest_valid(rows: Floats, mean: Floats) -> Floats:
 
 def _one_lower(rows: Floats, given: Moments, radius: float) -> SolvedForm:
     """Return the bound of one direction in closed form."""
-    case = reduced(rows, given, radius)
-    sign = case.rows[0, 0]
-    m = float(sign * case.moments.mean[0])
-    s = float(np.sqrt(max(case.moments.covariance[0, 0], 0.0)))
-    value, rest = least_of_score(m, s, case.radius)
-    length = np.hypot(m, s) ** 2 - case.radius**2  # of the line that touches the disc, squared
+    reduction = reduced(rows, given, radius)
+    sign = reduction.rows[0, 0]
+    m = float(sign * reduction.moments.mean[0])
+    s = float(np.sqrt(max(reduction.moments.covariance[0, 0], 0.0)))
+    value, rest = least_of_score(m, s, reduction.radius)
+    length = np.hypot(m, s) ** 2 - reduction.radius**2  # of the line that touches the disc, squared
     touched = Moments(np.array([sign * np.sqrt(length * value)]), np.array([[length * rest]]))
     masses = np.array([value, rest])
     means = np.array([touched.mean, np.zeros(1)])
-    return SolvedForm(value, attained=Attained(case, masses, means, touched))
+    return SolvedForm(value, attained=Attained(reduction, masses, means, touched))
 
 
 def _one_upper(rows: Floats, given: Moments, radius: float) -> SolvedForm:

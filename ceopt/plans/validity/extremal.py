@@ -9,9 +9,9 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.subset.pairs import Floats
-from ceopt.formulations.programs.validity.case import require_case
+from ceopt.formulations.programs.validity.events import require_bound_arguments
 from ceopt.plans.results import Readable, frozen
 from ceopt.plans.validity.attained import Attained
 from ceopt.plans.validity.closed_form_cases import Bound, lower_bound, nearest_valid, upper_bound
@@ -111,7 +111,7 @@ def extremal_distribution(
 
     References
     ----------
-    Specification 2.12; Vandenberghe, Boyd & Comanor (2007), Generalized Chebyshev bounds via semidefinite programming.
+    Vandenberghe, Boyd & Comanor (2007), Generalized Chebyshev bounds via semidefinite programming.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def extremal_distribution(
     """
     who = "extremal_distribution"
     check_arguments(who, {"bound": Choice(("lower", "upper")), "solver": SOLVER_NAME}, locals())
-    x, given, distance = require_case(who, plan, mean, covariance, radius)
+    x, given, distance = require_bound_arguments(who, plan, mean, covariance, radius)
     if bound == "lower":
         side = lower_bound(x, given, distance, partial(LOWER["auto"], solver=solver))
     else:
@@ -152,11 +152,11 @@ def extremal_distribution(
 
 def _atoms(attained: Attained, whole: Moments) -> tuple[Floats, Floats]:
     """Return the atoms of all parameters: those of the projection, and elsewhere what it predicts."""
-    case = attained.case
+    reduction = attained.reduction
     kept = np.flatnonzero(attained.masses[1:] > FAINT) + 1
     weights = attained.masses[kept]
-    seen = case.unit * attained.means[kept] / weights[:, None]
-    q = case.basis
+    seen = reduction.unit * attained.means[kept] / weights[:, None]
+    q = reduction.basis
     cross = whole.covariance @ q.T
     beyond = (cross - q.T @ (q @ cross)) @ np.linalg.pinv(q @ cross, rcond=PREDICTING_RANK, hermitian=True)
     return whole.mean + (seen - q @ whole.mean) @ (q.T + beyond).T, weights

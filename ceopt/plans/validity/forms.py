@@ -11,18 +11,18 @@ from typing import Any, Final
 import numpy as np
 import pyomo.environ as pyo
 
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.subset.pairs import Floats
-from ceopt.formulations.programs.validity.lower import validity_lower
 from ceopt.formulations.programs.validity.lower_arrow import validity_lower_arrow
 from ceopt.formulations.programs.validity.lower_coupled import validity_lower_coupled
 from ceopt.formulations.programs.validity.lower_dual import validity_lower_dual
 from ceopt.formulations.programs.validity.lower_nonlinear import validity_lower_nonlinear
+from ceopt.formulations.programs.validity.lower_theorem import validity_lower
 from ceopt.formulations.programs.validity.score_bound import least_of_score
-from ceopt.formulations.programs.validity.upper import validity_upper
 from ceopt.formulations.programs.validity.upper_coupled import validity_upper_coupled
 from ceopt.formulations.programs.validity.upper_moment import validity_upper_moment
 from ceopt.formulations.programs.validity.upper_scalar import validity_upper_scalar
+from ceopt.formulations.programs.validity.upper_theorem import validity_upper
 from ceopt.plans.validity.attained import Attained, numbers_of, of_coupling, of_parts
 from ceopt.plans.validity.closed_form_cases import SolvedForm
 from ceopt.plans.validity.known_moments import greatest_at
@@ -37,16 +37,16 @@ _STEPS: Final = 50
 
 def lower_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the coupled form in the dimensions of the plan."""
-    case = reduced(rows, given, radius)
-    model, result = _solved(validity_lower_coupled, case, how)
+    reduction = reduced(rows, given, radius)
+    model, result = _solved(validity_lower_coupled, reduction, how)
     answer = _proved(result, is_lower=True)
     if not result.solutions:
         return answer
-    masses, (n, d) = numbers_of(model.weight), case.rows.shape
+    masses, (n, d) = numbers_of(model.weight), reduction.rows.shape
     moved = np.zeros((n + 1, d))
-    if case.radius:
+    if reduction.radius:
         moved[1:] = numbers_of(model.v).reshape(n, d)
-    return answer.attained_by(of_coupling(case, masses, numbers_of(model.u).reshape(n + 1, -1), moved))
+    return answer.attained_by(of_coupling(reduction, masses, numbers_of(model.u).reshape(n + 1, -1), moved))
 
 
 def lower_arrow(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
@@ -56,17 +56,17 @@ def lower_arrow(rows: Floats, given: Moments, radius: float, **how: Any) -> Solv
 
 def lower_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the theorem's form, whose rest is what its parts leave."""
-    case = _whole(rows, given, radius)
-    model, result = _solved(validity_lower, case, how)
+    reduction = _whole(rows, given, radius)
+    model, result = _solved(validity_lower, reduction, how)
     answer = _proved(result, is_lower=True)
     if not result.solutions:
         return answer
     masses = numbers_of(model.weight)
     means = numbers_of(model.z).reshape(len(masses), -1)
-    whole = np.zeros(means.shape[1]) if case.radius == 0.0 else numbers_of(model.mean)
+    whole = np.zeros(means.shape[1]) if reduction.radius == 0.0 else numbers_of(model.mean)
     masses = np.append(1.0 - masses.sum(), masses)
     means = np.vstack([whole - means.sum(axis=0), means])
-    return answer.attained_by(of_parts(case, masses, means, None if case.radius == 0.0 else model.M))
+    return answer.attained_by(of_parts(reduction, masses, means, None if reduction.radius == 0.0 else model.M))
 
 
 def lower_dual(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
@@ -77,37 +77,37 @@ def lower_dual(rows: Floats, given: Moments, radius: float, **how: Any) -> Solve
 
 def lower_nonlinear(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the form without cones."""
-    case = _whole(rows, given, radius)
-    model, result = _solved(validity_lower_nonlinear, case, how)
+    reduction = _whole(rows, given, radius)
+    model, result = _solved(validity_lower_nonlinear, reduction, how)
     answer = _proved(result, is_lower=True, branches=True)
     if not result.solutions:
         return answer
     roots = numbers_of(model.s)
     atoms = numbers_of(model.w).reshape(len(roots), -1)
-    found = of_parts(case, roots**2, roots[:, None] * atoms, None)
-    if case.radius:
+    found = of_parts(reduction, roots**2, roots[:, None] * atoms, None)
+    if reduction.radius:
         factor = numbers_of(model.G).reshape(len(rows[0]), -1)
-        found = Attained(case, found.masses, found.means, Moments(numbers_of(model.mean), factor @ factor.T))
+        found = Attained(reduction, found.masses, found.means, Moments(numbers_of(model.mean), factor @ factor.T))
     return answer.attained_by(found)
 
 
 def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the coupled form in the dimensions of the plan; where the moments are known, a closed form does it."""
-    case = reduced(rows, given, radius)
+    reduction = reduced(rows, given, radius)
     if radius == 0.0:
         value, point = greatest_at(rows, given)
-        atom = value * (case.basis @ point) / case.unit
-        mean = case.moments.mean
-        found = Attained(case, np.array([1.0 - value, value]), np.array([mean - atom, atom]), case.moments)
+        atom = value * (reduction.basis @ point) / reduction.unit
+        mean = reduction.moments.mean
+        found = Attained(reduction, np.array([1.0 - value, value]), np.array([mean - atom, atom]), reduction.moments)
         return SolvedForm(value, attained=found)
-    model, result = _solved(validity_upper_coupled, case, how)
+    model, result = _solved(validity_upper_coupled, reduction, how)
     answer = _proved(result, is_lower=False)
     if not result.solutions:
         return answer
     u = numbers_of(model.u)
-    none = np.zeros(len(case.basis))
-    moved = np.vstack([none, numbers_of(model.v) if case.radius else none])
-    return answer.attained_by(of_coupling(case, numbers_of(model.weight), np.vstack([-u, u]), moved))
+    none = np.zeros(len(reduction.basis))
+    moved = np.vstack([none, numbers_of(model.v) if reduction.radius else none])
+    return answer.attained_by(of_coupling(reduction, numbers_of(model.weight), np.vstack([-u, u]), moved))
 
 
 def upper_moment(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
@@ -127,19 +127,19 @@ def upper_scalar(rows: Floats, given: Moments, radius: float, **how: Any) -> Sol
     Each w found has a bound of its own, that of one counterfactual, which is never below the bound sought; the kappa of
     that bound is tried next. It rises, as bisection's does not, and ends where w keeps it.
     """
-    case = _whole(rows, given, radius)
+    reduction = _whole(rows, given, radius)
     # At radius 0 every kappa has the same w. Otherwise 0 has one that says something; that of 1 may have the bound 1.
-    kappa = 0.0 if case.radius else 1.0
+    kappa = 0.0 if reduction.radius else 1.0
     value = 1.0
     for _ in range(_STEPS):
-        model, result = _solved(validity_upper_scalar, case, how, kappa=kappa)
+        model, result = _solved(validity_upper_scalar, reduction, how, kappa=kappa)
         if not result.solutions or result.status not in {Status.OPTIMAL, Status.FEASIBLE}:
             reason = f"{result.message} The bound is that of the last half-space.".strip()
             return SolvedForm(value, result.status, reason)
-        w = np.maximum(numbers_of(model.a), 0.0) @ case.rows
-        m = float(w @ case.moments.mean)
-        s = math.sqrt(max(float(w @ case.moments.covariance @ w), 0.0))
-        below, found = least_of_score(-m, s, case.radius * float(np.linalg.norm(w)))
+        w = np.maximum(numbers_of(model.a), 0.0) @ reduction.rows
+        m = float(w @ reduction.moments.mean)
+        s = math.sqrt(max(float(w @ reduction.moments.covariance @ w), 0.0))
+        below, found = least_of_score(-m, s, reduction.radius * float(np.linalg.norm(w)))
         better = value - found
         value = min(value, found)
         kappa = math.sqrt(below / found) if found else math.inf
@@ -160,24 +160,24 @@ UPPER: Final = {"auto": upper_auto, "theorem": upper_theorem, "moment": upper_mo
 
 # ---- inside ----------------------------------------------------------------------------------------------------------
 def _whole(rows: Floats, given: Moments, radius: float) -> Reduction:
-    """Return the case in all dimensions, in units in which its moments are of size 1."""
+    """Return plan and moments in all dimensions, in units in which the moments are of size 1."""
     return scaled(rows, given, radius, np.eye(rows.shape[1]))
 
 
-def _solved(program: Any, case: Reduction, how: dict[str, Any], **options: Any) -> tuple[Any, Result]:
-    model = program(case.rows, case.moments.mean, case.moments.covariance, case.radius, **options)
+def _solved(program: Any, reduction: Reduction, how: dict[str, Any], **options: Any) -> tuple[Any, Result]:
+    model = program(reduction.rows, reduction.moments.mean, reduction.moments.covariance, reduction.radius, **options)
     return model, solve(model, **how)
 
 
-def _by_parts(program: Any, case: Reduction, how: dict[str, Any]) -> SolvedForm:
+def _by_parts(program: Any, reduction: Reduction, how: dict[str, Any]) -> SolvedForm:
     """Solve a program whose Vars are the parts of a distribution."""
-    model, result = _solved(program, case, how)
+    model, result = _solved(program, reduction, how)
     answer = _proved(result, is_lower=model.bound.sense == pyo.minimize)
     if not result.solutions:
         return answer
     masses = numbers_of(model.weight)
     means = numbers_of(model.z).reshape(len(masses), -1)
-    return answer.attained_by(of_parts(case, masses, means, None if case.radius == 0.0 else model.M))
+    return answer.attained_by(of_parts(reduction, masses, means, None if reduction.radius == 0.0 else model.M))
 
 
 def _proved(result: Result, *, is_lower: bool, branches: bool = False) -> SolvedForm:

@@ -1,8 +1,10 @@
-r"""The exact reduction of a case to as many parameters as the plan has independent rows.
+r"""The exact reduction of plan and moments to as many parameters as the plan has independent rows.
 
 The events depend on the parameters only through their projection on the span of the counterfactuals, and the image of
 a Gelbrich ball under a projection is the ball of the same radius around the projected moments. So both bounds are those
-of the projected case, whose size depends on the plan alone (specification 1.4, 2.10).
+of the projected plan and moments, whose size depends on the plan alone.
+
+For the ball: a projection contracts the Gelbrich distance, and :func:`lifted` attains every point of the image.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.subset.pairs import Floats
 from ceopt.tolerances import DIRECTION_RANK, SAME_DIRECTION
 
 __all__ = ["Directions", "Reduction", "directions", "lifted", "reduced"]
@@ -43,7 +45,7 @@ class Directions:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
-    """A case in the coordinates of an orthonormal basis, in units in which its moments are of size 1.
+    """Plan and moments in the coordinates of an orthonormal basis, in units in which the moments are of size 1.
 
     Parameters
     ----------
@@ -78,19 +80,19 @@ def directions(plan: Floats) -> Directions:
 
 
 def reduced(rows: Floats, moments: Moments, radius: float) -> Reduction:
-    """Return the case seen by the span of unit rows, shape (n, d)."""
+    """Return what the span of unit rows, shape (n, d), sees of the moments."""
     _, sizes, right = np.linalg.svd(rows, full_matrices=False)
     basis = right[sizes > DIRECTION_RANK * sizes[0]]
     return scaled(rows @ basis.T, moments.seen_by(basis), radius, basis)
 
 
 def scaled(rows: Floats, moments: Moments, radius: float, basis: Floats) -> Reduction:
-    """Return a case in units in which its second moment has trace 1."""
+    """Return rows and moments in units in which the second moment has trace 1."""
     unit = float(np.hypot(np.linalg.norm(moments.mean), np.sqrt(max(np.trace(moments.covariance), 0.0)))) or 1.0
     return Reduction(rows, Moments(moments.mean / unit, moments.covariance / unit**2), radius / unit, basis, unit)
 
 
-def lifted(given: Moments, case: Reduction, found: Moments) -> Moments:
+def lifted(given: Moments, reduction: Reduction, found: Moments) -> Moments:
     r"""Return moments of all parameters as near to the given ones as ``found`` to the reduced ones, and seen as those.
 
     With :math:`\eta = Q \theta` and a factor F of its covariance, :math:`\eta - \hat\eta = F \zeta`; the best coupling
@@ -101,18 +103,19 @@ def lifted(given: Moments, case: Reduction, found: Moments) -> Moments:
         \mu^* = \hat\mu + Q^\top (\tilde\mu - Q \hat\mu), \qquad \Sigma^* = A \hat\Sigma A^\top
         + Q^\top (\tilde\Sigma - K K^\top) Q, \qquad A = I + Q^\top (K F^+ - I) Q.
 
-    For a covariance of full rank this is the map of specification 2.10.
+    For a covariance of full rank it is :math:`A \hat\Sigma A^\top` with the optimal map of the projected normal
+    distributions in A.
 
     Parameters
     ----------
     given
         Of all d parameters.
     found
-        Moments in the coordinates and units of ``case``.
+        Moments in the coordinates and units of ``reduction``.
     """
-    q = case.basis
-    unit = case.unit
-    factor = case.moments.factor
+    q = reduction.basis
+    unit = reduction.unit
+    factor = reduction.moments.factor
     other = found.root
     left, _, right = np.linalg.svd(other @ factor, full_matrices=False)
     coupling = other @ (left @ right)  # K, shape (r, k)
@@ -121,5 +124,5 @@ def lifted(given: Moments, case: Reduction, found: Moments) -> Moments:
     seen = q @ given.covariance  # the covariance of the projected parameters with all
     cross = q.T @ (change @ seen)
     covariance = given.covariance + cross + cross.T + q.T @ (change @ (seen @ q.T) @ change.T + unit**2 * noise) @ q
-    mean = given.mean + q.T @ (unit * (found.mean - case.moments.mean))
+    mean = given.mean + q.T @ (unit * (found.mean - reduction.moments.mean))
     return Moments(mean, (covariance + covariance.T) / 2.0)

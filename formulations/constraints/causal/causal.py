@@ -120,7 +120,7 @@ class Causal(AbstractRule):
     References
     ----------
     Maragno, Roeber & Birbil (2022), eq. (7); Karimi, Schoelkopf & Valera (2021), Algorithmic recourse: from
-    counterfactual explanations to interventions; specification 9.4.
+    counterfactual explanations to interventions.
 
     Examples
     --------

@@ -100,7 +100,7 @@ class Apart(AbstractDiversity):
 
     References
     ----------
-    Rows for a sum of absolute values that is to be large, with a binary for each: specification 9.5 (iii).
+    The usual rows for a sum of absolute values that is to be large (a reverse convex constraint): a binary for each.
 
     Examples
     --------

@@ -114,7 +114,7 @@ class OtherDecisions(AbstractDiversity):
 
     References
     ----------
-    No-good rows: specification 9.5 (i).
+    No-good rows: Balas & Jeroslow (1972), Canonical cuts on the unit hypercube.
 
     Examples
     --------
@@ -178,7 +178,8 @@ class OtherSupport(AbstractDiversity):
 
     References
     ----------
-    Support cuts: specification 9.5 (ii).
+    Support cuts, for sets of recourse actions: Ustun, Spangher & Liu (2019), Actionable recourse in linear
+    classification.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class OtherCells(AbstractDiversity):
 
     References
     ----------
-    No-good rows: specification 9.5 (i), over the cells of 8.4.
+    No-good rows: Balas & Jeroslow (1972), Canonical cuts on the unit hypercube; here over the binaries of the cells.
 
     Examples
     --------

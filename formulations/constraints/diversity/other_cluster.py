@@ -50,7 +50,7 @@ class OtherCluster(AbstractDiversity):
 
     References
     ----------
-    One explanation per cluster: specification 9.2 and 9.5 (iv).
+    One explanation per cluster: Maragno, Roeber & Birbil (2022), eq. (3) over clusters.
 
     Examples
     --------

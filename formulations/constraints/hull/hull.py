@@ -135,7 +135,7 @@ class Hull(AbstractElastic):
 
     References
     ----------
-    Maragno, Roeber & Birbil (2022), eq. (3) and its union over clusters; specification 9.1 to 9.3.
+    Maragno, Roeber & Birbil (2022), eq. (3) and its union over clusters.
 
     Examples
     --------

@@ -34,8 +34,6 @@ __all__ = ["Reaches", "require_probability", "slack", "target_margin"]
 
 #: Share of a range of values that a margin may take from either end.
 _OF_RANGE = 1e-2
-#: Least distance, in a row, between what it admits and what it does not, where the scores on both sides are known: a
-#: hundred times a solver's tolerance; and the largest score for which a row is stated in smaller units for that.
 #: The largest score for which a row is stated in smaller units, so that it keeps a clear distance.
 _LARGEST = 1e6
 
@@ -43,7 +41,7 @@ _MANIFEST = Manifest(
     title="the decision reaches the target",
     formula="score(target) - score(rival) >= margin for every rival; P >= p as score >= log(p / (1 - p)) + margin; "
     "trees that agree >= T - floor(limit * T)",
-    reference="spec 8.1, 8.2",
+    reference="own; the rival classes of an argmax, row by row",
     rule="target",
 )
 

@@ -22,7 +22,7 @@ __all__ = ["EmbeddedAffine"]
 _MANIFEST = Manifest(
     title="linear model",
     formula="score_k = sum_j w_kj * column_j(x) + b_k",
-    reference="standard; spec 8.1",
+    reference="standard",
 )
 
 

@@ -35,7 +35,7 @@ _SUM = Manifest(
 _VOTES = Manifest(
     title="votes of models",
     formula="score_k = (b_k + sum_i sum_j W_ikj * says_ij) / D; says_ij = 1 only where member i decides j",
-    reference="hard voting (F14); big-M rows",
+    reference="hard voting; big-M rows",
     features={"decides": 3, "one_label": 1},
 )
 

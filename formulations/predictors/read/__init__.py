@@ -13,7 +13,8 @@ and may have
     -> what the library itself says of the scores, from what it is given behind the steps of a pipeline; None where it
     says nothing of them but labels and probabilities;
 ``open_model(model)``
-    -> an estimator (``predict``, ``classes_``, ``feature_names_in_``) for what is none: a file, bytes, a booster;
+    -> an estimator (``predict``, ``classes_``, ``feature_names_in_``) for what is not an estimator: a file, bytes, a
+    booster;
 ``own_steps(estimator)``
     -> transformers that the estimator itself runs on its input before the model proper, or functions of the data that
     keep its columns apart;

@@ -256,7 +256,11 @@ def _library(opened: Any) -> str:
             return f"onnxruntime {version('onnxruntime')}"
         except PackageNotFoundError:
             return f"the reference evaluator of onnx {version('onnx')}"
-    return f"{_DISTRIBUTIONS.get(name, name)} {version(_DISTRIBUTIONS.get(name, name))}"
+    distribution = _DISTRIBUTIONS.get(name, name)
+    try:
+        return f"{distribution} {version(distribution)}"
+    except PackageNotFoundError:  # a library that is not installed as a distribution of its own name
+        return distribution
 
 
 def trials(predictor: Predictor, data: Floats | None = None) -> Floats:

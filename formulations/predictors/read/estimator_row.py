@@ -35,11 +35,14 @@ def row_seen(predictor: Predictor, point: Mapping[str, float]) -> Floats:
     steps, estimator = _steps(predictor.model)
     if not _reads_numbers(estimator, len(predictor.encoding.columns)):
         return _row(predictor.encoding.matrix([[point[name] for name in space.names]]))
-    data = given(open_model(predictor.model), space, space.frame([{name: point[name] for name in space.names}]))
+    row = {name: point[name] for name in space.names}
+    data = given(open_model(predictor.model), space, space.frame([row]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn"
         data = behind(steps, data)
-    return _row(data.toarray() if hasattr(data, "toarray") else data)
+    if hasattr(data, "toarray"):
+        data = data.toarray()
+    return _row(data)
 
 
 def _row(matrix: Any) -> Floats:
@@ -48,7 +51,9 @@ def _row(matrix: Any) -> Floats:
 
 
 def _steps(model: Any) -> tuple[list[Any], Any]:
-    return ([], model) if isinstance(model, AbstractRepresentation) else split(open_model(model))
+    if isinstance(model, AbstractRepresentation):
+        return [], model
+    return split(open_model(model))
 
 
 def _reads_numbers(estimator: Any, count: int) -> bool:
@@ -67,7 +72,10 @@ def column_names(predictor: Predictor) -> list[str]:
 def _name(column: Column, space: FeatureSpace) -> str:
     if column.feature is None:
         return f"{column.constant:g}"
-    table = np.array(column.table if column.table is not None else ())
-    odd = [k for k, value in enumerate(table) if value != 0.0]
-    alone = len(odd) == 1 and len(table) > 2
-    return f"{column.feature}={space[column.feature].levels[odd[0]]}" if alone else column.feature
+    if column.table is None or len(column.table) <= 2:
+        return column.feature
+    told = np.flatnonzero(np.asarray(column.table) != 0.0)
+    if len(told) != 1:
+        return column.feature
+    level = space[column.feature].levels[int(told[0])]
+    return f"{column.feature}={level}"

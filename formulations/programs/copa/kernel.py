@@ -6,8 +6,9 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from ceopt.formulations.programs.expressions import Floats, sum_of
 from ceopt.formulations.programs.region import Distance, Region
-from ceopt.formulations.programs.subset.pairs import pairs_of, sum_of
+from ceopt.formulations.programs.subset.pairs import pairs_of
 
 __all__ = ["add_determinant", "squares_of"]
 
@@ -48,24 +49,29 @@ def _add_distances(model: Any, n: int, distance: Distance, region: Region, smoot
     if distance.kind == "l1":
         widths = region.upper - region.lower
         model.e = pyo.Var(pairs, range(d), bounds=lambda _, _i, _j, k: (0.0, float(widths[k]) + smoothing))
-        model.gap = pyo.Constraint(
-            pairs,
-            range(d),
-            rule=lambda m, i, j, k: m.e[i, j, k] ** 2 - (m.x[i, k] - m.x[j, k]) ** 2 == smoothing**2,
-        )
-        model.apart = pyo.Constraint(
-            pairs,
-            rule=lambda m, i, j: sum_of([*(m.e[i, j, k] for k in range(d)), m.D[i, j]], [*[1.0] * d, -1.0]) == 0.0,
-        )
+
+        def gap(m: Any, i: int, j: int, k: int) -> Any:
+            return m.e[i, j, k] ** 2 - (m.x[i, k] - m.x[j, k]) ** 2 == smoothing**2
+
+        def added_up(m: Any, i: int, j: int) -> Any:
+            lengths = [m.e[i, j, k] for k in range(d)]
+            return sum_of([*lengths, m.D[i, j]], [*[1.0] * d, -1.0]) == 0.0
+
+        model.gap = pyo.Constraint(pairs, range(d), rule=gap)
+        model.apart = pyo.Constraint(pairs, rule=added_up)
         return
 
     def apart(m: Any, i: int, j: int) -> Any:
         moved = [m.x[i, k] - m.x[j, k] for k in range(d)]
         if distance.factor is not None:
-            moved = [sum(float(c) * x for c, x in zip(column, moved, strict=True)) for column in distance.factor.T]
+            moved = [_weighted_sum(column, moved) for column in distance.factor.T]
         return m.D[i, j] ** 2 - squares_of(moved) == smoothing**2
 
     model.apart = pyo.Constraint(pairs, rule=apart)
+
+
+def _weighted_sum(weights: Floats, parts: list[Any]) -> Any:
+    return sum(float(weight) * part for weight, part in zip(weights, parts, strict=True))
 
 
 def _add_factor(model: Any, n: int) -> None:

@@ -1,4 +1,7 @@
-"""A plan that is near, likely to survive and diverse: the COPA problem as an explicit program of quadratic rows."""
+"""The COPA problem as an explicit program of quadratic rows: what `copa_plan(method="nonlinear")` solves, on SCIP.
+
+Its answer is a plan that is near, likely to survive and diverse.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.copa.kernel import add_determinant, squares_of
+from ceopt.formulations.programs.expressions import Floats, sum_of
 from ceopt.formulations.programs.moments import Moments, require_moments, require_point
 from ceopt.formulations.programs.region import (
     Cost,
@@ -20,7 +24,6 @@ from ceopt.formulations.programs.region import (
     require_distance,
     require_region,
 )
-from ceopt.formulations.programs.subset.pairs import Floats, sum_of
 from ceopt.solvers.checks import LENGTH, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
@@ -126,7 +129,8 @@ def copa_plan(
 
     References
     ----------
-    Specification 4.2; Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, (4) to (6).
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, (4) to (6). The
+    smoothing, the factor of K and the bounds of x are own.
 
     Examples
     --------
@@ -186,7 +190,7 @@ def copa_plan(
         Manifest(
             title="COPA plan",
             formula="min mean t - validity r - diversity det K, r n_j <= mean'x_j, n_j >= |F'x_j|, K (1 + D) = 1",
-            reference="specification 4.2",
+            reference="COPA (4) to (6)",
         ),
     )
     return model

@@ -73,7 +73,8 @@ def robust_improvement(
 
     References
     ----------
-    Specification 3.3, from the closed form 2.11.
+    Derived from the closed form in ``ceopt/plans/validity/closed_form_cases.py`` of one counterfactual's bound, that of
+    theorem 2.2 of Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def robust_improvement(
         Manifest(
             title="robust improvement of one counterfactual",
             formula="max mean'x - kappa |F'x| - radius sqrt(1 + kappa^2) |x|, |x - x0| <= perturbation",
-            reference="specification 3.3",
+            reference="own; the bound is that of COPA theorem 2.2, J = 1",
         ),
     )
     return model

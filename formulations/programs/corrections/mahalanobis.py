@@ -78,7 +78,7 @@ def mahalanobis_correction(
 
     References
     ----------
-    Specification 3.2; Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, Theorem 3.1.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, Theorem 3.1.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def mahalanobis_correction(
         Manifest(
             title="Mahalanobis correction of one counterfactual",
             formula="min |F'v|, |v - t x| <= perturbation t, mean'v = 1",
-            reference="specification 3.2",
+            reference="COPA theorem 3.1",
         ),
     )
     return model

@@ -57,7 +57,7 @@ def requirement_correction(
 
     References
     ----------
-    Specification 3.1; Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, 3.1.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, section 3.1.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def requirement_correction(
         Manifest(
             title="requirement correction",
             formula="min sum |move_j|^2, mean'(x_j + move_j) >= margin",
-            reference="specification 3.1",
+            reference="COPA section 3.1",
         ),
     )
     return model

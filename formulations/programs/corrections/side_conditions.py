@@ -9,8 +9,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
-from ceopt.formulations.programs.places import require_bounds, require_places
-from ceopt.formulations.programs.subset.pairs import Floats, sum_of
+from ceopt.formulations.programs.column_arguments import require_bounds, require_columns
+from ceopt.formulations.programs.expressions import Floats, sum_of
 from ceopt.solvers.checks import Matrix
 from ceopt.solvers.errors import InvalidTypeError
 
@@ -29,7 +29,7 @@ def combination(variables: Any, coefficients: Any, constant: float = 0.0) -> Any
 def free_columns(who: str, fixed: Iterable[int] | None, d: int) -> NDArray[np.bool_]:
     """Return which of d columns may move, all but those at the places ``fixed``, or refuse the places."""
     free = np.ones(d, dtype=bool)
-    free[require_places(who, "fixed", () if fixed is None else fixed, d)] = False
+    free[require_columns(who, "fixed", () if fixed is None else fixed, d)] = False
     return free
 
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.subset.pairs import (
-    Floats,
-    add_choice,
-    clique_cover,
-    close_pairs,
-    require_pairs,
-    sum_of,
-)
+from ceopt.formulations.programs.expressions import Floats, sum_of
+from ceopt.formulations.programs.subset.pairs import add_choice, clique_cover, close_pairs, require_pairs
 from ceopt.solvers.checks import Matrix
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -54,7 +48,8 @@ def largest_subset(distances: ArrayLike, beta: float, *, cliques: bool = False) 
 
     References
     ----------
-    Specification 10.3. Clique rows: Padberg (1973), On the facial structure of set packing polyhedra.
+    The largest stable set of the graph of close points. Clique rows: Padberg (1973), On the facial structure of set
+    packing polyhedra.
 
     Examples
     --------
@@ -88,7 +83,7 @@ def largest_subset(distances: ArrayLike, beta: float, *, cliques: bool = False) 
         Manifest(
             title="largest set at least beta apart",
             formula="max sum y, y_p + y_q <= 1 where D_pq < beta",
-            reference="specification 10.3",
+            reference="clique rows: Padberg (1973)",
         ),
     )
     return model
@@ -137,7 +132,7 @@ def cheapest_subset(
 
     References
     ----------
-    Specification 10.3, with the cost of the points in place of their number.
+    As :func:`largest_subset`, with the cost of the points in place of their number.
 
     Examples
     --------
@@ -167,7 +162,7 @@ def cheapest_subset(
         Manifest(
             title="cheapest k points at least beta apart",
             formula="min sum c_p y_p, y_p + y_q <= 1 where D_pq < beta, sum y = k",
-            reference="specification 10.3",
+            reference="clique rows: Padberg (1973)",
         ),
     )
     return model

@@ -6,7 +6,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.subset.pairs import add_choice, require_pairs, sum_of
+from ceopt.formulations.programs.expressions import sum_of
+from ceopt.formulations.programs.subset.pairs import add_choice, require_pairs
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["max_sum_compact"]
@@ -43,8 +44,9 @@ def max_sum_compact(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
 
     References
     ----------
-    The problem is specification 10.3. The linearisation, with the bounds at the number of points wanted: Glover (1975),
-    Improved linear integer programming formulations of nonlinear integer problems; Kuo, Glover & Dhir (1993).
+    The problem: Kuo, Glover & Dhir (1993), Analyzing and modeling the maximum diversity problem. The linearisation,
+    with the bounds at the number of points wanted: Glover (1975), Improved linear integer programming formulations of
+    nonlinear integer problems.
 
     Examples
     --------
@@ -88,7 +90,7 @@ def max_sum_compact(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
         Manifest(
             title="max-sum dispersion, a number for each point",
             formula="max sum w_p / 2, w_p <= U_p y_p, w_p <= sum_q D_pq y_q - L_p (1 - y_p), sum y = k",
-            reference="specification 10.3; Glover (1975)",
+            reference="Kuo, Glover & Dhir (1993); Glover (1975)",
         ),
     )
     return model

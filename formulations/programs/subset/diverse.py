@@ -6,7 +6,8 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.subset.pairs import Floats, add_choice, pairs_of, require_pairs, sum_of
+from ceopt.formulations.programs.expressions import Floats, sum_of
+from ceopt.formulations.programs.subset.pairs import add_choice, pairs_of, require_pairs
 from ceopt.solvers.checks import Whole
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -46,7 +47,7 @@ def max_sum_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
 
     References
     ----------
-    Specification 10.3; Kuo, Glover & Dhir (1993), Analyzing and modeling the maximum diversity problem.
+    Kuo, Glover & Dhir (1993), Analyzing and modeling the maximum diversity problem.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def max_sum_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
         Manifest(
             title="max-sum dispersion",
             formula="max sum D_pq z_pq, z_pq <= y_p, z_pq <= y_q, sum y = k",
-            reference="specification 10.3",
+            reference="Kuo, Glover & Dhir (1993)",
         ),
     )
     return model
@@ -125,7 +126,7 @@ def max_min_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
 
     References
     ----------
-    Specification 10.3; Kuby (1987), Programming models for facility dispersion.
+    Kuby (1987), Programming models for facility dispersion.
 
     Examples
     --------
@@ -162,7 +163,7 @@ def max_min_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
         Manifest(
             title="max-min dispersion",
             formula="max r, r <= D_pq + M (2 - y_p - y_q), sum y = k",
-            reference="specification 10.3",
+            reference="Kuby (1987)",
         ),
     )
     return model

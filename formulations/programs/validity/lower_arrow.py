@@ -7,9 +7,9 @@ from typing import Any
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.subset.pairs import sum_of
-from ceopt.formulations.programs.validity.case import case_of
-from ceopt.formulations.programs.validity.parts import add_moments
+from ceopt.formulations.programs.expressions import sum_of
+from ceopt.formulations.programs.validity.events import events_of
+from ceopt.formulations.programs.validity.mixture import add_mixture_moments
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["validity_lower_arrow"]
@@ -59,8 +59,9 @@ def validity_lower_arrow(
 
     References
     ----------
-    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorem 2.2; specification 2.3,
-    and 2.4 after Vandenberghe, Boyd & Comanor (2007), Generalized Chebyshev bounds via semidefinite programming.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorem 2.2, with
+    :math:`Z_j = z_j z_j^\top / \lambda_j`. Radius 0: Vandenberghe, Boyd & Comanor (2007), Generalized Chebyshev bounds
+    via semidefinite programming.
 
     Examples
     --------
@@ -81,25 +82,25 @@ def validity_lower_arrow(
     >>> round(solve(programs.validity_lower_arrow([[1]], [2], [[1]], radius=0.5)).objective, 6)
     0.595644
     """
-    case = case_of("validity_lower_arrow", plan, mean, covariance, radius)
-    n, k = case.normals.shape
+    events = events_of("validity_lower_arrow", plan, mean, covariance, radius)
+    n, k = events.normals.shape
     model = pyo.ConcreteModel(name="validity_lower_arrow")
     model.weight = pyo.Var(range(n + 1))
     model.z = pyo.Var(range(n + 1), range(k))
     model.whole = pyo.Constraint(expr=sum_of(model.weight.values()) == 1.0)
 
     def fails(m: Any, j: int) -> Any:
-        return case.at(j - 1, [m.z[j, a] for a in range(k)], m.weight[j]) <= 0.0
+        return events.at(j - 1, [m.z[j, a] for a in range(k)], m.weight[j]) <= 0.0
 
     model.fails = pyo.Constraint(range(1, n + 1), rule=fails)
-    add_moments(model, case)
+    add_mixture_moments(model, events)
     model.bound = pyo.Objective(expr=model.weight[0])
     describe(
         model,
         Manifest(
             title="validity at worst, arrow form",
             formula="min l_0, sum l = 1, x_j'z_j <= 0, [[M, z], [z', Diag l]] psd, (sum z, M) in the ball",
-            reference="COPA theorem 2.2; specification 2.3, 2.4",
+            reference="COPA theorem 2.2, its Z_j eliminated; radius 0: Vandenberghe, Boyd & Comanor (2007)",
         ),
     )
     return model

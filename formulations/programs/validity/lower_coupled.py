@@ -1,4 +1,7 @@
-"""The lower validity bound of a whole plan: by how the parameters move from their centre, one block in all."""
+"""The lower validity bound of a whole plan: the coupled form, what `validity_bounds` solves by default.
+
+One semidefinite block, by how the parameters move from their centre.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Any
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.subset.pairs import sum_of
-from ceopt.formulations.programs.validity.case import bordered, require_case
+from ceopt.formulations.programs.expressions import bordered, sum_of
+from ceopt.formulations.programs.validity.events import require_bound_arguments
 from ceopt.solvers.cones import rotated_soc
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -55,7 +58,7 @@ def validity_lower_coupled(
     ========== =========== ============= ========================================================================
 
     (J + 1)(r + 1) + J(d + 1) numbers, J + r + 2 rows, one semidefinite block of side r + J + 1 and J cones (SDP).
-    Exact: the moments of such parameters are those of the Gelbrich ball. The numbers of a case stand in ``fails``
+    Exact: the moments of such parameters are those of the Gelbrich ball. The data stand in ``fails``
     alone, so that it is as accurate for a radius of 1e-6 as for 1, and for a singular covariance:
     :func:`ceopt.plans.validity_bounds` solves it after the reduction to the span of the plan.
 
@@ -66,8 +69,8 @@ def validity_lower_coupled(
 
     References
     ----------
-    Own; the optimum is that of theorem 2.2 of Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional
-    ambiguity (specification 2.2, 2.3).
+    Derived above; the optimum is that of theorem 2.2 of Bui, Nguyen & Nguyen (2022), Counterfactual plans under
+    distributional ambiguity.
 
     Examples
     --------
@@ -88,7 +91,7 @@ def validity_lower_coupled(
     >>> round(solve(m).objective, 6)
     0.595644
     """
-    x, moments, rho = require_case("validity_lower_coupled", plan, mean, covariance, radius)
+    x, moments, rho = require_bound_arguments("validity_lower_coupled", plan, mean, covariance, radius)
     n, d = x.shape
     r = moments.factor.shape[1]
     parts = range(n + 1)
@@ -130,7 +133,7 @@ def validity_lower_coupled(
             title="validity at worst, coupled form",
             formula="min l_0, sum l = 1, sum u = 0, x_j'(mu l_j + F u_j + rho v_j) <= 0, [[I, u], [u', Diag l]] psd, "
             "sum |v_j|^2 / l_j <= 1",
-            reference="own; specification 2.2, 2.3",
+            reference="derived in the docstring; the optimum of COPA theorem 2.2",
         ),
     )
     return model

@@ -7,9 +7,9 @@ from typing import Any
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.programs.expressions import bordered, sum_of, symmetric
 from ceopt.formulations.programs.gelbrich import add_price
-from ceopt.formulations.programs.subset.pairs import sum_of
-from ceopt.formulations.programs.validity.case import bordered, case_of, symmetric
+from ceopt.formulations.programs.validity.events import events_of
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["validity_lower_dual"]
@@ -65,7 +65,8 @@ def validity_lower_dual(
 
     References
     ----------
-    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorem 2.2; specification 2.5.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorem 2.2, of which this
+    is the dual.
 
     Examples
     --------
@@ -84,8 +85,8 @@ def validity_lower_dual(
     >>> round(solve(programs.validity_lower_dual([[1]], [2], [[1]], radius=0.5)).objective, 6)
     0.595644
     """
-    case = case_of("validity_lower_dual", plan, mean, covariance, radius)
-    n, k = case.normals.shape
+    events = events_of("validity_lower_dual", plan, mean, covariance, radius)
+    n, k = events.normals.shape
     model = pyo.ConcreteModel(name="validity_lower_dual")
     model.P = symmetric(k)
     model.q = pyo.Var(range(k))
@@ -97,10 +98,10 @@ def validity_lower_dual(
 
     def failing(m: Any, j: int) -> Any:
         def edge(a: int, _b: int) -> Any:
-            return sum_of([m.q[a], m.tau[j]], [1.0, case.normals[j, a] / 2.0])
+            return sum_of([m.q[a], m.tau[j]], [1.0, events.normals[j, a] / 2.0])
 
         def corner(_a: int, _b: int) -> Any:
-            return case.with_offset([m.r], [1.0], m.tau[j], case.offsets[j], -1.0)
+            return events.with_offset([m.r], [1.0], m.tau[j], events.offsets[j], -1.0)
 
         return bordered(quadratic, k, edge, 1, corner) >= 0
 
@@ -108,11 +109,11 @@ def validity_lower_dual(
         expr=bordered(quadratic, k, lambda a, _b: model.q[a], 1, lambda _a, _b: model.r) >= 0
     )
     model.failing = pyo.Constraint(range(n), rule=failing)
-    if case.is_fixed:
+    if events.is_fixed:
         worth = sum_of([model.r, *(model.P[a, a] for a in range(k))])
     else:
         model.price = pyo.Block()
-        add_price(model.price, case.moments, case.radius, model.P, model.q)
+        add_price(model.price, events.moments, events.radius, model.P, model.q)
         worth = model.r + model.price.worth
     model.bound = pyo.Objective(expr=1.0 - worth, sense=pyo.maximize)
     describe(
@@ -120,7 +121,7 @@ def validity_lower_dual(
         Manifest(
             title="validity at worst, dual form",
             formula="max 1 - E[t'Pt + 2q't + r] at worst, the quadratic >= 0, and >= 1 where x_j't <= 0",
-            reference="COPA theorem 2.2; specification 2.5, 2.4",
+            reference="dual of COPA theorem 2.2",
         ),
     )
     return model

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.validity.case import case_of
+from ceopt.formulations.programs.validity.events import events_of
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["validity_lower_nonlinear"]
@@ -61,7 +62,9 @@ def validity_lower_nonlinear(
 
     References
     ----------
-    Specification 2.6; Bhatia, Jain & Lim (2019), On the Bures-Wasserstein distance between positive definite matrices.
+    Derived above; the optimum is that of theorem 2.2 of Bui, Nguyen & Nguyen (2022), Counterfactual plans under
+    distributional ambiguity. The factor G: Bhatia, Jain & Lim (2019), On the Bures-Wasserstein distance between
+    positive definite matrices.
 
     Examples
     --------
@@ -77,16 +80,16 @@ def validity_lower_nonlinear(
     first[0] s[0]*w[0,0] + s[1]*w[1,0]  ==  0.0
     second[0,0] w[0,0]*w[0,0] + w[1,0]*w[1,0] + T[0,0]*T[0,0]  ==  1.0
     """
-    case = case_of("validity_lower_nonlinear", plan, mean, covariance, radius)
-    n, k = case.normals.shape
+    events = events_of("validity_lower_nonlinear", plan, mean, covariance, radius)
+    n, k = events.normals.shape
     size = np.ones(k)  # of the standard deviation about 0 in each coordinate
-    centre = case.moments.mean
-    factor = case.moments.root
-    if not case.is_fixed:
-        size = np.sqrt(np.diag(case.moments.second)) + case.radius  # a root of M moves by no more than the moments
+    centre = events.moments.mean
+    factor = events.moments.root
+    if not events.is_fixed:
+        size = np.sqrt(np.diag(events.moments.second)) + events.radius  # a root of M moves by no more than the moments
     parts = range(n + 1)
     columns = range(k)
-    pairs = [(a, b) for a in columns for b in range(a, k)]
+    pairs = list(combinations_with_replacement(columns, 2))
     model = pyo.ConcreteModel(name="validity_lower_nonlinear")
     model.s = pyo.Var(parts, bounds=(0.0, 1.0))
     model.w = pyo.Var(parts, columns, bounds=lambda _m, _j, a: (-size[a], size[a]))
@@ -94,40 +97,45 @@ def validity_lower_nonlinear(
     model.whole = pyo.Constraint(expr=pyo.quicksum(s * s for s in model.s.values()) == 1.0)
 
     def fails(m: Any, j: int) -> Any:
-        return case.at(j - 1, [m.w[j, a] for a in columns], m.s[j]) <= 0.0
+        return events.at(j - 1, [m.w[j, a] for a in columns], m.s[j]) <= 0.0
 
-    def atoms(m: Any, a: int, b: int) -> Any:
-        return pyo.quicksum(m.w[j, a] * m.w[j, b] for j in parts) + pyo.quicksum(
-            m.T[a, i] * m.T[b, i] for i in range(a + 1)
-        )
+    def first_moment(m: Any, a: int) -> Any:
+        return pyo.quicksum(m.s[j] * m.w[j, a] for j in parts)
+
+    def second_moment(m: Any, a: int, b: int) -> Any:
+        atoms = pyo.quicksum(m.w[j, a] * m.w[j, b] for j in parts)
+        rest = pyo.quicksum(m.T[a, i] * m.T[b, i] for i in range(a + 1))
+        return atoms + rest
 
     model.fails = pyo.Constraint(range(1, n + 1), rule=fails)
-    if case.is_fixed:
-        model.first = pyo.Constraint(columns, rule=lambda m, a: pyo.quicksum(m.s[j] * m.w[j, a] for j in parts) == 0.0)
-        model.second = pyo.Constraint(pairs, rule=lambda m, a, b: atoms(m, a, b) == float(a == b))
+    if events.is_fixed:
+        model.first = pyo.Constraint(columns, rule=lambda m, a: first_moment(m, a) == 0.0)
+        model.second = pyo.Constraint(pairs, rule=lambda m, a, b: second_moment(m, a, b) == float(a == b))
     else:
-        rho = case.radius
+        rho = events.radius
         model.mean = pyo.Var(columns, bounds=lambda _m, a: (centre[a] - rho, centre[a] + rho))
         model.G = pyo.Var(columns, columns, bounds=lambda _m, a, b: (factor[a, b] - rho, factor[a, b] + rho))
-        model.first = pyo.Constraint(
-            columns, rule=lambda m, a: pyo.quicksum(m.s[j] * m.w[j, a] for j in parts) == m.mean[a]
-        )
 
         def second(m: Any, a: int, b: int) -> Any:
-            spread = pyo.quicksum(m.G[a, i] * m.G[b, i] for i in columns)
-            return atoms(m, a, b) == spread + m.mean[a] * m.mean[b]
+            covariance = pyo.quicksum(m.G[a, i] * m.G[b, i] for i in columns)
+            return second_moment(m, a, b) == covariance + m.mean[a] * m.mean[b]
 
+        model.first = pyo.Constraint(columns, rule=lambda m, a: first_moment(m, a) == m.mean[a])
         model.second = pyo.Constraint(pairs, rule=second)
-        moved = [m - float(c) for m, c in zip(model.mean.values(), centre, strict=True)]
-        moved += [g - float(f) for g, f in zip(model.G.values(), factor.ravel(), strict=True)]
-        model.near = pyo.Constraint(expr=pyo.quicksum(move * move for move in moved) <= rho**2)
+        moves = []
+        for a in columns:
+            moves.append(model.mean[a] - float(centre[a]))
+        for a in columns:
+            for b in columns:
+                moves.append(model.G[a, b] - float(factor[a, b]))
+        model.near = pyo.Constraint(expr=pyo.quicksum(move * move for move in moves) <= rho**2)
     model.bound = pyo.Objective(expr=model.s[0] * model.s[0])
     describe(
         model,
         Manifest(
             title="validity at worst, nonlinear form",
             formula="min s_0^2, sum s^2 = 1, x_j'w_j <= 0, mu = sum s_j w_j, GG' + mu mu' = sum w_j w_j' + TT'",
-            reference="specification 2.6",
+            reference="derived in the docstring; the optimum of COPA theorem 2.2",
         ),
     )
     return model

@@ -2,7 +2,8 @@ r"""The least probability of a positive score, in closed form, where its mean an
 
 For one counterfactual x, :math:`m = x^\top \hat\mu`, :math:`s = \sqrt{x^\top \hat\Sigma x}` and
 :math:`r = \rho \lVert x \rVert`: mean and standard deviation of the score range over the half disc of radius r around
-(m, s), and the worst of them is where a line through 0 touches it (specification 2.11).
+(m, s), and the worst of them is where a line through 0 touches it. Without uncertainty (r = 0) this is
+Cantelli's inequality, :math:`m^2 / (m^2 + s^2)`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The upper validity bound of a whole plan: by how the parameters move from their centre, two cones in all."""
+"""The upper validity bound of a whole plan: the coupled form, what `validity_bounds` solves by default.
+
+Two second-order cones, by how the parameters move from their centre. Radius 0, where the moments are known, needs no
+program there: `ceopt/plans/validity/known_moments.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,8 @@ from typing import Any
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.subset.pairs import sum_of
-from ceopt.formulations.programs.validity.case import require_case
+from ceopt.formulations.programs.expressions import sum_of
+from ceopt.formulations.programs.validity.events import require_bound_arguments
 from ceopt.solvers.cones import rotated_soc
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -58,8 +62,8 @@ def validity_upper_coupled(
 
     References
     ----------
-    Own; the optimum is that of theorem 2.3 of Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional
-    ambiguity (specification 2.7, 2.8).
+    Derived above; the optimum is that of theorem 2.3 of Bui, Nguyen & Nguyen (2022), Counterfactual plans under
+    distributional ambiguity.
 
     Examples
     --------
@@ -78,7 +82,7 @@ def validity_upper_coupled(
     >>> round(solve(m).objective, 6)
     0.404356
     """
-    x, moments, rho = require_case("validity_upper_coupled", plan, mean, covariance, radius)
+    x, moments, rho = require_bound_arguments("validity_upper_coupled", plan, mean, covariance, radius)
     n, d = x.shape
     r = moments.factor.shape[1]
     model = pyo.ConcreteModel(name="validity_upper_coupled")
@@ -109,7 +113,7 @@ def validity_upper_coupled(
         Manifest(
             title="validity at best, coupled form",
             formula="max l_1, l_0 + l_1 = 1, X(mu l_1 + F u + rho v) >= 0, |u|^2 <= l_0 l_1, |v|^2 <= l_1",
-            reference="own; specification 2.7, 2.8",
+            reference="derived in the docstring; the optimum of COPA theorem 2.3",
         ),
     )
     return model

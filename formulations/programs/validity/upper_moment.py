@@ -7,9 +7,9 @@ from typing import Any
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.subset.pairs import sum_of
-from ceopt.formulations.programs.validity.case import case_of
-from ceopt.formulations.programs.validity.parts import add_moments
+from ceopt.formulations.programs.expressions import sum_of
+from ceopt.formulations.programs.validity.events import events_of
+from ceopt.formulations.programs.validity.mixture import add_mixture_moments
 from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["validity_upper_moment"]
@@ -59,7 +59,8 @@ def validity_upper_moment(
 
     References
     ----------
-    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorem 2.3; specification 2.8.
+    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorem 2.3, of which this
+    is the dual.
 
     Examples
     --------
@@ -80,25 +81,25 @@ def validity_upper_moment(
     >>> round(solve(programs.validity_upper_moment([[1]], [-2], [[1]], radius=0.5)).objective, 6)
     0.404356
     """
-    case = case_of("validity_upper_moment", plan, mean, covariance, radius)
-    n, k = case.normals.shape
+    events = events_of("validity_upper_moment", plan, mean, covariance, radius)
+    n, k = events.normals.shape
     model = pyo.ConcreteModel(name="validity_upper_moment")
     model.weight = pyo.Var(range(2))
     model.z = pyo.Var(range(2), range(k))
     model.whole = pyo.Constraint(expr=sum_of(model.weight.values()) == 1.0)
 
     def holds(m: Any, j: int) -> Any:
-        return case.at(j, [m.z[1, a] for a in range(k)], m.weight[1]) >= 0.0
+        return events.at(j, [m.z[1, a] for a in range(k)], m.weight[1]) >= 0.0
 
     model.holds = pyo.Constraint(range(n), rule=holds)
-    add_moments(model, case)
+    add_mixture_moments(model, events)
     model.bound = pyo.Objective(expr=model.weight[1], sense=pyo.maximize)
     describe(
         model,
         Manifest(
             title="validity at best, moment form",
             formula="max l_1, l_0 + l_1 = 1, X z_1 >= 0, [[M, z], [z', Diag l]] psd, (z_0 + z_1, M) in the ball",
-            reference="COPA theorem 2.3; specification 2.8, 2.4",
+            reference="dual of COPA theorem 2.3",
         ),
     )
     return model

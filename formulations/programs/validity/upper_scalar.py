@@ -7,8 +7,8 @@ import math
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.subset.pairs import sum_of
-from ceopt.formulations.programs.validity.case import require_case
+from ceopt.formulations.programs.expressions import sum_of
+from ceopt.formulations.programs.validity.events import require_bound_arguments
 from ceopt.solvers.checks import LENGTH
 from ceopt.solvers.cones import soc
 from ceopt.solvers.manifest import Manifest, describe
@@ -56,7 +56,8 @@ def validity_upper_scalar(
 
     References
     ----------
-    Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity, theorem 2.3; specification 2.9.
+    Derived above; the bound is that of theorem 2.3 of Bui, Nguyen & Nguyen (2022), Counterfactual plans under
+    distributional ambiguity.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def validity_upper_scalar(
     0.5
     """
     who = "validity_upper_scalar"
-    x, moments, rho = require_case(who, plan, mean, covariance, radius)
+    x, moments, rho = require_bound_arguments(who, plan, mean, covariance, radius)
     LENGTH.require(who, "kappa", kappa)
     n, d = x.shape
     factor = moments.factor
@@ -103,7 +104,7 @@ def validity_upper_scalar(
         Manifest(
             title="validity at best, scalar form",
             formula="min kappa |F'w| + rho sqrt(1 + kappa^2) |w|, w = X'a, a >= 0, -mu'w = 1",
-            reference="COPA theorem 2.3; specification 2.9",
+            reference="derived in the docstring; the optimum of COPA theorem 2.3",
         ),
     )
     return model

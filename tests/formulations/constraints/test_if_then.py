@@ -290,6 +290,7 @@ def met(condition: Any, row: dict[str, Any]) -> bool:
     }[op]()
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("condition", "conclusion"), IMPOSSIBLE)
 def test_where_no_value_meets_the_conclusion_the_condition_must_not_hold(condition: Any, conclusion: Any) -> None:
     """Every target against all 225 points of the lattice."""

@@ -292,6 +292,7 @@ def test_the_optimum_on_a_lattice_is_that_of_enumeration(solver):
 LINE = FeatureSpace([Feature("a", kind="continuous", lower=-50.0, upper=50.0)])
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("solver", CONTINUOUS)
 @pytest.mark.parametrize(
     ("variance", "radius", "level"), [(0.04, 0.0, 0.9), (0.01, 0.05, 0.8), (0.0, 0.2, 0.5), (1e-8, 1e-5, 0.999)]
@@ -341,6 +342,7 @@ def every_row() -> list[dict[str, Any]]:
     return [dict(zip(space.names, row, strict=True)) for row in itertools.product(wages, jobs, owners)]
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("solver", MIXED)
 @pytest.mark.parametrize(("radius", "level"), [(0.0, 0.8), (0.05, 0.6), (0.1, 0.9)])
 def test_one_hot_columns_and_scalers_as_by_enumeration_through_the_pipeline(solver, radius, level):
@@ -381,6 +383,7 @@ def loans() -> Any:
     return book, model, np.mean(found, axis=0), np.cov(np.transpose(found))
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("solver", MIXED)
 def test_it_joins_sparsity_hulls_and_causes(loans, solver):
     book, model, mean, covariance = loans

@@ -102,7 +102,7 @@ ROW = {"age": 3, "wage": 1.0, "size": "M", "job": 30, "owner": False}
 
 
 def shares(kind: str, space: FeatureSpace, people: Any, x0: Any, points: Any) -> Any:
-    """Return the cost of each value, (n, d), by the text of the specification: 0/1 columns for categories."""
+    """Return the cost of each value, (n, d), by the text of its docstring: 0/1 columns for categories."""
     n, table = len(people), np.zeros(points.shape)
 
     def shift(column: Any, before: float, after: Any) -> Any:

@@ -453,7 +453,7 @@ def ray(size: float, gap: float, seed: int) -> tuple[Any, dict[str, float], Feat
     return model, dict(zip("abcd", x0.tolist(), strict=True)), space, covariance
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=11)
 @pytest.mark.parametrize("gap", [1e-2, 1.0, 1e3])
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("name", ["auto", *CONVEX])
@@ -469,6 +469,7 @@ def test_units_of_columns_do_not_matter(name: str, size: float, gap: float) -> N
             assert result[0].cost == pytest.approx(gap + 1e-6, rel=1e-5)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("cost", [L2(scale="none"), L2(scale="none") + 0.0 * L1()], ids=["square", "cone"])
 @pytest.mark.parametrize("size", [1e-5, 1e6])
 @pytest.mark.parametrize("name", INTEGER)
@@ -522,7 +523,7 @@ def test_the_gap_of_a_root_is_that_of_the_root() -> None:
 
 
 def test_the_nearest_point_of_a_half_space_by_every_expression() -> None:
-    """Closed forms of spec 6.1 through blocks: expressions are distances, so no root is taken of an objective."""
+    """Closed forms of a half-space's nearest point through blocks: expressions are distances, so no root is taken."""
     model, row, space, covariance = ray(1.0, 2.0, 7)
     scales = [space[name].scale("mad") for name in space.names]
     norm = float(np.linalg.norm(model.weights[0] * scales))

@@ -18,6 +18,7 @@ from rowtext import rows, text, variables
 
 from ceopt import CeoptError
 from ceopt.formulations import programs
+from ceopt.formulations.predictors import ReluNetwork
 from ceopt.formulations.programs.subset.diverse import least_distance_bound
 from ceopt.formulations.programs.subset.pairs import clique_cover
 from ceopt.solvers import Status, compile_model, manifest_of, model_summary, read, solve, write
@@ -26,7 +27,7 @@ from ceopt.solvers.registry import SOLVERS
 #: Points on a line at 0, 1, 2 and 4.
 LINE = [[0, 1, 2, 4], [1, 0, 1, 3], [2, 1, 0, 2], [4, 3, 2, 0]]
 
-#: The validity of one score at worst: mean 2, deviation 1, radius 0.5 (specification 2.11).
+#: The validity of one score at worst: mean 2, deviation 1, radius 0.5 (the closed form).
 WORST = ((2.0 * math.sqrt(5.0 - 0.25) - 0.5) / 5.0) ** 2
 
 #: Every program by name: one made of numbers, its optimum by hand, and what holds a cone-free or a conic program.
@@ -44,6 +45,16 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], float, str]] = {
         ".lp",
     ),
     "copa_plan_alike": (lambda: programs.copa_plan_alike([-1], [1], [[1]], radius=0.5, margin=1), 2.0, ".cbf"),
+    "data_shift": (
+        lambda: programs.data_shift([[1.5]], [1], [2], radius=0.4, regularization=0.5, shift="grid", intercept=False),
+        3.8 / 4.11,  # w = z / (z^2 + 1/2) at z = 1.9
+        ".lp",
+    ),
+    "minimax_machine": (
+        lambda: programs.minimax_machine([0], [[1]], [4], [[1]], divergence="bures", radius=(0.25, 0)),
+        0.625,
+        ".cbf",
+    ),
     "gelbrich_distance": (lambda: programs.gelbrich_distance([0], [[1]], [2], [[9]]), 8.0, ".cbf"),
     "validity_lower": (lambda: programs.validity_lower([[1]], [2], [[1]], 0.5), WORST, ".cbf"),
     "validity_lower_arrow": (lambda: programs.validity_lower_arrow([[1]], [2], [[1]], 0.5), WORST, ".cbf"),
@@ -59,6 +70,15 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], float, str]] = {
         lambda: programs.mahalanobis_correction([1, 1], [0, 1], [[1, 0], [0, 1]], perturbation=1),
         1.0,
         ".cbf",
+    ),
+    "robust_projection": (lambda: programs.robust_projection([0], [2], -1, radius=0.5), 2.0 / 3.0, ".cbf"),
+    "roar": (lambda: programs.roar([0], [2], -1, radius=0.5, loss="hinge"), 1.0 / 6.0, ".lp"),
+    "wachter": (
+        lambda: programs.wachter(
+            [0.5], ReluNetwork([[[1.0], [-1.0]], [[1.0, 1.0]]], [[0.0, 0.0], [-2.0]]), lower=-3, upper=3
+        ),
+        1.5,
+        ".lp",
     ),
     "robust_improvement": (
         lambda: programs.robust_improvement(
@@ -86,7 +106,7 @@ def test_a_program_says_what_it_is(name: str) -> None:
     assert manifest.formula
     assert manifest.reference
     summary = model_summary(model)
-    assert summary["title"].tolist() == [manifest.title]
+    assert summary["title"].iloc[0] == manifest.title  # below it a model that is embedded, if there is one
     assert summary["variables"].sum() == len(compile_model(model).columns)
 
 

@@ -80,6 +80,7 @@ def test_the_least_head_is_that_of_the_cone(shape):
         assert outcome.violation < 1e-6
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_rows_hold_where_the_cone_does(shape):
     """At random points, own columns set to their entries."""

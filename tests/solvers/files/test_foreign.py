@@ -15,6 +15,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 import pytest
+from licences import skip_without
 from pyomo.contrib.solver.common.factory import SolverFactory
 from pyomo.opt import WriterFactory
 
@@ -114,6 +115,8 @@ def road(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> st
     for library in ROADS[request.param][0]:
         if importlib.util.find_spec(library) is None:
             pytest.skip(f"{library} is not installed")
+        if library == "gurobipy":
+            skip_without("gurobi")
     return str(request.param)
 
 

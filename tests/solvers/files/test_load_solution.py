@@ -11,6 +11,7 @@ import pandas as pd
 import pyomo.environ as pyo
 import pyscipopt
 import pytest
+from licences import skip_without
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -45,7 +46,9 @@ def by_scip(path: Path) -> dict[str, float]:
 
 
 def by_gurobi(path: Path) -> dict[str, float]:
-    gurobipy = pytest.importorskip("gurobipy")
+    skip_without("gurobi")
+    import gurobipy
+
     with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.read(str(path), env) as program:
         program.optimize()
         return {var.VarName: var.X for var in program.getVars()}
@@ -96,6 +99,7 @@ def program(question: Any) -> Any:
     return m
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("suffix", [".lp", ".mps"])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_kind_of_column_comes_back(question: Any, library: str, suffix: str, tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def test_the_names_stand_there_before_the_program(tmp_path, monkeypatch):
     assert moved == ["m.lp.names.json", "m.lp"]
 
 
+@pytest.mark.long
 def test_a_process_that_ends_while_it_writes_leaves_nothing_else(tmp_path):
     """Between the last byte and the move is the worst moment."""
     (tmp_path / "a").write_text("old")

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from battery import MODELS
 from comparing import arrays_of, assert_same
+from licences import skip_without
 
 from ceopt.solvers import Manifest, compile_model, describe, read, solve, write
 from ceopt.solvers.compile.component_names import label_components
@@ -305,7 +306,9 @@ def test_quadratic_rows_come_back_array_by_array(tmp_path: Path, kind: str, suff
 
 
 def _optimum_by_gurobi(path: Path) -> float:
-    gurobipy = pytest.importorskip("gurobipy")
+    skip_without("gurobi")
+    import gurobipy
+
     with gurobipy.Env(params={"OutputFlag": 0, "MIPGap": 0}) as env, gurobipy.read(str(path), env) as other:
         other.optimize()
         assert other.Status == gurobipy.GRB.OPTIMAL
@@ -342,6 +345,7 @@ READS = [
 ]
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize(("kind", "suffix", "maximise", "reader"), READS)
 def test_every_reader_finds_the_same_optimum(
     tmp_path: Path, kind: str, suffix: str, maximise: bool, reader: str
@@ -519,7 +523,7 @@ STATED = [
     for name, case in MODELS.items()
     for suffix in (".lp", ".mps", ".cbf", ".ptf")
     if case.kind not in ({"nonconvex QCQP"} if suffix in {".cbf", ".ptf"} else {"SDP", "EXP", "MISDP", "MIEXP"})
-    and case.kind != "nonconvex conic program"
+    and case.kind not in {"nonconvex exponential program", "nonconvex conic program"}
 ]
 
 
@@ -532,7 +536,7 @@ def built(name: str) -> Any:
     return m
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize(("name", "suffix"), STATED)
 def test_every_model_of_the_battery_comes_back_from_its_file(tmp_path: Path, name: str, suffix: str) -> None:
     """Array by array where the file states the model as it is, else by its optimum."""

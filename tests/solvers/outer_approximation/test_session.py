@@ -75,6 +75,7 @@ def every_kind(seed: int) -> tuple[Any, Any]:
     return compiled, points
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_cut_removes_a_point_of_the_program(seed: int) -> None:
     """Tangents anywhere and along any direction, in any units: all points of the cones stay."""
@@ -170,6 +171,7 @@ def test_optimum_equals_enumeration(
         assert outcome.status is Status.INFEASIBLE
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("kind", ["norm", "square"])
 @pytest.mark.parametrize("seed", range(4))
 def test_mahalanobis_distances_with_binaries_equal_least_squares_over_all_of_them(seed: int, kind: str) -> None:
@@ -199,6 +201,7 @@ def test_mahalanobis_distances_with_binaries_equal_least_squares_over_all_of_the
     assert outcome.violation < 1e-7
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("scale", [1e-5, 1e-2, 1.0, 1e3, 1e6])
 @pytest.mark.parametrize("integer", [False, True])
 def test_distance_to_a_half_space_at_every_scale(scale: float, *, integer: bool) -> None:

@@ -13,7 +13,7 @@ __all__ = ["BigMNetwork", "big_m_rows"]
 _MANIFEST = Manifest(
     title="ReLU network by big-M",
     formula="y >= a, y >= 0, y <= a - L(1 - z), y <= U z; a = W h + b",
-    reference="Grimstad & Andersson 2019; spec 8.3 (B)",
+    reference="Grimstad & Andersson 2019",
 )
 
 

@@ -17,7 +17,7 @@ __all__ = ["ExtendedNetwork"]
 _MANIFEST = Manifest(
     title="ReLU network, extended form",
     formula="(B), h = h0 + h1, l z <= h1 <= u z, l(1 - z) <= h0 <= u(1 - z), y = w.h1 + b z",
-    reference="Anderson et al. 2020; spec 8.3 (E)",
+    reference="Anderson et al. 2020",
 )
 
 

@@ -16,7 +16,7 @@ __all__ = ["PartitionNetwork"]
 _MANIFEST = Manifest(
     title="ReLU network by partition",
     formula="(B), y = sum_n part_n + b z, A_n z <= part_n <= B_n z, A_n(1 - z) <= a_n - part_n <= B_n(1 - z)",
-    reference="Tsay et al. 2021; spec 8.3 (P)",
+    reference="Tsay et al. 2021",
 )
 #: The N of the form: more groups cost more time than they save.
 _GROUPS: Final = 2

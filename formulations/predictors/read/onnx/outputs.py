@@ -3,7 +3,8 @@
 ============================================ ==========================================================================
 outputs                                      prediction
 ============================================ ==========================================================================
-a label (int64, int32, bool or string)       the label, with shares if there is a float output or a ZipMap as well
+a label (int64, int32, bool or string, or    the label, with shares if there is a float output or a ZipMap as well
+a float behind ArgMax or LabelEncoder)
 one column that ends in Sigmoid              labels 0 and 1; 1 iff the output is > 0.5
 K columns that end in Softmax                labels 0 to K - 1, the first of the largest
 one column without either                    a regressor's value (a lone logit too: ask for AtLeast(0) of it)
@@ -94,7 +95,7 @@ def read_answers(graph: Graph, score: str | None) -> Answers:
         maker = graph.makers.get(value.name)
         if maker is not None and maker.op_type == "ZipMap":
             shares.append(maker.input[0])
-        elif graph.types.get(value.name, "").startswith("float"):
+        elif graph.types.get(value.name, "").startswith("float") and not _is_chosen(graph, value.name):
             shares.append(value.name)
         else:
             labels.append(value.name)
@@ -121,6 +122,14 @@ def read_answers(graph: Graph, score: str | None) -> Answers:
             "Export the model up to there.",
         )  # fmt: skip
     return Answers("value", tuple(shares))
+
+
+def _is_chosen(graph: Graph, name: str) -> bool:
+    """Whether numbers are labels that were looked up by their place."""
+    maker = graph.makers.get(name)
+    while maker is not None and maker.op_type in PASSING:
+        maker = graph.makers.get(graph.data(maker)[0])
+    return maker is not None and maker.op_type in {"ArgMax", "LabelEncoder"}
 
 
 def verdict(graph: Graph, answers: Answers, score: str, count: int, dtype: str) -> Verdict:

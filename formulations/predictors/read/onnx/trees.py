@@ -277,13 +277,14 @@ class _Reader:
         leaf = np.array([mode == "LEAF" for mode in modes])
         links = []
         for children in (true, false):
-            found = [place.get(key, -1) for key in zip(tree.tolist(), children.tolist(), strict=True)]
-            found = np.where(leaf, -1, found).tolist()
-            lost = [i for i, c in enumerate(found) if c < 0 and not leaf[i]]
-            if lost:
-                i = lost[0]
-                raise self.fail("children that are nodes", f"node {node[i]} of tree {tree[i]} with child {children[i]}")
-            links.append(np.array(found, dtype=np.intp))
+            found = np.full(len(modes), -1, dtype=np.intp)
+            for i, key in enumerate(zip(tree.tolist(), children.tolist(), strict=True)):
+                if leaf[i]:
+                    continue
+                if key not in place:
+                    raise self.fail("children that are nodes", f"node {node[i]} of tree {tree[i]} with child {key[1]}")
+                found[i] = place[key]
+            links.append(found)
         value = np.full((len(modes), count), np.nan)
         of_tree = self._ints(f"{kind}_treeids")
         of_node = self._ints(f"{kind}_nodeids")
@@ -373,18 +374,18 @@ class _Reader:
             raise self.fail("a set of finite values per BRANCH_MEMBER node", f"{len(parts)} for {len(owners)} nodes")
         return {i: frozenset(part.tolist()) for i, part in zip(owners, parts, strict=True)}
 
-    def _tree(self, nodes: _EnsembleNodes, root: int) -> Tree:
-        """Return one tree with its nodes numbered from the root."""
-        order = [root]
+    def _numbered(self, nodes: _EnsembleNodes, root: int) -> dict[int, int]:
+        """Return the nodes of one tree, level by level from the root, each with its number."""
         number = {root: 0}
         depth = {root: 0}
+        order = [root]
         for node in order:
             if depth[node] > _DEEPEST:
                 raise self.fail(f"trees of depth {_DEEPEST} at most", "a deeper one", "Train shallower trees.")
-            if nodes.mode[node] != "LEAF" and not 0 <= nodes.feature[node] < MOST_COLUMNS:
-                raise self.fail(f"features from 0 to {MOST_COLUMNS - 1}", f"feature {nodes.feature[node]}")
             if nodes.mode[node] == "LEAF":
                 continue
+            if not 0 <= nodes.feature[node] < MOST_COLUMNS:
+                raise self.fail(f"features from 0 to {MOST_COLUMNS - 1}", f"feature {nodes.feature[node]}")
             for child in (int(nodes.true[node]), int(nodes.false[node])):
                 if child in number:
                     raise self.fail(
@@ -393,6 +394,12 @@ class _Reader:
                 number[child] = len(order)
                 depth[child] = depth[node] + 1
                 order.append(child)
+        return number
+
+    def _tree(self, nodes: _EnsembleNodes, root: int) -> Tree:
+        """Return one tree with its nodes numbered from the root."""
+        number = self._numbered(nodes, root)
+        order = list(number)
         feature = nodes.feature[order]
         threshold = nodes.threshold[order].copy()
         left = np.full(len(order), -1)
@@ -405,8 +412,10 @@ class _Reader:
                 continue
             if mode not in _MODES:
                 raise self.fail(f"modes among {', '.join(_MODES)} and LEAF", f"mode {mode!r}")
-            ends = number[int(nodes.true[node])], number[int(nodes.false[node])]
-            left[i], right[i] = ends[::-1] if mode in {"BRANCH_GTE", "BRANCH_GT", "BRANCH_NEQ"} else ends
+            left[i] = number[int(nodes.true[node])]
+            right[i] = number[int(nodes.false[node])]
+            if mode in {"BRANCH_GTE", "BRANCH_GT", "BRANCH_NEQ"}:
+                left[i], right[i] = right[i], left[i]
             if mode in {"BRANCH_LT", "BRANCH_GTE"}:
                 threshold[i] = np.nextafter(threshold[i], -np.inf)
             elif mode in {"BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER"}:

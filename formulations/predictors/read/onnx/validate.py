@@ -17,7 +17,7 @@ from typing import Any, Final, final
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedModelError
@@ -221,17 +221,19 @@ def _instead(operator: str) -> tuple[str, str]:
     return "operators that it can state exactly", f"Operators that are read: {', '.join(sorted(OPERATORS))}."
 
 
+def _constants(graph: GraphProto) -> list[TensorProto]:
+    """Return all tensors that a graph holds: its initializers and those in attributes of nodes."""
+    held = list(graph.initializer)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.TENSOR:
+                held.append(attribute.t)
+    return held
+
+
 def _check_tensors(source: ValidatedModel, folder: Path | None) -> None:
     graph = source.model.graph
-    held = [
-        *graph.initializer,
-        *(
-            attribute.t
-            for node in graph.node
-            for attribute in node.attribute
-            if attribute.type == AttributeProto.TENSOR
-        ),
-    ]
+    held = _constants(graph)
     if len(held) > MOST_TENSORS:
         raise source.refuse(f"at most {MOST_TENSORS} constants", f"has {len(held)}", "Simplify the graph.")
     loaded = 0
@@ -402,30 +404,52 @@ def _check_growth(source: ValidatedModel) -> None:
 def _grown(node: NodeProto, widths: list[int], fixed: Iterable[tuple[list[int], int]]) -> int:
     """Return an upper bound on the numbers per row that a node makes of its data and constants."""
     constants = list(fixed)
+    sizes = [size for _, size in constants]
     total = sum(widths)
     most = max(widths, default=1)
     match node.op_type:
         case "Concat" | "FeatureVectorizer":
-            declared = sum(sum(a.ints) for a in node.attribute if a.name == "inputdimensions")
-            return max(total + sum(size for _, size in constants), declared)
+            declared = sum(sum(a.ints) for a in _attributes(node, "inputdimensions"))
+            return max(total + sum(sizes), declared)
         case "MatMul" | "Gemm":
-            matrix = next((shape for shape, _ in constants if len(shape) == 2), [1, 1])
-            turned = any(a.name == "transB" and a.i for a in node.attribute)
-            inner, outer = matrix[::-1] if turned else matrix
+            inner, outer = _matrix_shape(node, constants)
             return max(-(-most // max(1, inner)), 1) * outer
         case "Gather" | "ArrayFeatureExtractor":
-            return max([most, *(size for _, size in constants)])
+            return max([most, *sizes])
         case "OneHotEncoder":
-            return most * sum(max(len(a.strings), len(a.ints)) for a in node.attribute)
+            return most * sum(_listed(a) for a in node.attribute)
         case "TreeEnsemble" | "TreeEnsembleRegressor" | "LinearRegressor":
-            return max([1, *(int(a.i) for a in node.attribute if a.name in {"n_targets", "targets"})])
+            targets = [int(a.i) for a in _attributes(node, "n_targets", "targets")]
+            return max([1, *targets])
         case "TreeEnsembleClassifier" | "LinearClassifier":
-            return max([2, *(max(len(a.strings), len(a.ints)) for a in node.attribute if "classlabels" in a.name)])
+            labels = [_listed(a) for a in node.attribute if "classlabels" in a.name]
+            return max([2, *labels])
         case operator if operator in ELEMENTWISE:
-            same = all(size == 1 or (len(shape) <= 2 and shape[-1:] == [most]) for shape, size in constants)
-            return most if same else most * max(size for _, size in constants)
+            if all(size == 1 or (len(shape) <= 2 and shape[-1:] == [most]) for shape, size in constants):
+                return most
+            return most * max(sizes)
         case _:
             return total
+
+
+def _attributes(node: NodeProto, *names: str) -> list[AttributeProto]:
+    return [attribute for attribute in node.attribute if attribute.name in names]
+
+
+def _listed(attribute: AttributeProto) -> int:
+    """Return how many texts or whole numbers an attribute lists."""
+    return max(len(attribute.strings), len(attribute.ints))
+
+
+def _matrix_shape(node: NodeProto, constants: list[tuple[list[int], int]]) -> tuple[int, int]:
+    """Return inputs and outputs of the first constant matrix of a product; (1, 1) without one."""
+    for shape, _ in constants:
+        if len(shape) == 2:
+            is_turned = any(attribute.i for attribute in _attributes(node, "transB"))
+            if is_turned:
+                return shape[1], shape[0]
+            return shape[0], shape[1]
+    return 1, 1
 
 
 def _title(node: NodeProto) -> str:

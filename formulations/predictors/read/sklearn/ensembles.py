@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
@@ -54,40 +55,69 @@ if TYPE_CHECKING:
 __all__ = ["ENSEMBLES"]
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class EnsembleMembers:
+    """The members of an ensemble as they were read, each with the title that messages give it."""
+
+    titles: Sequence[str]
+    predictors: Sequence[Predictor]
+
+    def in_order_of(self, labels: Sequence[Any]) -> list[Floats]:
+        """Return each member's matrix that puts its labels in this order."""
+        matrices = []
+        for member, title in zip(self.predictors, self.titles, strict=True):
+            matrices.append(places(member, labels, title))
+        return matrices
+
+    def as_shares(self, instead: str) -> list[Predictor]:
+        """Return members whose scores are the probabilities of their labels, or say what to fit instead."""
+        found = []
+        for member, title in zip(self.predictors, self.titles, strict=True):
+            found.append(shares(member, title, instead))
+        return found
+
+    def require_values(self) -> None:
+        """Refuse a member that is a classifier."""
+        for member, title in zip(self.predictors, self.titles, strict=True):
+            if member.labels is not None:
+                raise refuse("members that are regressors", f"{title} is a classifier", "Fit it over regressors.")
+
+
 # ---- voting ----------------------------------------------------------------------------------------------------------
-def _voting(model: Any, behind: Behind) -> tuple[list[str], list[Predictor], Floats | None]:
-    """Return the members' titles, the members and their weights."""
+def _voting(model: Any, behind: Behind) -> tuple[EnsembleMembers, Floats | None]:
+    """Return the members and their weights."""
     name = type(model).__name__
-    fitted = {key: member for key, member in model.named_estimators_.items() if not isinstance(member, str)}
-    titles = [titled(f"member {key!r} of {name}", member) for key, member in fitted.items()]
-    members = [member_of(behind, one, title) for one, title in zip(fitted.values(), titles, strict=True)]
+    titles = []
+    fitted = []
+    for key, member in model.named_estimators_.items():
+        if not isinstance(member, str):  # "drop"
+            titles.append(titled(f"member {key!r} of {name}", member))
+            fitted.append(member)
+    predictors = [member_of(behind, one, title) for one, title in zip(fitted, titles, strict=True)]
+    members = EnsembleMembers(titles, predictors)
     weights = model._weights_not_none  # noqa: SLF001 - without those of members that are dropped
     if weights is None:
-        return titles, members, None
+        return members, None
     numbers = np.asarray(weights, dtype=np.float64)
-    if numbers.shape != (len(members),) or not (numbers >= 0.0).all() or not numbers.sum() > 0.0:
+    if numbers.shape != (len(predictors),) or not (numbers >= 0.0).all() or not numbers.sum() > 0.0:
         raise refuse(
-            f"{len(members)} weights of at least 0 that are not all 0", f"{name} has weights={model.weights!r}",
+            f"{len(predictors)} weights of at least 0 that are not all 0", f"{name} has weights={model.weights!r}",
             "Fit it with such weights, or with weights=None.",
         )  # fmt: skip
-    return titles, members, numbers
+    return members, numbers
 
 
 def _voting_classifier(model: Any, behind: Behind) -> Composite:
     labels = labels_of(model)
-    titles, members, weights = _voting(model, behind)
-    positions = list(range(len(labels)))
-    parts = [places(member, positions, title) for member, title in zip(members, titles, strict=True)]
+    members, weights = _voting(model, behind)
+    parts = members.in_order_of(range(len(labels)))
     if model.voting == "hard":
-        if weights is None:
-            weighted = parts
-        else:
-            weighted = [w * part for w, part in zip(weights, parts, strict=True)]
-        return composite(count(members, weighted, labels=labels))
-    if len(members) == 1 and members[0].core.n_scores == 1 and members[0].core.probability is not None:
-        return _only(members[0], model.estimators_[0], titles[0], labels)
-    instead = "Fit it with voting='hard', or vote softly over trees and forests."
-    said = [shares(member, title, instead) for member, title in zip(members, titles, strict=True)]
+        return composite(count(members.predictors, _weighted(parts, weights), labels=labels))
+    only = members.predictors[0].core
+    if len(members.predictors) == 1 and only.n_scores == 1 and only.probability is not None:
+        return _only(members.predictors[0], model.estimators_[0], members.titles[0], labels)
+    said = members.as_shares("Fit it with voting='hard', or vote softly over trees and forests.")
     return _mean(said, parts, weights, labels)
 
 
@@ -101,82 +131,84 @@ def _only(member: Predictor, model: Any, title: str, labels: Sequence[Any]) -> C
 def _mean(
     members: Sequence[Predictor], parts: Sequence[Floats], weights: Floats | None, labels: Sequence[Any] | None
 ) -> Composite:
+    divisor = len(members) if weights is None else float(weights.sum())
+    return average(members, _weighted(parts, weights), divisor, labels)
+
+
+def _weighted(parts: Sequence[Floats], weights: Floats | None) -> Sequence[Floats]:
     if weights is None:
-        return average(members, parts, len(members), labels)
-    weighted = [w * part for w, part in zip(weights, parts, strict=True)]
-    return average(members, weighted, float(weights.sum()), labels)
+        return parts
+    return [weight * part for weight, part in zip(weights, parts, strict=True)]
 
 
 def _voting_regressor(model: Any, behind: Behind) -> Composite:
-    titles, members, weights = _voting(model, behind)
-    _require_values(members, titles)
-    return _mean(members, [np.eye(1)] * len(members), weights, None)
-
-
-def _require_values(members: Sequence[Predictor], titles: Sequence[str]) -> None:
-    for member, title in zip(members, titles, strict=True):
-        if member.labels is not None:
-            raise refuse("members that are regressors", f"{title} is a classifier", "Fit it over regressors.")
+    members, weights = _voting(model, behind)
+    members.require_values()
+    return _mean(members.predictors, [np.eye(1)] * len(members.predictors), weights, None)
 
 
 # ---- bagging ---------------------------------------------------------------------------------------------------------
-def _bagged(model: Any, behind: Behind) -> tuple[list[str], list[Predictor]]:
-    drawn = list(zip(model.estimators_, model.estimators_features_, strict=True))[: model.n_estimators]
-    return _on_columns(model, behind, *zip(*drawn, strict=True))
+def _bagged(model: Any, behind: Behind) -> EnsembleMembers:
+    drawn = slice(model.n_estimators)
+    return _on_columns(model, behind, model.estimators_[drawn], model.estimators_features_[drawn])
 
 
-def _on_columns(
-    model: Any, behind: Behind, estimators: Sequence[Any], columns: Sequence[Any]
-) -> tuple[list[str], list[Predictor]]:
-    """Return titles and members that are given columns of an array; plain trees share one look at all of them."""
+def _on_columns(model: Any, behind: Behind, estimators: Sequence[Any], columns: Sequence[Any]) -> EnsembleMembers:
+    """Return members that are given columns of an array; plain trees share one look at all of them."""
     name = type(model).__name__
     titles = [titled(f"member {k} of {name}", one) for k, one in enumerate(estimators)]
-    if all(type(one).__module__.startswith("sklearn.") and type(one).__name__ in TREES for one in estimators):
+    predictors = []
+    if all(_is_plain_tree(one) for one in estimators):
         whole = behind.encoding(model, ColumnSubset(model, np.arange(model.n_features_in_)))
-        seen = []
-        for some in columns:
-            seen.append(Encoding(tuple(whole.columns[place] for place in some), whole.names))
-        cores = [TREES[type(one).__name__](one, str(whole.dtype)) for one in estimators]
-        pairs = zip(cores, seen, estimators, strict=True)
-        return titles, [Predictor(core, encoding, one, behind.space) for core, encoding, one in pairs]
-    given = zip(estimators, columns, titles, strict=True)
-    return titles, [member_of(behind, one, title, ColumnSubset(model, some)) for one, some, title in given]
+        for one, some in zip(estimators, columns, strict=True):
+            seen = Encoding(tuple(whole.columns[place] for place in some), whole.names)
+            core = TREES[type(one).__name__](one, str(whole.dtype))
+            predictors.append(Predictor(core, seen, one, behind.space))
+    else:
+        for one, some, title in zip(estimators, columns, titles, strict=True):
+            predictors.append(member_of(behind, one, title, ColumnSubset(model, some)))
+    return EnsembleMembers(titles, predictors)
+
+
+def _is_plain_tree(estimator: Any) -> bool:
+    return type(estimator).__module__.startswith("sklearn.") and type(estimator).__name__ in TREES
 
 
 def _bagging_classifier(model: Any, behind: Behind) -> Composite:
     labels = labels_of(model)
-    titles, members = _bagged(model, behind)
-    positions = list(range(len(labels)))
-    parts = [places(member, positions, title) for member, title in zip(members, titles, strict=True)]
+    members = _bagged(model, behind)
+    parts = members.in_order_of(range(len(labels)))
     if not hasattr(model.estimators_[0], "predict_proba"):
-        return composite(count(members, parts, divisor=model.n_estimators, labels=labels, probability="share"))
+        votes = count(members.predictors, parts, divisor=model.n_estimators, labels=labels, probability="share")
+        return composite(votes)
     instead = "Bag trees, or classifiers without predict_proba, such as LinearSVC, whose votes are counted."
-    said = [shares(member, title, instead) for member, title in zip(members, titles, strict=True)]
-    return average(said, parts, model.n_estimators, labels)
+    return average(members.as_shares(instead), parts, model.n_estimators, labels)
 
 
 def _bagging_regressor(model: Any, behind: Behind) -> Composite:
-    titles, members = _bagged(model, behind)
-    _require_values(members, titles)
-    return average(members, [np.eye(1)] * len(members), model.n_estimators, None)
+    members = _bagged(model, behind)
+    members.require_values()
+    return average(members.predictors, [np.eye(1)] * len(members.predictors), model.n_estimators, None)
 
 
 # ---- AdaBoost --------------------------------------------------------------------------------------------------------
 def _adaboost(model: Any, behind: Behind) -> Composite:
     labels = labels_of(model)
     columns = [np.arange(model.n_features_in_)] * len(model.estimators_)
-    titles, members = _on_columns(model, behind, model.estimators_, columns)
-    given = zip(
-        members, model.estimator_weights_, titles, strict=False
-    )  # weights of stages that were not reached are 0
-    # The library's own expression: -1 / (K - 1) is rounded before it meets the weight.
-    parts = [np.where(places(m, labels, title), w, -1 / (len(labels) - 1) * w) for m, w, title in given]
+    members = _on_columns(model, behind, model.estimators_, columns)
+    parts = []
+    # Weights of stages that were not reached are 0.
+    for said, weight in zip(members.in_order_of(labels), model.estimator_weights_, strict=False):
+        # The library's own expression: -1 / (K - 1) is rounded before it meets the weight.
+        parts.append(np.where(said, weight, -1 / (len(labels) - 1) * weight))
     total = float(model.estimator_weights_.sum())
+    predictors = members.predictors
     if len(labels) == 2:  # the second's sum less the first's, which is its negative: twice the second's, rounded alike
         second = [part[1:] for part in parts]
-        core = count(members, second, divisor=total / 2.0, labels=labels, decision="positive", probability="logistic")
+        options = {"divisor": total / 2.0, "labels": labels, "decision": "positive", "probability": "logistic"}
+        core = count(predictors, second, **options)
     else:
-        core = count(members, parts, divisor=total, labels=labels)
+        core = count(predictors, parts, divisor=total, labels=labels)
     return one_ensemble(core) or composite(core)
 
 
@@ -212,7 +244,10 @@ def _one_vs_rest(model: Any, behind: Behind) -> Composite:
             f"{type(model.estimators_[0]).__name__}, has its own function of its score",
             "Fit it over a classifier that is not calibrated.",
         )  # fmt: skip
-    scaled = [np.outer(np.eye(len(labels))[k], one.row) * one.unit for k, one in enumerate(found)]
+    scaled = []
+    for k, one in enumerate(found):
+        own_score = np.eye(len(labels))[k]
+        scaled.append(np.outer(own_score, one.row) * one.unit)
     return composite(Combination(members, scaled, labels=labels, decision=_ties(model)))
 
 

@@ -53,7 +53,7 @@ COSTS: dict[str, tuple[AbstractCost, by_hand.Cost]] = {
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ByHand:
-    """A causal model over a lattice, in the words of the specification."""
+    """A causal model over a lattice, in the words of its docstring."""
 
     space: FeatureSpace
     row: Mapping[str, Any]
@@ -277,7 +277,7 @@ def own(model: Any, parents: list[str]) -> Effect:
     return predicted
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=7)
 @pytest.mark.parametrize("intervention", ["none", "soft", "hard"])
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_fitted_equations_as_by_enumeration(name: str, intervention: str) -> None:

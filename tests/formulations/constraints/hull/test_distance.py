@@ -42,6 +42,7 @@ def over_all(points: Any, x: Any, norm: str) -> float:
     return float(result.fun)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("norm", ["l1", "linf", "l2"])
 @pytest.mark.parametrize("place", range(len(sets())))
 def test_the_distance_is_that_from_all_points(place: int, norm: Any) -> None:

@@ -94,7 +94,7 @@ CASES = [
 ]
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=11)
 @pytest.mark.parametrize("formulation", FORMULATIONS["trees"])
 @pytest.mark.parametrize(("width", "target"), CASES)
 @pytest.mark.parametrize(("trees", "seed"), [(1, 4), (3, 3), (10, 10)])
@@ -227,6 +227,7 @@ def test_misuse_is_refused_by_name(act: Any, error: type[CeoptError], match: str
         act()
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("seed", [10, *range(20)])
 def test_highs_finds_the_factual_where_nothing_is_asked(seed: int) -> None:
     """HiGHS 1.15.1 with restarts proved 0.25 on seed 10, and a wrong optimum on 15 % of such Misic programs."""

@@ -113,6 +113,7 @@ def test_least_change_of_plain_models_equals_enumeration(make: Any, k: int, cost
     assert {"optimal", "already_favourable"} <= seen
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("margin", [0.1, 50.0])
 @pytest.mark.parametrize("make", [affine, forest, boosting, network], ids=lambda make: make.__name__)
 def test_a_margin_holds_against_every_rival(make: Any, margin: float) -> None:
@@ -137,6 +138,7 @@ LIBRARY = [
 ]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("estimator", LIBRARY, ids=lambda e: type(e).__name__)
 def test_least_change_of_fitted_models_equals_enumeration(estimator: Any) -> None:
     numbers = pd.DataFrame(POINTS, columns=list(SPACE.names)).assign(job=FRAME["job"].astype(float))

@@ -1,4 +1,4 @@
-"""The optimum over linear models: enumeration on lattices, closed forms (spec 6.1) where columns are continuous."""
+"""The optimum over linear models: enumeration on lattices, closed forms where columns are continuous."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def boxes(draw: Any) -> tuple[list[float], list[float], list[float], list[float]
 
 
 def least(x0: list[float], moves: Any, w: Any, gap: float, cost: str) -> float | None:
-    """Return the least cost by spec 6.1, the moves being room (d,) in the useful direction, in scaled units."""
+    """Return the least cost by its closed form, the moves being room (d,) in the useful direction, in scaled units."""
     gains = np.abs(w) * moves
     if gains.sum() < gap - 1e-12:
         return None

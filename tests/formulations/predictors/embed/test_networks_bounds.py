@@ -96,7 +96,7 @@ def networks(draw: Any) -> list[tuple[Floats, Floats]]:
 
 
 def intervals(layers: list[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
-    """Bounds of every layer by interval propagation (spec 8.3)."""
+    """Bounds of every layer by interval propagation."""
     found = []
     low, high = inputs().extremes(*layers[0])
     found.append((low, high))

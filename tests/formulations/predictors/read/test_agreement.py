@@ -164,7 +164,7 @@ def example(request: pytest.FixtureRequest) -> Any:
     return request.param[0], open_model(fitted(*request.param, PEOPLE, value))
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=11)
 @pytest.mark.parametrize("with_data", [False, True])
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_what_a_reader_gets_wrong_is_refused(example, mistake, with_data, monkeypatch):

@@ -212,7 +212,7 @@ def test_numbers_that_the_library_takes_for_zero_are_on_the_side_of_zero() -> No
     assert model.predict([[-ZERO], [0.0], [math.nextafter(-ZERO, -1)]]).tolist() == [5.0, 5.0, 0.0]
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=7)
 @pytest.mark.parametrize("threshold", [-0.75, -ZERO, -1e-36, 0.0, 1e-36, ZERO, 0.75])
 @pytest.mark.parametrize("missing", ["None", "Zero", "NaN"])
 @pytest.mark.parametrize("default_left", [False, True])

@@ -35,6 +35,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("classes", [0, 2, 3])
 def test_networks_of_every_depth_and_training(numbers, shape, classes):

@@ -136,6 +136,7 @@ def matrix_check(made, frame, space, dtype="f4"):
 DOUBLE = ("forest", "logistic", "discriminant", "mlp", "linear")
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize(
     ("name", "dtype"),
@@ -234,6 +235,7 @@ ENCODERS = {
 }
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("estimator", ["forest", "logistic", "gradient", "mlp"])
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_pipelines_with_one_input_per_column(data, encoder, estimator):

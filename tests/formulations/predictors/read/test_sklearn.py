@@ -211,7 +211,7 @@ CASES = [
 ]
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=11)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("preparation", "name", "estimator", "classes"), CASES, ids=[f"{case[0]}-{case[1]}-{case[3]}" for case in CASES]

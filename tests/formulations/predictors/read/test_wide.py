@@ -132,7 +132,7 @@ MODELS = {
 }
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=11)
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_wide_matrix_gives_the_same_answers(

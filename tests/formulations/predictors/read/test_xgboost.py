@@ -90,6 +90,7 @@ def check(model: Any, data: Any, *, array: bool = False, steps: Any = None) -> T
 
 
 # ---- trees over numbers ---------------------------------------------------------------------------------------------
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("array", [False, True])
 @pytest.mark.parametrize("name", BINARY)
 def test_two_classes(numbers, name, array):
@@ -216,6 +217,7 @@ def test_trees_after_the_best_round_count_for_a_booster_only(numbers, options, t
     np.testing.assert_allclose(all_of_them.score(matrix), whole, atol=0 if "booster" not in options else 1e-6)
 
 
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize(
     ("objective", "kind", "more"),
     [
@@ -400,6 +402,7 @@ def categorical(data: Any, *, numbers: bool = False) -> Any:
     return type(data)(frame, FeatureSpace.infer(frame), data.two, data.three, data.value)
 
 
+@pytest.mark.long(every=3)
 @named_categories
 @pytest.mark.parametrize("one_hot", [1, 100])
 @pytest.mark.parametrize("classes", [2, 3, None])

@@ -1,0 +1,351 @@
+"""The rules in conflict: a smallest set of the user's rules that leaves no answer, and what would make room for one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias, final
+
+import numpy as np
+
+from ceopt.conflicts.relaxation import LATE, Relaxer
+from ceopt.conflicts.space_rules import WIDE, space_rules, wide_interval, without
+from ceopt.formulations.constraints import AbstractRule, rule_name
+from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
+from ceopt.formulations.space.reachable import Interval
+from ceopt.solvers.deadline import OutOfTimeError
+
+if TYPE_CHECKING:
+    from ceopt.formulations.constraints.rule import Point
+    from ceopt.formulations.space.reachable import Reach
+    from ceopt.formulations.space.space import FeatureSpace
+    from ceopt.query.prepare import Prepared
+    from ceopt.query.request import Person
+
+__all__ = ["Conflict", "Entry", "conflict_of"]
+
+#: Rule name, sentence, how much wider it would have to be.
+Entry: TypeAlias = tuple[str, str, float | None]
+Chosen: TypeAlias = frozenset[int]
+_INTERRUPTED = "it was interrupted"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """What was found out.
+
+    Parameters
+    ----------
+    entries
+        The rules in conflict; none where no rule of the user's is to blame. Where the search ended early these are the
+        fewest that are known to leave no answer, with the space as it is.
+    reason
+        One sentence or two, for the result.
+    """
+
+    entries: tuple[Entry, ...]
+    reason: str
+
+
+def conflict_of(
+    relaxer: Relaxer, person: Person, *, reach_of: Callable[[FeatureSpace], Reach], keep_on_interrupt: bool = True
+) -> Conflict:
+    """Find which of the user's rules leave no answer to a question that was proved to have none.
+
+    The space (bounds, directions, fixed columns, steps) and the target are the background. Where they alone leave no
+    answer, it is the rules of the space, column by column, that are looked into.
+
+    Parameters
+    ----------
+    relaxer
+        Model, rules and deadline.
+    person
+        Who is asked about.
+    reach_of
+        What each column may become, for a space.
+    keep_on_interrupt
+        Whether Ctrl-C ends the search and keeps what is known, or goes on as KeyboardInterrupt.
+    """
+    rules = _Rules(relaxer.prepared.settings.rules, person)
+    search = _Filter(relaxer, rules)
+    try:
+        if not rules.names or search.is_empty(frozenset()):
+            listed = _OfSpace(relaxer.prepared, person, reach_of)
+            search = _Filter(relaxer, listed)
+            if not listed.names or search.is_empty(frozenset()):
+                return Conflict((), _nothing(listed))
+        elif rules.growing:
+            search.is_empty(search.all - rules.growing)  # where growing did not help, what grows is not to blame
+        core = search.core()
+    except _UnknownError as error:
+        return _unfinished(search, str(error))
+    except OutOfTimeError:
+        return _unfinished(search, LATE)
+    except KeyboardInterrupt:
+        if not keep_on_interrupt:
+            raise
+        return _unfinished(search, _INTERRUPTED)
+    return _with_widths(search, core, keep_on_interrupt=keep_on_interrupt)
+
+
+def _with_widths(search: _Filter, core: Sequence[int], *, keep_on_interrupt: bool) -> Conflict:
+    """Say of each rule in conflict how much wider it alone would have to be."""
+    widths = _Widths(search, keep_on_interrupt=keep_on_interrupt)
+    entries: list[Entry] = []
+    words: list[str] = []
+    for k in core:
+        entries.append((search.rules.names[k], search.rules.sentences[k], widths.of(k)))
+        words.append(widths.words(k, entries[-1]))
+    if isinstance(search.rules, _Rules):
+        whatever = ""
+    else:
+        whatever = ", whatever other rules there are"
+    reason = f"In conflict{whatever}: {', '.join(words)}."
+    if widths.why:
+        reason += f" The search for what would do ended early, as {widths.why}."
+    return Conflict(tuple(entries), reason)
+
+
+# ---- what may be dropped ---------------------------------------------------------------------------------------------
+class _Listed(Protocol):
+    """Rules that can be dropped: of the user, or of the space."""
+
+    names: tuple[str, ...]
+    sentences: tuple[str, ...]
+    elastic: tuple[AbstractElastic | None, ...]
+
+    def under(self, chosen: Chosen) -> tuple[Person, Sequence[AbstractRule]]:
+        """Return who is asked, and the rules to build, where only those chosen hold."""
+
+    def others(self, k: int) -> tuple[Person, Sequence[AbstractRule]]:
+        """Return the same where all of the user's rules hold but one."""
+
+    def kept(self, point: Point) -> Chosen:
+        """Return which a point keeps."""
+
+
+@final
+class _Rules:
+    """The rules that were passed as constraints."""
+
+    def __init__(self, rules: Sequence[AbstractRule], person: Person) -> None:
+        self.rules = tuple(rules)
+        self.person = person
+        self.names = tuple(rule_name(rule, place) for place, rule in enumerate(rules))
+        self.sentences = tuple(rule.sentence() for rule in rules)
+        self.elastic = tuple(rule if isinstance(rule, AbstractElastic) else None for rule in rules)
+        self.growing = frozenset(k for k, rule in enumerate(rules) if widens_itself(rule))
+
+    def under(self, chosen: Chosen) -> tuple[Person, Sequence[AbstractRule]]:
+        return self.person, [rule for k, rule in enumerate(self.rules) if k in chosen]
+
+    def others(self, k: int) -> tuple[Person, Sequence[AbstractRule]]:
+        return self.under(frozenset(range(len(self.rules))) - {k})
+
+    def kept(self, point: Point) -> Chosen:
+        space = self.person.space
+        factual = self.person.factual
+        return frozenset(k for k, rule in enumerate(self.rules) if not rule.violation(space, factual, point) > 0)
+
+
+@final
+class _OfSpace:
+    """The rules that the user has set in the space."""
+
+    def __init__(self, prepared: Prepared, person: Person, reach_of: Callable[[FeatureSpace], Reach]) -> None:
+        self.prepared = prepared
+        self.person = person
+        self.reach_of = reach_of
+        self.rules = space_rules(person.space, person.factual)
+        self.names = tuple(rule.name for rule in self.rules)
+        self.sentences = tuple(rule.sentence for rule in self.rules)
+        self.elastic = tuple(rule.elastic for rule in self.rules)
+
+    def under(self, chosen: Chosen) -> tuple[Person, Sequence[AbstractRule]]:
+        dropped = [rule for k, rule in enumerate(self.rules) if k not in chosen]
+        space = without(self.person.space, dropped)
+        reach = dict(self.reach_of(space))
+        data = self.prepared.favoured
+        for place, feature in enumerate(self.person.space):
+            name = feature.name
+            before = self.person.reach[name]
+            after = reach[name]
+            if isinstance(before, Interval) and isinstance(after, Interval):
+                column = None if data is None else data[:, place]
+                reach[name] = wide_interval(feature, self.person.factual[name], before, after, column)
+        return replace(self.person, space=space, reach=reach), ()
+
+    def others(self, k: int) -> tuple[Person, Sequence[AbstractRule]]:
+        person, _ = self.under(frozenset(range(len(self.rules))) - {k})
+        return person, self.prepared.settings.rules
+
+    def kept(self, point: Point) -> Chosen:
+        return frozenset(k for k, rule in enumerate(self.rules) if rule.keeps(self.person.factual, point, self.rules))
+
+
+# ---- which of them are in conflict -----------------------------------------------------------------------------------
+class _UnknownError(Exception):
+    """A program was neither solved nor proved empty."""
+
+
+@final
+@dataclass(slots=True)
+class _Filter:
+    """Finds an irreducible set of rules that leaves no answer, all of them together being known to leave none.
+
+    What a solve tells is remembered: a point serves every set of rules that it keeps, a proof every larger set.
+
+    Attributes
+    ----------
+    empty
+        Sets that are known to leave no answer.
+    kept
+        Of each point met, the rules that it keeps.
+    """
+
+    relaxer: Relaxer
+    rules: _Listed
+    empty: list[Chosen] = field(init=False)
+    kept: list[Chosen] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.empty = [self.all]
+
+    @property
+    def all(self) -> Chosen:
+        """Every rule."""
+        return frozenset(range(len(self.rules.names)))
+
+    def is_known_empty(self, chosen: Chosen) -> bool:
+        """Whether some rules are known to leave no answer."""
+        return any(core <= chosen for core in self.empty)
+
+    def is_empty(self, chosen: Chosen) -> bool:
+        """Whether some rules leave no answer, by what is known or by a program.
+
+        Raises
+        ------
+        _UnknownError
+            The program was neither solved nor proved empty.
+        """
+        if self.is_known_empty(chosen):
+            return True
+        if any(chosen <= kept for kept in self.kept):
+            return False
+        found = self.relaxer.least(*self.rules.under(chosen))
+        if found.is_empty:
+            self.empty.append(chosen)
+            return True
+        if found.point is None:
+            raise _UnknownError(found.reason)
+        kept = chosen | self.rules.kept(found.point)
+        if self.is_known_empty(kept):  # a point may keep more to the solver's tolerance than a proof says is possible
+            kept = chosen
+        self.kept.append(kept)
+        return False
+
+    def core(self) -> tuple[int, ...]:
+        """Return an irreducible set that leaves no answer, in the user's order.
+
+        First a set grows until it leaves none: a point is found, and a rule that it breaks is added. Points are quick
+        to find; the one proof comes last. Then each rule is left out in turn, but for those that some point breaks
+        alone, which are known to be needed.
+        """
+        untested = sorted(self._grown(min(self.empty, key=len)))
+        needed = set[int]()
+        while untested:
+            candidates = needed.union(untested)
+            for kept in self.kept:
+                broken = candidates - kept
+                if len(broken) == 1:  # some point breaks this rule alone
+                    needed |= broken
+            untested = [k for k in untested if k not in needed]
+            if untested and not self.is_empty(frozenset(candidates - {untested[0]})):
+                needed.add(untested[0])
+            untested = untested[1:]
+        return tuple(sorted(needed))
+
+    def _grown(self, known: Chosen) -> Chosen:
+        """Return a set that leaves no answer, of one that is known to leave none: hopefully a smaller one."""
+        grown: Chosen = frozenset()
+        while not self.is_empty(grown):
+            broken = Counter[int]()
+            for kept in self.kept:
+                if grown <= kept:
+                    broken.update(sorted(known - kept))
+            if not broken:  # a point that keeps them all, to the solver's tolerance
+                return known
+            grown |= {broken.most_common(1)[0][0]}
+        return grown
+
+
+# ---- how much wider each would have to be ----------------------------------------------------------------------------
+@final
+class _Widths:
+    """By how much each rule alone would have to be wider, all of the user's other rules being kept."""
+
+    def __init__(self, search: _Filter, *, keep_on_interrupt: bool) -> None:
+        self.search = search
+        self.keep_on_interrupt = keep_on_interrupt
+        self.why = ""
+        self.hopeless = set[int]()
+
+    def of(self, k: int) -> float | None:
+        """Return the least amount, or None where no width helps, it has none, or there was no time to find it."""
+        search = self.search
+        rule = self.search.rules.elastic[k]
+        if rule is None or self.why == _INTERRUPTED:
+            return None
+        is_of_user = isinstance(search.rules, _Rules)
+        if is_of_user and search.is_known_empty(search.all - {k}):
+            self.hopeless.add(k)
+            return None
+        try:
+            found = search.relaxer.least(*search.rules.others(k), [rule])
+        except KeyboardInterrupt:
+            if not self.keep_on_interrupt:
+                raise
+            self.why = _INTERRUPTED
+            return None
+        if found.is_empty:
+            self.hopeless.add(k)
+        elif found.point is None or not found.is_least:
+            self.why = self.why or found.reason or LATE
+        return found.widths[0] if found.point is not None else None
+
+    def words(self, k: int, entry: Entry) -> str:
+        """Return a rule in conflict as the reason names it."""
+        name, sentence, width = entry
+        remarks = []
+        if isinstance(self.search.rules, _Rules):
+            remarks.append(sentence)
+        if width is not None:
+            remarks.append(f"{np.format_float_positional(width, trim='-')} wider would do")
+        if k in self.hopeless:
+            remarks.append("no width of it alone would do")
+        return f"{name} ({'; '.join(remarks)})" if remarks else name
+
+
+# ---- in words --------------------------------------------------------------------------------------------------------
+def _nothing(listed: _OfSpace) -> str:
+    moved = any({"lower", "upper"} & rule.dropped.keys() for rule in listed.rules)
+    if moved:
+        even = f", even with its bounds moved outwards by {WIDE:g} times its spread"
+    else:
+        even = ""
+    return f"No rule is to blame: nothing within the data's range reaches the target{even}."
+
+
+def _unfinished(search: _Filter, why: str) -> Conflict:
+    """Return how far the search for the rules in conflict got: the fewest that are known to leave no answer."""
+    rules = search.rules
+    smallest: Chosen = min(search.empty, key=len)
+    fewest = sorted(smallest)
+    if fewest:
+        them = f"The rules in conflict are among {', '.join(rules.names[k] for k in fewest)}"
+    else:
+        them = "No rule is needed for that"
+    reason = f"{them}; the search for them ended after {search.relaxer.solves} solves, as {why}."
+    return Conflict(tuple((rules.names[k], rules.sentences[k], None) for k in fewest), reason)

@@ -1,0 +1,1 @@
+"""Tasks side by side, and an estimator trained many times over."""

@@ -1,0 +1,194 @@
+"""The results for many people: one solution set each, and all of them as one table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solution.copies import hands_out_copies
+from ceopt.solution.solution_set import SolutionSet
+from ceopt.solvers.plural import counted
+from ceopt.status import Status
+
+__all__ = ["Cohort"]
+
+#: What a table of answers says beside their values, with the dtype of each column.
+_OWN: Final = {"status": object, "cost": np.float64, "bound": np.float64, "verified": bool, "reason": object}
+
+
+@final
+@hands_out_copies("queries", "options", "audit")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Cohort:
+    """The solution sets of many people, in the order of their rows.
+
+    Parameters
+    ----------
+    results
+        One per row.
+    queries
+        The rows that were asked about, in raw units; their labels may repeat.
+    space
+        The columns.
+    options
+        Every setting of the run.
+    finished
+        Whether each row was asked to the end; False for what an interrupt left out and for a row whose process was
+        killed, which ``resume`` takes up.
+    audit
+        Of recourse that a generator made, such as :meth:`ceopt.training.CounterNet.polish`: one row per person, see
+        there for its columns. None for answers of the engine alone.
+    """
+
+    results: tuple[SolutionSet, ...]
+    queries: pd.DataFrame
+    space: FeatureSpace
+    options: Mapping[str, Any] = field(default_factory=dict)
+    finished: tuple[bool, ...]
+    audit: pd.DataFrame | None = None
+
+    @property
+    def repaired(self) -> float | None:
+        """The share of people whose advice was too dear or failed, and became what the engine began with."""
+        if self.audit is None:
+            return None
+        return float((self.audit["source"] == "repaired").mean())
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __iter__(self) -> Iterator[SolutionSet]:
+        return iter(self.results)
+
+    def __getitem__(self, position: int) -> SolutionSet:
+        return self.results[position]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows have each status."""
+        statuses = Counter(result.status for result in self.results)
+        return {str(status): statuses[status] for status in Status if statuses[status]}
+
+    def failures(self) -> pd.DataFrame:
+        """Return the rows that have no answer and need one, indexed by ``query_id``: status and reason."""
+        labels = []
+        statuses = []
+        reasons = []
+        for result in self.results:
+            if not result.status.is_settled:
+                labels.append(result.query_id)
+                statuses.append(str(result.status))
+                reasons.append(result.reason)
+        index = _labels(labels, "query_id")
+        columns = {
+            "status": pd.Series(statuses, index=index, dtype=object),
+            "reason": pd.Series(reasons, index=index, dtype=object),
+        }
+        return pd.DataFrame(columns)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per answer, indexed by ``query_id`` (the row's label) and ``rank``.
+
+        Columns: status, cost, bound, verified, reason, then the raw columns in their own dtypes. A name of these that a
+        raw column bears too gets the prefix ``ceopt_``. A person without an answer has one row of rank 0 whose raw
+        columns are missing; for that, whole numbers become ``Int64`` and bool ``boolean``. One who is favourable
+        already has cost 0 and counts as verified. Beside an ``audit`` a column ``source`` follows the reason: where the
+        answer comes from.
+        """
+        own = dict(_OWN)
+        lines: list[dict[str, Any]] = []
+        for result in self.results:
+            lines += _lines(result)
+        if self.audit is not None:
+            own["source"] = object
+            for line, source in zip(lines, self.audit["source"], strict=True):
+                line["source"] = source
+        names = {word: _free(word, self.space.names) for word in ("query_id", "rank", *own)}
+        columns: dict[str, pd.Series[Any]] = {}
+        for word, dtype in own.items():
+            columns[names[word]] = pd.Series([line[word] for line in lines], dtype=dtype)
+        frames = [self.space.frame([])]
+        has_answer = []
+        for line in lines:
+            has_answer.append(line["frame"] is not None)
+            if line["frame"] is not None:
+                frames.append(line["frame"])
+        raw = pd.concat(frames, ignore_index=True)
+        place = _places(has_answer)
+        for name in self.space.names:
+            columns[name] = _spread(raw[name], place)
+        table = pd.DataFrame(columns)
+        labels = _labels([line["query_id"] for line in lines], names["query_id"])
+        ranks = pd.Index([line["rank"] for line in lines], dtype="int64", name=names["rank"])
+        table.index = pd.MultiIndex.from_arrays([labels, ranks])
+        return table
+
+    def __repr__(self) -> str:
+        return f"<Cohort of {len(self)}: {self._counted()}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{counted(len(self), 'row')}: {self._counted()}</p>{self.to_frame().to_html()}"
+
+    def _counted(self) -> str:
+        return ", ".join(f"{count} {status}" for status, count in self.counts().items())
+
+
+def _labels(labels: list[Any], name: str) -> pd.Index[Any]:
+    """Return labels as an index of one level, whatever they are."""
+    index: pd.Index[Any] = pd.Index(labels, name=name, tupleize_cols=False)
+    return index
+
+
+def _free(word: str, taken: tuple[str, ...]) -> str:
+    while word in taken:
+        word = f"ceopt_{word}"
+    return word
+
+
+def _lines(result: SolutionSet) -> Iterator[dict[str, Any]]:
+    """Give what a table says of each answer, or of a person without one."""
+    of_person = {"query_id": result.query_id, "status": str(result.status), "reason": result.reason}
+    if not result.counterfactuals:
+        is_favourable = result.status is Status.ALREADY_FAVOURABLE
+        cost = 0.0 if is_favourable else np.nan
+        bound = _or_missing(result.bound)
+        yield {**of_person, "rank": 0, "cost": cost, "bound": bound, "verified": is_favourable, "frame": None}
+    for answer in result.counterfactuals:
+        yield {
+            **of_person,
+            "rank": answer.rank,
+            "cost": answer.cost,
+            "bound": _or_missing(answer.bound),
+            "verified": answer.verified,
+            "frame": answer.frame,
+        }
+
+
+def _or_missing(number: float | None) -> float:
+    return np.nan if number is None else number
+
+
+def _places(has_answer: list[bool]) -> NDArray[np.intp]:
+    """Return the place of each line among those with an answer, -1 without one."""
+    known = np.array(has_answer, dtype=bool)
+    return np.where(known, np.cumsum(known) - 1, -1)
+
+
+def _spread(column: pd.Series[Any], place: NDArray[np.intp]) -> pd.Series[Any]:
+    """Take a column's values by place, -1 for a missing one, in a dtype that can hold what is missing."""
+    if (place < 0).any():
+        kind = getattr(column.dtype, "kind", "")
+        if isinstance(column.dtype, np.dtype) and kind in "iu":
+            nullable = str(column.dtype).replace("int", "Int").replace("u", "U")
+            column = column.astype(nullable)  # type: ignore[call-overload]
+        elif isinstance(column.dtype, np.dtype) and kind == "b":
+            column = column.astype("boolean")
+    spread = column.reindex(place)
+    spread.index = pd.RangeIndex(len(place))
+    return spread

@@ -1,0 +1,1 @@
+"""Minimax probability machines without a solver: worst cases, the exact method, and the classifier."""

@@ -1,0 +1,1 @@
+"""Searches for recourse on a linear surrogate given as plain arrays."""

@@ -1,0 +1,82 @@
+"""Recourse as a raw frame: what moved in the columns' own types, what did not move as it was given."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.errors import InvalidValueError
+from ceopt.training.scaled_frame import Flags, Floats
+
+__all__ = ["moved_frame", "require_within"]
+
+Column: TypeAlias = "pd.Series[Any]"
+
+
+def require_within(who: str, space: FeatureSpace, coordinates: Floats) -> None:
+    """Refuse rows (n, d) with a number outside bounds that the user set."""
+    for feature, values in zip(space, coordinates.T, strict=True):
+        low = -np.inf if feature.lower_inferred else feature.lower
+        high = np.inf if feature.upper_inferred else feature.upper
+        outside = np.flatnonzero((values < low) | (values > high))
+        if len(outside) and not feature.is_finite:
+            but = f"it is {values[outside[0]]:g} in row {outside[0]}"
+            needs = f"column {feature.name!r} within its bounds [{feature.lower:g}, {feature.upper:g}]"
+            raise InvalidValueError(who, needs, but, "Widen the bounds with space.update, or correct the row.")
+
+
+def moved_frame(X: pd.DataFrame, made: pd.DataFrame, moved: Flags) -> pd.DataFrame:
+    """Return the rows of a frame with the cells (n, d) of another where they moved.
+
+    Index, columns and types are those of X. A column of whole numbers that got a fraction is one of floats.
+
+    Parameters
+    ----------
+    X
+        The rows as they were given.
+    made
+        The rows as they shall be, its columns in the order of ``moved``.
+    moved
+        Which cells differ.
+    """
+    found = X.copy()
+    for j, name in enumerate(made.columns):
+        if moved[:, j].any():
+            found[name] = _column(X[name], made[name], moved[:, j])
+    return found
+
+
+def _column(own: Column, made: Column, moved: Flags) -> Any:
+    """Return one column, of the type that it had where that holds its values."""
+    if made.dtype != own.dtype:
+        made = _as(own, made)
+    if made.dtype != own.dtype or pd.api.types.is_numeric_dtype(made.dtype):
+        return made.array  # a number that did not move is the same number
+    values = own.array.copy()
+    values[moved] = made.array[moved]
+    return values
+
+
+def _as(own: Column, made: Column) -> Column:
+    dtype = own.dtype
+    try:
+        cast = made.astype(dtype)
+        if getattr(dtype, "kind", "") == "f":
+            return _inwards(own, made, cast)
+        same = cast.astype(object) == made.astype(object)
+    except (TypeError, ValueError):
+        return made
+    return cast if bool(same.all()) else made
+
+
+def _inwards(own: Column, made: Column, cast: Column) -> Column:
+    """Return numbers in a narrower type, rounded towards where they came from: no bound is left."""
+    start = own.to_numpy(dtype=np.float64)
+    wide = made.to_numpy(dtype=np.float64)
+    narrow = cast.to_numpy()
+    too_far = np.abs(narrow.astype(np.float64) - start) > np.abs(wide - start)
+    back = np.nextafter(narrow, own.to_numpy())
+    return pd.Series(np.where(too_far, back, narrow), dtype=cast.dtype)

@@ -1,0 +1,16 @@
+"""Networks that ceopt itself trains (``ceopt.training``), read as the ONNX file that they leave as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ceopt.formulations.predictors.read.onnx import open_model as open_onnx
+
+__all__ = ["open_model"]
+
+
+def open_model(model: Any) -> Any:
+    """Return what predicts for a model that can be written as an ONNX file; any other as it is."""
+    if hasattr(model, "to_onnx"):
+        return open_onnx(model.to_onnx())
+    return model

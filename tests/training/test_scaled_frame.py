@@ -1,0 +1,101 @@
+"""What a person may reach, in scaled columns and as legal rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from draws import draws
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ceopt import FeatureSpace
+from ceopt.training.scaled_frame import ScaledFrame
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return pd.DataFrame({
+        "income": [0.0, 100.0, 50.0], "loans": [0, 10, 5], "size": ["S", "M", "L"], "job": ["cook", "nurse", "clerk"],
+    })  # fmt: skip
+
+
+def scaled(frame, **changes):
+    space = FeatureSpace.infer(frame).update("size", kind="ordinal", levels=["S", "M", "L"])
+    for name, change in changes.items():
+        space = space.update(name, **change)
+    return ScaledFrame.of("test", space, frame)
+
+
+def test_room_is_that_of_the_data_without_rules(frame):
+    columns = scaled(frame)
+    low, high = columns.room(columns.space.coordinates(frame))
+
+    assert (low == 0.0).all()
+    assert (high == 1.0).all()
+
+
+def test_room_keeps_the_bounds_of_the_user(frame):
+    columns = scaled(frame, income={"lower": 20.0, "upper": 60.0}, loans={"upper": 7})
+    low, high = columns.room(columns.space.coordinates(frame))
+
+    assert low[:, 0].tolist() == pytest.approx([0.0, 0.2, 0.2])  # who is below already may stay there
+    assert high[:, 0].tolist() == pytest.approx([0.6, 1.0, 0.6])
+    assert high[:, 1].tolist() == pytest.approx([0.7, 1.0, 0.7])
+    assert (low[:, 1] == 0.0).all()
+
+
+def test_room_keeps_directions_and_what_is_fixed(frame):
+    columns = scaled(
+        frame, income={"direction": "increasing"}, size={"direction": "decreasing"}, job={"mutable": False}
+    )
+    own = columns.encode(frame)
+    low, high = columns.room(columns.space.coordinates(frame))
+
+    assert (low[:, 0] == own[:, 0]).all()
+    assert (high[:, 2] == own[:, 2]).all()
+    assert (low[:, 3:] == own[:, 3:]).all()
+    assert (high[:, 3:] == own[:, 3:]).all()
+
+
+@pytest.mark.parametrize(("step", "fits"), [(None, 1.0), (0.5, 1.0), (1.5, 3.0), (4.0, 4.0)])
+def test_whole_numbers_stay_whole_in_a_column_that_is_continuous(frame, step, fits):
+    columns = scaled(frame, income={"kind": "continuous", "step": step})
+    own = columns.space.coordinates(frame)
+    points = np.random.default_rng(0).uniform(size=(3, len(columns.names)))
+    found = columns.legal(points, own, whole=np.array([True, False, False, False]))
+
+    moves = (found - own)[:, 0]
+    assert (moves % fits == 0.0).all()
+    assert moves.any()
+
+
+@given(seed=st.integers(0, 999))
+@draws(40)
+def test_legal_rows_are_those_of_the_space(seed):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({
+        "income": rng.uniform(0, 100, 9).round(2), "loans": np.arange(9), "size": list("SMLSMLSML"),
+        "job": ["cook", "nurse", "clerk"] * 3,
+    })  # fmt: skip
+    columns = scaled(
+        frame,
+        income={"lower": -5.0, "upper": float(rng.integers(100, 120)), "step": float(rng.choice([0.1, 2.5, 7.0]))},
+        loans={"direction": str(rng.choice(["any", "increasing", "decreasing"]))},
+        size={"direction": str(rng.choice(["any", "increasing", "decreasing"]))},
+        job={"mutable": bool(rng.integers(2))},
+    )
+    own = columns.space.coordinates(frame)
+    found = columns.legal(rng.normal(0.5, 1.0, size=(9, len(columns.names))), own)
+
+    for j, feature in enumerate(columns.space):
+        move = found[:, j] - own[:, j]
+        if not feature.mutable:
+            assert not move.any()
+        if feature.direction == "increasing":
+            assert (move >= 0.0).all()
+        if feature.direction == "decreasing":
+            assert (move <= 0.0).all()
+        if not feature.is_finite:
+            assert ((found[:, j] >= feature.lower) & (found[:, j] <= feature.upper)).all()
+            assert np.allclose(move / feature.spacing, np.rint(move / feature.spacing), atol=1e-6)
