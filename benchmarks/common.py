@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import provenance
 import records
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
@@ -295,18 +296,29 @@ def page(title: str, text_of: Callable[[dict[str, Any]], str], record: dict[str,
         f"`{record['command']}`, {record['date']}, {rig['cores']} cores (load {rig['load']}), {rig['memory_gib']} GiB; "
         f"{libraries}."
     )
-    return f"# {title}\n\n{about}\n\n{text_of(record)}\n"
+    parts = [f"# {title}", about, provenance.text_of(record), text_of(record)]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def report(
-    name: str, title: str, text_of: Callable[[dict[str, Any]], str], record: dict[str, Any], *, quick: bool
+    name: str,
+    title: str,
+    measures: Sequence[str],
+    text_of: Callable[[dict[str, Any]], str],
+    record: dict[str, Any],
+    *,
+    quick: bool,
 ) -> None:
-    """Print the page of a record and write both, with what is needed to repeat it; the page is made of what is kept."""
+    """Print the page of a record and write both, with what is needed to repeat it; the page is made of what is kept.
+
+    ``measures`` names the modules whose change makes the result old.
+    """
     head = {
         "command": "python " + shlex.join([f"benchmarks/{name}.py", *sys.argv[1:]]),
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "machine": machine(),
         "versions": versions(),
+        **provenance.source(measures),
     }
     record = records.kept({**head, **record})
     text = page(title, text_of, record)

@@ -1,4 +1,4 @@
-"""The semidefinite bound of spec 2.2 in plain Pyomo: from the stated program to the solver, against cvxpy's compile."""
+"""The semidefinite bound of COPA theorem 2.2 in plain Pyomo: from the program to the solver, beside cvxpy."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.conic.form import conic_form
 
 TITLE = "From a stated semidefinite program to the solver"
+MEASURES = ("solvers/compile", "solvers/conic")
 
 SIZES, PLANS, RADIUS = (10, 20, 30), 5, 0.1
 #: Up to this size both programs are also solved, by the same Clarabel.
@@ -208,7 +209,7 @@ def write(records: list[dict[str, Any]], solved: Any, sizes: Any, repeats: int, 
         "optima": {str(d): found for d, found in solved.items()},
         "records": records,
     }
-    common.report("cones", TITLE, text_of, record, quick=quick)
+    common.report("cones", TITLE, MEASURES, text_of, record, quick=quick)
 
 
 def text_of(record: dict[str, Any]) -> str:

@@ -20,10 +20,11 @@ from sklearn.neural_network import MLPClassifier
 import ceopt
 import ceopt.search.no_answer
 from ceopt import AllowedRows, AllowedTransitions, AllowedValues, Hull, IfThen, Linear, MaxChanges
-from ceopt.infeasibility.conflict import Conflict
-from ceopt.infeasibility.relaxation import Relaxer
+from ceopt.conflicts.conflict import Conflict
+from ceopt.conflicts.relaxation import Relaxer
 
 TITLE = "Why there is no answer"
+MEASURES = ("ceopt/conflicts", "ceopt/search", "formulations/constraints")
 
 CASES, LIMIT_S = 50, 600
 DATA_SETS = ("german", "compas")
@@ -401,7 +402,7 @@ def main() -> None:
 def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
     """Keep what was found."""
     record = {"settings": settings, "records": journal.records}
-    common.report("conflicts", TITLE, text_of, record, quick=quick)
+    common.report("conflicts", TITLE, MEASURES, text_of, record, quick=quick)
     journal.close()
 
 
@@ -411,7 +412,7 @@ def text_of(record: dict[str, Any]) -> str:
     keys = sorted({(r["data_set"], r["model"], r["of"]) for r in records})
     for key in keys:
         part = [r for r in records if (r["data_set"], r["model"], r["of"]) == key]
-        lines.append([*key, len(part), *(spread([measure(r) for r in part], digits) for measure, digits in MEASURES)])
+        lines.append([*key, len(part), *(spread([measure(r) for r in part], digits) for measure, digits in CELLS)])
     wrong = [f"{r['key']}: {', '.join(r['faults'])}" for r in records if r["faults"] or r["status"] != "infeasible"]
     widths, entries = sum(r["widths"] for r in records), sum(len(r["conflict"]) for r in records)
     return (
@@ -437,7 +438,7 @@ def spread(numbers: list[float], digits: int) -> str:
 
 
 Measure = Callable[[dict[str, Any]], float]
-MEASURES: tuple[tuple[Measure, int], ...] = (
+CELLS: tuple[tuple[Measure, int], ...] = (
     (lambda r: len(r["rules"]), 0),
     (lambda r: len(r["conflict"]), 0),
     (lambda r: r["solves"], 0),

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from ceopt.search.search import search
 from ceopt.settings import Settings
 
 TITLE = "Every criterion at once"
+MEASURES = ("ceopt/search", "ceopt/query", "formulations/constraints", "formulations/predictors/embed")
 
 DATA_SETS = ("german", "heloc")
 MODELS: dict[str, Any] = {
@@ -37,8 +39,9 @@ GRAPHS = json.loads((Path(__file__).parent / "causal_graphs.json").read_text(enc
 LIMIT_S = 60.0
 #: How many answers each person is given, that change other columns.
 ANSWERS = 3
-#: Rows of the target class that span the hulls, and how many hulls.
-ROWS, CLUSTERS = 500, 3
+#: Which rows of the target class span the hulls -> how many are drawn; None for all.
+HULLS: dict[str, int | None] = {"sampled": 500, "whole": None}
+CLUSTERS = 3
 RADIUS, CHANGES, PER_CHANGE = 1.0, 6, 0.1
 #: A consequence in a column of whole numbers or levels may be off its equation by half a unit: it is rounded.
 ROUNDED = 0.5
@@ -80,10 +83,11 @@ class Question:
     equations: dict[str, tuple[Any, list[str]]]
 
     @classmethod
-    def of(cls, task: common.Task) -> Question:
-        """Draw and cluster the rows, and fit the equations of the committed graph."""
+    def of(cls, task: common.Task, drawn: int | None) -> Question:
+        """Draw and cluster the rows of the hulls, and fit the equations of the committed graph."""
         liked = task.train[task.labels == task.target].drop_duplicates()
-        liked = liked.sample(min(len(liked), ROWS), random_state=common.SEED)
+        if drawn is not None:
+            liked = liked.sample(min(len(liked), drawn), random_state=common.SEED)
         labels = KMeans(CLUSTERS, random_state=common.SEED, n_init=10).fit_predict(coded(task, liked))
         equations = {}
         for column, parents in GRAPHS[task.bunch.name].items():
@@ -190,28 +194,30 @@ def distance(points: np.ndarray, x: np.ndarray) -> float:
 # ---- the run ---------------------------------------------------------------------------------------------------------
 def main() -> None:
     """Run all tasks and write the report."""
-    options = common.arguments("Every criterion at once on real data.", rows=20, limit=int(LIMIT_S))
+    options = common.arguments("Every criterion at once on real data.", rows=10, limit=int(LIMIT_S))
     rows = 2 if options.quick else options.rows
     settings = {"rows": rows, "limit_s": options.limit, "seed": common.SEED, "answers": ANSWERS}
     journal = common.Journal("criteria-quick" if options.quick else "criteria", settings)
-    with common.bar(None, rows * len(DATA_SETS) * len(MODELS)) as bar:
+    with common.bar(None, rows * len(DATA_SETS) * len(MODELS) * len(HULLS)) as bar:
         for data_set in DATA_SETS:
             task = load(data_set)
-            for name in MODELS:
-                run(task, name, rows, options.limit, journal=journal, bar=bar)
+            for name, hull in product(MODELS, HULLS):
+                run(task, name, hull, rows, options.limit, journal=journal, bar=bar)
     write(journal, settings, quick=options.quick)
 
 
-def run(task: common.Task, name: str, rows: int, limit_s: float, *, journal: common.Journal, bar: Any) -> None:
-    """Run the rows of one model that are not in the journal yet."""
-    keys = [f"{task.bunch.name}/{name}/{place}" for place in range(rows)]
-    bar.set_description(f"{task.bunch.name} {name}")
+def run(
+    task: common.Task, name: str, hull: str, rows: int, limit_s: float, *, journal: common.Journal, bar: Any
+) -> None:
+    """Run the rows of one model and one kind of hull that are not in the journal yet."""
+    keys = [f"{task.bunch.name}/{name}/{hull}/{place}" for place in range(rows)]
+    bar.set_description(f"{task.bunch.name} {name} {hull}")
     if all(key in journal.done for key in keys):
         bar.update(rows)
         return
     model = common.fit(task, MODELS[name]())
     people = common.rejected(task, model, rows)
-    question = Question.of(task)
+    question = Question.of(task, HULLS[hull])
     asked = Settings(
         target=task.target, n=ANSWERS, diversity="support", cost=L1() + PER_CHANGE * Changes(),
         constraints=question.rules(), time_limit_s=limit_s,
@@ -220,7 +226,8 @@ def run(task: common.Task, name: str, rows: int, limit_s: float, *, journal: com
     for place, key in enumerate(keys[: len(people)]):
         if key not in journal.done:
             record = one(prepared, question, people.iloc[[place]], model)
-            journal.add(key, {"data": task.bunch.name, "model": name, "row": str(people.index[place]), **record})
+            about = {"data": task.bunch.name, "model": name, "hull": hull, "hull_rows": len(question.rows)}
+            journal.add(key, {**about, "row": str(people.index[place]), **record})
         bar.update()
 
 
@@ -263,44 +270,51 @@ def one(prepared: Prepared, question: Question, row: pd.DataFrame, model: Any) -
 def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
     """Keep what was found."""
     record = {"settings": settings, "records": journal.records}
-    common.report("criteria", TITLE, text_of, record, quick=quick)
+    common.report("criteria", TITLE, MEASURES, text_of, record, quick=quick)
     journal.close()
 
 
 def text_of(record: dict[str, Any]) -> str:
     """Summarise per task and in all."""
     settings = record["settings"]
+    hulls = [hull for hull in HULLS if any(r["hull"] == hull for r in record["records"])]
+    rows = {"sampled": f"{HULLS['sampled']} rows drawn of the target class", "whole": "all rows of the target class"}
+    spanned = " or ".join(rows[hull] for hull in hulls)
     about = (
         f"{settings['rows']} people per model whom it rejects, drawn with seed {settings['seed']}, "
         f"{settings['limit_s']} s each for up to {ANSWERS} answers that change other columns, HiGHS on one thread. "
         "Asked of every answer: the decision; the data's bounds, fixed and one-way columns; to stand within "
-        f"{RADIUS:g} (l1 over ranges) of one of {CLUSTERS} hulls over {ROWS} rows of the target class, which widens by "
-        f"the least radius where nothing else is left; at most {CHANGES} changes; combinations of levels that occur; "
+        f"{RADIUS:g} (l1 over ranges) of one of {CLUSTERS} hulls over {spanned}, which widens by the least radius "
+        f"where nothing else is left; at most {CHANGES} changes; combinations of levels that occur; "
         "if-then, allowed values, transitions or a linear row; and the causal graph of `benchmarks/causal_graphs.json` "
         f"by hard interventions. Cost: l1 by median absolute deviations plus {PER_CHANGE:g} for each change, "
         "consequences free. Every answer is put to the model's own `predict`, to each rule and to the cost's formula "
         "by code of this script. Statuses are those of the first answer."
     )
-    return "\n\n".join((about, table(record["records"]), reached(record["records"])))
+    parts = [about, table(record["records"])]
+    for hull in hulls:
+        parts += [f"Hulls of {hull} data:", reached([r for r in record["records"] if r["hull"] == hull])]
+    return "\n\n".join(parts)
 
 
 def table(records: list[dict[str, Any]]) -> str:
     """Return a line per data set and model."""
     head = (
-        "data", "model", "rows", "statuses", "answers", "of them proved optimal", "invalid", "widened hulls",
-        "seconds: median / 90 % / worst", "variables/binaries/rows",
+        "data", "model", "rows of hulls", "people", "statuses", "answers", "of them proved optimal",
+        "invalid", "widened hulls", "seconds: median / 90 % / worst", "variables/binaries/rows",
     )  # fmt: skip
     lines = []
     for data_set in DATA_SETS:
-        for name in MODELS:
-            part = [r for r in records if r["data"] == data_set and r["model"] == name]
+        for name, hull in product(MODELS, HULLS):
+            part = [r for r in records if (r["data"], r["model"], r["hull"]) == (data_set, name, hull)]
             if part:
                 sized = [r["size"] for r in part if r["size"]]
                 size = "/".join(str(round(float(np.median([s[k] for s in sized])))) for k in sized[0]) if sized else "-"
                 counts = Counter(r["status"] for r in part)
                 lines.append(
                     [
-                        data_set, name, len(part), ", ".join(f"{word} {k}" for word, k in counts.most_common()),
+                        data_set, name, f"{part[0]['hull_rows']:,} ({hull})", len(part),
+                        ", ".join(f"{word} {k}" for word, k in counts.most_common()),
                         sum(r["answers"] for r in part), sum(sum(r["proved"]) for r in part),
                         sum(bool(r["faults"]) for r in part), sum(bool(r["relaxed"]) for r in part),
                         common.spread([r["seconds"] for r in part], 1), size,

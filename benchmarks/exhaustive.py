@@ -16,6 +16,7 @@ import ceopt
 from ceopt.diverse import exhaustive
 
 TITLE = "Every near-optimal way out"
+MEASURES = ("ceopt/diverse/exhaustive_search",)
 
 DATA_SETS = ("german", "heloc")
 #: Trees and depth: of the bar, and small enough for brute force on more people.
@@ -152,7 +153,7 @@ def main() -> None:
                 journal.add(key, {"data": data, "forest": forest, "row": place, **record})
             progress.update()
     record = {"settings": settings, "records": journal.records}
-    common.report("exhaustive", TITLE, text_of, record, quick=options.quick)
+    common.report("exhaustive", TITLE, MEASURES, text_of, record, quick=options.quick)
     journal.close()
 
 

@@ -30,6 +30,7 @@ from ceopt.formulations.predictors import Affine
 from ceopt.solvers.registry import SOLVERS
 
 TITLE = "Time limits"
+MEASURES = ("ceopt/search", "ceopt/conflicts", "ceopt/warm_start", "solvers/deadline.py")
 
 SEED = 0
 #: What a call may take beyond its limit: the larger of some seconds and a share.
@@ -203,7 +204,7 @@ def main() -> None:
         for limit, again in left:
             journal.add(f"{name}/{limit}/{again}", {"name": name, "limit_s": limit, **ask(asked, limit)})
     record = {"settings": settings, "records": journal.records}
-    common.report("limits", TITLE, text_of, record, quick=options.quick)
+    common.report("limits", TITLE, MEASURES, text_of, record, quick=options.quick)
 
 
 def beyond(record: dict[str, Any]) -> tuple[float, float]:

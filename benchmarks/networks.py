@@ -21,6 +21,7 @@ from ceopt.search.search import search
 from ceopt.settings import Settings
 
 TITLE = "Networks: ceopt against OMLT's partition form"
+MEASURES = ("formulations/predictors/embed/networks", "ceopt/search")
 
 DATA_SETS = ("heloc", "adult")
 WIDTH = 20
@@ -156,7 +157,7 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
         },
     }
     record = {"settings": settings, "totals": totals, "records": journal.records}
-    common.report("networks", TITLE, text_of, record, quick=quick)
+    common.report("networks", TITLE, MEASURES, text_of, record, quick=quick)
     journal.close()
 
 

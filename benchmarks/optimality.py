@@ -31,6 +31,7 @@ from sklearn.tree import DecisionTreeClassifier
 import ceopt
 
 TITLE = "Optimality against brute force"
+MEASURES = ("ceopt/search", "formulations/predictors", "formulations/columns")
 
 TREES, NETWORKS = ("ordered", "misic", "leaf"), ("bigm", "partition", "extended")
 COSTS = ("l1", "l0", "linf", "l2_squared")
@@ -404,7 +405,7 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
         "greatest_relative_difference": max(r["difference"] for r in records),
     }
     record = {"settings": settings, "totals": totals, "records": records}
-    common.report("optimality", TITLE, text_of, record, quick=quick)
+    common.report("optimality", TITLE, MEASURES, text_of, record, quick=quick)
     journal.close()
 
 

@@ -16,6 +16,7 @@ from ceopt.solvers.highs.session import HighsSession
 from ceopt.warm_start.heuristic import StartSearch
 
 TITLE = "Overhead per row beside the solver"
+MEASURES = ("ceopt/query", "ceopt/search", "formulations/columns", "solvers/compile")
 
 MODELS = ("logistic", "tree")
 #: Each row is asked this often; its own time is the least of them.
@@ -78,7 +79,7 @@ def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> 
         for name, share in (("median", 0.5), ("90 %", 0.9), ("worst", 1.0))
     }
     kept = {"settings": settings, "totals": totals, "records": journal.records}
-    common.report("overhead", TITLE, text_of, kept, quick=quick)
+    common.report("overhead", TITLE, MEASURES, text_of, kept, quick=quick)
     journal.close()
 
 

@@ -1,7 +1,7 @@
 """The path of one call of ``explain`` through the package: files, functions, calls, changes of file and of room.
 
 A forest of 20 trees behind a pipeline, one rule, three people. Everything is imported, and one person asked, before the
-count begins. ``--against CHECKOUT`` counts a checkout of another commit beside this one, in a process of its own.
+count begins. ``--against CHECKOUT ...`` counts checkouts of other commits beside this one, each in its own process.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+import provenance
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("formulations", "solvers", "ceopt")  # ceopt last: the links to the other two are inside it
@@ -118,7 +120,7 @@ def _commit(checkout: Path) -> str:
 def main() -> None:
     """Count this checkout, and others, and write a table of medians."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--against", type=Path, default=None, help="a checkout of another commit")
+    parser.add_argument("--against", type=Path, nargs="*", default=[], help="checkouts of other commits")
     parser.add_argument("--count", type=Path, default=None, help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help="write nothing")
     given = parser.parse_args()
@@ -126,11 +128,13 @@ def main() -> None:
         print(json.dumps(_counted(given.count.resolve())))
         return
     counts = {}
-    for checkout in [*([given.against.resolve()] if given.against else []), ROOT]:
+    for checkout in [*(path.resolve() for path in given.against), ROOT]:
         command = [sys.executable, __file__, "--count", str(checkout)]
         done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=checkout)
         counts[_commit(checkout)] = json.loads(done.stdout.splitlines()[-1])
-    text = f"# The path of one call of explain\n\n{(__doc__ or '').strip()} Medians over people.\n\n{_table(counts)}\n"
+    about = f"{(__doc__ or '').strip()} Medians over people."
+    origin = provenance.text_of(provenance.source(ROOMS))
+    text = "\n\n".join(("# The path of one call of explain", about, origin, _table(counts))) + "\n"
     print(text)
     if not given.quick:
         (ROOT / "benchmarks" / "results" / "path_of_a_call.md").write_text(text, encoding="utf-8")

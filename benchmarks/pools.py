@@ -19,6 +19,7 @@ from ceopt.solvers.pool.runner import Runner
 from ceopt.solvers.registry import SOLVERS
 
 TITLE = "The ten best"
+MEASURES = ("solvers/pool",)
 
 BEST = 10
 SMALL, LARGE = 16, 60
@@ -109,7 +110,7 @@ def write(journal: common.Journal, settings: dict[str, Any], cases: Any, *, quic
                 checked["wrong"].append(record["key"])
     settings["libraries"] = common.installed(("pyscipopt", "gurobipy"))
     record = {"settings": settings, "checked": checked, "records": journal.records}
-    common.report("pools", TITLE, text_of, record, quick=quick)
+    common.report("pools", TITLE, MEASURES, text_of, record, quick=quick)
     journal.close()
 
 

@@ -26,6 +26,7 @@ from oracle.judge import describe_all
 from oracle.question import KINDS
 
 TITLE = "Questions: every claim against enumeration"
+MEASURES = ("ceopt", "formulations", "solvers")
 
 #: Solvers among which questions are spread: the default twice as often.
 SOLVERS = ("highs", "highs", "scip", "gurobi")
@@ -180,7 +181,9 @@ _STATUSES = ("optimal", "infeasible", "already_favourable", "feasible", "time_li
 
 def write(journal: common.Journal, settings: dict[str, Any], args: argparse.Namespace) -> None:
     """Count, and keep the counts and what is wrong."""
-    common.report(args.out, TITLE, text_of, {"settings": settings, **counted(journal.records)}, quick=args.fast)
+    common.report(
+        args.out, TITLE, MEASURES, text_of, {"settings": settings, **counted(journal.records)}, quick=args.fast
+    )
     journal.close()
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import common
 import numpy as np
+import provenance
 import records
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
@@ -34,6 +35,7 @@ from tqdm import tqdm
 import ceopt
 
 TITLE = "What robust validity costs"
+MEASURES = ("ceopt/search", "formulations/constraints/robust_validity.py")
 LEVELS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 RADII = (0.0, 0.1)
 
@@ -230,7 +232,8 @@ def page(record: dict[str, Any]) -> str:
     """Return what is written: how it was made, the figure, the text."""
     shown = "\n\n![Cost against level](robust_validity.png)" if record["figure"] else ""
     made = f"`{record['command']}`, {record['about']}, solver {record['solver']}."
-    return f"# {TITLE}\n\n{made}{shown}\n\n{text_of(record)}\n"
+    parts = [f"# {TITLE}", f"{made}{shown}", provenance.text_of(record), text_of(record)]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def as_row(each: Asked) -> dict[str, Any]:
@@ -273,6 +276,7 @@ def run(scale: Scale, *, german: bool, quiet: bool, out: Path | None, solver: st
             "command": "python benchmarks/robust_validity.py " + " ".join(sys.argv[1:]),
             "about": f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, "
             f"ceopt {version('ceopt')}",
+            **provenance.source(MEASURES),
             "solver": solver,
             "figure": out is not None and draw(given, done, out / "robust_validity.png"),
             "study": {

@@ -23,6 +23,7 @@ from ceopt.solvers.extreme_numbers.units import span_of
 from ceopt.solvers.registry import SOLVERS
 
 TITLE = "Columns from 1e-12 to 1e12"
+MEASURES = ("ceopt/search", "formulations/columns", "solvers/extreme_numbers")
 
 SEED = 0
 #: Seconds for one question.
@@ -62,7 +63,7 @@ def main() -> None:
                 }
             )  # fmt: skip
     settings = {"seed": args.seed, "solvers": solvers, "limit_s": LIMIT_S}
-    common.report("scales", TITLE, text_of, {"settings": settings, "records": records}, quick=args.fast)
+    common.report("scales", TITLE, MEASURES, text_of, {"settings": settings, "records": records}, quick=args.fast)
 
 
 def usable(solver: str) -> bool:

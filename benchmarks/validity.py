@@ -14,6 +14,7 @@ from ceopt.query.prepare import prepare
 from ceopt.settings import Settings
 
 TITLE = "Validity"
+MEASURES = ("ceopt/search", "formulations/predictors")
 
 MODELS = ("logistic", "svm", "tree", "forest")
 LIMIT_S = 60.0
@@ -88,7 +89,7 @@ def run(task: common.Task, name: str, rows: int, limit_s: float, *, journal: com
 def write(journal: common.Journal, settings: dict[str, Any], *, quick: bool) -> None:
     """Count, and keep what was found."""
     record = {"settings": settings, "totals": answers.totals(journal.records), "records": journal.records}
-    common.report("validity", TITLE, text_of, record, quick=quick)
+    common.report("validity", TITLE, MEASURES, text_of, record, quick=quick)
     journal.close()
 
 

@@ -16,6 +16,7 @@ from ceopt.formulations import programs
 from ceopt.plans import extremal_distribution, validity_bounds
 
 TITLE = "Validity bounds of plans"
+MEASURES = ("ceopt/plans/validity", "formulations/programs/validity")
 WAYS = ("ceopt", "cvxpy, reduced", "cvxpy, theorem")
 
 RADIUS, LARGE, PLANS = 0.1, 50, 5
@@ -44,7 +45,7 @@ def theorem_by_cvxpy(plan: Any, mean: Any, covariance: Any) -> tuple[float, str]
 
 
 def reduced_by_cvxpy(plan: Any, mean: Any, covariance: Any) -> tuple[float, str]:
-    """Return the lower bound by the arrow form (LB-A) in the dimensions of the plan (spec 2.3, 2.10)."""
+    """Return the lower bound by the arrow form (LB-A) in the dimensions of the plan."""
     import cvxpy as cp
 
     _, sizes, right = np.linalg.svd(plan, full_matrices=False)
@@ -107,7 +108,7 @@ def against_cvxpy(repeats: int, *, quick: bool) -> dict[str, Any]:
 
 def by_size(repeats: int) -> dict[str, Any]:
     """Measure what a bound takes after the checks of its input, by the number of features, in turn."""
-    checked = ceopt.plans.validity.bounds.require_case
+    checked = ceopt.plans.validity.bounds.require_bound_arguments
     spent = {"checks": 0.0}
 
     def clocked(*arguments: Any) -> Any:
@@ -118,7 +119,7 @@ def by_size(repeats: int) -> dict[str, Any]:
             spent["checks"] = time.perf_counter() - began
 
     records = []
-    ceopt.plans.validity.bounds.require_case = clocked
+    ceopt.plans.validity.bounds.require_bound_arguments = clocked
     try:
         for place in common.bar(range(repeats), repeats):
             for d in common.rotated(list(SIZES), place):
@@ -138,7 +139,7 @@ def by_size(repeats: int) -> dict[str, Any]:
                     }
                 )
     finally:
-        ceopt.plans.validity.bounds.require_case = checked
+        ceopt.plans.validity.bounds.require_bound_arguments = checked
     return {"records": records}
 
 
@@ -187,7 +188,7 @@ def sampled(n: int) -> dict[str, Any]:
 
 
 def gaussian(data: dict[str, Any], rng: Any) -> Any:
-    """Return draws of a Gaussian whose moments lie in the ball: mean + shift, A S A with Tr(E S E) spent (spec 1.3)."""
+    """Return draws of a Gaussian whose moments lie in the ball: mean + shift, A S A with Tr(E S E) spent."""
     d = len(data["mean"])
     shift, bent = rng.normal(size=d), rng.normal(size=(d, d))
     bent = bent + bent.T
@@ -246,7 +247,7 @@ def write(record: dict[str, Any], *, quick: bool) -> None:
         for d in (SIZES[0], SIZES[-1])
     )
     record["by_size"]["ratio"] = most / least
-    common.report("validity_bounds", TITLE, text_of, record, quick=quick)
+    common.report("validity_bounds", TITLE, MEASURES, text_of, record, quick=quick)
 
 
 def text_of(record: dict[str, Any]) -> str:

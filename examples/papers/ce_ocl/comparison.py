@@ -31,6 +31,17 @@ from ce_ocl.comparison_cases import DATA_SETS
 from ce_ocl.comparison_models import KINDS
 
 NAME = "ce_ocl_comparison"
+#: What decides the results.
+MEASURES = (
+    "ceopt/search",
+    "ceopt/query",
+    "ceopt/metrics",
+    "formulations",
+    "solvers/highs",
+    "solvers/pool",
+    "examples/papers/ce_ocl/comparison_asking.py",
+    "examples/papers/ce_ocl/comparison_cases.py",
+)
 
 
 def main(*, fast: bool, only: str | None, jobs: int, out: Path | None) -> None:
@@ -54,6 +65,7 @@ def main(*, fast: bool, only: str | None, jobs: int, out: Path | None) -> None:
             "command": "python examples/papers/ce_ocl/comparison.py " + " ".join(sys.argv[1:]),
             "about": f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, "
             f"ceopt {version('ceopt')}",
+            **results.source(MEASURES),
             "figure": f"{stem}.png" if has_figure else None,
             "data": names,
             "kinds": kinds,
@@ -75,9 +87,12 @@ def main(*, fast: bool, only: str | None, jobs: int, out: Path | None) -> None:
 def page(record: Mapping[str, Any]) -> str:
     """Return the tables of what was kept, and how they were made."""
     title = "# CE-OCL: the comparison of tables 2 and 3 of Maragno, Roeber & Birbil (2022)"
-    shown = f"\n\n![Means and standard errors]({record['figure']})" if record["figure"] else ""
+    shown = f"![Means and standard errors]({record['figure']})" if record["figure"] else ""
     text = report.page({**record["models"], **record["results"]}, record["data"], record["kinds"], record["peer"])
-    return f"{title}\n\n`{record['command']}`, {record['about']}.{shown}\n\n{text}\n"
+    line = f"`{record['command']}`, {record['about']}."
+    added = "".join(f" {one}" for one in record.get("added", ()))
+    parts = [title, line, results.text_of(record) + added, shown, text]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 if __name__ == "__main__":

@@ -42,6 +42,8 @@ class Method:
         For which kinds of model; all if empty.
     data_sets
         Of which data; all if empty.
+    few
+        How many people of each other data set.
     cost
         What is minimised.
     diversity
@@ -55,6 +57,7 @@ class Method:
     says: str
     kinds: tuple[str, ...] = ()
     data_sets: tuple[str, ...] = ()
+    few: int = 0
     cost: Any = COST
     diversity: Any = "pool"
     in_range: bool = False
@@ -83,7 +86,8 @@ METHODS: Mapping[str, Method] = {
     "hull": Method(
         "as pool, within the hull of those with the label wanted, which is the paper's CE-OCL_tr",
         kinds=("forest",),
-        data_sets=("adult_binary", "compas"),  # of the others most take longer than a question may
+        data_sets=("adult_binary", "compas"),
+        few=5,  # of these most take longer than a question may
         in_range=True,
         hull=True,
     ),

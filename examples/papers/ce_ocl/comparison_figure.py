@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ce_ocl.comparison_asking import summary
-from ce_ocl.comparison_report import MEASURES, asked, group, published
+from ce_ocl.comparison_judged import MEASURES, asked, group, published
 
 __all__ = ["draw"]
 

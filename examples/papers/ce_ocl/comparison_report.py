@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from shared.table import markdown
 
-from ce_ocl.comparison_asking import FAR, GAP, LIMIT_S, METHODS, SOLVER, summary
+from ce_ocl.comparison_asking import METHODS, summary
+from ce_ocl.comparison_judged import (
+    CAUSE,
+    FAVOURED,
+    MEASURES,
+    OURS,
+    TARGET_DATA,
+    TARGET_KINDS,
+    TARGETS,
+    Kept,
+    asked,
+    cell,
+    exceptions,
+    group,
+    is_reached,
+    published,
+)
 from ce_ocl.comparison_run import others
+from ce_ocl.comparison_words import about, first_words, trainings
 
 __all__ = ["CAUSE", "MEASURES", "OURS", "briefly", "exceptions", "group", "page", "published"]
 
-#: Names in the suite "ce_ocl2022", and how the tables are headed.
-MEASURES: Mapping[str, str] = {
-    "validity": "validity",
-    "sparsity": "sparsity",
-    "categorical_proximity": "categorical proximity",
-    "continuous_proximity": "continuous proximity",
-    "categorical_diversity": "categorical diversity",
-    "continuous_diversity": "continuous diversity",
-    "sparsity_based_diversity": "sparsity diversity",
-}
-#: What is to be at least as good as the paper's, where, and by which of our answers.
-TARGETS = ("sparsity", "categorical_proximity", "continuous_proximity")
-TARGET_DATA, TARGET_KINDS = ("adult_binary", "compas", "heloc_imputed"), ("logistic", "tree", "forest", "network")
-OURS = ("pool", "nearest")
-#: By which a cause is shown: another objective.
-CAUSE = "raw"
-FAVOURED = "already_favourable"
 _READING = (
     "A mean counts as equal within the paper's standard error and the rounding of its two decimals. A cell is reached "
-    "where one set is as good in every measure; *nearest* pays for it in diversity, its answers being almost alike."
+    "where one set is as good in every measure."
 )
 _OTHERS = (
     "Where neither set of answers is as good as the paper's: the same model by another objective (raw, of "
@@ -46,53 +42,9 @@ _OTHERS = (
 )
 _ONE = "The first answer of each person, of forests, beside table 2 of the paper."
 _BESIDE = ("people", *(f"{MEASURES[name]}, ours / paper" for name in TARGETS))
-Kept = Mapping[str, Any]
-
-
-@cache
-def published() -> dict[tuple[int, str, str, str], dict[str, list[float]]]:
-    """Return the paper's rows by table, data, kind and method."""
-    rows = json.loads(Path(__file__).with_name("published_comparison.json").read_text(encoding="utf-8"))["rows"]
-    words = ("table", "data", "kind", "method")
-    return {tuple(row[word] for word in words): {name: row[name] for name in MEASURES if name in row} for row in rows}
-
-
-def group(kept: Kept, name: str, kind: str, method: str, place: str = "0") -> list[dict[str, Any]]:
-    """Return the records of one group of questions."""
-    head = f"{name}/{kind}/{place}/{method}/"
-    return [record for key, record in kept.items() if key.startswith(head)]
-
-
-def asked(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return those of people whom the model does not favour already."""
-    return [record for record in records if record["status"] != FAVOURED]
 
 
 # ---- what was to be reached ------------------------------------------------------------------------------------------
-def is_reached(measured: float, printed: Sequence[float]) -> bool:
-    """Whether a mean is at least as good as a printed one: within its standard error, and the rounding of both."""
-    mean, error = printed
-    return measured >= mean - error - 0.005
-
-
-def exceptions(kept: Kept, names: Iterable[str], methods: Sequence[str] = OURS) -> list[tuple[str, str]]:
-    """Return data and kind where no set of answers is at least as good as the paper's in every measure."""
-    return [
-        (name, kind)
-        for name, kind in itertools.product([n for n in TARGET_DATA if n in names], TARGET_KINDS)
-        if any(group(kept, name, kind, method) for method in methods)
-        and not any(_is_as_good(kept, name, kind, method) for method in methods)
-    ]
-
-
-def _is_as_good(kept: Kept, name: str, kind: str, method: str) -> bool:
-    records = asked(group(kept, name, kind, method))
-    ours, paper = summary(records), published()[3, name, kind, "CE-OCL"]
-    return all(record["answers"] for record in records) and all(
-        one in ours and is_reached(ours[one][0], paper[one]) for one in TARGETS if one in paper
-    )
-
-
 def _target_table(kept: Kept, names: Sequence[str]) -> str:
     cells = itertools.product([n for n in TARGET_DATA if n in names], TARGET_KINDS)
     lines = [
@@ -130,10 +82,10 @@ def _beside(kept: Kept, name: str, kind: str, method: str, place: str = "0") -> 
         if one not in paper:
             cells.append("")
         elif one not in ours:
-            cells.append(f"none / {_cell(paper[one])}: **worse**")
+            cells.append(f"none / {cell(paper[one])}: **worse**")
         else:
             mark = "as good" if is_reached(ours[one][0], paper[one]) else "**worse**"
-            cells.append(f"{_cell(ours[one])} / {_cell(paper[one])}: {mark}")
+            cells.append(f"{cell(ours[one])} / {cell(paper[one])}: {mark}")
     return cells
 
 
@@ -143,7 +95,8 @@ def page(kept: Kept, names: Sequence[str], kinds: Sequence[str], dice: str | Non
     kept = {key: value for key, value in kept.items() if key.split("/")[0] in names and key.split("/")[1] in kinds}
     kept = briefly(kept)
     parts = [
-        _about(dice),
+        first_words(kept, names, kinds),
+        about(kept, names, dice),
         f"## Models\n\n{_model_table(kept, names, kinds)}",
         *(f"## {name}\n\n{_data_table(kept, name, kinds)}" for name in names),
         f"## One answer each\n\n{_ONE}\n\n{_first_table(kept, names)}",
@@ -152,7 +105,8 @@ def page(kept: Kept, names: Sequence[str], kinds: Sequence[str], dice: str | Non
     if set(names) & set(TARGET_DATA):
         parts += [f"## At least as good as CE-OCL's rows\n\n{_READING}\n\n{_target_table(kept, names)}"]
         parts += [f"## Exceptions\n\n{_OTHERS}\n\n{_exception_table(kept, names)}"]
-    return "\n\n".join(parts)
+        parts += [trainings(kept, *cell) for cell in exceptions(kept, names, (*OURS, CAUSE))]
+    return "\n\n".join(filter(None, parts))
 
 
 def briefly(kept: Kept) -> Kept:
@@ -162,28 +116,6 @@ def briefly(kept: Kept) -> Kept:
         if isinstance(value, dict) and isinstance(value["answers"], list):
             brief[key] = {**value, "answers": len(value["answers"])}
     return brief
-
-
-def _about(dice: str | None) -> str:
-    ways = "\n".join(f"- **{name}**: {way.says}." for name, way in METHODS.items())
-    theirs = (
-        f"dice-ml {dice}, genetic, by its defaults, is asked about the same people." if dice else "No dice-ml here."
-    )
-    return (
-        "Squared l2 on columns scaled to [0, 1] plus 10,000 for each changed column, three answers each, "
-        f"{SOLVER}, relative gap {GAP:g}, {LIMIT_S:.0f} s a question (the paper: Gurobi, its gap of 1e-4). Measures "
-        "are those of the suite ce_ocl2022, mean (standard error) over people whom the model does not favour already; "
-        "the paper also counts the others, for whom any change is an answer. "
-        f"Its columns have no bounds; ours have some {FAR:.0f} ranges away, except where they stay in range.\n\n"
-        f"{ways}\n\n"
-        "The paper takes what the solver met on its way to the best answer, told apart by the fourth decimal, so that "
-        "its three answers are often one and two beside it. Which answers are asked for was not fixed before the run: "
-        "*nearest* and *raw* were added after a look at the results of *pool*. *hull* is asked of two data sets only: "
-        "its program has a weight for each person with the label wanted, and of the other two most questions take "
-        f"longer than {LIMIT_S:.0f} s.\n\n"
-        f"{theirs} The paper's rows of boosting are no target (its embedding has no constraint), nor is its "
-        "validity a measurement (it was set to 1)."
-    )
 
 
 def _model_table(kept: Kept, names: Sequence[str], kinds: Sequence[str]) -> str:
@@ -227,13 +159,14 @@ def _first_table(kept: Kept, names: Sequence[str]) -> str:
             records = asked(group(kept, name, "forest", method))
             if found := summary(records, "first"):
                 title = "dice-ml" if method == "dice" else f"ceopt, {method}"
-                lines.append([name, title, *_cells(found, columns)])
+                people = sum(bool(record["first"]) for record in records)
+                lines.append([name, title, str(people), *_cells(found, columns)])
         lines += [
-            [name, f"paper, {method}", *_cells(row, columns)]
+            [name, f"paper, {method}", "", *_cells(row, columns)]
             for method in ("CE-OCL", "CE-OCL_tr", "DiCE")
             if (row := published().get((2, name, "forest", method)))
         ]
-    return markdown(("data", "answers", *(MEASURES[one] for one in columns)), lines)
+    return markdown(("data", "answers", "people", *(MEASURES[one] for one in columns)), lines)
 
 
 def _checks(kept: Kept) -> str:
@@ -252,8 +185,4 @@ def _checks(kept: Kept) -> str:
 
 
 def _cells(values: Mapping[str, Sequence[float]], columns: Iterable[str] = MEASURES) -> list[str]:
-    return [_cell(values[name]) if name in values else "" for name in columns]
-
-
-def _cell(value: Sequence[float]) -> str:
-    return f"{value[0]:.2f} ({value[1]:.2f})"
+    return [cell(values[name]) if name in values else "" for name in columns]

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from shared import results
 from shared.table import markdown
 from tqdm import tqdm
 
@@ -23,6 +24,8 @@ from ce_ocl.study import Case, Found, Missed, Part, run, squares
 
 __all__ = ["command", "page", "part_text"]
 
+#: What decides the results of a case study.
+MODULES = ("ceopt/search", "ceopt/query", "formulations/constraints", "formulations/costs")
 #: Who takes a square with switches.
 SOLVERS = ("auto", "highs", "scip", "gurobi")
 MEASURES = {
@@ -51,8 +54,8 @@ def command(script: str, about: str, make: Callable[[], Case], *, network: bool)
         except OSError as error:
             parser.error(f"--out needs a folder, but {asked.out} is none: {error.strerror}.")
     case = loans(network=network) if asked.fast else make()
-    parts = tqdm(case.parts, unit="part", file=sys.stderr, disable=asked.fast)
-    tried = [_tried(case, part, asked.solver) for part in parts]
+    bar = tqdm(case.parts, unit="part", file=sys.stderr, disable=asked.fast)
+    tried = [_tried(case, part, asked.solver) for part in bar]
     found = [each for each in tried if isinstance(each, Found)]
     text = page(case, tried)
     print(text)
@@ -65,7 +68,9 @@ def command(script: str, about: str, make: Callable[[], Case], *, network: bool)
     shown = f"\n\n![Changes of parts A to {last}]({figure.name})" if _drawn(case, tried, figure) else ""
     made = f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, ceopt {version('ceopt')}"
     line = f"`python examples/papers/ce_ocl/{script}.py {' '.join(sys.argv[1:])}`, {made}, {found[0].result.solver}."
-    (asked.out / f"{script}.md").write_text(f"# {about}\n\n{line}{shown}\n\n{text}\n", encoding="utf-8")
+    origin = results.text_of(results.source(MODULES))
+    parts = [f"# {about}", f"{line}{shown}", origin, text]
+    (asked.out / f"{script}.md").write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
 
 
 def _tried(case: Case, part: Part, solver: str) -> Found | Missed:

@@ -1,8 +1,8 @@
-"""The two descents of the released code, in numpy and for all people at once: dice-ml's gradient method, and COPA's.
+"""dice-ml's gradient method, in numpy and for all people at once.
 
-Both were loops over one person's tensors. Here a step is a step of everybody who has not stopped; shapes are (people,
-J, columns). The mathematics is that of the originals, step by step, so that where dice-ml is installed its own plans
-are the check (``report``).
+It is a loop over one person's tensors. Here a step is a step of everybody who has not stopped; shapes are (people,
+J, columns). The mathematics is that of the original, step by step, so that where dice-ml is installed its own plans
+are the check (``dice_check``).
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 from copa.dice import OPTIONS
 from copa.protocol import Case, Floats
 
-__all__ = ["copa", "dice", "scored"]
+__all__ = ["dice", "scored"]
 
 Scored = Callable[[Floats], tuple[Floats, Floats]]
-#: What both add to the diagonal of K before its determinant.
+#: What it adds to the diagonal of K before its determinant.
 JITTER = 1e-4
-#: Of COPA's released code: step, most steps, when it stops and the margin it projects on.
-RATE, STEPS, SMALL, PATIENCE = 0.005, 1000, 1e-7, 3
 
 
 @final
@@ -54,7 +52,6 @@ def _determinant(distances: Floats, directions: Floats) -> tuple[Floats, Floats]
     return np.asarray(value), np.einsum("pij,pijc->pic", pull, directions)
 
 
-# ---- dice-ml ---------------------------------------------------------------------------------------------------------
 def dice(case: Case, score: Scored, people: Floats, *, n: int, steps: int | None = None) -> Floats:
     r"""Return plans (people, n, d) by dice-ml's gradient method with ``dice.OPTIONS``.
 
@@ -139,68 +136,6 @@ def _shown(case: Case, plans: Floats) -> Floats:
             levels = plans[..., list(group)]
             found[..., list(group)] = np.eye(len(group))[levels.argmax(axis=-1)]
     return found
-
-
-# ---- COPA as it was released -----------------------------------------------------------------------------------------
-def copa(
-    people: Floats, mean: Floats, covariance: Floats, *, n: int, weights: tuple[float, float], margin: float, seed: int
-) -> Floats:
-    """Return plans (people, n, d) by the released projected gradient.
-
-    From x + N(0, I), steps of Adam; after each, points are projected on the half-space of the margin and then clamped
-    to [0, 1], which may push them out of it again. Categories are not one-hot, nobody's column is fixed.
-
-    Parameters
-    ----------
-    people
-        Rows (people, d), the intercept's column last.
-    mean, covariance
-        Moments of the parameters.
-    n
-        Counterfactuals of a plan.
-    weights
-        Of validity and of diversity.
-    margin
-        Of the half-space.
-    seed
-        Of the noise, the same for each person as in the released code.
-    """
-    x, bias = people[:, None, :-1], np.ones((*people.shape[:1], n, 1))
-    plans = x + np.random.default_rng(seed).standard_normal((n, x.shape[-1]))
-    adam, going = _Adam(plans.shape, RATE), np.ones(len(plans), bool)
-    before, waited = np.full(len(plans), np.inf), np.zeros(len(plans), int)
-    normal = mean[:-1]
-    for _ in range(STEPS):
-        loss, slope = _copa_loss(plans[going], x[going], mean, covariance, weights)
-        moved = plans[going] + adam.step(slope, going)
-        lacks = np.minimum(moved @ normal + mean[-1] - margin, 0.0)
-        plans[going] = np.clip(moved - lacks[..., None] * normal / (normal @ normal), 0.0, 1.0)
-        waited[going] = np.where(np.abs(before[going] - loss) <= SMALL, waited[going] + 1, 0)
-        before[going] = loss
-        going &= waited < PATIENCE
-        if not going.any():
-            break
-    return np.concatenate([plans, bias], axis=2)
-
-
-def _copa_loss(
-    plans: Floats, x: Floats, mean: Floats, covariance: Floats, weights: tuple[float, float]
-) -> tuple[Floats, Floats]:
-    n = plans.shape[1]
-    offsets = plans - x
-    far = np.linalg.norm(offsets, axis=-1)
-    between = plans[:, :, None] - plans[:, None]
-    lengths = np.linalg.norm(between, axis=-1)
-    value, pull = _determinant(lengths, between / np.where(lengths > 0.0, lengths, 1.0)[..., None])
-    full = np.concatenate([plans, np.ones((*plans.shape[:2], 1))], axis=2)
-    scores, spread = full @ mean, full @ covariance
-    deviations = np.sqrt((spread * full).sum(axis=-1))
-    ratios = scores / deviations
-    who, worst = np.arange(len(plans)), ratios.argmin(axis=1)
-    bend = mean / deviations[..., None] - (scores / deviations**3)[..., None] * spread
-    slope = offsets / np.where(far > 0.0, far, 1.0)[..., None] / n - weights[1] * pull
-    slope[who, worst] -= weights[0] * bend[who, worst, :-1]
-    return far.mean(axis=1) - weights[0] * ratios[who, worst] - weights[1] * value, slope
 
 
 # ---- classifiers -----------------------------------------------------------------------------------------------------

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from shared.shifted_data import COLUMNS, SHIFTS, Columns, halves, has_data
 from sklearn.model_selection import train_test_split
 
 import ceopt
@@ -22,61 +20,8 @@ __all__ = ["DATA_SETS", "PROTOCOLS", "SHIFTS", "Case", "has_data", "load", "loan
 Floats = NDArray[np.float64]
 
 PROTOCOLS = ("honest", "paper")
-#: Data set -> what shifts.
-SHIFTS: Mapping[str, str] = {"german": "correction", "sba": "temporal", "student": "geospatial"}
 DATA_SETS = tuple(SHIFTS)
-SEED = 1  # of the split, as in the released script of table 1
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """What one protocol reads of one data set.
-
-    Parameters
-    ----------
-    numbers, words
-        Columns that are scaled to [0, 1], and columns that become one column a level.
-    fixed
-        Those of them that nobody can change.
-    label
-        The favourable label.
-    is_reversed
-        Whether the later half is taken as the present.
-    """
-
-    numbers: tuple[str, ...]
-    words: tuple[str, ...]
-    fixed: tuple[str, ...] = ()
-    label: int = 1
-    is_reversed: bool = False
-
-
-_GRADES = ("Medu", "Fedu", "studytime", "freetime", "goout", "health", "absences", "G1", "G2")
-_LOAN = ("Term", "NoEmp", "CreateJob", "RetainedJob", "GrAppv", "SBA_Appv", "Portion")
-COLUMNS: Mapping[tuple[str, str], Columns] = {
-    ("german", "paper"): Columns(numbers=("duration", "amount", "age"), words=("personal_status_sex",)),
-    # What the correction touches, beside the numbers.
-    ("german", "honest"): Columns(
-        numbers=("duration", "amount", "age"),
-        words=("status", "credit_history", "savings", "property", "housing"),
-        fixed=("age",),
-    ),
-    # Selected is a flag of the sampling, ChgOffPrinGr known only after the outcome, the favourable label is default.
-    ("sba", "paper"): Columns(
-        numbers=("Selected", *_LOAN, "ChgOffPrinGr", "New", "RealEstate", "Recession"),
-        words=("UrbanRural",),
-        label=0,
-        is_reversed=True,
-    ),
-    ("sba", "honest"): Columns(
-        numbers=_LOAN, words=("UrbanRural", "New", "RealEstate", "Recession"), fixed=("UrbanRural", "Recession")
-    ),
-    ("student", "paper"): Columns(numbers=("age", *_GRADES), words=("famsup", "higher", "internet", "romantic")),
-    ("student", "honest"): Columns(
-        numbers=("age", *_GRADES), words=("famsup", "higher", "internet", "romantic"), fixed=("age", "romantic")
-    ),
-}
+SEED = 1  # of the first split, as in the released script of table 1
 
 
 @final
@@ -146,53 +91,33 @@ class Case:
         return found[:count]
 
 
-def has_data() -> bool:
-    """Whether ``CEOPT_DATA`` names a folder of data."""
-    return (Path(os.environ.get("CEOPT_DATA", "")) / "schema.json").is_file()
-
-
 @cache
-def load(name: str, protocol: str) -> Case:
-    """Return a data set under a protocol, from the folder that ``CEOPT_DATA`` names."""
+def load(name: str, protocol: str, seed: int = 0) -> Case:
+    """Return a data set under a protocol, from the folder that ``CEOPT_DATA`` names; ``seed`` is of its split."""
     if name == "loans":
-        return loans(protocol)
+        return loans(protocol, seed)
     wanted = COLUMNS[name, protocol]
-    present, shifted = _halves(name)
+    present, shifted = halves(name)
     if wanted.is_reversed:
         present, shifted = shifted, present
-    return _case(name, protocol, wanted, present, shifted)
+    return _case(name, protocol, wanted, (present, shifted), seed)
 
 
-def loans(protocol: str) -> Case:
+def loans(protocol: str, seed: int = 0) -> Case:
     """Return loans that ceopt makes up, for a run without data: those of older people are the future."""
     bunch = ceopt.datasets.loans(n=1200)
     data = bunch.data.assign(label=(bunch.target == bunch.favourable).astype(int))
     numbers = [str(name) for name in bunch.data.select_dtypes("number")]
     wanted = Columns(numbers=tuple(numbers), words=("sex",), fixed=("age", "sex"))
     old = data["age"] > data["age"].median()
-    return _case("loans", protocol, wanted, data[~old], data[old])
+    return _case("loans", protocol, wanted, (data[~old], data[old]), seed)
 
 
-def _halves(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the present and the shifted data of a data set, with a column ``label`` that is 1 for its favourable."""
-    bunch = ceopt.datasets.load(name)
-    data = bunch.data.join(bunch.extra).assign(label=(bunch.target == bunch.favourable).astype(int))
-    if name == "sba":
-        early = data["ApprovalFY"] < 2006
-        return data[early], data[~early]
-    if name == "student":
-        first = data["school"] == "GP"
-        return data[first], data[~first]
-    folder = Path(os.environ["CEOPT_DATA"])
-    entry = json.loads((folder / "schema.json").read_text(encoding="utf-8"))["datasets"][name]
-    corrected = pd.read_csv(folder / entry["shift"]["shifted"], keep_default_na=False)
-    return data, corrected.assign(label=(corrected[entry["label"]] == bunch.favourable).astype(int))
-
-
-def _case(name: str, protocol: str, wanted: Columns, present: pd.DataFrame, shifted: pd.DataFrame) -> Case:
+def _case(name: str, protocol: str, wanted: Columns, frames: tuple[pd.DataFrame, pd.DataFrame], seed: int) -> Case:
+    present, shifted = frames
     y, later = ((frame["label"] == wanted.label).to_numpy(dtype=np.int64) for frame in (present, shifted))
     places = np.arange(len(present))
-    train = np.isin(places, train_test_split(places, test_size=0.2, stratify=y, random_state=SEED)[0])
+    train = np.isin(places, train_test_split(places, test_size=0.2, stratify=y, random_state=SEED + seed)[0])
     # The released code scales by present and future rows together; the future is not known to an honest one.
     seen = pd.concat([present, shifted]) if protocol == "paper" else present
     levels = {word: sorted({*present[word].astype(str), *shifted[word].astype(str)}) for word in wanted.words}

@@ -13,9 +13,9 @@ __all__ = ["VARIANCE", "clouds", "moments"]
 VARIANCE = 0.5
 
 
-def clouds(protocol: str, *, scaled: bool = True) -> Case:
+def clouds(protocol: str, *, scaled: bool = True, seed: int = 0) -> Case:
     """Return 1,000 points of N((-2, -2), s I) and N((2, 2), s I), scaled to [0, 1] or not; s is 0.5, as released 1."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(SEED + seed)
     s = 1.0 if protocol == "paper" else 0.5
     y = np.repeat([0, 1], 500)
     points = np.where(y[:, None] == 1, 2.0, -2.0) + np.sqrt(s) * rng.standard_normal((len(y), 2))
@@ -38,6 +38,6 @@ def clouds(protocol: str, *, scaled: bool = True) -> Case:
     )
 
 
-def moments(case: Case) -> tuple[Floats, Floats]:
+def moments(case: Case, seed: int = 0) -> tuple[Floats, Floats]:
     """Return the present parameters as the mean, and 0.5 I as the covariance."""
-    return models.present(case), VARIANCE * np.eye(case.d)
+    return models.present(case, seed), VARIANCE * np.eye(case.d)

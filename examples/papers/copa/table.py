@@ -1,12 +1,13 @@
-"""Tables 1 and 4: plans of each method for each person, and what is measured of them."""
+"""Tables 1 and 4: plans of each method for each person and seed, and what is measured of them."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -23,10 +24,33 @@ from ceopt.plans import (
     validity_bounds,
 )
 from copa import descent, models
-from copa.dice import Dice
 from copa.protocol import Case, Floats, load
 
-__all__ = ["EARLY", "MARGIN", "RADIUS", "WEIGHTS", "N", "Size", "Study", "methods", "run"]
+__all__ = [
+    "JUDGED",
+    "MARGIN",
+    "MEASURED",
+    "MEASURES",
+    "RADIUS",
+    "WEIGHTS",
+    "N",
+    "Size",
+    "Study",
+    "methods",
+    "run",
+    "summary_of",
+]
+
+#: What decides the results, beside the data.
+MEASURES = (
+    "ceopt/plans",
+    "examples/papers/copa/descent.py",
+    "examples/papers/copa/models.py",
+    "examples/papers/copa/protocol.py",
+    "examples/papers/copa/table.py",
+)
+#: What is measured of a plan.
+MEASURED = ("proximity", "diversity", "lower", "empirical", "current", "possible")
 
 #: J, rho, epsilon, and K and Delta of the Mahalanobis correction.
 N, RADIUS, MARGIN, CORRECTED, PERTURBATION = 5, 0.01, 0.1, 3, 0.1
@@ -34,10 +58,11 @@ N, RADIUS, MARGIN, CORRECTED, PERTURBATION = 5, 0.01, 0.1, 3, 0.1
 WEIGHTS = {1: ((0.2, 2.0), (0.5, 5.0), (1.0, 10.0)), 4: ((0.1, 1.0), (0.1, 2.0), (0.2, 2.0))}
 #: The released code multiplies the covariance by this before it evaluates a plan.
 EVALUATED = 1.0001
+#: Table -> the weights that are judged, the last ones.
+JUDGED = {table: "{:g},{:g}".format(*pairs[-1]) for table, pairs in WEIGHTS.items()}
 SAMPLES, VARIANCE = 5000, 0.05
+#: Of the noise of descents and of local models, as released; each further seed adds 1.
 SEED = 124
-#: Steps after which dice-ml and its descent restated are compared before they part.
-EARLY = 100
 
 
 @final
@@ -47,32 +72,38 @@ class Size:
 
     Parameters
     ----------
+    seeds
+        How often everything is drawn: split, starts, halves, noise.
     people
-        Of each data set.
+        Of each data set and seed.
+    searched
+        Those of them for whom ``copa_plan`` searches by its default method too, which takes five times as long.
     moments, futures, networks
-        Models whose moments are taken, linear models of the future, and networks of the future.
-    checked
-        People whom dice-ml itself is asked about.
+        Models whose moments are taken, linear models of the future, and networks of the future; of each seed.
     """
 
-    people: int = 100
-    moments: int = 1000
-    futures: int = 1000
-    networks: int = 200
-    checked: int = 3
+    seeds: int = 5
+    people: int = 50
+    searched: int = 10
+    moments: int = 400
+    futures: int = 400
+    networks: int = 30
 
 
 def methods(table: int, protocol: str) -> list[str]:
-    """Return the rows of a table; "released", as the released code descends, and "tenfold" are of its protocol."""
+    """Return the rows of a table.
+
+    "descent" and "search" are ``copa_plan`` by the published descent and by its default method; "tenfold" is the
+    descent with ten times the covariance.
+    """
     pairs = [f"{first:g},{second:g}" for first, second in WEIGHTS[table]]
-    released = [f"released {pair}" for pair in pairs] if protocol == "paper" else []
-    control = [f"tenfold {pairs[-1]}"] if protocol == "paper" and table == 1 else []
-    return ["dice", "mahalanobis", *released, *(f"copa {pair}" for pair in pairs), *control]
+    control = [f"tenfold {JUDGED[table]}"] if protocol == "paper" and table == 1 else []
+    return ["dice", "mahalanobis", *(f"descent {pair}" for pair in pairs), f"search {JUDGED[table]}", *control]
 
 
 @final
 class Study:
-    """One data set of one table.
+    """One data set of one table, drawn once.
 
     Parameters
     ----------
@@ -82,12 +113,14 @@ class Study:
         Of the data.
     size
         How much is done.
+    seed
+        Of the split, the starts and orders of all training, the halves, the noise of descents and local models.
     """
 
-    def __init__(self, table: int, name: str, protocol: str, size: Size) -> None:
-        self.table, self.size = table, size
-        self.case: Case = load(name, protocol)
-        self.key = f"{table}/{protocol}/{name}"
+    def __init__(self, table: int, name: str, protocol: str, size: Size, seed: int = 0) -> None:
+        self.table, self.size, self.seed = table, size, seed
+        self.case: Case = load(name, protocol, seed)
+        self.key = f"{table}/{protocol}/{name}/{seed}"
 
     # ---- classifiers, each made when it is needed ----
     @cached_property
@@ -95,8 +128,8 @@ class Study:
         """The present classifier."""
         case = self.case
         if self.table == 1:
-            return models.present(case)
-        return models.network(case.X[case.train], case.y[case.train], random_state=0)
+            return models.present(case, self.seed)
+        return models.network(case.X[case.train], case.y[case.train], random_state=self.seed)
 
     @cached_property
     def scores(self) -> Floats:
@@ -112,29 +145,41 @@ class Study:
     def future(self) -> models.Future:
         """The classifiers of the future."""
         if self.table == 1:
-            return models.Future(models.futures(self.case, self.size.futures))
-        return models.Future(models.networks(self.case, self.size.networks))
+            return models.Future(models.futures(self.case, self.size.futures, self.seed))
+        return models.Future(models.networks(self.case, self.size.networks, self.seed))
 
     @cached_property
     def moments(self) -> list[tuple[Floats, Floats]]:
         """Mean and covariance of the parameters, for each person."""
         case = self.case
         if self.table == 1:
-            return [models.moments(case, self.size.moments)] * len(self.people)
+            return [models.moments(case, self.size.moments, self.seed)] * len(self.people)
         spread = case.X[case.train][:, :-1].std(axis=0)
         scale = np.where(spread > 0.0, spread, 1.0)
-        found = [
-            local_moments(self.model, row[:-1], n_samples=SAMPLES, variance=VARIANCE, scale=scale, random_state=SEED)
-            for row in self.people
-        ]
-        return [(np.asarray(mean), np.asarray(covariance)) for mean, covariance in found]
+        found = []
+        for row in self.people:
+            moments = local_moments(
+                self.model,
+                row[:-1],
+                n_samples=SAMPLES,
+                variance=VARIANCE,
+                scale=scale,
+                random_state=SEED + self.seed,
+            )
+            found.append((np.asarray(moments[0]), np.asarray(moments[1])))
+        return found
 
     @cached_property
     def dice_plans(self) -> Floats:
         """Plans of dice-ml's gradient method."""
         return descent.dice(self.case, descent.scored(self.model), self.people, n=N)
 
-    # ---- results, by their keys ----
+    @cached_property
+    def dice_validity(self) -> Floats:
+        """Empirical validity of each of them."""
+        return np.array([self.future.validity(plan) for plan in self.dice_plans])
+
+    # ---- results ----
     def about(self) -> dict[str, Any]:
         """Return accuracy and area under the curve now and later, how many people there are, and the shift itself."""
         case, later = self.case, self.future.models
@@ -154,25 +199,33 @@ class Study:
             "rejected_later": float(np.mean([(descent.scored(one)(case.X[:, :-1])[0] < 0.0).mean() for one in shares])),
         }
 
-    def result(self, method: str, k: int) -> dict[str, Any]:
-        """Return what is measured of the plan that a method has for a person."""
-        began = time.process_time()
-        plan, status = self.plan(method, k)
-        spent = time.process_time() - began
-        if plan is None:
-            return {"status": status, "cpu_s": spent}
-        return {"status": status, "cpu_s": spent, **self.measured(plan, k, method)}
+    def result(self, method: str) -> dict[str, Any]:
+        """Return what is measured of a method's plans, over people."""
+        count = len(self.people)
+        if method.startswith("search"):
+            count = min(count, self.size.searched)
+        found = []
+        for k in range(count):
+            began = time.process_time()
+            plan, status, put_back = self.plan(method, k)
+            spent = time.process_time() - began
+            one = {"status": status, "cpu_s": spent, "put_back": put_back}
+            if plan is not None:
+                measures = self.measured(plan, k, method)
+                one.update(measures, over_dice=measures["empirical"] - self.dice_validity[k])
+            found.append(one)
+        return summary_of(found)
 
-    def plan(self, method: str, k: int) -> tuple[Floats | None, str]:
-        """Return the plan that a method has for a person, and how it ended."""
+    def plan(self, method: str, k: int) -> tuple[Floats | None, str, bool]:
+        """Return a method's plan for a person, how it ended, and whether the published descent ended off the margin."""
         case, row, (mean, covariance) = self.case, self.people[k], self._moments_of(method, k)
         way, _, pair = method.partition(" ")
         if way == "dice":
-            return self.dice_plans[k], "answered"
+            return self.dice_plans[k], "answered", False
         if way == "mahalanobis":
             required = requirement_correction(self.dice_plans[k], mean, MARGIN, fixed=case.fixed)
             if required.plan is None:
-                return None, str(required.status)
+                return None, str(required.status), False
             better = mahalanobis_correction(
                 required.plan,
                 mean,
@@ -182,10 +235,8 @@ class Study:
                 radius=RADIUS,
                 fixed=case.fixed,
             )
-            return better.plan, str(better.status)
+            return better.plan, str(better.status), False
         first, second = map(float, pair.split(","))
-        if way in {"released", "tenfold"}:
-            return self._released(first, second, 10.0 if way == "tenfold" else 1.0)[k], "answered"
         found = copa_plan(
             row,
             mean,
@@ -197,30 +248,16 @@ class Study:
             fixed=case.fixed,
             bounds=(0.0, 1.0),
             groups=None if case.is_released else case.groups,
-            random_state=SEED,
+            method="gradient" if way == "search" else "descent",
+            random_state=SEED + self.seed,
         )
-        return found.plan, str(found.status)
-
-    @cache  # noqa: B019 - a study ends with its table
-    def _released(self, first: float, second: float, factor: float) -> Floats:
-        """Return everybody's plan by the released descent; those with the same moments descend together."""
-        people, weights = self.people, (first, second)
-        moments = [(mean, factor * covariance) for mean, covariance in self.moments]
-        if self.table == 1:
-            return descent.copa(people, *moments[0], n=N, weights=weights, margin=MARGIN, seed=SEED)
-        each = zip(people, moments, strict=True)
-        plans = [descent.copa(x[None], *both, n=N, weights=weights, margin=MARGIN, seed=SEED) for x, both in each]
-        return np.concatenate(plans)
-
-    @cached_property
-    def _dice(self) -> Dice:
-        return Dice(self.case, self.model)
+        return found.plan, str(found.status), "put back" in found.reason
 
     def _moments_of(self, method: str, k: int) -> tuple[Floats, Floats]:
         mean, covariance = self.moments[k]
         return mean, covariance * (10.0 if method.startswith("tenfold") else 1.0)
 
-    def measured(self, plan: Floats, k: int, method: str = "") -> dict[str, float | None]:
+    def measured(self, plan: Floats, k: int, method: str = "") -> dict[str, Any]:
         """Return the columns of the tables."""
         row, (mean, covariance) = self.people[k], self._moments_of(method, k)
         first, second = map(float, method.partition(" ")[2].split(",")) if " " in method else (0.0, 0.0)
@@ -237,40 +274,33 @@ class Study:
             "possible": float(self.case.is_possible(plan, row).mean()),
         }
 
-    def compared(self, k: int) -> dict[str, Any]:
-        """Return what dice-ml itself answers, and how far its descent restated is from it: at first, and at the end."""
-        row = self.people[k]
-        first = self._dice.plan(row, n=N, seed=SEED, steps=EARLY)
-        same = descent.dice(self.case, descent.scored(self.model), row[None], n=N, steps=EARLY)[0]
-        plan = self._dice.plan(row, n=N, seed=SEED)
-        return {
-            **self.measured(plan, k),
-            "early": float(np.abs(first - same).max()),
-            "apart": float(np.abs(plan - self.dice_plans[k]).max()),
-        }
+
+def summary_of(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return of one method and seed: each measure's mean over people with a plan, and how the others ended."""
+    planned = [one for one in found if "lower" in one]
+    record: dict[str, Any] = {
+        "people": len(found),
+        "plans": len(planned),
+        "statuses": dict(Counter(one["status"] for one in found)),
+        "put_back": sum(one.get("put_back", False) for one in found),
+        "cpu_s": float(np.median([one["cpu_s"] for one in found])) if found else 0.0,
+    }
+    if not planned:
+        return record
+    for name in (*MEASURED, "over_dice"):
+        record[name] = float(np.mean([one[name] for one in planned]))
+    objectives = [one["objective"] for one in planned if one.get("objective") is not None]
+    record["objective"] = float(np.mean(objectives)) if len(objectives) == len(planned) else None
+    return record
 
 
-def run(
-    table: int, names: Sequence[str], protocol: str, size: Size, journal: Journal, *, with_dice: bool, quiet: bool
-) -> None:
-    """Answer what the journal does not have yet."""
-    for name in names:
-        study = Study(table, name, protocol, size)
-        keys = list(_keys(study, journal, with_dice=with_dice))
-        with tqdm(keys, unit="plan", desc=study.key, file=sys.stderr, disable=quiet) as bar:
-            for key in bar:
-                journal.add(key, _answer(study, key.removeprefix(f"{study.key}/")))
-
-
-def _keys(study: Study, journal: Journal, *, with_dice: bool) -> Iterator[str]:
-    about = f"{study.key}/about"
-    people = journal.result(about, study.about)["people"]
-    asked = [(method, people) for method in methods(study.table, study.case.protocol)]
-    asked += [("dice-ml", min(people, study.size.checked))] if with_dice else []
-    for method, count in asked:
-        yield from (key for k in range(count) if (key := f"{study.key}/{method}/{k}") not in journal.kept)
-
-
-def _answer(study: Study, key: str) -> dict[str, Any]:
-    method, _, k = key.rpartition("/")
-    return study.compared(int(k)) if method == "dice-ml" else study.result(method, int(k))
+def run(table: int, names: Sequence[str], protocol: str, size: Size, journal: Journal, *, quiet: bool) -> None:
+    """Answer what the journal does not have yet, one seed after the other."""
+    for seed in range(size.seeds):
+        for name in names:
+            study = Study(table, name, protocol, size, seed)
+            asked = [f"{study.key}/{method}" for method in methods(table, protocol)]
+            left = [key for key in (f"{study.key}/about", *asked) if key not in journal.kept]
+            for key in tqdm(left, unit="method", desc=study.key, file=sys.stderr, disable=quiet):
+                method = key.removeprefix(f"{study.key}/")
+                journal.add(key, study.about() if method == "about" else study.result(method))

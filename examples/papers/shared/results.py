@@ -1,4 +1,4 @@
-"""The data of a study as a file, in the form that the benchmarks have."""
+"""The data of a study as a file, in the form that the benchmarks have, and the commit that it comes from."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 
+from provenance import source, text_of
 from records import kept, read, write
 
-__all__ = ["kept", "read", "write"]
+__all__ = ["kept", "read", "source", "text_of", "write"]
