@@ -14,7 +14,7 @@ from tqdm import tqdm
 from ceopt.training import CounterNet, RoCourseNet
 from rocoursenet.protocol import Case, Part
 
-__all__ = ["ATTACKER", "KINDS", "Fitted", "fitted"]
+__all__ = ["ATTACKER", "KINDS", "Fitted", "as_printed", "attacker_of", "fitted"]
 
 KINDS: Mapping[str, type[CounterNet | RoCourseNet]] = {"CounterNet": CounterNet, "RoCourseNet": RoCourseNet}
 #: What RoCourseNet is trained against: T, K and E of the paper.
@@ -59,6 +59,18 @@ class Fitted:
         return self.part.X.iloc[self.test[:count]]
 
 
+def attacker_of(case: Case) -> dict[str, Any]:
+    """Return what RoCourseNet is trained against on a data set."""
+    return {**ATTACKER, **case.attacker}
+
+
+def as_printed(case: Case) -> dict[str, Any]:
+    """Return what of a data set's attacker is otherwise in the paper, as the paper has it; empty where nothing is."""
+    printed = {"perturbation": ATTACKER["perturbation"], "attacked": "all"}
+    own = {"attacked": "all", **attacker_of(case)}
+    return {name: value for name, value in printed.items() if own[name] != value}
+
+
 def fitted(
     case: Case,
     kind: str,
@@ -90,7 +102,7 @@ def fitted(
     """
     attacker: Mapping[str, Any] = {}
     if kind == "RoCourseNet":
-        attacker = {**ATTACKER, **case.attacker}
+        attacker = attacker_of(case)
     settings = {**case.settings, **OF_PROTOCOL[case.protocol], **attacker, **options}
     found = []
     for part in tqdm(parts or case.parts, desc=f"{case.name}, {kind}, seed {seed}", unit="network", disable=quiet):

@@ -51,15 +51,16 @@ DOLLARS = ("DisbursementGross", "GrAppv", "SBA_Appv")
 GRADE = 14
 #: Grades as letters in the released code: F up to 9, D to 11, C to 13, B to 15, A.
 LETTERS = ((9, "F"), (11, "D"), (13, "C"), (15, "B"), (20, "A"))
-#: What RoCourseNet's attacker has of its own on a data set: the step of retraining, chosen on seeds that no table has.
+#: What RoCourseNet's attacker has of its own on a data set, chosen on seeds that no table has.
 ATTACKERS: Mapping[str, Mapping[str, Any]] = {
     "german": {"inner_rate": 0.1},
-    "student": {"inner_rate": 1.0},
-    "loan": {"inner_rate": 0.1},
+    "student": {"inner_rate": 1.0, "attacked": "head"},
+    "loan": {"inner_rate": 0.1, "perturbation": 0.03},
 }
 #: Epochs of both networks, those of the two releases. Half of a hundred are too few for the German generators.
 EPOCHS: Mapping[str, int] = {"german": 100, "student": 100, "loan": 50}
-#: What both networks are trained with. Units, rates and batches are the released ones.
+#: What both networks are trained with. Units, rates and batches are the released ones, but for the units of Student's
+#: generator.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "german": {
         "encoder": (100, 50),
@@ -72,10 +73,10 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "student": {
         "encoder": (50, 10),
         "predictor": (10,),
-        "generator": (10,),
+        "generator": (50, 50),
         "learning_rate": 1e-2,
         "batch_size": 128,
-        "weights": (1.0, 0.2, 0.1),
+        "weights": (1.0, 1.0, 0.1),
     },
     "loan": {
         "encoder": (50, 10),

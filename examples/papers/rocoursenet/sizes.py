@@ -68,7 +68,7 @@ FULL: Mapping[str, Size] = {
     "table1": Size(),
     "attack": Size(),
     "frontiers": Size(rows=30, loan_rows=20, slow_rows=3, years=3, roar_weights=(0.01, 0.03, 0.1)),
-    "training": Size(seeds=2, years=2, trained_steps=(1, 15), trained_radii=(0.01, 0.5), options=TRIED),
+    "training": Size(trained_steps=(1, 15), trained_radii=(0.01, 0.1, 0.5), options=TRIED),
     "simulations": Size(),
     "general": Size(rows=30, years=3, roar_weights=(0.01, 0.03, 0.1)),
 }
