@@ -26,6 +26,8 @@ from ceopt.formulations.predictors.read.table_of_models import markdown
 SHOWN = {"json", "lp", "toml", "diff"}
 RUN = {"python", "bash", "text"}
 
+#: Pages that take five seconds and more: they run with --long, as in CI.
+SLOW_PAGES = {"german_credit.md", "plans.md", "surrogates.md", "training.md"}
 #: Says in a page that its blocks read real data, which nobody is given with ceopt.
 _NEEDS_DATA = "<!-- needs CEOPT_DATA -->"
 _FENCE = re.compile(
@@ -93,7 +95,12 @@ def _pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("page", _pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def _page(path: Path) -> Any:
+    marks = [pytest.mark.long] if path.name in SLOW_PAGES else []
+    return pytest.param(path, id=path.relative_to(ROOT).as_posix(), marks=marks)
+
+
+@pytest.mark.parametrize("page", [_page(path) for path in _pages()])
 def test_code_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}

@@ -77,6 +77,7 @@ def test_the_descent_on_a_network_reaches_its_level_within_the_bounds(study: Any
         assert (model.scores(moved[None])[0, 0] - score) / 1e-6 == pytest.approx(slope[k], abs=1e-3)
 
 
+@pytest.mark.long
 def test_a_future_like_the_present_agrees_with_it(study: Any) -> None:
     frontiers, networks = study("frontiers"), study("networks")
     case = study("protocol").load("synthetic", "honest")

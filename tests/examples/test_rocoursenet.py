@@ -237,6 +237,7 @@ def test_what_a_journal_has_is_not_computed_again(study: Any, tmp_path: Path, mo
     assert len(calls) == 4
 
 
+@pytest.mark.long  # CI runs the example itself too
 def test_a_fast_run_writes_every_page_without_a_path_of_this_machine(tmp_path: Path) -> None:
     out = tmp_path / "pages"
     script = PAPERS / "rocoursenet" / "experiments.py"

@@ -85,6 +85,7 @@ def test_two_counterfactuals_are_proved() -> None:
 
 
 @needs_scip
+@pytest.mark.long
 def test_three_counterfactuals_are_proved() -> None:
     """One column, of which no plan of a grid is better; the ratio is 1 wherever the score is positive."""
     arguments = {"n": 3, "validity_weight": 0.25, "diversity_weight": 10.0, "margin": 1.0, "bounds": (-3, 2.5)}
@@ -251,7 +252,9 @@ def test_a_plan_keeps_all_rules(seed: int, n: int, cost: str, singular: bool) ->
     assert found.validity == validity_value(found.plan, mean, root @ root.T)
 
 
-@pytest.mark.parametrize("method", ["gradient", pytest.param("global", marks=pytest.mark.long), "nonlinear"])
+@pytest.mark.parametrize(
+    "method", ["gradient", *(pytest.param(name, marks=pytest.mark.long) for name in ("global", "nonlinear"))]
+)
 def test_a_group_of_one_column_is_a_yes_or_no(method: str) -> None:
     """Between 0 and 1 the plan would be better; the answer is the better of the two plans with the column held."""
     if method == "nonlinear":
@@ -486,7 +489,8 @@ def test_no_combination_of_few_categories_is_better(few: bool, monkeypatch: pyte
     assert set(found.plan[:, 3:8].ravel()) == {0.0, 1.0}
 
 
-@pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("few", [True, False])
 def test_no_exchange_of_a_category_is_better(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether all combinations are tried or exchanges alone; each exchange is held by bounds and answered again."""
     if not few:

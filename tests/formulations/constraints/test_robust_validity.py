@@ -472,6 +472,7 @@ def test_another_model_may_be_explained_than_the_one_that_the_rule_is_about(loan
     assert "favourable to Pipeline with" in rule.sentence()
 
 
+@pytest.mark.long
 def test_diverse_answers_keep_it(loans):
     book, model, mean, covariance = loans
     from ceopt.diverse import DiverseRobustExplainer

@@ -230,6 +230,7 @@ LABELS = np.array([1.0, 1.0, -1.0, -1.0])
 
 
 @pytest.mark.parametrize(("loss", "shift"), CLASSES)
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("intercept", [True, False])
 def test_a_solution_is_stationary(loss: str, shift: str, intercept: bool) -> None:
     """In plain numbers: the shifted data, the classifier, and what each row pulls with."""
