@@ -18,7 +18,7 @@ pytest_plugins = ("people",)  # fixtures that the tests of most folders share
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # histogram boosting: threads per core and worker are ten times slower
 os.environ.setdefault("MPLBACKEND", "Agg")  # a documentation block may draw; nobody is there to close a window
 
-# JAX compiles each training program for seconds and runs it for less: compiled lightly, once for all processes and runs.
+# JAX compiles a training program for seconds and runs it for less: compiled lightly, once for all processes and runs.
 JAX = {
     "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".pytest_cache" / "jax"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
