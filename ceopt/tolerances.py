@@ -42,6 +42,7 @@ __all__ = [
     "LEAST_SCORE_ROUNDING",
     "LEAST_SLOPE",
     "LEAST_SWAP_GAIN",
+    "LEAST_UNIT",
     "LEAST_WITHIN",
     "LIMIT_ROUNDING",
     "LINEAR_PART_ROUNDING",
@@ -237,14 +238,18 @@ SCORE_VARIANCE_ROUNDING: Final = 1e-14
 SAME_SHARES: Final = 1e-4
 #: Asked of whatever trains a linear classifier: less than its arithmetic can tell, so that it ends at its own best.
 OPTIMUM_FOUND: Final = 1e-12
+#: Unit of columns, in roots of the regularization: weights of smaller ones are 0 to all digits, and no program takes
+#: the squares of what would be left.
+LEAST_UNIT: Final = 1e-6
 #: Rows whose margin is missed or exceeded by no more are tried on it: a quadratic program leaves them 1e-5 off.
 NEAR_MARGIN: Final = 1e-4
 #: Relative gap asked of the engine where advice may cost no more than the optimum: what ``explain`` calls optimal.
 POLISH_GAP: Final = 1e-6
 #: Relative gap asked of the worst shift of data: golden optima are known to 1e-6.
 SHIFT_GAP: Final = 1e-7
-#: By how much a score of the retrained classifier may differ from the solver's, in its columns' units: rows of products
-#: and of complementarity are right to 1e-6 each.
+#: By how much a score of the retrained classifier may differ from the solver's, as a share of the greatest entry of an
+#: explanation or, where that is less, of the greatest score that it can have: rows of products and of complementarity
+#: are right to 1e-6 each.
 SHIFT_CHECKED: Final = 1e-5
 
 # ---- Surrogates ------------------------------------------------------------------------------------------------------

@@ -31,8 +31,11 @@ def labels_of(who: str, y: ArrayLike) -> NDArray[Any]:
 
 def rows_of_data(who: str, estimator: Any, X: Any, labels: NDArray[Any]) -> Any:
     """Return rows that can be indexed; refuse what is no estimator, and another number of rows than labels."""
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+    is_class = isinstance(estimator, type)
+    if is_class or not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         but = f"it is {type(estimator).__name__}"
+        if is_class:
+            but = f"it is the class {estimator.__name__}"
         raise InvalidTypeError(who, "a scikit-learn estimator", but, "Give for example LogisticRegression().")
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if n != len(labels):

@@ -39,13 +39,15 @@ def saved(who: str, path: Path, head: dict[str, Any], arrays: list[NDArray[Any]]
             np.savez(file, **{_HEAD: np.frombuffer(text, dtype=np.uint8)}, **entries)  # type: ignore[arg-type]
         written.replace(path)
     except OSError as error:
-        but = f"checkpoint is {str(path)!r} ({error.strerror})"
-        raise UnwritableFileError(
-            who, "a file that can be written", but, "Name a file in a folder of yours."
-        ) from error
+        raise _unwritable(who, path, str(error.strerror)) from error
     finally:
         if written is not None:
             written.unlink(missing_ok=True)  # gone already if it became the checkpoint
+
+
+def _unwritable(who: str, path: Path, why: str) -> UnwritableFileError:
+    but = f"checkpoint is {str(path)!r} ({why})"
+    return UnwritableFileError(who, "a file that can be written", but, "Name a file in a folder of yours.")
 
 
 def restored(
@@ -70,8 +72,12 @@ def restored(
         What is no checkpoint, or is cut off.
     InvalidValueError
         A checkpoint of another model, of other settings or of other data.
+    UnwritableFileError
+        No checkpoint, and no folder for one.
     """
     if not path.exists():
+        if not path.parent.is_dir():  # else it would be found out after an epoch
+            raise _unwritable(who, path, "No such folder")
         return None
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:

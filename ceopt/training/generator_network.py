@@ -36,11 +36,19 @@ class GeneratorNetwork:
     design: Design
 
     def points(self, points: Floats, low: Floats, high: Floats) -> Floats:
-        """Return recourse (n, p) for points (n, p), within what each person may reach; shares of levels are soft."""
+        """Return recourse (n, p) for points (n, p), within what each person may reach; shares of levels are soft.
+
+        Raises
+        ------
+        InvalidValueError
+            Entries so great that numbers overflow.
+        """
         single = np.float32
-        room = (low.astype(single), high.astype(single))
-        x = points.astype(single)
-        found = generated(self.predictor.layers, self.layers, self.design, x, room=room, xp=np)
+        with np.errstate(over="ignore", invalid="ignore"):
+            room = (low.astype(single), high.astype(single))
+            x = points.astype(single)
+            found = generated(self.predictor.layers, self.layers, self.design, x, room=room, xp=np)
+        self.predictor.require_calculable(found, points)
         return np.asarray(found, dtype=np.float64)
 
     def advised(self, who: str, X: pd.DataFrame, target: int | None) -> pd.DataFrame:
@@ -58,7 +66,7 @@ class GeneratorNetwork:
         Raises
         ------
         InvalidValueError, InvalidTypeError, UnknownNameError
-            Rows that do not fit the space.
+            Rows that do not fit the space, or hold numbers beyond single precision.
         """
         columns = self.predictor.columns
         coordinates = columns.space.coordinates(X)
@@ -72,4 +80,4 @@ class GeneratorNetwork:
         if target is not None:
             stays = self.predictor.codes(points) == target
             found[stays] = coordinates[stays]
-        return moved_frame(X, columns.frame(found), found != coordinates)
+        return moved_frame(X, columns.space, found, coordinates)

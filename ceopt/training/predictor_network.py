@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
@@ -44,10 +44,40 @@ class PredictorNetwork:
     activation: str
     classes_: NDArray[Any]
 
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Raw columns: it is asked about frames."""
+        return np.array(self.columns.space.names, dtype=object)
+
     def shares(self, points: Floats) -> NDArray[np.float32]:
-        """Return the probabilities (n, K) of points (n, p), in single precision."""
-        scores = scores_of(self.layers, points.astype(np.float32), self.activation, np)
-        return np.asarray(shares_of(scores, np), dtype=np.float32)
+        """Return the probabilities (n, K) of points (n, p), in single precision.
+
+        Raises
+        ------
+        InvalidValueError
+            Entries so great that the scores overflow.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = scores_of(self.layers, points.astype(np.float32), self.activation, np)
+            found = np.asarray(shares_of(scores, np), dtype=np.float32)
+        self.require_calculable(found, points)
+        return found
+
+    def require_calculable(self, found: NDArray[Any], points: Floats) -> None:
+        """Refuse points (n, p) of which a network made NaN (n, q): such as are too great for single precision.
+
+        Raises
+        ------
+        InvalidValueError
+            There is one.
+        """
+        lost = np.flatnonzero(np.isnan(found).any(axis=1))
+        if len(lost):
+            row = int(lost[0])
+            place = int(np.abs(points[row]).argmax())
+            but = f"in row {row} {self.columns.names[place]!r} is {points[row, place]:.3g} ranges of the data away"
+            then = "Correct the row, or leave it out."
+            raise InvalidValueError("A trained network", "numbers that fit single precision", but, then)
 
     def codes(self, points: Floats) -> Codes:
         """Return the place (n,) of the likeliest class of points (n, p); the first on ties."""
@@ -80,7 +110,7 @@ def codes_of(who: str, name: str, labels: Any, classes: NDArray[Any]) -> Codes:
     place = {label: code for code, label in enumerate(classes.tolist())}
     found = np.empty(len(given), dtype=np.intp)
     for row, label in enumerate(given.tolist()):
-        code = place.get(label)
+        code = place.get(label) if isinstance(label, Hashable) else None
         if code is None:
             shown = list(place)[:_SHOWN]
             raise UnknownNameError.among(who, f"class in {name}", label, shown, quoted=True)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.training.scaled_frame import Flags, Floats
@@ -28,31 +29,35 @@ def require_within(who: str, space: FeatureSpace, coordinates: Floats) -> None:
             raise InvalidValueError(who, needs, but, "Widen the bounds with space.update, or correct the row.")
 
 
-def moved_frame(X: pd.DataFrame, made: pd.DataFrame, moved: Flags) -> pd.DataFrame:
-    """Return the rows of a frame with the cells (n, d) of another where they moved.
+def moved_frame(X: pd.DataFrame, space: FeatureSpace, found: Floats, coordinates: Floats) -> pd.DataFrame:
+    """Return the rows of a frame at other coordinates, where they moved.
 
-    Index, columns and types are those of X. A column of whole numbers that got a fraction is one of floats.
+    Index, columns and types are those of X. A column of whole numbers that got a fraction is one of floats, and one
+    that moves in steps of double precision where a narrower type misses them.
 
     Parameters
     ----------
     X
         The rows as they were given.
-    made
-        The rows as they shall be, its columns in the order of ``moved``.
-    moved
-        Which cells differ.
+    space
+        The d columns.
+    found, coordinates
+        The rows as they shall be and as they were, (n, d).
     """
-    found = X.copy()
-    for j, name in enumerate(made.columns):
+    made = raw_frame(space, found)
+    moved = found != coordinates
+    frame = X.copy()
+    for j, feature in enumerate(space):
         if moved[:, j].any():
-            found[name] = _column(X[name], made[name], moved[:, j])
-    return found
+            has_steps = feature.step is not None
+            frame[feature.name] = _column(X[feature.name], made[feature.name], moved[:, j], has_steps=has_steps)
+    return frame
 
 
-def _column(own: Column, made: Column, moved: Flags) -> Any:
+def _column(own: Column, made: Column, moved: Flags, *, has_steps: bool) -> Any:
     """Return one column, of the type that it had where that holds its values."""
     if made.dtype != own.dtype:
-        made = _as(own, made)
+        made = _as(own, made, has_steps=has_steps)
     if made.dtype != own.dtype or pd.api.types.is_numeric_dtype(made.dtype):
         return made.array  # a number that did not move is the same number
     values = own.array.copy()
@@ -60,11 +65,11 @@ def _column(own: Column, made: Column, moved: Flags) -> Any:
     return values
 
 
-def _as(own: Column, made: Column) -> Column:
+def _as(own: Column, made: Column, *, has_steps: bool) -> Column:
     dtype = own.dtype
     try:
         cast = made.astype(dtype)
-        if getattr(dtype, "kind", "") == "f":
+        if getattr(dtype, "kind", "") == "f" and not has_steps:
             return _inwards(own, made, cast)
         same = cast.astype(object) == made.astype(object)
     except (TypeError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, final
 
@@ -14,11 +15,14 @@ from ceopt.formulations.programs.data_shift.labelled_rows import LabelledRows, r
 from ceopt.formulations.programs.expressions import Floats, sum_of
 from ceopt.plans.results import Readable, frozen
 from ceopt.solvers import solve
-from ceopt.tolerances import NEAR_MARGIN, OPTIMUM_FOUND
+from ceopt.tolerances import LEAST_UNIT, NEAR_MARGIN, OPTIMUM_FOUND
 
 __all__ = ["RetrainedWeights", "retrained", "trained_on"]
 
 _NEWTON_STEPS: Final = 500
+#: Steps that HiGHS's quadratic programs may take, and more a row: on degenerate rows it was seen to go on for ever.
+_QP_STEPS: Final = 1000
+_QP_STEPS_A_ROW: Final = 100
 
 
 @final
@@ -106,8 +110,10 @@ def trained_on(rows: LabelledRows) -> RetrainedWeights:
     centre = np.zeros(rows.X.shape[1])
     if rows.intercept:
         centre = rows.X.mean(axis=0)
+        constant = (rows.X[0] == rows.X).all(axis=0)
+        centre[constant] = rows.X[0, constant]  # not even rounding is left of these
     about = rows.X - centre
-    unit = float(np.abs(about).max()) or 1.0
+    unit = max(float(np.abs(about).max()) or 1.0, LEAST_UNIT * math.sqrt(rows.regularization))
     even = replace(rows, X=about / unit, regularization=rows.regularization / unit**2)
     slopes, least, greatest = _FITS[rows.loss](even)
     w = slopes / unit
@@ -162,14 +168,31 @@ def _support_vectors(rows: LabelledRows) -> tuple[Floats, float, float]:
     model.outside = pyo.Constraint(range(n), rule=outside)
     squares = pyo.quicksum(w * w for w in slopes)
     model.total = pyo.Objective(expr=sum_of(model.slack.values()) + 0.5 * n * rows.regularization * squares)
-    solve(model, "highs", relative_gap=OPTIMUM_FOUND)
-    w = np.array([one.value for one in slopes], dtype=np.float64)
-    w = _on_margins(rows, w, float(model.b.value))
+    w = _least_weights(rows, model)
     if not rows.intercept:
         return w, 0.0, 0.0
     breaks = np.sort(rows.y - rows.X @ w)  # where the loss of one row begins, or ends, as b grows
     positive = int((rows.y > 0.0).sum())
     return w, float(breaks[positive - 1]), float(breaks[positive])  # in between as many rows fall as rise
+
+
+def _least_weights(rows: LabelledRows, model: Any) -> Floats:
+    """Return the weights of the program's optimum, by HiGHS or, where that ends without, the better of two solvers'."""
+    steps = _QP_STEPS + _QP_STEPS_A_ROW * len(rows.y)
+    asked: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("highs", {"relative_gap": OPTIMUM_FOUND, "options": {"qp_iteration_limit": steps}}),
+        ("clarabel", {}),
+    )
+    found = []
+    for solver, limits in asked:
+        result = solve(model, solver, **limits)
+        if result.solutions:
+            b = float(model.b.value)
+            w = _on_margins(rows, np.array([one.value for one in model.w.values()], dtype=np.float64), b)
+            found.append((_training(rows, w, b), w))
+        if str(result.status) == "optimal":
+            break
+    return min(found, key=lambda one: one[0])[1]
 
 
 def _on_margins(rows: LabelledRows, w: Floats, b: float) -> Floats:

@@ -53,7 +53,7 @@ def onnx_bytes(who: str, network: PredictorNetwork) -> bytes:
     Raises
     ------
     UnsupportedModelError
-        Labels or levels that are neither text nor numbers nor truth values, or of several types.
+        Labels or levels that are neither text nor numbers of 64 bits nor truth values, or of several types.
     """
     graph = _OnnxWriter(network)
     blocks = []
@@ -71,11 +71,17 @@ def _kind_of(who: str, what: str, values: Sequence[Any]) -> type:
     """Return the type of levels or labels, as ONNX can hold them: str, bool, int or float."""
     for kinds in ((str,), (bool, np.bool_), (int, np.integer), (int, float, np.integer, np.floating)):
         apart = kinds[0] is not bool and any(isinstance(value, bool | np.bool_) for value in values)
-        if not apart and all(isinstance(value, kinds) for value in values):
+        if not apart and all(isinstance(value, kinds) and _fits(value) for value in values):
             return kinds[0] if len(kinds) < 4 else float
     but = f"{what} are {', '.join(map(repr, values[:3]))}"
-    needs = "texts, numbers or truth values to write an ONNX file"
+    needs = "texts, numbers of 64 bits or truth values to write an ONNX file"
     raise UnsupportedModelError(who, needs, but, "Rename them and train again.")
+
+
+def _fits(value: Any) -> bool:
+    """Tell whether ONNX can hold a value, if it is a whole number."""
+    limits = np.iinfo(np.int64)
+    return not isinstance(value, int | np.integer) or limits.min <= int(value) <= limits.max
 
 
 @final

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
+from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.training.predictor_network import Codes
@@ -79,18 +80,30 @@ def _classes(who: str, y: Any, n_rows: int) -> tuple[NDArray[Any], Codes]:
     absent = np.flatnonzero(pd.isna(labels))
     if len(absent):
         raise InvalidValueError(who, "a label of each row", f"y has none in row {absent[0]}", "Leave such rows out.")
-    kinds = sorted({type(label).__name__ for label in labels.tolist()})
+    given = [plain(label) for label in labels.tolist()]
+    kinds = sorted({type(label).__name__ for label in given})
     if len(kinds) > 1:
         but = f"y holds {' and '.join(kinds)}"
         raise InvalidTypeError(who, "labels of one type", but, "Make all of them one.")
-    if n_rows and type_of_target(labels) not in {"binary", "multiclass"}:
-        then = "Cut a number into classes first."
-        raise InvalidValueError(who, "labels that are classes", f"y holds values such as {labels[0]!r}", then)
+    if labels.dtype == object and kinds != ["str"]:
+        labels = np.array(given)  # truth values and whole numbers in a column of objects
+    if n_rows and not _are_classes(labels):
+        then = "Cut a number into classes first, and write what is no number as text."
+        raise InvalidValueError(who, "labels that are classes", f"y holds values such as {given[0]!r}", then)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         listed = ", ".join(map(repr, classes.tolist())) or "none"
         raise InvalidValueError(who, "rows of at least two classes", f"y has {listed} alone", "Give rows of another.")
     return classes, codes
+
+
+def _are_classes(labels: NDArray[Any]) -> bool:
+    """Tell whether labels are few values, and not numbers that are measured, infinities or bytes."""
+    if labels.ndim != 1 or labels.dtype.kind == "S":
+        return False
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        return False
+    return type_of_target(labels) in {"binary", "multiclass"}
 
 
 def place_of(who: str, name: str, label: Any, classes: NDArray[Any]) -> int:

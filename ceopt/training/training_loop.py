@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from ceopt.solvers.errors import InvalidValueError
 from ceopt.training.checkpoints import restored, saved
 from ceopt.training.schedules import radius_at
 from ceopt.training.training_frame import TrainingFrame
@@ -128,7 +129,7 @@ def trained(who: str, program: TrainingProgram, frame: TrainingFrame, plan: Trai
     Raises
     ------
     UnreadableFileError, UnwritableFileError, InvalidValueError
-        A checkpoint that cannot be read or written, or that is one of another training.
+        A checkpoint that cannot be read or written, or that is one of another training; losses that are no numbers.
     """
     import jax
 
@@ -156,6 +157,7 @@ def trained(who: str, program: TrainingProgram, frame: TrainingFrame, plan: Trai
                 held_out = float(np.dot(plan.weights, np.asarray(found_out, dtype=np.float64)))
             prediction, validity, proximity = np.asarray(losses, dtype=np.float64).tolist()
             written = LossesByEpoch(prediction, validity, proximity, radius, held_out)
+            _require_finite(who, written, networks, epoch, is_watched=unseen is not None)
             now = _after(now, networks, written, is_full=radius >= plan.perturbation)
             if plan.checkpoint is not None:
                 saved(who, plan.checkpoint, _head(now, made_by), jax.tree.map(np.asarray, _arrays(now)))
@@ -190,7 +192,8 @@ def _on_device(rows: Batch) -> Batch:
 def _sizes(plan: TrainingPlan, frame: TrainingFrame, radius: float) -> Sizes:
     single = np.float32
     movable = frame.columns.of_numbers.astype(single)
-    return Sizes(np.array(plan.weights, dtype=single), single(plan.learning_rate), single(radius), movable)
+    with np.errstate(over="ignore"):  # what is infinite there is told by the losses
+        return Sizes(np.array(plan.weights, dtype=single), single(plan.learning_rate), single(radius), movable)
 
 
 def _order(seed: int, epoch: int, n_rows: int, batch: int) -> NDArray[np.int32]:
@@ -221,6 +224,20 @@ def _after(now: Trained, networks: Networks, losses: LossesByEpoch, *, is_full: 
     if losses.held_out < now.best_loss:
         return Trained(networks, own, losses.held_out, 0, history)
     return Trained(networks, now.best, now.best_loss, now.waited + is_full, history)
+
+
+def _require_finite(who: str, losses: LossesByEpoch, networks: Networks, epoch: int, *, is_watched: bool) -> None:
+    """Refuse to go on where losses or weights are no numbers any more: nothing can be learned from there."""
+    named = {"prediction": losses.prediction, "validity": losses.validity, "proximity": losses.proximity}
+    if is_watched:
+        named["held_out"] = losses.held_out
+    for name, weights in (("the predictor", networks.predictor), ("the generator", networks.generator)):
+        named[f"the weights of {name}"] = float(np.abs(np.asarray(weights)).sum(dtype=np.float64))
+    for name, value in named.items():
+        if not math.isfinite(value):
+            but = f"{name} is {value} after epoch {epoch + 1}"
+            then = "Take a smaller learning_rate; against an attacker also a smaller perturbation or inner_rate."
+            raise InvalidValueError(who, "losses and weights that stay finite", but, then)
 
 
 def _is_over(now: Trained, plan: TrainingPlan) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.solvers.checks import LENGTH, Choice, Flag, OrNone, Real, Whole, check_arguments
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.training.differentiable import network_of
 from ceopt.training.jax_library import require_jax
 from ceopt.training.networks import Array, Tree, scores_of, shares_of
@@ -128,8 +128,8 @@ def virtual_data_shift(
     MissingLibraryError
         JAX is not installed.
     InvalidValueError, InvalidTypeError, UnknownNameError, UnsupportedModelError
-        Missing values, labels that are no classes, frames that do not fit, several classes without targets, an option
-        out of its range, a model that cannot be differentiated.
+        Missing values, labels that are no classes, frames that do not fit or are empty, several classes without
+        targets, an option out of its range or so great that numbers overflow, a model that cannot be differentiated.
 
     References
     ----------
@@ -155,6 +155,9 @@ def virtual_data_shift(
     columns = network.columns
     rows = columns.encode(X)
     advice = columns.encode(counterfactuals)
+    for name, points in (("X", rows), ("counterfactuals", advice)):
+        if not len(points):
+            raise InvalidValueError(_WHO, f"at least one row in {name}", f"{name} is empty", "Give some.")
     labels = network.codes_of(_WHO, "y", y)
     if len(labels) != len(rows):
         but = f"X has {len(rows)} and y has {len(labels)}"
@@ -174,6 +177,7 @@ def virtual_data_shift(
     )
     import jax
 
+    _require_finite(np.asarray(values))
     shifted = PredictorNetwork(columns, jax.tree.map(np.asarray, layers), network.activation, network.classes_)
     return VirtualShift(shifted, np.asarray(shift, dtype=np.float64), np.asarray(values, dtype=np.float64))
 
@@ -213,6 +217,15 @@ def _targets(network: PredictorNetwork, rows: Floats, advice: Floats, targets: A
     return 1 - network.codes(rows)
 
 
+def _require_finite(values: Floats) -> None:
+    """Refuse options so great that the attack overflows single precision."""
+    lost = np.flatnonzero(~np.isfinite(values))
+    if len(lost):
+        but = f"after step {lost[0]} it is {values[lost[0]]}"
+        then = "Take a smaller perturbation, step_size or learning_rate."
+        raise InvalidValueError(_WHO, "a loss that stays finite", but, then)
+
+
 def _movable(columns: ScaledFrame, movable: Any) -> Flags:
     """Return which columns (p,) may shift."""
     if isinstance(movable, str):
@@ -221,6 +234,10 @@ def _movable(columns: ScaledFrame, movable: Any) -> Flags:
         if movable == "all":
             return np.ones(len(columns.names), dtype=bool)
         raise UnknownNameError.among(_WHO, "movable", movable, ("continuous", "all", "a list of columns"))
+    if not isinstance(movable, Iterable):
+        but = f"movable is {movable!r}"
+        then = 'Write "continuous", "all", or a list of columns.'
+        raise InvalidTypeError(_WHO, "the names of columns as movable", but, then)
     names = list(movable)
     for name in names:
         if name not in columns.space:

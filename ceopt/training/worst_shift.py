@@ -137,7 +137,8 @@ def worst_shift(
     )  # fmt: skip
     if result.objective is None:
         return known
-    return _with_shift(known, question, _moved(question, model), result.objective)
+    sizes = np.array([max(map(abs, one.bounds)) for one in model.explained.values()])
+    return _with_shift(known, question, sizes, _moved(question, model), result.objective)
 
 
 def _status(result: Any) -> Status:
@@ -147,14 +148,18 @@ def _status(result: Any) -> Status:
     return Status.ERROR
 
 
-def _with_shift(known: WorstShift, question: ShiftQuestion, moved: Floats, claimed: float) -> WorstShift:
-    """Add what the classifier says that a shift trains; where it is not what the solver claims, nothing is proved."""
+def _with_shift(known: WorstShift, question: ShiftQuestion, sizes: Floats, moved: Floats, claimed: float) -> WorstShift:
+    """Add what the classifier says that a shift trains; where it is not what the solver claims, nothing is proved.
+
+    ``sizes`` (J,) bound the scores of the explanations.
+    """
     trained = trained_on(_shifted(question, moved))
     scores = _scores(question, trained)
-    reached = _objective(question, scores)
+    rounding = SHIFT_CHECKED * np.minimum(sizes, np.maximum(1.0, np.abs(question.counterfactuals).max(axis=1)))
+    reached = _objective(question, scores, rounding)
     status = known.status
     reason = known.reason
-    if status is Status.OPTIMAL and not _agrees(question, reached, claimed):
+    if status is Status.OPTIMAL and not _agrees(question, rounding, reached, claimed):
         status = Status.FEASIBLE
         reason = f"The classifier that the shift trains has {reached:.6g}, where the solver says {claimed:.6g}."
     return replace(
@@ -192,22 +197,20 @@ def _scores(question: ShiftQuestion, trained: RetrainedWeights) -> Floats:
     return np.asarray(question.counterfactuals @ trained.weights + trained.intercepts[0])
 
 
-def _objective(question: ShiftQuestion, scores: Floats) -> float:
+def _objective(question: ShiftQuestion, scores: Floats, rounding: Floats) -> float:
     if question.objective == "score":
         return float(scores[0])
     if question.objective == "invalid":
-        size = np.maximum(1.0, np.abs(question.counterfactuals).max(axis=1))
-        return float((scores <= SHIFT_CHECKED * size).sum())
+        return float((scores <= rounding).sum())
     return float(np.maximum(0.0, 1.0 - scores).sum())
 
 
-def _agrees(question: ShiftQuestion, reached: float, claimed: float) -> bool:
+def _agrees(question: ShiftQuestion, rounding: Floats, reached: float, claimed: float) -> bool:
     """Whether the checked value is the claimed one, up to what solvers may miss rows by, or worse still."""
     excess = reached - claimed
     if question.objective != "score":
         excess = -excess
-    size = max(1.0, float(np.abs(question.counterfactuals).max()), abs(claimed))
-    return excess <= SHIFT_CHECKED * size
+    return excess <= max(float(rounding.max()), SHIFT_CHECKED * abs(claimed))
 
 
 def _hat(question: ShiftQuestion, *, is_one: bool) -> Floats:

@@ -103,6 +103,7 @@ def test_progress_and_warnings(capfd: Any) -> None:
     ("changes", "message"),
     [
         ({"n_models": 0}, "n_models is 0"),
+        ({"estimator": LogisticRegression}, "it is the class LogisticRegression"),
         ({"fraction": 1.2}, "fraction is 1.2"),
         ({"fraction": 0.0}, "fraction is 0.0"),
         ({"n_jobs": 0}, "n_jobs is 0"),

@@ -75,7 +75,7 @@ def test_a_checkpoint_of_another_training_is_refused(people, tmp_path):
     small(progress=True, device="cpu", **options).fit(frame, labels)  # changes nothing about the training
 
 
-def test_what_is_no_checkpoint_is_refused(people, tmp_path):
+def test_what_is_no_checkpoint_is_refused(people, tmp_path, monkeypatch):
     path = tmp_path / "training.npz"
     model = small(checkpoint=path, epochs=1)
     model.fit(*people)
@@ -88,4 +88,7 @@ def test_what_is_no_checkpoint_is_refused(people, tmp_path):
     with pytest.raises(UnreadableFileError, match="needs a checkpoint that ceopt wrote"):
         small(checkpoint=tmp_path, epochs=1).fit(*people)
     with pytest.raises(UnwritableFileError, match="needs a file that can be written"):
+        small(checkpoint=tmp_path / "absent" / "training.npz", epochs=1).fit(*people)
+    monkeypatch.setattr(training_loop, "_order", lambda *_: pytest.fail("an epoch has begun"))
+    with pytest.raises(UnwritableFileError, match="No such folder"):
         small(checkpoint=tmp_path / "absent" / "training.npz", epochs=1).fit(*people)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 pytest.importorskip("jax")
 
-from ceopt import MaxChanges
+from ceopt import FeatureSpace, MaxChanges
 from ceopt.solvers.errors import CeoptError, MissingLibraryError
 from ceopt.training import CounterNet, RoCourseNet, virtual_data_shift
 
@@ -265,6 +265,29 @@ def test_labels_keep_their_type(people, labels):
     assert model.recourse(frame, target=labels[1]).shape == frame.shape
 
 
+@pytest.mark.parametrize(("worse", "better"), [(False, True), (0, 1), (1.0, 2.0), ("bad", "good")])
+def test_labels_in_a_column_of_objects_are_those_of_their_type(people, worse, better):
+    frame, given = people
+    y = pd.Series([better if label == "yes" else worse for label in given], dtype=object)
+    model = small(epochs=2).fit(frame, y)
+    typed = small(epochs=2).fit(frame, y.infer_objects())
+
+    assert model.classes_.tolist() == [worse, better]
+    assert model.predict(frame).tolist() == typed.predict(frame).tolist()
+
+
+def test_steps_are_kept_where_single_precision_would_miss_them(people):
+    frame, labels = people
+    given = frame.astype({"income": "float32"})
+    space = FeatureSpace.infer(given).update("income", step=0.3)
+    advice = small(space=space, dropout=0.0).fit(given, labels).recourse(given)
+    steps = (advice["income"] - given["income"].astype(float)) / 0.3
+
+    assert (steps.round() != 0).any()
+    assert np.abs(steps - steps.round()).max() < 1e-9
+    assert (advice.dtypes == given.dtypes).drop("income").all()
+
+
 def test_the_attacker_reads_it(people, model):
     frame, labels = people
     found = virtual_data_shift(model, frame, labels, model.recourse(frame), perturbation=0.3, learning_rate=1.0)
@@ -387,6 +410,8 @@ def test_bad_data_are_one_sentence(people):
         ((frame, labels[:-1]), "as many labels as rows, but X has 120 and y has 119"),
         ((frame, frame[["sex"]]), "one label a row as y, but its shape is (120, 1)"),
         ((frame, frame["income"]), "labels that are classes, but y holds values such as"),
+        ((frame, np.where(labels == "yes", np.inf, 0.0)), "labels that are classes, but y holds values such as"),
+        ((frame, np.where(labels == "yes", b"a", b"b")), "labels that are classes, but y holds values such as b'"),
         ((frame, np.full(120, "yes")), "rows of at least two classes, but y has 'yes' alone"),
         ((frame, labels.where(labels == "yes")), "a label of each row, but y has none in row"),
         ((frame, labels.astype(object).where(labels == "yes", 3)), "labels of one type, but y holds int and str"),
@@ -419,6 +444,27 @@ def test_bad_questions_are_one_sentence(people, plain):
         with pytest.raises(CeoptError) as caught:
             plain.recourse(**wrong)
         assert says in str(caught.value), says
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(CounterNet, {"learning_rate": 1e30}), (RoCourseNet, {"perturbation": 1e39}), (RoCourseNet, {"inner_rate": 1e38})],
+)
+@pytest.mark.parametrize("patience", [None, 5])
+def test_training_that_overflows_is_one_sentence_and_no_network(people, kind, options, patience):
+    with pytest.raises(CeoptError, match=r"needs losses and weights that stay finite, but .* nan after epoch"):
+        small(kind, patience=patience, **options).fit(*people)
+
+
+def test_rows_beyond_single_precision_are_told(people, plain):
+    far = people[0].assign(age=np.where(np.arange(120) == 3, 10**15, 30))
+    fine = plain.predict_proba(far)
+    assert np.isfinite(fine).all()
+    model = small(epochs=1).fit(people[0].assign(income=people[0]["income"] / 1e3), people[1])
+    far = people[0].assign(income=np.where(np.arange(120) == 3, 1e250, 0.03))
+    for ask in (model.predict, model.predict_proba, model.recourse):
+        with pytest.raises(CeoptError, match=r"needs numbers that fit single precision, but in row 3 'income' is"):
+            ask(far)
 
 
 def test_without_jax_one_sentence_says_what_to_install(people, monkeypatch):

@@ -42,6 +42,28 @@ def test_the_hinge_optimum_is_found_beyond_a_quadratic_program_s_tolerance() -> 
     assert found.objective <= losses.mean() + 0.15 * known[:2] @ known[:2] + 1e-12
 
 
+def test_rows_on_which_a_quadratic_program_has_no_end_are_fitted() -> None:
+    """HiGHS went round in circles at the optimum, w = 0 and b = 1, for ever."""
+    found = retrained(
+        [[10.223189001364707], [10.223161929304005], [9.655992450141166]], [-1, 1, 1], loss="hinge",
+        regularization=3.8233705515307412,
+    )  # fmt: skip
+    assert found.objective == pytest.approx(2.0 / 3.0, rel=1e-12)
+    assert found.weights == pytest.approx([0.0], abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("more", [0.0, 1e-16])
+def test_rows_that_are_the_same_up_to_rounding_have_no_weight(loss: str, more: float) -> None:
+    found = retrained(
+        [[0.1030171609350107], [0.1030171609350107 + more], [0.1030171609350107]], [-1, -1, 1], loss=loss,
+        regularization=1e-6,
+    )  # fmt: skip
+    assert abs(found.weights[0]) < 1e-6
+    assert found.objective == pytest.approx(value(loss, np.zeros((3, 1)), np.array([-1, -1, 1]), 0.0, np.zeros(1),
+        found.intercept))  # fmt: skip
+
+
 @pytest.mark.parametrize("instance", golden("shift_inner"), ids=lambda i: i["id"])
 def test_golden(instance: Any) -> None:
     inputs, expected, tol = instance["inputs"], instance["expected"], instance["tol"]

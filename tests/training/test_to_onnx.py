@@ -136,12 +136,15 @@ def test_what_onnx_cannot_hold_is_one_sentence(tmp_path):
         model.to_onnx(tmp_path / "absent" / "model.onnx")
     with pytest.raises(ceopt.CeoptError, match="needs a path as path, but path is 3"):
         model.to_onnx(3)
+    model = small(space=space, epochs=1).fit(frame[["income"]], np.array([1, 2**63 + 1] * 10, dtype=np.uint64))
+    with pytest.raises(UnsupportedModelError, match="numbers of 64 bits .* the labels are 1, 9223372036854775809"):
+        model.to_onnx()
     mixed = ceopt.Feature("zone", kind="categorical", levels=("a", 1))
     frame = pd.DataFrame({"zone": pd.Series(["a", 1] * 10, dtype=object), "income": np.arange(20.0)})
     space = FeatureSpace([mixed, *FeatureSpace.infer(frame[["income"]])])
     model = small(space=space, epochs=1).fit(frame, np.arange(20) % 2)
     with pytest.raises(
-        UnsupportedModelError, match="needs texts, numbers or truth values .* levels of 'zone' are 'a', 1"
+        UnsupportedModelError, match="needs texts, numbers of 64 bits or truth values .* levels of 'zone' are 'a', 1"
     ):
         model.to_onnx()
 

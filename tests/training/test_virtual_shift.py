@@ -116,6 +116,10 @@ def test_the_retrained_model_is_the_one_whose_loss_is_reported(people, model):
         ({"step_size": -1.0}, "step_size is -1.0"),
         ({"movable": "numbers"}, "movable is 'numbers'"),
         ({"movable": ["wage"]}, "'wage'"),
+        ({"movable": None}, "needs the names of columns as movable, but movable is None"),
+        ({"movable": 3}, "movable is 3"),
+        ({"perturbation": 1e39}, "needs a loss that stays finite, but after step 1 it is nan"),
+        ({"targets": [{}] * 60}, "needs a known class in targets, but class in targets is {}"),
         ({"targets": ["good"]}, "counterfactuals has 60 rows and targets has 1"),
         ({"targets": ["better"] * 60}, "needs a known class in targets, but class in targets is 'better'"),
         ({"random_state": -1}, "random_state is -1"),
@@ -133,6 +137,8 @@ def test_bad_data_are_one_sentence(people, model):
     cases = [
         ((frame, labels[:-1], advice(people)), "X has 60 and y has 59"),
         ((frame, labels.replace("bad", "worse"), advice(people)), "'worse'"),
+        ((frame, labels, advice(people)[:0]), "needs at least one row in counterfactuals"),
+        ((frame[:0], labels[:0], advice(people)), "a frame with rows and columns"),
         ((frame, labels, advice(people)[:9]), "X has 60 rows and counterfactuals has 9"),
         ((frame, labels, advice(people).assign(income=np.nan)), "'income'"),
     ]

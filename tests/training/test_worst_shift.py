@@ -241,6 +241,18 @@ def test_the_worst_of_several_optimal_intercepts_counts() -> None:
     assert found.intercept == pytest.approx(-0.5, abs=1e-6)
 
 
+def test_explanations_that_hold_are_not_counted_as_invalid_in_large_units() -> None:
+    X = np.array([[96111.8], [116299.8], [96854.7]])
+    explained = [[824.6], [15029.3], [-1772.7]]
+    found = worst_shift(
+        X, [-1, -1, -1], explained, radius=30000.0, regularization=1.1e8, loss="hinge", shift="grid",
+        objective="invalid", intercept=False,
+    )  # fmt: skip
+    assert found.scores is not None
+    assert found.objective == (found.scores <= 0.0).sum() == found.bound == 2.0
+    assert found.status is Status.OPTIMAL
+
+
 def test_an_answer_that_training_does_not_confirm_is_not_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("ceopt.training.worst_shift")
     monkeypatch.setattr(module, "_moved", lambda question, _model: np.zeros(question.rows.X.shape))

@@ -59,7 +59,7 @@ class Rbr(AbstractRowRecourse):
     Parameters
     ----------
     model
-        A fitted model, of which decisions are enough.
+        A fitted model, or a function of raw rows to labels: decisions are enough.
     data
         Raw rows among which the boundary is looked for, and whose ranges are the units.
     space

@@ -60,7 +60,8 @@ class RoarLime(AbstractRowRecourse):
     Parameters
     ----------
     model
-        A fitted model; with ``predict_proba`` and two classes LIME sees probabilities, else decisions.
+        A fitted model, or a function of raw rows to labels; with ``predict_proba`` and two classes LIME sees
+        probabilities, else decisions.
     data
         Raw rows from whose means and deviations LIME draws, and whose ranges are the units.
     space

@@ -11,10 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.metrics.predictions import predicted
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.surrogates.black_box import BlackBox
 from ceopt.training.raw_recourse import moved_frame, require_within
 from ceopt.training.scaled_frame import Floats, ScaledFrame
+from ceopt.training.training_frame import place_of
 
 __all__ = ["AbstractRowRecourse"]
 
@@ -28,7 +30,7 @@ class AbstractRowRecourse(ABC):
     Parameters
     ----------
     model
-        A fitted model.
+        A fitted model, or a function of raw rows to labels.
     data
         Raw rows from which columns and draws are made.
     space
@@ -37,6 +39,9 @@ class AbstractRowRecourse(ABC):
 
     def __init__(self, model: Any, data: pd.DataFrame, *, space: FeatureSpace | None = None) -> None:
         who = type(self).__name__
+        if isinstance(model, type) or not (hasattr(model, "predict") or callable(model)):
+            then = "Give clf, or clf.predict."
+            raise InvalidTypeError(who, "a fitted model or a function of rows", f"model is {model!r}", then)
         if not isinstance(data, pd.DataFrame):
             raise InvalidTypeError(who, "a DataFrame as data", f"data is {type(data).__name__}", "Name its columns.")
         if space is None:
@@ -72,7 +77,7 @@ class AbstractRowRecourse(ABC):
         require_within(who, space, coordinates)
         if not len(X):
             return X.copy()
-        said = self._said(X)
+        said = self._said(who, X)
         found = coordinates.copy()
         for label, places in self._questions(who, said, target):
             box = self.box(label)
@@ -82,7 +87,7 @@ class AbstractRowRecourse(ABC):
             for row, point, low, high in zip(places, points, *room, strict=True):
                 points_of_row = self._advised(ready, X.iloc[[row]], point, low, high)
                 found[row] = self._legal(box, points_of_row, coordinates[[row]])
-        return moved_frame(X, self.columns.frame(found), found != coordinates)
+        return moved_frame(X, space, found, coordinates)
 
     def _legal(self, box: BlackBox, points: Iterable[Floats], own: Floats) -> Floats:
         """Return the first legal row (d,) near points of which the model says the target; else the first, or none."""
@@ -104,14 +109,19 @@ class AbstractRowRecourse(ABC):
             self.model, label, columns=columns, dtypes=self.data.dtypes, max_queries=_ANY, space=self.columns.space
         )
 
-    def _said(self, X: pd.DataFrame) -> NDArray[Any]:
-        return np.asarray(self.model.predict(X[list(self.data)]))
+    def _said(self, who: str, X: pd.DataFrame) -> NDArray[Any]:
+        return predicted(who, self.model, X[list(self.data)])
 
     def _questions(self, who: str, said: NDArray[Any], target: Any) -> list[tuple[Any, NDArray[np.intp]]]:
         """Return targets, and the places of the rows that are to get them."""
+        if hasattr(self.model, "classes_"):
+            known = np.asarray(self.model.classes_)
+        else:
+            known = np.unique(self._said(who, self.data))
+        classes = known.tolist()
         if target is not None:
-            return [(target, np.flatnonzero(said != target))]
-        classes = np.asarray(getattr(self.model, "classes_", np.unique(self._said(self.data)))).tolist()
+            label = classes[place_of(who, "target", target, known)]
+            return [(label, np.flatnonzero(said != label))]
         if len(classes) != 2:
             but = "target is None"
             then = "Give the class that each row should get."

@@ -14,9 +14,9 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ceopt import CeoptError, FeatureSpace
+from ceopt import CeoptError, FeatureSpace, OtherThan, Probability, verify
 from ceopt.surrogates import roar, wachter
-from ceopt.training import RoarLime, VanillaCF
+from ceopt.training import Rbr, RoarLime, VanillaCF, virtual_data_shift
 from ceopt.training.predictor_network import PredictorNetwork
 from ceopt.training.rivals.vanilla_cf import over
 from ceopt.training.scaled_frame import ScaledFrame
@@ -199,6 +199,47 @@ def test_a_network_is_the_same_over_other_columns(activation: str, outputs: int)
 def test_options_out_of_range_are_refused(linear: Any, rival: Any, options: Any, message: str) -> None:
     with pytest.raises(CeoptError, match=message):
         rival(linear, PEOPLE, **options)
+
+
+@pytest.mark.parametrize("rival", [RoarLime, Rbr])
+def test_a_function_of_rows_is_a_model(linear: Any, rival: Any) -> None:
+    people = PEOPLE.head(3)
+    said = linear.predict(people)
+    assert rival(linear.predict, PEOPLE).recourse(people).equals(rival(linear, PEOPLE).recourse(people))
+    assert (linear.predict(rival(_bare(linear), PEOPLE).recourse(people)) != said).any()
+    with pytest.raises(CeoptError, match="needs a fitted model or a function of rows, but model is None"):
+        rival(None, PEOPLE)
+
+
+def _bare(model: Any) -> Any:
+    """Return a function of which nothing is known but what it says."""
+
+    def predict(rows: Any) -> Any:
+        return model.predict(rows)
+
+    return predict
+
+
+@pytest.mark.parametrize("rival", [VanillaCF, RoarLime, Rbr])
+def test_a_target_is_one_label_of_the_model(linear: Any, rival: Any) -> None:
+    found = rival(linear, PEOPLE)
+    with pytest.raises(CeoptError, match=r"recourse needs one label as target, but target is list"):
+        found.recourse(PEOPLE.head(2), target=["yes"])
+    for wrong in (OtherThan("no"), "perhaps", Probability("yes", at_least=0.8)):
+        with pytest.raises(CeoptError, match=r"recourse needs a known target, but target is"):
+            found.recourse(PEOPLE.head(2), target=wrong)
+
+
+def test_the_attackers_model_can_be_asked_like_any_other(linear: Any) -> None:
+    pytest.importorskip("jax")
+    said = linear.predict(PEOPLE)
+    shifted = virtual_data_shift(linear, PEOPLE, said, PEOPLE, perturbation=0.1).model
+    space = FeatureSpace.infer(PEOPLE)
+
+    assert verify(PEOPLE.head(9), shifted, space, target="yes").to_frame()["prediction"].tolist() == [
+        *shifted.predict(PEOPLE.head(9))
+    ]
+    assert VanillaCF(shifted, PEOPLE).recourse(PEOPLE.head(2)).shape == PEOPLE.head(2).shape
 
 
 def test_what_does_not_fit_is_refused(linear: Any, forest: Any) -> None:
