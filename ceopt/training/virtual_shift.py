@@ -172,9 +172,11 @@ def virtual_data_shift(
     one = np.eye(len(network.classes_), dtype=np.float32)
     given = (rows.astype(np.float32), one[labels], advice.astype(np.float32), one[wanted])
     movable_columns = _movable(columns, movable).astype(np.float32)
-    layers, shift, values = _program(network.activation, attack)(
-        network.layers, given, movable_columns, (settings["perturbation"], step_size), settings["random_state"]
-    )
+    sizes = (settings["perturbation"], step_size)
+    with np.errstate(over="ignore"):  # what is infinite in single precision is told by the losses
+        layers, shift, values = _program(network.activation, attack)(
+            network.layers, given, movable_columns, sizes, settings["random_state"]
+        )
     import jax
 
     _require_finite(np.asarray(values))

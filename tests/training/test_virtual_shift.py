@@ -105,6 +105,7 @@ def test_the_retrained_model_is_the_one_whose_loss_is_reported(people, model):
     assert set(found.model.predict(people[0])) <= set(model.classes_)
 
 
+@pytest.mark.filterwarnings("error")  # a program that is new casts what another has cast already
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -118,7 +119,9 @@ def test_the_retrained_model_is_the_one_whose_loss_is_reported(people, model):
         ({"movable": ["wage"]}, "'wage'"),
         ({"movable": None}, "needs the names of columns as movable, but movable is None"),
         ({"movable": 3}, "movable is 3"),
-        ({"perturbation": 1e39}, "needs a loss that stays finite, but after step"),
+        ({"perturbation": 1e39}, "needs a loss that stays finite, but after step 1 it is nan"),
+        ({"perturbation": 1e39, "steps": 3}, "needs a loss that stays finite, but after step 1 it is nan"),
+        ({"learning_rate": 1e39}, "needs a loss that stays finite, but after step 1 it is nan"),
         ({"targets": [{}] * 60}, "needs a known class in targets, but class in targets is {}"),
         ({"targets": ["good"]}, "counterfactuals has 60 rows and targets has 1"),
         ({"targets": ["better"] * 60}, "needs a known class in targets, but class in targets is 'better'"),
