@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable, Step
+from ceopt.formulations.space.entries import entry_names, entry_places
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.infer import scales
 from ceopt.formulations.space.raw_frame import raw_frame
@@ -125,24 +126,12 @@ class ScaledColumns:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names (p,): a column's own, and "column=level" for each level of a category."""
-        found: list[str] = []
-        for feature in self.space:
-            if feature.kind == "categorical":
-                found += [f"{feature.name}={level}" for level in feature.levels]
-            else:
-                found.append(feature.name)
-        return tuple(found)
+        return entry_names(self.space)
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
         """Where the entries of each raw column stand, (d,)."""
-        found = []
-        start = 0
-        for feature in self.space:
-            width = len(feature.levels) if feature.kind == "categorical" else 1
-            found.append(tuple(range(start, start + width)))
-            start += width
-        return tuple(found)
+        return tuple(tuple(range(place.start, place.stop)) for place in entry_places(self.space))
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable, Step
+from ceopt.formulations.space.entries import entry_names, entry_places
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.space import FeatureSpace, require_space
@@ -109,24 +110,12 @@ class ScaledFrame:
     @cached_property
     def places(self) -> tuple[slice, ...]:
         """Where the entries of each raw column stand, (d,)."""
-        found = []
-        start = 0
-        for feature in self.space:
-            stop = start + _width_of(feature)
-            found.append(slice(start, stop))
-            start = stop
-        return tuple(found)
+        return entry_places(self.space)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names (p,): a column's own, and "column=level" for each level of a category."""
-        found: list[str] = []
-        for feature in self.space:
-            if feature.kind == "categorical":
-                found += [f"{feature.name}={level}" for level in feature.levels]
-            else:
-                found.append(feature.name)
-        return tuple(found)
+        return entry_names(self.space)
 
     @cached_property
     def groups(self) -> tuple[tuple[int, int], ...]:
@@ -136,7 +125,7 @@ class ScaledFrame:
 
     def where(self, chosen: NDArray[np.bool_]) -> Flags:
         """Return which columns (p,) belong to chosen raw columns (d,)."""
-        return np.repeat(chosen, [_width_of(feature) for feature in self.space])
+        return np.repeat(chosen, [place.stop - place.start for place in self.places])
 
     @cached_property
     def of_numbers(self) -> Flags:
@@ -210,10 +199,6 @@ class ScaledFrame:
                 low, high = _within(feature, own, np.zeros(len(own)), np.full(len(own), last))
                 found[:, j] = np.clip(np.rint(points[:, place.start] * last), low, high)
         return found
-
-
-def _width_of(feature: Feature) -> int:
-    return len(feature.levels) if feature.kind == "categorical" else 1
 
 
 def _bounds(feature: Feature) -> tuple[float, float]:
