@@ -59,7 +59,7 @@ def read_frame(who: str, entry: dict[str, Any]) -> pd.DataFrame:
     labels = [read_value(label) for label in given["labels"]]
     if "dtype" in given:
         held = _held(who, given["dtype"], None, labels)
-        index: Any = pd.Index(held, tupleize_cols=False, name=names[0])
+        index: Any = pd.Index(held, dtype=held.dtype, tupleize_cols=False, name=names[0])
     else:
         index = pd.MultiIndex.from_tuples(labels, names=names)
     data = {}
