@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,8 @@ import pytest
 
 from ceopt import Cohort, Feature, FeatureSpace, Recourse
 from ceopt.formulations.predictors import Affine
+from ceopt.population.summary import summary_of
+from ceopt.status import Status
 
 SPACE = FeatureSpace(
     [
@@ -94,11 +98,20 @@ def test_a_summary_counts_people_costs_and_columns(cohort):
     assert summary.most_changed.is_monotonic_decreasing
 
 
-def test_columns_that_change_as_often_stand_in_their_order(cohort):
-    summary = cohort.summary()
-    places = [(-share, cohort.space.names.index(name)) for name, share in summary.most_changed.items()]
+class Made(list):
+    """Answers in place of a solution set's."""
 
-    assert places == sorted(places)
+    status = Status.OPTIMAL
+    timings: ClassVar = {"total": 1.0}
+
+
+def test_the_columns_that_change_most_come_first_and_equals_in_their_order():
+    answers = [
+        Made([SimpleNamespace(cost=1.0, changed=names)]) for names in (("b",), ("c", "b"), ("b", "a"), ("d", "a"))
+    ]
+    shares = summary_of(answers, ["a", "b", "c", "d"]).most_changed
+
+    assert list(shares.items()) == [("b", 0.75), ("a", 0.5), ("c", 0.25), ("d", 0.25)]
 
 
 def test_a_summary_is_shown_as_text_html_and_frame(cohort):

@@ -70,9 +70,22 @@ def test_the_row_of_an_answer_is_a_copy_and_shared_in_pickles():
     result = answered()
     before = result[0].factual
     before["savings"] = 999
-    again = pickle.loads(pickle.dumps(result))
+    two = dataclasses.replace(result, counterfactuals=(result[0], result[0]))
+    again = pickle.loads(pickle.dumps(two))
+    place = [field.name for field in dataclasses.fields(again[0])].index("factual")
 
     assert result[0].factual["savings"] == 121_200.25
     assert result[0].space is result.space
-    assert again[0].space is again.space
+    assert again[0].space is again[1].space is again.space
     assert again[0].factual.to_dict() == result[0].factual.to_dict()
+    assert again[0].__getstate__()[place] is again[1].__getstate__()[place]
+
+
+def test_results_of_another_process_share_the_space_of_their_cohort():
+    result = pickle.loads(pickle.dumps(answered()))
+    equal = pickle.loads(pickle.dumps(result.space))
+    shared = result.sharing(equal)
+
+    assert shared.space is shared[0].space is equal
+    assert shared.to_json() == result.to_json()
+    assert result.sharing(SPACE) is result  # another space is none of this result's
