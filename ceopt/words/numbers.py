@@ -106,9 +106,7 @@ def _nearest(value: float, room: float, digits: int) -> Decimal:
     return exact(value)
 
 
-def _away(  # noqa: PLR0917 - a number, and all that rounding it depends on
-    value: float, home: float, room: float, limits: tuple[float, float], digits: int
-) -> Decimal:
+def _away(value: float, home: float, room: float, limits: tuple[float, float], digits: int) -> Decimal:
     """Return the shortest decimal number that is not nearer to home than a value, and near enough to it."""
     room = min(room, _SHARE * abs(value))
     if value > home:
