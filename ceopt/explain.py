@@ -171,4 +171,4 @@ def explain(
     except OutOfTimeError as error:
         return unread(settings, space, row, stage=error.stage, began=began)
     except MemoryError:
-        return no_answer(space.frame([space.row(row)]), OUT_OF_MEMORY, settings.unchecked_options())
+        return no_answer(space.frame([space.row(row)]), OUT_OF_MEMORY, settings.unchecked_options(), space)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
 from ceopt.formulations.space.reachable import Interval
 from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.words.rules import rule_said
+from ceopt.words.said import said, together
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.rule import Point
@@ -28,7 +30,7 @@ __all__ = ["Conflict", "Entry", "conflict_of"]
 #: Rule name, sentence, how much wider it would have to be.
 Entry: TypeAlias = tuple[str, str, float | None]
 Chosen: TypeAlias = frozenset[int]
-_INTERRUPTED = "it was interrupted"
+_INTERRUPTED: Final = said("it was interrupted", "was_interrupted")
 
 
 @final
@@ -80,7 +82,7 @@ def conflict_of(
             search.is_empty(search.all - rules.growing)  # where growing did not help, what grows is not to blame
         core = search.core()
     except _UnknownError as error:
-        return _unfinished(search, str(error))
+        return _unfinished(search, error.why)
     except OutOfTimeError:
         return _unfinished(search, LATE)
     except KeyboardInterrupt:
@@ -102,10 +104,12 @@ def _with_widths(search: _Filter, core: Sequence[int], *, keep_on_interrupt: boo
         whatever = ""
     else:
         whatever = ", whatever other rules there are"
-    reason = f"In conflict{whatever}: {', '.join(words)}."
-    if widths.why:
-        reason += f" The search for what would do ended early, as {widths.why}."
-    return Conflict(tuple(entries), reason)
+    names = tuple(name for name, _, _ in entries)
+    reason = said(f"In conflict{whatever}: {', '.join(words)}.", "in_conflict", rules=names)
+    if not widths.why:
+        return Conflict(tuple(entries), reason)
+    early = f"The search for what would do ended early, as {widths.why}."
+    return Conflict(tuple(entries), together(reason, said(early, "widths_unfinished", why=widths.why)))
 
 
 # ---- what may be dropped ---------------------------------------------------------------------------------------------
@@ -134,7 +138,7 @@ class _Rules:
         self.rules = tuple(rules)
         self.person = person
         self.names = tuple(rule_name(rule, place) for place, rule in enumerate(rules))
-        self.sentences = tuple(rule.sentence() for rule in rules)
+        self.sentences = tuple(rule_said(rule, person.space) for rule in rules)
         self.elastic = tuple(rule if isinstance(rule, AbstractElastic) else None for rule in rules)
         self.growing = frozenset(k for k, rule in enumerate(rules) if widens_itself(rule))
 
@@ -188,6 +192,10 @@ class _OfSpace:
 # ---- which of them are in conflict -----------------------------------------------------------------------------------
 class _UnknownError(Exception):
     """A program was neither solved nor proved empty."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 @final
@@ -331,11 +339,11 @@ class _Widths:
 # ---- in words --------------------------------------------------------------------------------------------------------
 def _nothing(listed: _OfSpace) -> str:
     moved = any({"lower", "upper"} & rule.dropped.keys() for rule in listed.rules)
-    if moved:
-        even = f", even with its bounds moved outwards by {WIDE:g} times its spread"
-    else:
-        even = ""
-    return f"No rule is to blame: nothing within the data's range reaches the target{even}."
+    text = "No rule is to blame: nothing within the data's range reaches the target"
+    if not moved:
+        return said(f"{text}.", "none_to_blame")
+    even = f"even with its bounds moved outwards by {WIDE:g} times its spread"
+    return said(f"{text}, {even}.", "none_to_blame_even_wider", times=WIDE)
 
 
 def _unfinished(search: _Filter, why: str) -> Conflict:
@@ -343,9 +351,11 @@ def _unfinished(search: _Filter, why: str) -> Conflict:
     rules = search.rules
     smallest: Chosen = min(search.empty, key=len)
     fewest = sorted(smallest)
+    names = tuple(rules.names[k] for k in fewest)
+    ended = f"the search for them ended after {search.relaxer.solves} solves, as {why}."
     if fewest:
-        them = f"The rules in conflict are among {', '.join(rules.names[k] for k in fewest)}"
+        text = f"The rules in conflict are among {', '.join(names)}; {ended}"
+        reason = said(text, "conflict_unfinished", rules=names, why=why)
     else:
-        them = "No rule is needed for that"
-    reason = f"{them}; the search for them ended after {search.relaxer.solves} solves, as {why}."
+        reason = said(f"No rule is needed for that; {ended}", "none_needed", why=why)
     return Conflict(tuple((rules.names[k], rules.sentences[k], None) for k in fewest), reason)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
@@ -24,6 +24,7 @@ from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.problem import Stop
 from ceopt.tolerances import CURVED_ROOM, WIDTH_GAP, WIDTH_NOISE, WIDTH_ROOM
+from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
@@ -38,7 +39,7 @@ __all__ = ["LATE", "Enlarged", "Relaxation", "RelaxedProgram", "Relaxer", "enlar
 
 #: Significant digits of a width, which is rounded up: more than a solver's tolerance of 1e-6 leaves right.
 _DIGITS = 6
-LATE = "the time limit is used up"
+LATE: Final = said("the time limit is used up", "late")
 #: Share of the time left that the search for the least radii may take.
 _SHARE = 0.5
 
@@ -330,7 +331,7 @@ def enlargements(relaxer: Relaxer, person: Person) -> Iterator[Enlarged]:
     if found.is_least:
         proved = ""
     else:
-        proved = "The time limit ended the proof that no less would do."
+        proved = said("The time limit ended the proof that no less would do.", "widths_unproved")
     for share, least in WIDTH_ROOM:
         wider = list(rules)
         radii = {}

@@ -12,6 +12,8 @@ import numpy as np
 from ceopt.formulations.constraints import Linear
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.words.rules import value_phrase
+from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.rule import AbstractElastic, Floats, Point
@@ -99,29 +101,38 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
         here = _text(x0)
     else:
         here = repr(feature.from_coordinate(x0))
+    home = value_phrase(feature, feature.from_coordinate(x0))
     if not feature.mutable:
         row = Linear({name: 1.0}, "==", x0) if is_number else None
-        yield SpaceRule(feature, "fixed", f"{name} must stay {here}", {"mutable": True}, row)
+        sentence = said(f"{name} must stay {here}", "must_stay", column=name, value=home)
+        yield SpaceRule(feature, "fixed", sentence, {"mutable": True}, row)
     if feature.direction != "any":
         if feature.direction == "increasing":
             word = "increase"
             sense = ">="
+            template = "may_only_rise"
         else:
             word = "decrease"
             sense = "<="
+            template = "may_only_fall"
         row = Linear({name: 1.0}, sense, x0)  # type: ignore[arg-type]  # one of the two words above
-        yield SpaceRule(feature, f"may only {word}", f"{name} may only {word} from {here}", {"direction": "any"}, row)
+        sentence = said(f"{name} may only {word} from {here}", template, column=name, value=home)
+        yield SpaceRule(feature, f"may only {word}", sentence, {"direction": "any"}, row)
     if math.isfinite(feature.lower) and not feature.lower_inferred:
         word = f"at least {_text(feature.lower)}"
         row = Linear({name: 1.0}, ">=", feature.lower)
-        yield SpaceRule(feature, word, f"{name} must be {word}", {"lower": -math.inf}, row)
+        sentence = said(f"{name} must be {word}", "at_least", column=name, value=value_phrase(feature, feature.lower))
+        yield SpaceRule(feature, word, sentence, {"lower": -math.inf}, row)
     if math.isfinite(feature.upper) and not feature.upper_inferred:
         word = f"at most {_text(feature.upper)}"
         row = Linear({name: 1.0}, "<=", feature.upper)
-        yield SpaceRule(feature, word, f"{name} must be {word}", {"upper": math.inf}, row)
+        sentence = said(f"{name} must be {word}", "at_most", column=name, value=value_phrase(feature, feature.upper))
+        yield SpaceRule(feature, word, sentence, {"upper": math.inf}, row)
     if feature.step is not None:
         word = f"steps of {_text(feature.step)}"
-        yield SpaceRule(feature, word, f"{name} moves in {word} from {here}", {"step": None}, None)
+        step = value_phrase(feature, feature.step)
+        sentence = said(f"{name} moves in {word} from {here}", "moves_in_steps", column=name, step=step, value=home)
+        yield SpaceRule(feature, word, sentence, {"step": None}, None)
 
 
 def _text(value: float) -> str:

@@ -17,13 +17,16 @@ from ceopt.diverse.projection import Projection
 from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.constraints.rule import fitted_to, lacks_rows
 from ceopt.formulations.space.raw_frame import raw_frame
-from ceopt.formulations.space.reachable import reach_of, removed_by
+from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.targets import OtherThan
 from ceopt.query.build_answer import assembled
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import UnknownNameError
 from ceopt.status import Status
 from ceopt.versions import versions
+from ceopt.words.limits import removed_said, wanted_said
+from ceopt.words.rules import rules_said
+from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from ceopt.diverse.decisions import Decisions
@@ -101,7 +104,8 @@ class Query:
         keeper = self._keeper(self.rules)
         if met[0] and not keeper.broken(home):
             self._require_labels()
-            return self._result(Status.ALREADY_FAVOURABLE, reason="The row meets the target and every rule already.")
+            already = said("The row meets the target and every rule already.", "favourable_already")
+            return self._result(Status.ALREADY_FAVOURABLE, reason=already)
         if self.settings.origin == "data":
             keeper = replace(keeper, origin=origin_in_data(self.fitted.data, keeper))
         found = nearest_candidates(
@@ -230,13 +234,18 @@ class Query:
                 if len(predicted) > _SHOWN:
                     reason += ", ..."
             reason += ". Fit the explainer on rows of which the model favours some."
+            reason = said(reason, "none_predicted", count=found.looked_at, target=self._target())
         else:
-            parts = []
+            parts: list[str] = []
             if found.lost:
-                parts.append(f"{found.lost} no longer are once they are put where the person may go")
-            parts += [f"{count} break {name}" for name, count in found.broken.items()]
+                lost = f"{found.lost} no longer are once they are put where the person may go"
+                parts.append(said(lost, "lost_in_reach", count=found.lost))
+            for name, count in found.broken.items():
+                parts.append(said(f"{count} break {name}", "break_rule", count=count, rule=name))
             reason = f"Of the {found.favoured} rows that are predicted to be {text}, {' and '.join(parts)}."
             reason += " ceopt.explain looks beyond the rows of the data."
+            causes = tuple(parts)
+            reason = said(reason, "candidates_lost", count=found.favoured, target=self._target(), causes=causes)
         return self._result(Status.REJECTED, reason=reason, complete=False)
 
     def _reason(self, found: Candidates, kept: int, distinct: int, answers: int) -> str:
@@ -256,8 +265,13 @@ class Query:
             parts.append(f"they lead to {distinct} different answers")
         if answers < distinct:
             parts.append(f"{distinct - answers} failed the last check")
-        wanted = "all" if self.n is None else self.n
-        return f"{answers} of {wanted}: {', '.join(parts)}.{self._hint(found, kept)}"
+        told = f"{', '.join(parts)}.{self._hint(found, kept)}"
+        if self.n is None:
+            return said(f"{answers} of all: {told}", "fewer_of_all", answers=answers)
+        return said(f"{answers} of {self.n}: {told}", "fewer_diverse", answers=answers, wanted=self.n)
+
+    def _target(self) -> str:
+        return wanted_said(self.decisions.text, self.target)
 
     def _hint(self, found: Candidates, kept: int) -> str:
         """Say which parameters leave room for more answers than were kept, where more were asked for."""
@@ -300,8 +314,10 @@ class Query:
             solver=_SOLVER,
             versions=dict(versions()),
             options={"target": self.decisions.text, "n": self.n, "constraints": rules, **self.settings.options()},
-            target=self.decisions.text,
-            removed=removed_by(space, reach_of(space, self.factual)),
+            target=self._target(),
+            removed=removed_said(space, reach_of(space, self.factual)),
+            space=space,
+            rules=rules_said(self.rules, space),
             **found,
         )
 

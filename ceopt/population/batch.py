@@ -19,18 +19,22 @@ from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 from ceopt.solvers.plural import counted
 from ceopt.status import Status
+from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["OUT_OF_MEMORY", "answered", "answers", "cohort_of", "no_answer", "resumed"]
 
-OUT_OF_MEMORY = (
+OUT_OF_MEMORY: Final = said(
     "Memory ran out before an answer was found. Use a smaller model, fewer rows of data in hulls and fewer n_jobs, or "
-    "a machine with more."
+    "a machine with more.",
+    "out_of_memory",
 )
 
-_INTERRUPTED: Final = "Interrupted before this row was finished; pass this cohort as resume to go on."
+_INTERRUPTED: Final = said(
+    "Interrupted before this row was finished; pass this cohort as resume to go on.", "row_interrupted"
+)
 _LOST: Final = "Pass this cohort as resume to try the row again, with fewer n_jobs if memory may have run out."
 
 #: Options that may differ between a run and its resumption: they say how long and with what, not what is asked.
@@ -76,14 +80,16 @@ def cohort_of(
     with _until_interrupted(left, done), bar:
         for place, result in found:
             if isinstance(result, Lost):
-                missing[place] = f"{result.reason} {_LOST}"
+                text = f"{result.reason} {_LOST}"
+                missing[place] = said(text, "row_lost")
             else:
-                done[place] = result
+                done[place] = result.sharing(space)
             bar.update()
     results: list[SolutionSet] = []
     for place, known in enumerate(done):
         if known is None:
-            results.append(no_answer(queries.iloc[[place]], missing.get(place, _INTERRUPTED), options))
+            reason = missing.get(place, _INTERRUPTED)
+            results.append(no_answer(queries.iloc[[place]], reason, options, space))
         else:
             results.append(known)
     finished = tuple(result is not None for result in done)
@@ -97,14 +103,14 @@ def answered(prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame) -> Soluti
             return prepared.answer(row, query_id=row.index[0])
         return search(prepared, row, query_id=row.index[0], keep_on_interrupt=False)
     except CeoptError as error:
-        return no_answer(row, str(error), prepared.options())
+        return no_answer(row, str(error), prepared.options(), prepared.space)
     except MemoryError:
-        return no_answer(row, OUT_OF_MEMORY, prepared.options())
+        return no_answer(row, OUT_OF_MEMORY, prepared.options(), prepared.space)
     except Exception as error:  # noqa: BLE001 - nobody else's answers are lost to one person's failure
-        return no_answer(row, f"{type(error).__name__}: {error}", prepared.options())
+        return no_answer(row, f"{type(error).__name__}: {error}", prepared.options(), prepared.space)
 
 
-def no_answer(row: pd.DataFrame, reason: str, options: Mapping[str, Any]) -> SolutionSet:
+def no_answer(row: pd.DataFrame, reason: str, options: Mapping[str, Any], space: FeatureSpace) -> SolutionSet:
     """Return what stands for a person who could not be asked."""
     return SolutionSet(
         status=Status.ERROR,
@@ -115,6 +121,7 @@ def no_answer(row: pd.DataFrame, reason: str, options: Mapping[str, Any]) -> Sol
         options=options,
         target=str(options["target"]),
         query_id=row.index[0],
+        space=space,
     )
 
 

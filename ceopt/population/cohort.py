@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.population.cohort_json import cohort_from_json, cohort_to_json
+from ceopt.population.summary import CohortSummary, summary_of
 from ceopt.solution.copies import hands_out_copies
+from ceopt.solution.counterfactual import scalars
 from ceopt.solution.solution_set import SolutionSet
+from ceopt.solvers.files.whole_files import write_text
 from ceopt.solvers.plural import counted
 from ceopt.status import Status
 
@@ -74,6 +80,58 @@ class Cohort:
         """Return how many rows have each status."""
         statuses = Counter(result.status for result in self.results)
         return {str(status): statuses[status] for status in Status if statuses[status]}
+
+    def summary(self) -> CohortSummary:
+        """Return the cohort in a few numbers: statuses, share answered, median cost, most changed columns, seconds."""
+        return summary_of(self.results, self.space.names)
+
+    def changes(self) -> pd.DataFrame:
+        """Return every move of every answer in long form: one row a person, answer and column that changes.
+
+        Columns: query_id (the row's label), rank, column, from, to, move, unit. ``move`` is ``to`` less ``from`` of a
+        number, and a number of levels of an ordinal column; of any other it is missing, and so is a unit that a column
+        does not have. Under a causal model a column ``why`` follows, "action" or "consequence", and what is held where
+        it is, so that it does not follow, is there with a move of 0.
+        """
+        moves: list[dict[str, Any]] = []
+        for result in self.results:
+            moves += _moves(result, self.space)
+        is_causal = any(answer.actions is not None for result in self.results for answer in result)
+        columns: dict[str, Any] = {
+            "query_id": _labels([move["query_id"] for move in moves], "query_id"),
+            "rank": pd.Series([move["rank"] for move in moves], dtype="int64"),
+            "column": pd.Series([move["column"] for move in moves], dtype=object),
+            "from": pd.Series([move["from"] for move in moves], dtype=object),
+            "to": pd.Series([move["to"] for move in moves], dtype=object),
+            "move": pd.Series([move["move"] for move in moves], dtype="float64"),
+            "unit": pd.Series([move["unit"] for move in moves], dtype=object),
+        }
+        if is_causal:
+            columns["why"] = pd.Series([move["why"] for move in moves], dtype=object)
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(moves)))
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Write everything as JSON that :meth:`from_json` reads back exactly; also to ``path`` if given.
+
+        A cohort that was read back gives the same tables, sentences and pictures, and may be resumed.
+        """
+        text = cohort_to_json(self)
+        if path is not None:
+            write_text("Cohort.to_json", path, text)
+        return text
+
+    @classmethod
+    def from_json(cls, text_or_path: str | Path) -> Cohort:
+        """Read what :meth:`to_json` wrote: the same values bit for bit, in the same dtypes.
+
+        Raises
+        ------
+        UnreadableFileError
+            No such file, or no JSON in it.
+        InvalidValueError
+            JSON of another format or version, or damaged.
+        """
+        return cohort_from_json(cls, text_or_path)
 
     def failures(self) -> pd.DataFrame:
         """Return the rows that have no answer and need one, indexed by ``query_id``: status and reason."""
@@ -137,6 +195,34 @@ class Cohort:
 
     def _counted(self) -> str:
         return ", ".join(f"{count} {status}" for status, count in self.counts().items())
+
+
+def _moves(result: SolutionSet, space: FeatureSpace) -> Iterator[dict[str, Any]]:
+    """Give each move of each answer."""
+    before = scalars(result.factual)
+    for answer in result:
+        for name in answer.listed:
+            old = before[name]
+            new = answer.values[name]
+            yield {
+                "query_id": result.query_id,
+                "rank": answer.rank,
+                "column": name,
+                "from": old,
+                "to": new,
+                "move": _move(space[name], old, new),
+                "unit": space[name].unit,
+                "why": answer.why(name),
+            }
+
+
+def _move(feature: Feature, old: Any, new: Any) -> float:
+    """Return by how much a number or a rank moves; nan where there is no order."""
+    if feature.kind == "ordinal":
+        return float(feature.rank(new) - feature.rank(old))
+    if feature.is_finite:
+        return np.nan
+    return float(new - old)
 
 
 def _labels(labels: list[Any], name: str) -> pd.Index[Any]:

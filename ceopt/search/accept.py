@@ -13,6 +13,7 @@ from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.problem import Stop
 from ceopt.status import Status
 from ceopt.tolerances import CHEAPER, LEAST_CHEAPER
+from ceopt.words.said import Said, said, together
 
 if TYPE_CHECKING:
     from ceopt.solvers.problem import Outcome
@@ -41,8 +42,12 @@ def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the o
     doubted = state.doubted
     if is_disproved(bound, cost):
         doubted = True
-        claim = f"{state.solver} proves that nothing costs less than {bound:.8g}, but this verified answer costs less"
-        message = f"{message} {claim}: nothing is proved.".strip()
+        claim = said(
+            f"{state.solver} proves that nothing costs less than {bound:.8g}, but this verified answer costs less: "
+            "nothing is proved.",
+            "bound_disproved", solver=state.solver, bound=bound,
+        )  # fmt: skip
+        message = together(message, claim)
     with without_deadline():
         if cluster is None:
             cluster = nearest_cluster(question.settings.rules, question.space, point)
@@ -59,7 +64,8 @@ def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the o
     if answer.gap <= question.settings.relative_gap:
         finding = Finding(Status.OPTIMAL, answer, answer.bound)
     else:
-        reason = message or f"The gap of {answer.gap:.3g} could not be closed."
+        open_gap = f"The gap of {answer.gap:.3g} could not be closed."
+        reason = message or said(open_gap, "gap_open", percent=float(f"{100.0 * answer.gap:.2g}"))
         finding = Finding(Status.FEASIBLE, answer, answer.bound, reason)
     return replace(state, answers=(*state.answers, (answer, point)), doubted=doubted).ended(finding)
 
@@ -79,36 +85,41 @@ def without_point(state: State, outcome: Outcome) -> Finding:
         if tries.failures:
             failure = tries.failures[-1]
         else:
-            failure = "it breaks a rule"
-        reason = f"No other point exists; the solver's failed the check: {failure}."
+            failure = said("it breaks a rule", "breaks_a_rule")
+        text = f"No other point exists; the solver's failed the check: {failure}."
+        reason = said(text, "no_other_point", failure=failure)
         return Finding(Status.REJECTED, bound=tries.bound, reason=reason)
     if state.doubted:
-        reason = f"{state.solver} calls the program infeasible, and is not believed any more."
+        text = f"{state.solver} calls the program infeasible, and is not believed any more."
+        reason = said(text, "not_believed", solver=state.solver)
         return Finding(Status.INFEASIBLE, reason=reason)
     if state.margin != state.question.prepared.margin:  # what a larger margin leaves out was not searched
-        reason = "Nothing more is in reach at the margin that the user's model made necessary."
+        text = "Nothing more is in reach at the margin that the user's model made necessary."
+        reason = said(text, "nothing_at_margin")
         return Finding(Status.INFEASIBLE, reason=reason)
-    reason = "Proved: nothing in reach meets the target and every rule."
+    reason = said("Proved: nothing in reach meets the target and every rule.", "proved_none")
     return Finding(Status.INFEASIBLE, reason=reason, proved=True)
 
 
 def out_of_time(state: State) -> Finding:
     """Return what there is to say where time, or Ctrl-C, ended the search for the next answer."""
     if state.interrupted:
-        reason = "The search was interrupted."
+        reason: str = said("The search was interrupted.", "interrupted")
     else:
         reason = used_up(state.question.settings.time_limit_s, state.stage)
     tries = state.tries
     if tries.failures:
-        reason = f"{reason} The solver's point failed: {tries.failures[-1]}."
+        failure = tries.failures[-1]
+        failed = said(f"The solver's point failed: {failure}.", "point_failed", failure=failure)
+        reason = together(reason, failed)
         return Finding(Status.REJECTED, bound=tries.bound, reason=reason)
     return Finding(Status.TIME_LIMIT, bound=tries.bound, reason=reason)
 
 
-def used_up(limit_s: float, stage: str) -> str:
+def used_up(limit_s: float, stage: str) -> Said:
     """Return the sentence that says what the time limit ended."""
     during = f" while {stage}" if stage else ""
-    return f"The time limit of {limit_s:g} s is used up{during}."
+    return said(f"The time limit of {limit_s:g} s is used up{during}.", "time_used_up", limit_s=limit_s)
 
 
 def fall_back(state: State, finding: Finding) -> State:
@@ -126,7 +137,8 @@ def fall_back(state: State, finding: Finding) -> State:
         state = find_starts(state, even_linear=True)
     if not is_contradicted:
         return _started(state, finding, state.tries.bound, finding.reason, is_judge=False)
-    reason = f"{state.solver} calls the program {finding.status}, but a point that passes the check is in hand."
+    text = f"{state.solver} calls the program {finding.status}, but a point that passes the check is in hand."
+    reason = said(text, "start_in_hand", solver=state.solver)
     started = _started(state, finding, None, reason)
     return replace(started, doubted=started.doubted or started.last is not finding)
 

@@ -15,6 +15,7 @@ from ceopt.search.accept import accept_checked
 from ceopt.search.state import Finding
 from ceopt.status import Status
 from ceopt.tolerances import SAME_VALUE
+from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from ceopt.query.request import Point, Start
@@ -46,9 +47,9 @@ def next_incumbent(state: State) -> State:
         if check.valid and not check.broken and not repeats:
             return accept_checked(state, point, check.prediction, first.bound, "")
     if state.met:
-        reason = "The time limit is used up."
+        reason = said("The time limit is used up.", "time_ended")
     else:
-        reason = "No other point was met."
+        reason = said("No other point was met.", "none_met")
     return state.ended(Finding(Status.TIME_LIMIT, reason=reason))
 
 

@@ -16,6 +16,7 @@ from ceopt.search.state import Finding, Phase, favourable, without_unseen
 from ceopt.search.ties import look_within_margin
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.status import Status
+from ceopt.words.said import said, together
 
 if TYPE_CHECKING:
     from ceopt.conflicts.relaxation import Enlarged
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["look_for_conflict", "look_under_wider_rules"]
 
 #: What is said of a proof whose causes nobody asked for.
-_ASK_WHY: Final = "With why=True the rules in conflict are looked for."
+_ASK_WHY: Final = said("With why=True the rules in conflict are looked for.", "hint_why")
 #: How many columns are named whose bounds only the data had.
 _NAMED: Final = 3
 
@@ -43,7 +44,7 @@ def look_under_wider_rules(state: State, finding: Finding) -> State:
         for wider in enlargements(relaxer, question.person):
             learned = _answered_under(state.having_learned(learned), wider)
             if learned.last is not None and learned.last.status is not Status.INFEASIBLE:
-                reason = f"{learned.last.reason} {wider.reason}".strip()
+                reason = together(learned.last.reason, wider.reason)
                 return replace(learned, relaxed=wider.radii, last=replace(learned.last, reason=reason))
     except OutOfTimeError as error:
         learned = replace(learned, stage=error.stage)
@@ -51,13 +52,14 @@ def look_under_wider_rules(state: State, finding: Finding) -> State:
     except KeyboardInterrupt:
         if not question.keep_on_interrupt:
             raise
-        relaxer.unsettled = "the search was interrupted"
+        relaxer.unsettled = said("the search was interrupted", "was_interrupted")
     finally:
         question.stopwatch.add(relaxer.seconds)
     state = state.having_learned(learned)
     if relaxer.unsettled:
-        reason = f"{finding.reason} By how much wider a rule would have to be is not known: {relaxer.unsettled}."
-        return replace(state, last=Finding(Status.TIME_LIMIT, reason=reason))
+        text = f"By how much wider a rule would have to be is not known: {relaxer.unsettled}."
+        unknown = said(text, "width_unknown", why=relaxer.unsettled)
+        return replace(state, last=Finding(Status.TIME_LIMIT, reason=together(finding.reason, unknown)))
     return state
 
 
@@ -81,7 +83,7 @@ def look_for_conflict(state: State, finding: Finding) -> State:
     """Where there is no answer, find which rules leave no answer, as far as the time goes, and say so."""
     question = state.question
     if not question.settings.why_s:
-        reason = f"{finding.reason} {_ASK_WHY} {_bounds_of_the_data(question.space)}".strip()
+        reason = together(finding.reason, _ASK_WHY, _bounds_of_the_data(question.space))
         return replace(state, last=replace(finding, reason=reason))
     relaxer = Relaxer(question.prepared, min(question.deadline, time.perf_counter() + question.settings.why_s))
 
@@ -95,7 +97,7 @@ def look_for_conflict(state: State, finding: Finding) -> State:
         prediction = question.check(relaxer.overlooked).prediction
         message = "To the solver's tolerance there is no answer."
         return accept_checked(state, relaxer.overlooked, prediction, None, message)
-    reason = f"{finding.reason} {conflict.reason} {_bounds_of_the_data(question.space)}".strip()
+    reason = together(finding.reason, conflict.reason, _bounds_of_the_data(question.space))
     return replace(state, conflict=conflict.entries, last=replace(finding, reason=reason))
 
 
@@ -110,7 +112,8 @@ def _bounds_of_the_data(space: FeatureSpace) -> str:
     names = ", ".join(inferred[:_NAMED])
     if len(inferred) > _NAMED:
         names += ", ..."
-    return (
+    text = (
         f"The reach of {names} ends where the data did; space.update(name, lower=..., upper=...) widens it, which "
         "may help."
     )
+    return said(text, "reach_of_data", columns=names)

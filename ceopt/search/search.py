@@ -31,7 +31,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
-from ceopt.formulations.space.reachable import reach_of, removed_by
+from ceopt.formulations.space.reachable import reach_of
 from ceopt.query.request import Person
 from ceopt.search.accept import fall_back, is_disproved, out_of_time, used_up
 from ceopt.search.incumbents import next_incumbent
@@ -46,6 +46,9 @@ from ceopt.solvers.errors import CeoptError
 from ceopt.status import Status
 from ceopt.tolerances import BOUND_ROUNDING
 from ceopt.versions import versions
+from ceopt.words.limits import removed_said, target_said
+from ceopt.words.rules import rules_said
+from ceopt.words.said import said, together
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -87,7 +90,7 @@ def search(
     except KeyboardInterrupt:
         if not (keep_on_interrupt and state.answers):
             raise
-        interrupted = Finding(Status.TIME_LIMIT, reason="The search was interrupted.")
+        interrupted = Finding(Status.TIME_LIMIT, reason=said("The search was interrupted.", "interrupted"))
         state = replace(state, first=state.first or state.last, last=interrupted)
     return result(state, prepared.settings, query_id)
 
@@ -197,7 +200,7 @@ def _next(state: State) -> State:
     if state.last is None or state.last.answer is None or len(state.answers) >= settings.n:
         return replace(state, phase=Phase.END)
     if state.question.within is not None and state.first.status is not Status.OPTIMAL:
-        unproved = Finding(Status.TIME_LIMIT, reason="The least cost is not proved.")
+        unproved = Finding(Status.TIME_LIMIT, reason=said("The least cost is not proved.", "least_cost_unproved"))
         return replace(state, phase=Phase.END, last=unproved)
     if settings.diversity is None:
         return replace(next_incumbent(state), phase=Phase.LIMIT)
@@ -262,9 +265,11 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         solver=state.solver,
         versions=dict(versions("pyomo", "highspy")),
         options=asked.options(),
-        target=asked.target.text(),
-        removed=removed_by(question.space, question.person.reach),
+        target=target_said(asked.target),
+        removed=removed_said(question.space, question.person.reach),
         query_id=query_id,
+        space=question.space,
+        rules=rules_said(asked.rules, question.space),
     )
 
 
@@ -276,14 +281,15 @@ def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:
     assert last is not None  # noqa: S101 - the same
     if answers and answers[0][0] is not state.answers[0][0]:
         best = answers[0][0]
-        reason = "A further answer costs less than was proved of an earlier one: nothing is proved."
+        text = "A further answer costs less than was proved of an earlier one: nothing is proved."
+        reason = said(text, "cheaper_than_proved")
         first = Finding(Status.FEASIBLE, answer=best, bound=best.bound, reason=reason)
     if last.answer is None and answers:
         if last.proved:
-            more = "Proved: there are no more."
+            more = said("Proved: there are no more.", "proved_no_more")
         else:
-            more = f"No more, as: {last.reason}"
-        first = replace(first, reason=f"{first.reason} {more}".strip())
+            more = said(f"No more, as: {last.reason}", "no_more_as", why=last.reason)
+        first = replace(first, reason=together(first.reason, more))
     return first
 
 
@@ -326,4 +332,5 @@ def unread(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, beg
         versions=dict(versions("pyomo", "highspy")),
         options=options,
         target=str(options["target"]),
+        space=space,
     )

@@ -17,6 +17,7 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Stop
 from ceopt.status import Status
 from ceopt.tolerances import FIRST_REPAIR
+from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from ceopt.checking.rule_checks import Check
@@ -39,7 +40,10 @@ def solve_and_check(state: State) -> State:
     question = state.question
     tries = state.tries
     if tries.repairs > MOST_REPAIRS:
-        reason = f"{MOST_REPAIRS + 1} points of the solver failed the check; the last: {tries.failures[-1]}."
+        count = MOST_REPAIRS + 1
+        failure = tries.failures[-1]
+        text = f"{count} points of the solver failed the check; the last: {failure}."
+        reason = said(text, "points_failed", count=count, failure=failure)
         return fall_back(state, Finding(Status.REJECTED, bound=tries.bound, reason=reason))
     left = question.deadline - time.perf_counter()
     if state.interrupted or left <= 0:
@@ -158,9 +162,10 @@ def _with_bound(state: State, solved: SolvedProgram) -> State:
 def _failed(state: State, check: Check) -> State:
     """Note why a point failed the check."""
     if check.valid:
-        failure = f"it breaks {', '.join(check.broken)}"
+        failure = said(f"it breaks {', '.join(check.broken)}", "breaks_rules", rules=tuple(check.broken))
     else:
-        failure = f"the model predicts {check.prediction}"
+        text = f"the model predicts {check.prediction}"
+        failure = said(text, "model_predicts", label=str(check.prediction))
     return replace(state, tries=replace(state.tries, failures=(*state.tries.failures, failure)))
 
 

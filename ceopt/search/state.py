@@ -22,6 +22,7 @@ from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.status import Status
+from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -324,9 +325,8 @@ class State:
 
 def favourable() -> Finding:
     """Return what there is to say of a row that needs no change."""
-    return Finding(
-        Status.ALREADY_FAVOURABLE, bound=0.0, reason="The row meets the target and every rule already.", proved=True
-    )
+    reason = said("The row meets the target and every rule already.", "favourable_already")
+    return Finding(Status.ALREADY_FAVOURABLE, bound=0.0, reason=reason, proved=True)
 
 
 def without_unseen(

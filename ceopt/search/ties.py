@@ -20,6 +20,7 @@ from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Stop
 from ceopt.status import Status
 from ceopt.tolerances import COST_OF_MARGIN, NEAR_AN_END
+from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
@@ -194,5 +195,6 @@ def _unsettled(state: State, finding: Finding) -> Finding:
         status = Status.TIME_LIMIT
     else:
         status = Status.ERROR
-    reason = "Nothing reaches the target with a margin. Whether a tie does is not settled: the solver ended early."
+    text = "Nothing reaches the target with a margin. Whether a tie does is not settled: the solver ended early."
+    reason = said(text, "tie_unsettled")
     return Finding(status, bound=finding.bound, reason=reason)

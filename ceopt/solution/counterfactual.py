@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -9,13 +11,18 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.dtypes import plain
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solution.answer_table import answer_to_html, answer_to_text
 from ceopt.solution.copies import hands_out_copies
+from ceopt.solvers.errors import InvalidValueError
+from ceopt.words.changes import sentences_of
+from ceopt.words.language import language_of
 
 __all__ = ["Counterfactual", "scalars"]
 
 
 @final
-@hands_out_copies("values", "actions", "frame")
+@hands_out_copies("values", "actions", "frame", "factual")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counterfactual:
     """One verified answer. What it hands out is a copy: to write into it changes no answer.
@@ -45,6 +52,10 @@ class Counterfactual:
         Which hull of a clustered data manifold holds it.
     way
         How it was found for a black box: "surrogate", "grown" or "boundary"; None where the model itself is stated.
+    factual
+        The person's row, a Series of the columns' own scalars; None of an answer that is in no solution set.
+    space
+        What each column is; None where nobody said.
     """
 
     values: pd.Series[Any]
@@ -60,6 +71,8 @@ class Counterfactual:
     actions: pd.Series[Any] | None = None
     cluster: int | None = None
     way: str | None = None
+    factual: pd.Series[Any] | None = field(default=None, repr=False)
+    space: FeatureSpace | None = field(default=None, repr=False)
     frame: pd.DataFrame = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -87,8 +100,62 @@ class Counterfactual:
             return "action"
         return "consequence"
 
+    def about(self, factual: pd.Series[Any], space: FeatureSpace | None) -> Counterfactual:
+        """Return the same answer, as one about a person's row."""
+        new = copy.copy(self)
+        object.__setattr__(new, "factual", factual)
+        object.__setattr__(new, "space", space)
+        return new
+
+    def sentences(self, language: str = "en", templates: Mapping[str, str] | None = None) -> list[str]:
+        """Return one sentence for each column that changes, in the order of ``changed``.
+
+        A number is written in the language's own way, with its unit. Where the column has steps or whole numbers it is
+        the answer's value digit for digit; elsewhere it has as few digits as tell it from the person's own, rounded
+        away from that, so that nobody stops short. What follows by a causal model is told apart from what is to be
+        done. The text is plain: who puts it into markup escapes it.
+
+        Parameters
+        ----------
+        language
+            "en" or "de".
+        templates
+            Name -> text, in place of some or all of the language's: :func:`ceopt.words.templates` has them, and
+            `docs/words.md` shows a third language.
+
+        Raises
+        ------
+        InvalidValueError
+            The answer is in no solution set, so that nobody knows from where it goes.
+        UnknownNameError
+            A language, a template or a field of one that does not exist.
+
+        Examples
+        --------
+        >>> import ceopt
+        >>> from ceopt.formulations.predictors import Affine
+        >>> space = ceopt.FeatureSpace([ceopt.Feature("savings", kind="integer", lower=0, step=100, unit="euros")])
+        >>> model = Affine([1.0], -22350.0, labels=("bad", "good"))
+        >>> answer = ceopt.explain(model, {"savings": 21200}, space, target="good")[0]
+        >>> answer.sentences()
+        ['Raise savings from 21,200 to 22,400 euros']
+        >>> answer.sentences("de")
+        ['savings von 21.200 auf 22.400 euros erhöhen']
+        >>> answer.sentences(templates={"raise": "{column}: +{by}"})
+        ['savings: +1,200 euros']
+        """
+        if self.factual is None:
+            but = "this one is in no solution set"
+            raise InvalidValueError(
+                "Counterfactual.sentences", "the person's row", but, "Make a SolutionSet with it and the factual."
+            )
+        return sentences_of(self, self.changed, language_of("Counterfactual.sentences", language, templates))
+
     def __repr__(self) -> str:
-        return f"<Counterfactual {self.rank}: {', '.join(self.changed)}; cost {self.cost:.6g}, {self.prediction!r}>"
+        return answer_to_text(self)
+
+    def _repr_html_(self) -> str:
+        return answer_to_html(self)
 
 
 def scalars(frame: pd.DataFrame) -> pd.Series[Any]:

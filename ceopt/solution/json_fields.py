@@ -77,6 +77,7 @@ RESULT: dict[str, tuple[str, Check]] = {
     "options": ("values by name", _is_mapping),
     "target": ("text", _is_text),
     "removed": ("texts by name", _mapping_of(_is_text)),
+    "rules": ("texts by name", _mapping_of(_is_text)),
     "min_distance": ("a number or null", _is_number_or_none),
     "after_distance_filter": ("a list of whole numbers", _list_of(_is_whole)),
     "after_diversity_filter": ("a list of whole numbers", _list_of(_is_whole)),

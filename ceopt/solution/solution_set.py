@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, final, overload
 import pandas as pd
 
 from ceopt.formulations.space.dtypes import plain
+from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solution.copies import hands_out_copies
 from ceopt.solution.counterfactual import Counterfactual, scalars
 from ceopt.solution.json_io import from_json, to_json
@@ -17,12 +19,14 @@ from ceopt.solution.surrogate_report import SurrogateReport
 from ceopt.solution.tables import to_html, to_text
 from ceopt.solvers.files.whole_files import write_text
 from ceopt.status import Status
+from ceopt.words.language import language_of
+from ceopt.words.results import in_words
 
 __all__ = ["SolutionSet"]
 
 
 @final
-@hands_out_copies("factual", "relaxed", "timings", "versions", "options", "removed")
+@hands_out_copies("factual", "relaxed", "timings", "versions", "options", "removed", "rules")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SolutionSet:
     """The answers for one person, best first, and what is known beyond them; frames and mappings come as copies.
@@ -71,6 +75,10 @@ class SolutionSet:
         One number per answer, in their order: how far the factual may move without losing it.
     surrogate
         The linear surrogate whose program was solved in place of a black box; None where the model itself is stated.
+    space
+        What each column is; None where nobody said, as of text that was written by an earlier version.
+    rules
+        The sentence of each rule that was imposed, by name.
 
     Examples
     --------
@@ -108,15 +116,32 @@ class SolutionSet:
     after_diversity_filter: tuple[int, ...] = ()
     safety: tuple[float, ...] = ()
     surrogate: SurrogateReport | None = None
+    space: FeatureSpace | None = None
+    rules: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("after_distance_filter", "after_diversity_filter", "safety"):
             object.__setattr__(self, name, tuple(plain(entry) for entry in getattr(self, name)))
         object.__setattr__(self, "min_distance", plain(self.min_distance))
         object.__setattr__(self, "status", Status(self.status))
-        object.__setattr__(self, "counterfactuals", tuple(self.counterfactuals))
+        self._bind()
         object.__setattr__(self, "conflict", tuple(self.conflict))
         object.__setattr__(self, "query_id", plain(self.query_id))
+
+    def sharing(self, space: FeatureSpace) -> SolutionSet:
+        """Return the same result around this space, where it has an equal one of its own from another process."""
+        if self.space is space or self.space != space:
+            return self
+        new = copy.copy(self)
+        object.__setattr__(new, "space", space)
+        new._bind()  # noqa: SLF001 - one of its own class
+        return new
+
+    def _bind(self) -> None:
+        """Tell each answer from which row it goes, and what the columns are."""
+        before = scalars(self.factual)
+        answers = tuple(answer.about(before, self.space) for answer in self.counterfactuals)
+        object.__setattr__(self, "counterfactuals", answers)
 
     def __len__(self) -> int:
         return len(self.counterfactuals)
@@ -167,6 +192,33 @@ class SolutionSet:
         if is_causal:
             columns["why"] = [m[4] for m in moves]
         return pd.DataFrame({word: pd.Series(cells, index=index, dtype=object) for word, cells in columns.items()})
+
+    def sentences(self, language: str = "en", templates: Mapping[str, str] | None = None) -> list[str]:
+        """Return how it ended, why, and each way out or the rules in conflict, in sentences of a language.
+
+        What ceopt says is translated; names of columns, rules and levels, and what a solver or a model says, stay as
+        they are. :func:`ceopt.words.in_words` gives the same part by part.
+
+        Parameters
+        ----------
+        language, templates
+            As of :meth:`Counterfactual.sentences`.
+
+        Raises
+        ------
+        UnknownNameError
+            A language, a template or a field of one that does not exist.
+
+        Examples
+        --------
+        >>> import ceopt
+        >>> from ceopt.formulations.predictors import Affine
+        >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9)])
+        >>> model = Affine([1.0], -3.5, labels=("no", "yes"))
+        >>> ceopt.explain(model, {"income": 2}, space, target="yes").sentences()
+        ['There is a way to the goal (yes), and none asks for less.', 'Way 1: Raise income from 2 to 4.']
+        """
+        return in_words(self, language_of("SolutionSet.sentences", language, templates)).lines()
 
     def metrics(self, suite: str, **given: Any) -> pd.Series[Any]:
         """Return the metrics of a published suite, such as "ce_ocl2022", by name; see :func:`ceopt.metrics.suite`.

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator, Mapping
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, Protocol
 
 import pandas as pd
 
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solution.cells import html_table, shown, shown_move, text_table
 from ceopt.solution.counterfactual import Counterfactual, scalars
 from ceopt.status import Status
 from ceopt.tolerances import DIGIT_NOISE
+from ceopt.words.changes import feature_of
+from ceopt.words.numbers import is_number
 
 __all__ = ["ShownResult", "headline", "rows", "shown", "to_html", "to_text"]
 
-#: Digits shown; the answer itself has all of them.
-_DIGITS = 6
-#: Characters of a number from which on it is shown with an exponent, and whole numbers that are never.
-_LONGEST = 2 * _DIGITS + 4
-_WRITTEN_OUT = 10**15
 _HEAD = ("rank", "column", "from", "to", "why", "cost", "gap")
 
 
@@ -55,32 +52,12 @@ class ShownResult(Protocol):
     def query_id(self) -> Any:
         """The person's label in a cohort."""
 
+    @property
+    def space(self) -> FeatureSpace | None:
+        """What each column is."""
+
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Counterfactual]: ...
-
-
-def shown(value: Any, away_from: Any = None) -> str:
-    """Return a value as text of six significant digits, rounded away from the factual where one is given.
-
-    Rounded so, the step that a person reads is never shorter than the step that was checked.
-    """
-    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
-        return "missing"
-    if not _is_number(value) or not math.isfinite(value):
-        return str(value)
-    short = f"{value:.{_DIGITS}g}"
-    if isinstance(value, int) or value == math.floor(value):
-        return f"{value:,.0f}" if abs(value) < _WRITTEN_OUT else short
-    exact = Decimal(value)
-    last_digit = Decimal(1).scaleb(min(exact.adjusted() - _DIGITS + 1, 0))
-    loses_digits = abs(value - float(short)) > DIGIT_NOISE * abs(value)
-    rounding = ROUND_HALF_EVEN
-    if loses_digits and _is_number(away_from) and value > away_from:
-        rounding = ROUND_CEILING
-    elif loses_digits and _is_number(away_from) and value < away_from:
-        rounding = ROUND_FLOOR
-    text = f"{exact.quantize(last_digit, rounding=rounding).normalize():,f}"
-    return text if len(text) <= _LONGEST else short
 
 
 def headline(result: ShownResult) -> str:
@@ -113,7 +90,8 @@ def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, st
         for name in answer.listed:
             old = before[name]
             new = answer.values[name]
-            yield rank, name, shown(old), shown(new, old), _why(answer, name, old), cost, gap
+            was, becomes = shown_move(old, new, feature_of(result.space, name))
+            yield rank, name, was, becomes, _why(answer, name, old), cost, gap
             rank = ""
             cost = ""
             gap = ""
@@ -150,40 +128,17 @@ def _why(answer: Counterfactual, name: str, old: Any) -> str:
     if why != "action":
         return why
     done = answer.actions[name]
-    if done == new or not (_is_number(done) and _is_number(old)) or math.isclose(done, new - old):
+    if done == new or not (is_number(done) and is_number(old)) or math.isclose(done, new - old):
         return why
     sign = "+" if done > 0 else ""
     return f"{why} by {sign}{shown(done, 0.0)}"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def to_text(result: ShownResult) -> str:
     """Lay out the changes in columns, under a headline; where there is no answer, the rules in conflict."""
-    cells = _cells(result)
-    if len(cells) == 1:
-        return headline(result)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rule = tuple("-" * width for width in widths)
-    lines = [headline(result)]
-    for row in (cells[0], rule, *cells[1:]):
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join(lines)
+    return text_table(headline(result), _cells(result))
 
 
 def to_html(result: ShownResult) -> str:
     """Write the same as an HTML table."""
-    titles, *body = _cells(result)
-    text = f"<p>{html.escape(headline(result))}</p>"
-    if not body:
-        return text
-    lines = "".join(_html_row("td", row) for row in body)
-    return f"{text}<table><thead>{_html_row('th', titles)}</thead><tbody>{lines}</tbody></table>"
-
-
-def _html_row(tag: str, cells: tuple[str, ...]) -> str:
-    row = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
-    return f"<tr>{row}</tr>"
+    return html_table(headline(result), _cells(result))

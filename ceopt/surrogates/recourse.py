@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from ceopt.formulations.costs import Percentile
-from ceopt.formulations.space.reachable import reach_of, removed_by
+from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import require_space
 from ceopt.query.build_answer import assembled
 from ceopt.settings import Settings
@@ -31,6 +31,9 @@ from ceopt.surrogates.nearby_people import stability_of
 from ceopt.surrogates.sampler import BoundarySampler
 from ceopt.surrogates.surrogate_program import SurrogateProgram, action_grid
 from ceopt.versions import versions
+from ceopt.words.limits import removed_said, wanted_said
+from ceopt.words.rules import rules_said
+from ceopt.words.said import said, together
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
@@ -45,8 +48,13 @@ _CHECKS: Final = {
     "margin": Real(at_least=0.0, finite=True),
     "max_rounds": Whole(at_least=0),
 }
-_PROOF: Final = "What is proved is proved about a linear surrogate; each answer was checked on the model itself."
-_NO_PROOF: Final = "The answer is a boundary point, brought nearer and checked on the model itself; nothing is proved."
+_PROOF: Final = said(
+    "What is proved is proved about a linear surrogate; each answer was checked on the model itself.", "surrogate_proof"
+)
+_NO_PROOF: Final = said(
+    "The answer is a boundary point, brought nearer and checked on the model itself; nothing is proved.",
+    "boundary_proof",
+)
 
 
 @final
@@ -215,7 +223,8 @@ class LocalSurrogateRecourse:
         )
         outcome = _Outcome(self, box, target, factual, way, prepared, search, began)
         if bool(box.favourable(person)[0]) and way.keeps_rules(columns.factual):
-            return outcome.result(Status.ALREADY_FAVOURABLE, "The row meets the target and every rule already.")
+            already = said("The row meets the target and every rule already.", "favourable_already")
+            return outcome.result(Status.ALREADY_FAVOURABLE, already)
         found = search.run()
         if found is not None:
             return outcome.of_attempt(found)
@@ -226,10 +235,13 @@ class LocalSurrogateRecourse:
         if alone.status is Status.INFEASIBLE:
             return outcome.result(Status.INFEASIBLE, alone.reason, conflict=alone.conflict)
         if program.is_late:
-            return outcome.result(Status.TIME_LIMIT, "The time ended before any answer passed the model's check.")
-        why = f" {search.notes[-1]}" if search.notes else ""
-        reason = f"No point of the surrogate and no legal boundary point passed the model's check.{why}"
-        return outcome.result(Status.REJECTED, reason, attempt=search.first)
+            late = said("The time ended before any answer passed the model's check.", "time_ended")
+            return outcome.result(Status.TIME_LIMIT, late)
+        why = ""
+        if search.notes:
+            why = search.notes[-1]
+        none = said("No point of the surrogate and no legal boundary point passed the model's check.", "none_passed")
+        return outcome.result(Status.REJECTED, together(none, why), attempt=search.first)
 
     @property
     def surrogate_or_default(self) -> Any:
@@ -260,14 +272,14 @@ class _Outcome:
 
     def of_attempt(self, attempt: Attempt) -> SolutionSet:
         """Return the answers of a surrogate that the model confirmed."""
-        said = [_PROOF]
+        told: list[str] = [_PROOF]
         if attempt.answers[0].way == "grown":
-            said.append(self._grown(attempt))
+            told.append(self._grown(attempt))
         refused = len(attempt.result) - len(attempt.answers)
         more = "the surrogate's program has no more"
         if refused:
             more = f"the model refused {refused} more"
-        return self._feasible(said, more, attempt, attempt.answers)
+        return self._feasible(told, more, attempt, attempt.answers)
 
     def of_boundary(self, point: np.ndarray[Any, Any]) -> SolutionSet:
         """Return the boundary point as the answer."""
@@ -285,23 +297,26 @@ class _Outcome:
         )  # fmt: skip
         values: Any = answer.frame  # a frame keeps each column's dtype
         answers = (replace(answer, values=values, way="boundary"),)
-        said = [_NO_PROOF, f"No surrogate served: {search.why_not()}"]
-        return self._feasible(said, "the boundary way has one", search.first, answers)
+        why = search.why_not()
+        told = [_NO_PROOF, said(f"No surrogate served: {why}", "no_surrogate", why=why)]
+        return self._feasible(told, "the boundary way has one", search.first, answers)
 
     def _feasible(
-        self, said: list[str], more: str, attempt: Attempt | None, answers: tuple[Counterfactual, ...]
+        self, told: Sequence[str], more: str, attempt: Attempt | None, answers: tuple[Counterfactual, ...]
     ) -> SolutionSet:
         """Return answers with what is said of them, and why there are no more where more are wanted."""
         wanted = self.prepared.settings.n
         if len(answers) < wanted:
-            said = [f"{len(answers)} of {wanted}: {more}.", *said]
-        return self.result(Status.FEASIBLE, " ".join(said), attempt=attempt, answers=answers)
+            text = f"{len(answers)} of {wanted}: {more}."
+            told = [said(text, "fewer_than_wanted", answers=len(answers), wanted=wanted), *told]
+        return self.result(Status.FEASIBLE, together(*told), attempt=attempt, answers=answers)
 
     def _grown(self, attempt: Attempt) -> str:
         """Return what was made greater until the model agreed."""
         if math.isnan(attempt.fit.radius):
-            return "The surrogate's margin was raised until the model agreed."
-        return f"The radius was raised to {attempt.fit.radius:.3g}, where the model agreed."
+            return said("The surrogate's margin was raised until the model agreed.", "margin_raised")
+        radius = float(f"{attempt.fit.radius:.3g}")
+        return said(f"The radius was raised to {radius:.3g}, where the model agreed.", "radius_raised", radius=radius)
 
     def result(
         self,
@@ -342,8 +357,10 @@ class _Outcome:
             solver=solver,
             versions=dict(versions()),
             options=options,
-            target=_text(self.target),
-            removed=removed_by(space, reach_of(space, self.factual)),
+            target=wanted_said(_text(self.target), self.target),
+            removed=removed_said(space, reach_of(space, self.factual)),
+            space=space,
+            rules=rules_said(settings.rules, space),
             surrogate=report,
         )
 

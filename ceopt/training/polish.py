@@ -25,6 +25,7 @@ from ceopt.solvers.checks import Real, check_arguments
 from ceopt.status import Status
 from ceopt.tolerances import POLISH_GAP
 from ceopt.training.scaled_frame import Floats
+from ceopt.words.said import said, together
 
 __all__ = ["polished"]
 
@@ -248,7 +249,8 @@ def _with_advice(prepared: Prepared, result: SolutionSet, factual: Point, point:
         status = Status.OPTIMAL
         reason = ""
     elif not result.counterfactuals:
-        reason = f"The advice passes every check; the engine ended {result.status}. {result.reason}".strip()
+        passes = said(f"The advice passes every check; the engine ended {result.status}.", "advice_kept")
+        reason = together(passes, result.reason)
     return replace(
         result,
         status=status,

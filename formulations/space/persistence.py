@@ -12,7 +12,7 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.solvers.files.whole_files import json_document
 
-__all__ = ["FORMAT", "VERSION", "features_from_json", "features_to_json"]
+__all__ = ["FORMAT", "VERSION", "features_document", "features_from_json", "features_in", "features_to_json"]
 
 FORMAT = "ceopt feature space"
 VERSION = 1
@@ -41,8 +41,12 @@ _FIELDS = (
 
 def features_to_json(features: Sequence[Feature]) -> str:
     """Write features as text; an infinite bound is null, floats keep every digit."""
-    document = {"format": FORMAT, "version": VERSION, "features": [_entry(feature) for feature in features]}
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    return json.dumps(features_document(features), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def features_document(features: Sequence[Feature]) -> dict[str, Any]:
+    """Return what that text holds, as part of other JSON."""
+    return {"format": FORMAT, "version": VERSION, "features": [_entry(feature) for feature in features]}
 
 
 def _entry(feature: Feature) -> dict[str, Any]:
@@ -66,6 +70,17 @@ def features_from_json(text_or_path: str | Path) -> list[Feature]:
         JSON that is not of this format and version; the message says where.
     """
     source, document = json_document(_WHO, text_or_path)
+    return features_in(document, source)
+
+
+def features_in(document: Any, source: str) -> list[Feature]:
+    """Return the features of a document that :func:`features_document` made; errors name its source.
+
+    Raises
+    ------
+    InvalidValueError
+        A document of another format, version or shape.
+    """
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InvalidValueError(
             _WHO, f'"format": "{FORMAT}"', f"{source} is something else", "Use FeatureSpace.to_json."

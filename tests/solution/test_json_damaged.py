@@ -6,6 +6,7 @@ import copy
 import json
 
 import pytest
+from draws import number_of_draws
 
 import ceopt
 from ceopt import CeoptError
@@ -47,8 +48,11 @@ def damaged(document, path, value):
 def test_another_value_in_any_place_is_refused_or_read(kind):
     read, written = READERS[kind]
     document, refused = json.loads(written.to_json()), 0
-    for path in places(document):
-        for value in WRONG:
+    every = 40 // number_of_draws(40)  # without --long, another few values in each place
+    for turn, path in enumerate(places(document)):
+        if kind == "result" and path[:2] == ("space", "features"):  # the other reader's
+            continue
+        for value in WRONG[turn % every :: every]:
             try:
                 again = read(json.dumps(damaged(document, path, value)))
             except CeoptError:
@@ -56,9 +60,11 @@ def test_another_value_in_any_place_is_refused_or_read(kind):
                 continue
             assert repr(again)
             assert again._repr_html_()
+            if kind == "result":
+                assert again.sentences("de")
             again.to_frame()
             again.to_json()
-    assert refused > 500
+    assert refused > 500 // every
 
 
 @pytest.mark.parametrize("kind", READERS)

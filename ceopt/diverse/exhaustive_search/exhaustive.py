@@ -27,6 +27,7 @@ from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.status import Status
 from ceopt.tolerances import EQUAL_COSTS, EQUAL_VOTES
+from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -281,7 +282,7 @@ class _Question:
         except KeyboardInterrupt:
             if not answers:
                 raise
-            why = "The search was interrupted."
+            why = said("The search was interrupted.", "interrupted")
         found = replace(first, counterfactuals=tuple(answers), bound=answers[0].bound, gap=answers[0].gap)
         if done.is_complete:
             found = replace(found, status=Status.OPTIMAL)
@@ -301,7 +302,9 @@ class _Question:
             for rank, answer in enumerate(answers, start=1)
         ]
         more = self.limit is not None and len(ranked) > self.limit
-        why = "" if found.complete else found.reason or "The search ended."
+        why = ""
+        if not found.complete:
+            why = found.reason or said("The search ended.", "search_ended")
         return self._dressed(replace(found, counterfactuals=tuple(ranked[: self.limit])), why=why, more=more)
 
     # ---- what is said of it ------------------------------------------------------------------------------------------
@@ -318,11 +321,13 @@ class _Question:
         proved = found.status is Status.OPTIMAL
         # Where the least cost is not proved, it may be as low as its bound, and the threshold with it.
         threshold = (found[0].cost if proved else found.bound) + self.epsilon
-        reason = f"Proved: no other cell has an answer that costs at most {threshold:.6g}."
+        text = f"Proved: no other cell has an answer that costs at most {threshold:.6g}."
+        reason: str = said(text, "no_other_cell", cost=float(f"{threshold:.6g}"))
         if more:
-            reason = f"There are more: these are the {len(found)} cheapest, as limit={self.limit} asks."
+            text = f"There are more: these are the {len(found)} cheapest, as limit={self.limit} asks."
+            reason = said(text, "more_cells", count=len(found))
         if why or not proved:
-            reason = why or "The least cost is not proved."
+            reason = why or said("The least cost is not proved.", "least_cost_unproved")
         return replace(
             found,
             complete=not why and not more and proved,

@@ -1,0 +1,87 @@
+"""Cells of a table as text, and tables of them as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ceopt.tolerances import DIGIT_NOISE
+from ceopt.words.numbers import is_number, move_in_digits
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.feature import Feature
+
+__all__ = ["html_table", "shown", "shown_move", "text_table"]
+
+#: Digits shown; the answer itself has all of them.
+_DIGITS = 6
+#: Characters of a number from which on it is shown with an exponent, and whole numbers that are never.
+_LONGEST = 2 * _DIGITS + 4
+_WRITTEN_OUT = 10**15
+
+
+def shown(value: Any, away_from: Any = None) -> str:
+    """Return a value as text of six significant digits, rounded away from the factual where one is given.
+
+    Rounded so, the step that a person reads is never shorter than the step that was checked.
+    """
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return "missing"
+    if not is_number(value):
+        return str(value)
+    short = f"{value:.{_DIGITS}g}"
+    if isinstance(value, int) or value == math.floor(value):
+        return f"{value:,.0f}" if abs(value) < _WRITTEN_OUT else short
+    exact = Decimal(value)
+    last_digit = Decimal(1).scaleb(min(exact.adjusted() - _DIGITS + 1, 0))
+    loses_digits = abs(value - float(short)) > DIGIT_NOISE * abs(value)
+    rounding = ROUND_HALF_EVEN
+    if loses_digits and is_number(away_from) and value > away_from:
+        rounding = ROUND_CEILING
+    elif loses_digits and is_number(away_from) and value < away_from:
+        rounding = ROUND_FLOOR
+    text = f"{exact.quantize(last_digit, rounding=rounding).normalize():,f}"
+    return text if len(text) <= _LONGEST else short
+
+
+def shown_move(before: Any, after: Any, feature: Feature | None) -> tuple[str, str]:
+    """Return two values of a column as text: of one with steps digit for digit, else as :func:`shown` has them."""
+    if feature is None or feature.step is None or not (is_number(before) and is_number(after)):
+        return shown(before), shown(after, before)
+    first, second = (f"{digits:,f}" for digits in move_in_digits(before, after, step=feature.step))
+    if max(len(first), len(second)) > _LONGEST:
+        return shown(before), shown(after, before)
+    return first, second
+
+
+def text_table(headline: str, cells: Sequence[Sequence[str]]) -> str:
+    """Lay out rows in columns under a headline; the first row has the titles, and alone it is left out."""
+    if len(cells) == 1:
+        return headline
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rule = tuple("-" * width for width in widths)
+    lines = [headline]
+    for row in (cells[0], rule, *cells[1:]):
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def html_table(headline: str, cells: Sequence[Sequence[str]]) -> str:
+    """Write the same as HTML."""
+    titles, *body = cells
+    text = f"<p>{html.escape(headline)}</p>"
+    if not body:
+        return text
+    lines = "".join(_html_row("td", row) for row in body)
+    return f"{text}<table><thead>{_html_row('th', titles)}</thead><tbody>{lines}</tbody></table>"
+
+
+def _html_row(tag: str, cells: Sequence[str]) -> str:
+    row = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+    return f"<tr>{row}</tr>"

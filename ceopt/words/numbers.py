@@ -1,0 +1,156 @@
+"""The digits of a number that a person reads: few, and never another value where the column has a grid."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Any, Final
+
+from ceopt.tolerances import DIGIT_NOISE
+
+__all__ = ["exact", "is_number", "move_in_digits"]
+
+#: Share of a move, and of a value, that may be rounded away from a number without a grid.
+_SHARE: Final = 0.01
+#: Significant digits that are enough for a value, and those of which a float is never short.
+_DIGITS: Final = 6
+_FLOAT_DIGITS: Final = 17
+_NO_LIMITS: Final = (-math.inf, math.inf)
+#: Rounds without a limit of its own on digits.
+_CONTEXT: Final = Context(prec=400)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number; a truth value is none."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def exact(value: float) -> Decimal:
+    """Return the shortest decimal number that stands for a number alone.
+
+    Examples
+    --------
+    >>> print(exact(0.1), exact(1e16), exact(21200.0), exact(7))
+    0.1 1E+16 21200 7
+    """
+    if isinstance(value, int):
+        return Decimal(value)
+    number = Decimal(repr(value)).normalize(_CONTEXT)
+    if int(number.as_tuple().exponent) < _FLOAT_DIGITS - 1:
+        return _tidy(number)
+    return number
+
+
+def move_in_digits(
+    before: float, after: float, *, step: float | None = None, limits: tuple[float, float] = _NO_LIMITS
+) -> tuple[Decimal, Decimal]:
+    """Return the digits of two values of a column between which a person moves.
+
+    With a step the values are those of the grid, digit for digit. Without one, few digits: what is rounded away is at
+    most a hundredth of the move and of the value, or what six significant digits lose, if these tell the two values
+    apart. The value that is to be reached is rounded away from where the person is, so that nobody stops short, and
+    never past a limit of the column.
+
+    Parameters
+    ----------
+    before, after
+        The values.
+    step
+        By multiples of which the column moves; None for a column that takes any number.
+    limits
+        Least and greatest value of the column.
+
+    Examples
+    --------
+    >>> print(*move_in_digits(26800.0, 29850.000977))
+    26800 29851
+    >>> print(*move_in_digits(3.3, 3.3000001283))
+    3.3 3.30001
+    >>> print(*move_in_digits(26800.5, 29850.75, step=0.25))
+    26800.5 29850.75
+    >>> print(*move_in_digits(0.1, 0.1 + 2 * 0.1, step=0.1), 0.1 + 2 * 0.1)
+    0.1 0.3 0.30000000000000004
+    """
+    if step is not None:
+        return exact(before), _on_grid(after, before, step)
+    if before == after:
+        return exact(before), exact(after)
+    room = _SHARE * abs(after - before)
+    for digits in range(_DIGITS, _FLOAT_DIGITS + 1):
+        first = _nearest(before, room, digits)
+        second = _away(after, before, room, limits, digits)
+        if first != second:
+            return first, second
+    return exact(before), exact(after)
+
+
+def _on_grid(value: float, home: float, step: float) -> Decimal:
+    """Return a value of the grid ``home + k step``: the sum in decimal numbers where it is that, else the float."""
+    places = max(_places(home), _places(step))
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN, context=_CONTEXT)
+    if _is_noise(rounded, value, max(abs(value), abs(home))):
+        return _tidy(rounded)
+    return exact(value)
+
+
+def _nearest(value: float, room: float, digits: int) -> Decimal:
+    """Return the shortest decimal number near enough to a value."""
+    room = min(room, _SHARE * abs(value))
+    most = _most_places(value, digits)
+    for places in range(most + 1):
+        rounded = _rounded(value, places, ROUND_HALF_EVEN)
+        if places == most or abs(float(rounded) - value) <= room:
+            return _tidy(rounded)
+    return exact(value)
+
+
+def _away(value: float, home: float, room: float, limits: tuple[float, float], digits: int) -> Decimal:
+    """Return the shortest decimal number that is not nearer to home than a value, and near enough to it."""
+    room = min(room, _SHARE * abs(value))
+    if value > home:
+        rounding = ROUND_CEILING
+    else:
+        rounding = ROUND_FLOOR
+    most = _most_places(value, digits)
+    for places in range(_most_places(value, _FLOAT_DIGITS) + 1):
+        rounded = _rounded(value, places, ROUND_HALF_EVEN)
+        if _is_noise(rounded, value, abs(value)):
+            return _tidy(rounded)
+        rounded = _rounded(value, places, rounding)
+        is_inside = limits[0] <= float(rounded) <= limits[1] or not limits[0] <= value <= limits[1]
+        if is_inside and (places >= most or abs(float(rounded) - value) <= room):
+            return _tidy(rounded)
+    return exact(value)
+
+
+def _most_places(value: float, digits: int) -> int:
+    """Return the decimal places of a value's significant digits; whole numbers keep all of theirs."""
+    if not value:
+        return 0
+    return max(digits - 1 - Decimal(value).adjusted(), 0)
+
+
+def _rounded(value: float, places: int, rounding: str) -> Decimal:
+    return Decimal(value).quantize(Decimal(1).scaleb(-places), rounding=rounding, context=_CONTEXT)
+
+
+def _places(value: float) -> int:
+    """Return how many decimal places a number has."""
+    return max(0, -int(exact(value).as_tuple().exponent))
+
+
+def _is_noise(rounded: Decimal, value: float, size: float) -> bool:
+    """Whether what was rounded away is no more than the rounding of floats."""
+    return abs(float(rounded - Decimal(value))) <= DIGIT_NOISE * size
+
+
+def _tidy(number: Decimal) -> Decimal:
+    """Return a number without zeros after its last digit."""
+    number = number.normalize(_CONTEXT)
+    if not number:  # -0 is 0
+        return Decimal(0)
+    if int(number.as_tuple().exponent) > 0:
+        number = number.quantize(Decimal(1), context=_CONTEXT)
+    return number

@@ -1,0 +1,215 @@
+"""A whole result in words: how it ended, why, which rules are in conflict, and each way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
+
+from ceopt.words.changes import ToldAnswer, sentences_of
+from ceopt.words.language import AMOUNT, Language, language_of
+from ceopt.words.rules import has_given_name
+from ceopt.words.said import Phrase, Said, phrases_of
+
+if TYPE_CHECKING:
+    from ceopt.status import Status
+
+__all__ = ["ResultInWords", "in_words"]
+
+#: Phrases that list the rules in conflict, which have lines of their own.
+_LISTED: Final = {"in_conflict": "conflict_found", "conflict_unfinished": "conflict_among"}
+
+
+class RankedAnswer(ToldAnswer, Protocol):
+    """One of several answers."""
+
+    @property
+    def rank(self) -> int:
+        """1 for the best."""
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The columns that change, and those that are held where they are."""
+
+
+class ToldResult(Protocol):
+    """What the sentences say of a :class:`~ceopt.SolutionSet`."""
+
+    @property
+    def status(self) -> Status:
+        """Why the search ended."""
+
+    @property
+    def target(self) -> str:
+        """The target in words."""
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+
+    @property
+    def conflict(self) -> tuple[tuple[str, str, float | None], ...]:
+        """(rule, sentence, width) of each rule in conflict."""
+
+    @property
+    def removed(self) -> Mapping[str, str]:
+        """What was out of reach, by column."""
+
+    @property
+    def rules(self) -> Mapping[str, str]:
+        """The sentence of each rule by name."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultInWords:
+    """A result in sentences of one language.
+
+    Parameters
+    ----------
+    status
+        How the search ended.
+    reasons
+        Why, in sentences; without the rules in conflict.
+    conflict_head, conflict
+        What is said before the rules in conflict, or empty; and one line a rule.
+    answers
+        Of each answer in the order of ranks, one sentence a column that changes or is held.
+    ways
+        Each answer as one line.
+    rules
+        One line a rule that was imposed.
+    out_of_reach
+        One line a column of what the person could not do from the start.
+    """
+
+    status: str
+    reasons: tuple[str, ...]
+    conflict_head: str
+    conflict: tuple[str, ...]
+    answers: tuple[tuple[str, ...], ...]
+    ways: tuple[str, ...]
+    rules: tuple[str, ...]
+    out_of_reach: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """Return how it ended, why, and the ways out or the rules in conflict, a line each."""
+        lines = (self.status, *self.reasons, self.conflict_head, *self.conflict, *self.ways)
+        return [line for line in lines if line]
+
+
+def in_words(
+    result: ToldResult, language: str | Language = "en", templates: Mapping[str, str] | None = None
+) -> ResultInWords:
+    """Return a result in sentences of a language, part by part.
+
+    Parameters
+    ----------
+    result
+        A :class:`~ceopt.SolutionSet`, also one that was read from JSON.
+    language
+        "en" or "de"; where many results are told, a language as ``language_of`` gives it.
+    templates
+        Templates that replace some of the language's; :func:`ceopt.words.templates` has their names.
+
+    Raises
+    ------
+    UnknownNameError
+        A language, a template or a field of one that does not exist.
+
+    Examples
+    --------
+    >>> import ceopt
+    >>> from ceopt.formulations.predictors import Affine
+    >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9000, unit="euros")])
+    >>> model = Affine([1.0], -3500.0, labels=("no", "yes"))
+    >>> result = ceopt.explain(model, {"income": 1500}, space, target="yes")
+    >>> in_words(result, "de").answers
+    (('income von 1.500 auf 3.501 euros erhöhen',),)
+    """
+    spoken = language_of("in_words", language, templates)
+    reasons = []
+    head = "conflict_found"
+    for phrase in phrases_of(result.reason):
+        if phrase.name in _LISTED and result.conflict:
+            head = _LISTED[phrase.name]
+        else:
+            reasons.append(spoken.say(Said(_text_of(phrase, result.reason), (phrase,))))
+    answers = tuple(tuple(sentences_of(answer, answer.listed, spoken)) for answer in result)
+    if not result.conflict:
+        head = ""
+    return ResultInWords(
+        status=_status(result, spoken),
+        reasons=tuple(reason for reason in reasons if reason),
+        conflict_head=spoken.templates.get(head, ""),
+        conflict=tuple(_conflict_line(entry, spoken) for entry in result.conflict),
+        answers=answers,
+        ways=tuple(_ways(result, answers, spoken)),
+        rules=tuple(_rule_lines(result.rules, spoken)),
+        out_of_reach=tuple(_removed_lines(result.removed, spoken)),
+    )
+
+
+def _text_of(phrase: Phrase, reason: str) -> str:
+    """Return what stands for a phrase that this version cannot say: all of the reason."""
+    text = phrase.fields.get("text", reason)
+    return str(text)
+
+
+def _status(result: ToldResult, language: Language) -> str:
+    target = language.say(result.target)
+    name = str(result.status)
+    if not result.status.has_answers:
+        return language.put(name, target=target)
+    if len(result) == 1:
+        return language.put(f"{name}_one", target=target)
+    return language.put(f"{name}_many", target=target, count=language.number(len(result)))
+
+
+def _conflict_line(entry: tuple[str, str, float | None], language: Language) -> str:
+    name, sentence, width = entry
+    line = language.say(sentence)
+    if has_given_name(name) and not _is_of_space(name, sentence):
+        line = language.put("conflict_named", name=name, rule=line)
+    if width is None:
+        return line
+    return language.put("conflict_wider", rule=line, width=language.amount(width, _unit_in(sentence)))
+
+
+def _is_of_space(name: str, sentence: str) -> bool:
+    """Whether a rule is what the space says of a column ("age: fixed"), which its sentence names."""
+    return any(name.startswith(f"{phrase.fields.get('column')}: ") for phrase in phrases_of(sentence))
+
+
+def _unit_in(sentence: str) -> str:
+    """Return the unit of the one number that a rule is about, or nothing."""
+    for phrase in phrases_of(sentence):
+        value = phrase.fields.get("value")
+        if isinstance(value, Phrase) and value.name == AMOUNT:
+            return str(value.fields["unit"])
+    return ""
+
+
+def _ways(result: Iterable[Any], answers: tuple[tuple[str, ...], ...], language: Language) -> Iterator[str]:
+    for answer, sentences in zip(result, answers, strict=True):
+        changes = language.templates["next_change"].join(sentences)
+        yield language.put("way", rank=language.number(answer.rank), changes=changes)
+
+
+def _rule_lines(rules: Mapping[str, str], language: Language) -> Iterator[str]:
+    for name, sentence in rules.items():
+        line = language.say(sentence)
+        if has_given_name(name):
+            line = language.put("conflict_named", name=name, rule=line)
+        yield line
+
+
+def _removed_lines(removed: Mapping[str, str], language: Language) -> Iterator[str]:
+    for name, text in removed.items():
+        if isinstance(text, Said):
+            yield language.say(text)
+        else:
+            yield f"{name}: {text}"
