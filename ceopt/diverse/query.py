@@ -302,6 +302,7 @@ class Query:
             options={"target": self.decisions.text, "n": self.n, "constraints": rules, **self.settings.options()},
             target=self.decisions.text,
             removed=removed_by(space, reach_of(space, self.factual)),
+            space=space,
             **found,
         )
 

@@ -265,6 +265,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         target=asked.target.text(),
         removed=removed_by(question.space, question.person.reach),
         query_id=query_id,
+        space=question.space,
     )
 
 
@@ -326,4 +327,5 @@ def unread(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, beg
         versions=dict(versions("pyomo", "highspy")),
         options=options,
         target=str(options["target"]),
+        space=space,
     )

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.dtypes import dtype_from_text, dtype_text, plain, pool
+from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.json_fields import ANSWER, RESULT, SURROGATE, is_list, require_fields
 from ceopt.solution.surrogate_report import SurrogateReport
@@ -40,6 +41,8 @@ def to_json(result: Any) -> str:
     for name in (*_RESULT, *_SET):
         document[name] = _write(getattr(result, name))
     document["surrogate"] = None if result.surrogate is None else _write(result.surrogate.to_mapping())
+    if result.space is not None:
+        document["space"] = json.loads(result.space.to_json())
     document["factual"] = _write_frame(result.factual)
     document["counterfactuals"] = [_write_answer(answer) for answer in result]
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
@@ -58,13 +61,20 @@ def from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
             if name in document:
                 fields[name] = _read(document[name])
         surrogate = _read(document.get("surrogate"))
-        require_fields(_WHO, "", fields | {"surrogate": surrogate}, RESULT)
+        described = document.get("space")
+        require_fields(_WHO, "", fields | {"surrogate": surrogate, "space": described}, RESULT)
         if surrogate is not None:
             require_fields(_WHO, " of the surrogate", surrogate, SURROGATE)
         fields["surrogate"] = SurrogateReport.from_mapping(surrogate)
+        if described is not None:
+            fields["space"] = FeatureSpace.from_json(json.dumps(described))
         fields["conflict"] = tuple(tuple(entry) for entry in fields["conflict"])
         require_fields(_WHO, "", document, {"counterfactuals": ("a list of answers", is_list)})
         factual = _read_frame(document["factual"])
+        if described is not None and set(fields["space"].names) != set(map(str, factual.columns)):
+            raise InvalidValueError(
+                _WHO, "a space of the factual's columns", "it has others", "Write it anew with to_json."
+            )
         answers = tuple(_read_answer(entry, factual) for entry in document["counterfactuals"])
         return make(status=document["status"], counterfactuals=answers, factual=factual, **fields)
     except CeoptError:

@@ -345,6 +345,7 @@ class _Outcome:
             target=_text(self.target),
             removed=removed_by(space, reach_of(space, self.factual)),
             surrogate=report,
+            space=space,
         )
 
     def _report(self, attempt: Attempt) -> SurrogateReport:
