@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.pictures.canvas import SMALL, canvas
+from ceopt.pictures.regions import draw_regions, draw_values
 from ceopt.pictures.texts import clean, shortened, width_pt
 from ceopt.pictures.ticks import number_ticks
 
@@ -43,9 +44,9 @@ def draw_surface(
     handles: list[Any] = []
     texts: list[str] = []
     if grid.has_labels:
-        handles, texts = _draw_regions(paper, grid, edges, wanted)
+        handles, texts = draw_regions(paper, grid, edges, wanted)
     else:
-        _draw_values(paper, grid, edges)
+        draw_values(paper, grid, edges)
     axes.set_xlim(edges[0][0], edges[0][-1])
     axes.set_ylim(edges[1][0], edges[1][-1])
     _name_axis(paper, "x", names[0], first, grid.levels[0])
@@ -75,54 +76,6 @@ def _edges(places: Floats) -> Floats:
         return np.array([places[0] - 0.5, places[0] + 0.5])
     middles = (places[1:] + places[:-1]) / 2.0
     return np.array([2.0 * places[0] - middles[0], *middles, 2.0 * places[-1] - middles[-1]])
-
-
-# ---- what is said ----------------------------------------------------------------------------------------------------
-def _draw_regions(
-    paper: Canvas, grid: DecisionGrid, edges: tuple[Floats, Floats], wanted: Any
-) -> tuple[list[Any], list[str]]:
-    """Draw a colour a label, the first that of what is wanted, and return what the legend says."""
-    from matplotlib.colors import BoundaryNorm, ListedColormap
-    from matplotlib.patches import Patch
-
-    colours = paper.colours.regions
-    found = list(dict.fromkeys(grid.said.ravel().tolist()))
-    if grid.is_target:
-        wanted = True
-    found.sort(key=lambda label: (label != wanted, str(label)))
-    shown = [label for label in found if label == wanted] or [None]  # the first colour is that of what is wanted
-    shown += [label for label in found if label != wanted]
-    number = {label: min(place, len(colours) - 1) for place, label in enumerate(shown)}
-    cells = np.array([[number[label] for label in row] for row in grid.said.tolist()])
-    norm = BoundaryNorm(np.arange(len(colours) + 1) - 0.5, len(colours))
-    paper.ax.pcolormesh(*edges, cells, cmap=ListedColormap(colours), norm=norm, zorder=0.5, rasterized=False)
-    handles = []
-    texts: list[str] = []
-    for place, label in enumerate(shown):
-        if label is None and place == 0:
-            continue
-        if number[label] == len(colours) - 1 and place > number[label]:
-            texts[-1] = "the model says something else"
-            continue
-        handles.append(Patch(facecolor=colours[number[label]], edgecolor=paper.colours.grid))
-        if grid.is_target:
-            texts.append("meets the target" if label else "misses the target")
-        else:
-            texts.append(f"the model says {shortened(clean(label), SMALL, 150.0)}")
-    return handles, texts
-
-
-def _draw_values(paper: Canvas, grid: DecisionGrid, edges: tuple[Floats, Floats]) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    colours = paper.colours
-    scale = LinearSegmentedColormap.from_list("ceopt", [colours.regions[1], colours.ground, colours.regions[0]])
-    cells = paper.ax.pcolormesh(*edges, grid.said.astype(np.float64), cmap=scale, zorder=0.5)
-    bar = paper.ax.figure.colorbar(cells, ax=paper.ax, pad=0.02)
-    bar.set_label("the model says", fontsize=SMALL, color=colours.muted)
-    bar.outline.set_edgecolor(colours.grid)
-    bar.ax.tick_params(colors=colours.muted, labelsize=SMALL)
-    number_ticks(bar.ax.yaxis)
 
 
 # ---- axes and points -------------------------------------------------------------------------------------------------

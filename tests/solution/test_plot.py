@@ -14,6 +14,7 @@ from matplotlib import pyplot as plt
 
 import ceopt
 from ceopt import Feature, FeatureSpace, SolutionSet
+from ceopt.pictures.decision_grid import decisions
 from ceopt.pictures.svg import svg
 
 SPACE = FeatureSpace(
@@ -117,18 +118,54 @@ def test_what_stays_is_counted_and_drawn_only_where_it_is_named(result):
 
 
 # ---- surface ---------------------------------------------------------------------------------------------------------
+def colour_at(ax, x, y):
+    """The colour of the region that is seen there."""
+    holding = [patch for patch in ax.patches if patch.get_path().contains_point((x, y))]
+    return mpl.colors.to_hex(holding[-1].get_facecolor())
+
+
 def test_a_surface_shows_what_the_model_decides_on_legal_values(result):
     ax = result.plot("surface", model=decide, rank=1)
 
-    (mesh,) = ax.collections
-    edges = mesh.get_coordinates()
-    ages = (edges[1:, 0, 1] + edges[:-1, 0, 1]) / 2.0
-    incomes = np.sort(np.unique([5.0, 9.0, 6.5, *np.linspace(5.0 - 2.0, 9.0 + 2.0, 64)]))
-    said = mesh.get_array().reshape(len(ages), -1)
-    assert np.allclose(ages, np.arange(24, 35))  # whole numbers, as far as a scale beyond the points
-    assert said.shape[1] == len(incomes)
-    assert (said == np.where(incomes + ages[:, None] / 2.0 >= 22.5, 0, 1)).all()
+    colours = [mpl.colors.to_hex(patch.get_facecolor()) for patch in ax.get_legend().get_patches()]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["the model says good", "the model says bad"]
+    assert np.allclose(ax.get_ylim(), (23.5, 34.5))  # whole numbers, as far as a scale beyond the points
+    left, right = ax.get_xlim()
+    assert 3.0 - 0.1 < left < 3.0  # half a cell beyond half the points' distance
+    assert 11.0 < right < 11.0 + 0.1
+    for age in range(24, 35):
+        edge = 22.5 - age / 2.0
+        for income in np.linspace(3.0, 11.0, 50):
+            if abs(income - edge) > 0.13:  # two cells
+                assert colour_at(ax, income, age + 0.4) == colours[int(income < edge)]
+
+
+def test_the_grid_holds_legal_values_only_and_those_of_the_points():
+    space = FeatureSpace(
+        [
+            Feature("debt", kind="continuous", lower=0.0, upper=2.0, step=0.25, mad=1.0),
+            Feature("age", kind="integer", lower=18, upper=99, mad=300.0),
+            SPACE["job"],
+        ]
+    )
+    points = [np.array([0.6, 30.0, 2.0]), np.array([1.1, 31.0, 0.0])]
+    asked = []
+
+    def model(rows):
+        asked.append(rows)
+        return rows["debt"] + (rows["job"] == "cook")
+
+    grid = decisions(space, model, None, ("debt", "age"), held=points[1], points=points)
+
+    assert np.allclose(grid.values[0], [0.1, 0.35, 0.6, 0.85, 1.1, 1.35, 1.6, 1.85])  # steps from the row
+    assert (grid.values[1] == np.rint(grid.values[1])).all()
+    assert (grid.values[1].min(), grid.values[1].max()) == (18.0, 99.0)
+    assert {30.0, 31.0} <= set(grid.values[1])
+    assert set(asked[0]["job"]) == {"cook"}
+    assert np.allclose(grid.said, grid.values[0] + 1.0)
+    assert grid.fits == (False, True)
+    levels = decisions(space, model, None, ("job", "age"), held=points[1], points=points)
+    assert levels.levels == (("cook", "clerk", "nurse"), None)
 
 
 def test_the_points_of_a_surface_are_hollow_where_other_columns_differ(result):
@@ -143,12 +180,15 @@ def test_the_points_of_a_surface_are_hollow_where_other_columns_differ(result):
 
 
 def test_a_surface_shows_where_a_target_is_met_or_values(result):
-    met = result.plot("surface", model=score, target=ceopt.AtLeast(22.5)).collections[0].get_array()
+    met = result.plot("surface", model=score, target=ceopt.AtLeast(22.5))
     ax = result.plot("surface", model=score)
 
-    assert (met == result.plot("surface", model=decide).collections[0].get_array()).all()
+    labels = [text.get_text() for text in met.get_legend().get_texts()]
+    assert labels == ["meets the target", "misses the target"]
+    assert colour_at(met, 9.0, 28.0) != colour_at(met, 5.0, 30.0)
+    (image,) = ax.images
+    assert image.get_array().max() == pytest.approx(11.0 + 34 / 2.0)
     assert ax.get_legend() is None
-    assert ax.collections[0].get_array().max() == 11.0 + 34 / 2.0
     assert ax.figure.axes[1].get_ylabel() == "the model says"
 
 

@@ -66,7 +66,7 @@ def plot_validity(
     >>> from ceopt.plans import plot_validity
     >>> ax = plot_validity([[1, 0], [1, 1]], [2, 1], [[0.5, 0], [0, 0.5]], [0.0, 0.1])
     >>> ax.lines[1].get_xdata(), ax.lines[1].get_ydata().round(4)
-    (array([0. , 0.1]), array([0.8267, 0.7867]))
+    (array([0. , 0.1]), array([0.8238, 0.7867]))
     """
     from ceopt.pictures.library import require_matplotlib
     from ceopt.pictures.validity import draw_validity
