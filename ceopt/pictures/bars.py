@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from ceopt.pictures.canvas import canvas
+from ceopt.pictures.palette import HATCHES
 from ceopt.pictures.rows import height_of, lay_rows, limits_that_fit
 from ceopt.pictures.texts import clean, shortened, width_pt
 from ceopt.pictures.ticks import number_ticks
@@ -63,12 +64,15 @@ def draw_bars(
             text = _fitting(paper, bar, laid.size)
             places.append((sum(bar.parts.values()), 0.0, width_pt(text, laid.size) + 2.0 * _GAP))
     paper.ax.set_xlim(0.0, limits_that_fit(places, paper.width_pt)[1])
-    colours = {part: _colour(paper, name) for part, name in parts.items()}
+    looks = {}
+    for place, (part, name) in enumerate(parts.items()):
+        hatch = HATCHES[place % len(HATCHES)] if labels else ""
+        looks[part] = {"facecolor": _colour(paper, name), "hatch": hatch, "edgecolor": paper.colours.ground}
     for row, heights in zip(rows, laid.marks, strict=True):
         for bar, height in zip(row.bars, heights, strict=True):
-            _draw_bar(paper, bar, height, laid, colours)
+            _draw_bar(paper, bar, height, laid, looks)
     if labels:
-        paper.legend(_patches(colours), labels)
+        paper.legend(_patches(looks), labels)
     number_ticks(paper.ax.xaxis, whole=True)
     paper.foot(foot)
     paper.title(title)
@@ -82,25 +86,23 @@ def _colour(paper: Canvas, name: str) -> str:
     return colour
 
 
-def _patches(colours: Mapping[str, str]) -> list[Any]:
+def _patches(looks: Mapping[str, Any]) -> list[Any]:
     from matplotlib.patches import Patch
 
-    return [Patch(facecolor=colour, edgecolor="none") for colour in colours.values()]
+    return [Patch(**look) for look in looks.values()]
 
 
 def _fitting(paper: Canvas, bar: Bar, size: float) -> str:
     return shortened(clean(bar.text), size, _TEXT * paper.width_pt)
 
 
-def _draw_bar(paper: Canvas, bar: Bar, height: float, laid: RowLayout, colours: Mapping[str, str]) -> None:
+def _draw_bar(paper: Canvas, bar: Bar, height: float, laid: RowLayout, looks: Mapping[str, Any]) -> None:
     begin = 0.0
     thickness = _THICK * laid.line
-    for part, colour in colours.items():
+    for part, look in looks.items():
         length = bar.parts.get(part, 0.0)
         if length > 0.0:
-            paper.ax.barh(
-                height, length, thickness, left=begin, color=colour, edgecolor=paper.colours.ground, lw=0.6, zorder=2
-            )
+            paper.ax.barh(height, length, thickness, left=begin, lw=0.6, zorder=2, **look)
             begin += length
     paper.ax.annotate(
         _fitting(paper, bar, laid.size), (begin, height), (_GAP, 0.0), textcoords="offset points", ha="left",

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-__all__ = ["DARK", "LIGHT", "Palette", "palette"]
+__all__ = ["DARK", "HATCHES", "LIGHT", "Palette", "palette"]
+
+#: What tells areas apart where colours do not, as in print; drawn in the colour of the ground.
+HATCHES: Final = ("", "//", "..", "\\\\", "xx", "--", "++")
 
 
 @final

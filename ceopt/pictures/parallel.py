@@ -24,6 +24,8 @@ _LARGEST, _LEAST = 8.5, 3.5
 #: Points between lines that would lie on one another.
 _APART: Final = 1.6
 _MOST_NAME_LINES: Final = 3
+#: Of answers, best first.
+_MARKERS: Final = "os^DvPX<>p"
 #: The share of the height that a legend at length may take.
 _LEGEND: Final = 0.4
 
@@ -118,8 +120,8 @@ def _draw_lines(paper: Canvas, person: ParallelLine, answers: Sequence[ParallelL
             width, mark, over = 2.4, 5.5, 4.0
         colour = _colour(paper, place, strongest, len(answers))
         drawn += axes.plot(
-            line.places, heights, transform=axes.transData + shift, color=colour, ls="-", lw=width, marker="o", ms=mark,
-            zorder=over,
+            line.places, heights, transform=axes.transData + shift, color=colour, ls="-", lw=width, ms=mark,
+            marker=_MARKERS[place % len(_MARKERS)], zorder=over,
         )  # fmt: skip
     own = axes.plot(
         person.places, heights, color=paper.colours.text, ls=(0, (3, 2)), lw=1.6, marker="o", ms=6.0,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.pictures.canvas import SMALL
+from ceopt.pictures.palette import HATCHES
 from ceopt.pictures.texts import clean, shortened
 from ceopt.pictures.ticks import number_ticks
 
@@ -22,7 +23,7 @@ __all__ = ["draw_regions", "draw_values"]
 Floats: TypeAlias = NDArray[np.float64]
 
 #: Points that a label may take in the legend.
-_LABEL = 150.0
+_LABEL: Final = 150.0
 
 
 def draw_regions(
@@ -45,10 +46,11 @@ def draw_regions(
             continue
         if not handles:
             marked = np.ones_like(marked)
-        region = PathPatch(_region(marked, edges), facecolor=colour, edgecolor="none", zorder=0.5)
+        look: Any = {"facecolor": colour, "edgecolor": paper.colours.ground, "hatch": HATCHES[place], "lw": 0.0}
+        region = PathPatch(_region(marked, edges), zorder=0.5, **look)
         region.set_in_layout(False)
         paper.ax.add_patch(region)
-        handles.append(Patch(facecolor=colour, edgecolor=paper.colours.grid))
+        handles.append(Patch(**look))
     texts = []
     for place in sorted(set(number.values())):
         labels = [label for label, own in number.items() if own == place]
