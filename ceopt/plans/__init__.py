@@ -19,6 +19,7 @@ from ceopt.plans.moments.gelbrich_distance import gelbrich_distance
 from ceopt.plans.moments.local import local_moments
 from ceopt.plans.validity.bounds import ValidityBounds, validity_bounds
 from ceopt.plans.validity.extremal import ExtremalDistribution, extremal_distribution
+from ceopt.plans.validity.picture import plot_validity
 
 __all__ = [
     "CopaPlan",
@@ -35,6 +36,7 @@ __all__ = [
     "gelbrich_distance",
     "local_moments",
     "mahalanobis_correction",
+    "plot_validity",
     "requirement_correction",
     "robust_improvement",
     "validity_bounds",

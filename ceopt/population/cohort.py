@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,9 @@ from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.files.whole_files import write_text
 from ceopt.solvers.plural import counted
 from ceopt.status import Status
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Cohort"]
 
@@ -186,6 +189,72 @@ class Cohort:
         ranks = pd.Index([line["rank"] for line in lines], dtype="int64", name=names["rank"])
         table.index = pd.MultiIndex.from_arrays([labels, ranks])
         return table
+
+    def plot(
+        self,
+        kind: Literal["changes", "costs", "status"] = "changes",
+        *,
+        by: Any = None,
+        ax: Axes | None = None,
+        dark: bool = False,
+    ) -> Axes:
+        """Draw all results in one picture; matplotlib is the extra ``plot``.
+
+        ============= ==============================================================================================
+        kind          what is drawn
+        ============= ==============================================================================================
+        ``"changes"`` for each column, the most frequent first, how many people's best answers change it, and which
+                      way. With groups: which share of each group's people with an answer.
+        ``"costs"``   a row a group: what the best answers cost, from the 5th to the 95th percentile, the middle half
+                      as a band, the median as a line; each person a dot where a group has at most 200 with an answer.
+                      Beside it how many have an answer of those who are not favourable already: costs say nothing of
+                      the others.
+        ``"status"``  how many rows have each status; with groups, which share of each group.
+        ============= ==============================================================================================
+
+        Parameters
+        ----------
+        kind
+            Which picture.
+        by
+            Groups, at most twelve: the name of a column of the rows, or one value a row, in their order (a Series with
+            the labels of the rows: by these). A missing one is a group. None for one group of all.
+        ax
+            Axes to draw on. By default a figure of its own, which pyplot does not know: ``plot().figure.savefig(...)``
+            writes it, and a notebook shows it.
+        dark
+            Colours for a dark ground, which the figure gets.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn on.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such kind or column.
+        InvalidTypeError, InvalidValueError
+            No rows; nobody with an answer, where answers are drawn; groups of another number than the rows, or too
+            many; ``ax`` is something else.
+        MissingLibraryError
+            matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import ceopt
+        >>> import pandas as pd
+        >>> from ceopt.formulations.predictors import Affine
+        >>> people = pd.DataFrame({"income": [1, 2, 9], "region": ["north", "south", "south"]})
+        >>> space = ceopt.FeatureSpace.infer(people)
+        >>> model = Affine([1.0, 0.0], -3.5, labels=("no", "yes"))
+        >>> ax = ceopt.Recourse(model, space, target="yes").fit(people).explain(people).plot("status", by="region")
+        >>> [text.get_text() for text in ax.get_yticklabels()], [text.get_text() for text in ax.texts]
+        (['north', 'south'], ['1 of 1 served', '2 of 2 served'])
+        """
+        from ceopt.population.pictured import plot_cohort
+
+        return plot_cohort(self, kind, by=by, ax=ax, dark=dark)
 
     def __repr__(self) -> str:
         return f"<Cohort of {len(self)}: {self._counted()}>"

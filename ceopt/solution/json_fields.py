@@ -33,6 +33,10 @@ def _is_mapping(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
+def _is_mapping_or_none(value: Any) -> bool:
+    return value is None or _is_mapping(value)
+
+
 def is_list(value: Any) -> bool:
     """Whether a value is a list as JSON has it."""
     return isinstance(value, list)
@@ -82,7 +86,8 @@ RESULT: dict[str, tuple[str, Check]] = {
     "after_distance_filter": ("a list of whole numbers", _list_of(_is_whole)),
     "after_diversity_filter": ("a list of whole numbers", _list_of(_is_whole)),
     "safety": ("a list of numbers", _list_of(is_number)),
-    "surrogate": ("values by name, or null", lambda value: value is None or _is_mapping(value)),
+    "surrogate": ("values by name, or null", _is_mapping_or_none),
+    "space": ("values by name, or null", _is_mapping_or_none),
 }
 SURROGATE: dict[str, tuple[str, Check]] = {
     "coef": ("numbers by name", _mapping_of(is_number)),

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final, overload
+from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 import pandas as pd
 
@@ -21,6 +21,11 @@ from ceopt.solvers.files.whole_files import write_text
 from ceopt.status import Status
 from ceopt.words.language import language_of
 from ceopt.words.results import in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.axes import Axes
 
 __all__ = ["SolutionSet"]
 
@@ -239,6 +244,82 @@ class SolutionSet:
         from ceopt.metrics import suite as metrics_of
 
         return metrics_of(suite, self, **given)  # type: ignore[no-any-return]
+
+    def plot(
+        self,
+        kind: Literal["changes", "parallel", "surface"] = "changes",
+        *,
+        columns: Iterable[str] | None = None,
+        rank: int = 1,
+        ax: Axes | None = None,
+        dark: bool = False,
+        model: Any = None,
+        target: Any = None,
+    ) -> Axes:
+        """Draw the answers; matplotlib is the extra ``plot``.
+
+        ============== =============================================================================================
+        kind           what is drawn
+        ============== =============================================================================================
+        ``"changes"``  one answer: each column from 0 to its move over its scale (the median absolute deviation, as
+                       :meth:`ceopt.Feature.scale` has it; another level moves 1), with the raw values at both ends.
+                       Under a causal model consequences and columns that are held say so.
+        ``"parallel"`` the row and all answers as lines over the columns, an axis each from the least to the greatest
+                       value that occurs; the answer ``rank`` above the others.
+        ``"surface"``  what ``model`` decides over two columns, of legal values, with the row and all answers; all
+                       other columns are as in the answer ``rank`` or, without answers, as in the row. A point that
+                       differs from them there is hollow.
+        ============== =============================================================================================
+
+        Parameters
+        ----------
+        kind
+            Which picture.
+        columns
+            Their names, drawn in this order. By default those that change (in the answer ``rank``; for "parallel" in
+            any); for "surface" two, of which numbers that change come first.
+        rank
+            Of the answer, from 1.
+        ax
+            Axes to draw on. By default a figure of its own, which pyplot does not know: ``plot().figure.savefig(...)``
+            writes it, and a notebook shows it.
+        dark
+            Colours for a dark ground, which the figure gets.
+        model
+            For "surface": the model, or a function of rows, as for :func:`ceopt.verify`. A set of answers does not
+            keep it.
+        target
+            For "surface": what is wanted, as for :func:`ceopt.explain`, to draw where it is met; by default what the
+            model says is drawn, label by label or as a value.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn on.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such kind or column.
+        InvalidTypeError, InvalidValueError
+            No answer (unless a surface is asked for) or none of this rank, another number of columns than two for
+            "surface", no model for it, ``ax`` is something else.
+        MissingLibraryError
+            matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import ceopt
+        >>> from ceopt.formulations.predictors import Affine
+        >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9, mad=2.0)])
+        >>> result = ceopt.explain(Affine([1.0], -3.5, labels=("no", "yes")), {"income": 2}, space, target="yes")
+        >>> ax = result.plot()
+        >>> ax.get_title("left"), [text.get_text() for text in ax.texts], ax.lines[-1].get_xdata()
+        ('Answer 1 of 1: yes, cost 1', ['2', '4'], array([1.]))
+        """
+        from ceopt.solution.pictured import plot_answers
+
+        return plot_answers(self, kind, columns=columns, rank=rank, ax=ax, dark=dark, model=model, target=target)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Write everything as JSON that :meth:`from_json` reads back exactly; also to ``path`` if given."""

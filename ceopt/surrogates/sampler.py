@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,9 @@ from ceopt.surrogates.black_box import BlackBox
 from ceopt.surrogates.legal_values import Floats
 from ceopt.surrogates.scaled_columns import Scale, ScaledColumns
 from ceopt.surrogates.spread import largest_distance
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["BoundarySample", "BoundarySampler", "DecidedRows", "NoBoundaryError", "decided_rows"]
 
@@ -99,6 +103,55 @@ class BoundarySample:
     radius: float
     n_queries: int
     columns: ScaledColumns
+
+    def plot(
+        self, columns: Iterable[str], *, surrogate: Any = None, ax: Axes | None = None, dark: bool = False
+    ) -> Axes:
+        """Draw the sample over two columns of numbers, with the boundary point; matplotlib is the extra ``plot``.
+
+        Parameters
+        ----------
+        columns
+            Names of two columns of numbers: across and up.
+        surrogate
+            Whose line is drawn, where it changes its mind with all other columns as at the boundary point: one that
+            was fitted (``coef_`` and ``intercept_``), the ``surrogate`` of a result, or a pair (coef, intercept), each
+            linear in the scaled columns of the sample. The rows differ in the other columns too, so that a good line
+            need not part them in the picture.
+        ax
+            Axes to draw on. By default a figure of its own, which pyplot does not know.
+        dark
+            Colours for a dark ground, which the figure gets.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn on.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such column.
+        InvalidTypeError, InvalidValueError
+            Not two columns, or of levels; no linear surrogate of these scaled columns; ``ax`` is something else.
+        MissingLibraryError
+            matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from ceopt.surrogates import BoundarySampler
+        >>> people = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2)), columns=["income", "savings"])
+        >>> sample = BoundarySampler(n_samples=200).sample(
+        ...     lambda rows: rows.sum(axis=1) > 0, {"income": -1.0, "savings": -1.0}, people, target=True)
+        >>> ax = sample.plot(["income", "savings"], surrogate=([1.0, 1.0], 0.0))
+        >>> [text.get_text() for text in ax.get_legend().get_texts()][2:]
+        ['boundary point', 'surrogate, at its other columns']
+        """
+        from ceopt.surrogates.picture import plot_sample
+
+        return plot_sample(self, columns, surrogate=surrogate, ax=ax, dark=dark)
 
 
 @final
