@@ -122,6 +122,9 @@ def text_of(record: dict[str, Any]) -> str:
     for one in records:
         for ratio in RATIOS:
             found = one[f"at most {ratio:g} times"]
+            if found["people"] == 0:
+                audits.append([one["data"], one["network"], f"{ratio:g}", "nobody is refused", *[""] * 8])
+                continue
             shares = [found["sources"].get(source, 0) for source in ("generator", "repaired", "engine")]
             audits.append([
                 one["data"], one["network"], f"{ratio:g}", found["people"], found["answered"], found["invalid"],
