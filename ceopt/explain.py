@@ -38,7 +38,7 @@ def explain(
     time_limit_s: float = 60.0,
     relative_gap: float = 1e-6,
     margin: float | None = None,
-    diversity: str | AbstractDiversity = "pool",
+    diversity: str | AbstractDiversity = "distinct",
     formulation: str = "auto",
     threads: int = 1,
     random_state: int = 0,
@@ -75,8 +75,8 @@ def explain(
     n
         Answers wanted. The first is optimal, each further one optimal among those that differ as ``diversity`` says.
     cost
-        "l0", "l1", "l2", "l2_squared", "linf", "mahalanobis" (over ``data``), or cost objects, which add and scale:
-        ``L1() + 0.1 * Changes()``.
+        "l0", "l1", "l2", "l2_squared", "linf", "mahalanobis" (over ``data``), or "few_changes", which prefers answers
+        that change few columns: it is ``L1() + 0.1 * Changes()``. Cost objects add and scale like that.
     constraints
         Rules such as ``MaxChanges(3)`` or ``Linear({...}, "<=", 1)``.
     data
@@ -95,11 +95,14 @@ def explain(
         a tie is not favourable yet); for all others 5e-6 of the way from the row's score to the decision, at most 1e-5,
         or what the floats of the score make necessary. ``Disagreement`` counts trees and takes none.
     diversity
-        In what each answer differs from all before it: "pool" (other tree cells, categories or set of changed columns),
-        "support" (other set of changed columns), "clusters" (one answer for each cluster of the rule ``Hull`` that has
-        some), ``Apart(least, cost="l1")`` (at least so far away); or "incumbents" (the first is optimal, the others
-        were met on the way: verified like all, but any others may be cheaper). But for the last, costs do not decrease,
-        each answer has its own ``.bound`` and ``.gap``, and ``.complete`` says whether there are no more.
+        In what each answer differs from all before it: "distinct" (it does not change all columns that an earlier one
+        changes and others beside, nor the same columns the same ways: a number, an ordinal or a binary column the other
+        way, or another level of a category, makes another answer), "support" (other set of changed columns), "pool"
+        (other tree cells, categories or set of changed columns), "clusters" (one answer for each cluster of the rule
+        ``Hull`` that has some), ``Apart(least, cost="l1")`` (at least so far away); or "incumbents" (the first is
+        optimal, the others were met on the way: verified like all, but any others may be cheaper). But for the last,
+        costs do not decrease, each answer has its own ``.bound`` and ``.gap``, and ``.complete`` says whether there are
+        no more.
     formulation
         How the model is stated: "auto"; trees by "ordered", "misic" or "leaf", networks by "bigm", "partition" or
         "extended".

@@ -96,7 +96,7 @@ random_state, solver_options, why, surrogate, starts
         time_limit_s: float = 60.0,
         relative_gap: float = 1e-6,
         margin: float | None = None,
-        diversity: str | AbstractDiversity = "pool",
+        diversity: str | AbstractDiversity = "distinct",
         formulation: str = "auto",
         threads: int = 1,
         random_state: int = 0,

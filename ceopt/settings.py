@@ -107,7 +107,7 @@ class Settings:
     time_limit_s: float = 60.0
     relative_gap: float = 1e-6
     margin: float | None = None
-    diversity: Any = "pool"
+    diversity: Any = "distinct"
     formulation: str = "auto"
     threads: int = 1
     random_state: int = 0

@@ -38,7 +38,6 @@ def main(*, fast: bool) -> None:
         n=3,
         constraints=[ceopt.MaxChanges(2)],
         data=book.data,
-        diversity="support",
     )
     print(result)
     print(result.changes())

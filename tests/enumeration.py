@@ -154,6 +154,38 @@ def total(*parts: tuple[float, Cost]) -> Cost:
     return lambda moves: sum((factor * part(moves) for factor, part in parts), np.zeros(1))
 
 
+# ---- further answers ------------------------------------------------------------------------------------------------
+def distinct(space: FeatureSpace, home: Floats, earlier: Floats, points: Floats) -> NDArray[np.bool_]:
+    """Return which points leave a column that an earlier one changes, or change the same ones and one otherwise."""
+    before, after = earlier != home, points != home
+    leaves = (before & ~after).any(axis=1)
+    further = (after & ~before).any(axis=1)
+    otherwise = np.zeros(len(points), dtype=bool)
+    for j, feature in enumerate(space):
+        if not before[j]:
+            continue
+        if feature.kind == "categorical":
+            otherwise |= points[:, j] != earlier[j]
+        else:
+            otherwise |= np.sign(points[:, j] - home[j]) == -np.sign(earlier[j] - home[j])
+    return np.asarray(leaves | (~further & otherwise))
+
+
+def distinct_costs(space: FeatureSpace, home: Floats, points: Floats, costs: Floats, n: int) -> list[float]:
+    """Return what the first n distinct points cost: the cheapest, of the same cost that with the fewest changes, first.
+
+    Of a cost there come all that have no other of this cost within their columns, in whatever order.
+    """
+    left, found = np.ones(len(points), dtype=bool), list[float]()
+    while len(found) < n and left.any():
+        best = costs[left].min()
+        tied = np.flatnonzero(left & (costs <= best + 1e-9 * max(1.0, abs(best))))
+        first = tied[(points[tied] != home).sum(axis=1).argmin()]
+        found.append(float(costs[first]))
+        left &= distinct(space, home, points[first], points)
+    return found
+
+
 # ---- decisions ------------------------------------------------------------------------------------------------------
 def share_slack(scores: Floats, wanted: Sequence[int]) -> Floats:
     """Return best score wanted less best score not wanted, for scores (n, K)."""

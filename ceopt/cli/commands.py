@@ -84,7 +84,7 @@ Space = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The space as FeatureSpace.to_json wrote it. Default: inferred from DATA."),
 ]
-Cost = Annotated[str, typer.Option(help="l0, l1, l2, l2_squared, linf or mahalanobis.")]
+Cost = Annotated[str, typer.Option(help="l0, l1, l2, l2_squared, linf, mahalanobis or few_changes.")]
 MaxChanged = Annotated[int | None, typer.Option("--max-changes", help="At most so many columns may change.")]
 Fixed = Annotated[list[str] | None, typer.Option(metavar="COL", help="A column that may not change; may be repeated.")]
 LabelColumn = Annotated[

@@ -16,8 +16,10 @@ rules in plain numbers; only what passes is an answer. The phases, each a step f
       |   where none is proved  |
     CONFLICT                    |      which rules are to blame?       no_answer.py
       |                         |
-    NEXT <----------------------+
-      |    back to PROGRAM for another; to LIMIT with one that was met on the way; or
+    FEWER <---------------------+      would fewer columns do?         fewer_columns.py
+      |
+    NEXT   back to PROGRAM for another; to LIMIT with one that was met on the way; or
+      |
      END
 
 ``State.ended`` says which phase follows a program. The module beside a phase makes its step.
@@ -34,6 +36,7 @@ from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.query.request import Person
 from ceopt.search.accept import fall_back, is_disproved, out_of_time, used_up
+from ceopt.search.fewer_columns import with_fewer_columns
 from ceopt.search.incumbents import next_incumbent
 from ceopt.search.no_answer import look_for_conflict, look_under_wider_rules
 from ceopt.search.solve_check_repair import solve_and_check
@@ -164,7 +167,7 @@ def _limit(state: State) -> State:
     finding = state.last
     most = state.most()
     assert finding is not None  # noqa: S101 - the phase before ends with one
-    state = replace(state, phase=Phase.NEXT)
+    state = replace(state, phase=Phase.FEWER)
     if most is None or finding.answer is None:
         return state
     if finding.answer.cost <= most * (1.0 + state.question.settings.relative_gap):
@@ -189,7 +192,11 @@ def _conflict(state: State) -> State:
     assert state.last is not None  # noqa: S101 - the phase before ends with one
     if state.last.status is Status.INFEASIBLE:
         state = look_for_conflict(state, state.last)
-    return replace(state, phase=Phase.NEXT)
+    return replace(state, phase=Phase.FEWER)
+
+
+def _fewer(state: State) -> State:
+    return replace(with_fewer_columns(state), phase=Phase.NEXT)
 
 
 def _next(state: State) -> State:
@@ -214,6 +221,7 @@ _STEPS: Final[Mapping[Phase, Callable[[State], State]]] = {
     Phase.LIMIT: _limit,
     Phase.WIDER_RULES: _wider_rules,
     Phase.CONFLICT: _conflict,
+    Phase.FEWER: _fewer,
     Phase.NEXT: _next,
 }
 
@@ -243,7 +251,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     question = state.question
     last = state.last
     assert last is not None  # noqa: S101 - the search has ended
-    answers = ranked_anew(state.answers)
+    answers = ranked_anew(state)
     first = _first_finding(state, answers)
     gap = None
     if answers:
@@ -257,7 +265,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         bound=first.bound,
         gap=gap,
         margin=0.0 if state.margin is None else state.margin,
-        complete=len(answers) == asked.n or last.proved,
+        complete=len(answers) == asked.n or (last.proved and len(answers) == len(state.answers)),
         reason=first.reason,
         conflict=state.conflict,
         relaxed=state.relaxed,
@@ -284,29 +292,36 @@ def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:
         text = "A further answer costs less than was proved of an earlier one: nothing is proved."
         reason = said(text, "cheaper_than_proved")
         first = Finding(Status.FEASIBLE, answer=best, bound=best.bound, reason=reason)
-    if last.answer is None and answers:
-        if last.proved:
-            more = said("Proved: there are no more.", "proved_no_more")
-        else:
-            more = said(f"No more, as: {last.reason}", "no_more_as", why=last.reason)
-        first = replace(first, reason=together(first.reason, more))
-    return first
+    more = ""
+    if len(answers) < len(state.answers):
+        more = said("What does not differ from a cheaper answer is left out.", "not_distinct_left_out")
+    elif last.answer is None and answers and last.proved:
+        more = said("Proved: there are no more.", "proved_no_more")
+    elif last.answer is None and answers:
+        more = said(f"No more, as: {last.reason}", "no_more_as", why=last.reason)
+    return replace(first, reason=together(first.reason, more))
 
 
-def ranked_anew(answers: Sequence[Answer]) -> tuple[Answer, ...]:
+def ranked_anew(state: State) -> tuple[Answer, ...]:
     """Return answers as they stand, or in order of cost where one contradicts the bound of an earlier one.
 
     Each answer was looked for among those that differ from all before it, so a later one may not cost less than what
-    was proved for an earlier one. Where it does, that bound proves nothing.
+    was proved for an earlier one. Where it does, that bound proves nothing. One that does not differ from what then
+    stands before it is left out: it may change all that a cheaper one changes, and more.
     """
+    answers = state.answers
     believed: list[Answer] = []
     for place, (answer, point) in enumerate(answers):
         is_false = any(is_disproved(answer.bound, later.cost) for later, _ in answers[place:])
         believed.append((_without_bound(answer) if is_false else answer, point))
     if all(after[0] is before[0] for after, before in zip(believed, answers, strict=True)):
-        return tuple(answers)
+        return answers
     believed.sort(key=lambda pair: pair[0].cost)
-    return tuple((_with(answer, rank=rank), point) for rank, (answer, point) in enumerate(believed, start=1))
+    kept: list[Answer] = []
+    for answer, point in believed:
+        if replace(state, answers=tuple(kept)).differs(point):
+            kept.append((answer, point))
+    return tuple((_with(answer, rank=rank), point) for rank, (answer, point) in enumerate(kept, start=1))
 
 
 def _without_bound(answer: Counterfactual) -> Counterfactual:

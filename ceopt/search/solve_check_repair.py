@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,8 @@ from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from ceopt.checking.rule_checks import Check
+    from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
+    from ceopt.query.request import Point
     from ceopt.search.state import State
 
 __all__ = ["MOST_REPAIRS", "attempt", "solve_and_check"]
@@ -74,7 +77,12 @@ def solve_and_check(state: State) -> State:
 
 
 def attempt(
-    state: State, seconds: float, *, most: float | None = None, below: float = 0.0
+    state: State,
+    seconds: float,
+    *,
+    most: float | None = None,
+    below: float = 0.0,
+    also: Sequence[tuple[Point, AbstractDiversity]] = (),
 ) -> tuple[State, SolvedProgram]:
     """Solve once.
 
@@ -88,6 +96,8 @@ def attempt(
         A cost beyond which nothing is wanted.
     below
         By how much the decision may be missed where there is no margin.
+    also
+        Further points, and in what the answer is to differ from each.
 
     Raises
     ------
@@ -96,6 +106,7 @@ def attempt(
     """
     question = state.question
     request = _request(state, most, below)
+    request = replace(request, barred=[*request.barred, *also])
     began = time.perf_counter()
     try:
         solved = question.programs.run(request, seconds)

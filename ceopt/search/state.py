@@ -47,6 +47,7 @@ class Phase(Enum):
     PROGRAM = auto()
     MARGIN = auto()
     LIMIT = auto()
+    FEWER = auto()
     WIDER_RULES = auto()
     CONFLICT = auto()
     NEXT = auto()

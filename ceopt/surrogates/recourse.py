@@ -150,7 +150,7 @@ class LocalSurrogateRecourse:
         constraints: Any = (),
         solver: str = "auto",
         time_limit_s: float = 60.0,
-        diversity: str | AbstractDiversity = "pool",
+        diversity: str | AbstractDiversity = "distinct",
         random_state: int = 0,
     ) -> SolutionSet:
         """Return verified answers for one person.

@@ -101,6 +101,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     # ---- reasons
     "favourable_already": "The goal is met, and so is every rule.",
     "proved_none": "It is proved that nothing that may change meets the goal and every rule.",
+    "not_distinct_left_out": "What does not differ from a cheaper way is left out.",
     "proved_no_more": "It is proved that there are no more.",
     "no_more_as": "There are no more. {why}",
     "gap_open": "The least cost can be lower by up to {percent}%.",

@@ -51,7 +51,7 @@ _TABLE: Final = """
     no_other_point: failure breaks_rules: rules         breaks_a_rule:           model_predicts: label
     not_believed: solver    nothing_at_margin:          bound_disproved: solver bound
     start_in_hand: solver   least_cost_unproved:        cheaper_than_proved:     none_met:
-    tie_unsettled:          hint_why:                   reach_of_data: columns
+    not_distinct_left_out:  tie_unsettled:          hint_why:                   reach_of_data: columns
     width_unknown: why      widths_unproved:            in_conflict: rules       widths_unfinished: why
     conflict_unfinished: rules why                      none_needed: why         none_to_blame:
     none_to_blame_even_wider: times                     late:                    was_interrupted:

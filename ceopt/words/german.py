@@ -101,6 +101,7 @@ GERMAN: Final[Mapping[str, str]] = {
     # ---- reasons
     "favourable_already": "Das Ziel ist erreicht, und jede Regel ist eingehalten.",
     "proved_none": "Es ist bewiesen, dass nichts, was sich ändern darf, das Ziel erreicht und jede Regel einhält.",
+    "not_distinct_left_out": "Was sich von einem günstigeren Weg nicht unterscheidet, ist weggelassen.",
     "proved_no_more": "Es ist bewiesen, dass es keine weiteren gibt.",
     "no_more_as": "Weitere gibt es nicht. {why}",
     "gap_open": "Die kleinsten Kosten können bis zu {percent} % niedriger sein.",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 import pyomo.environ as pyo
@@ -337,6 +337,28 @@ class Numeric(AbstractCoordinate):
             self.block.write_soon(self)
         return variable_form(self.state.moved)
 
+    def side_form(self, side: Literal["down", "up"]) -> LinearForm:
+        """Return 1 where the value leaves the factual to a side, else 0; of a coordinate, a binary that permits it."""
+        if side == "up":
+            other: Literal["down", "up"] = "down"
+        else:
+            other = "up"
+        if self.state.rooms[side] <= 0.0:
+            return LinearForm()
+        changed = self.changed_form()
+        if self.state.rooms[other] <= 0.0:
+            return changed
+        if self.state.moved is None:
+            return self._cut_off(side)
+        down, up = self._directions()
+        return up if side == "up" else down
+
+    def _cut_off(self, side: Literal["down", "up"]) -> LinearForm:
+        """Return 1 beyond the cut nearest to the factual on a side, else 0."""
+        if side == "up":
+            return total(self.cells.right_of(key) for key in [key for key in self.cells.keys if key[1] > self.x0][:1])
+        return total(self.cells.left_of(key) for key in [key for key in self.cells.keys if key[0] < self.x0][-1:])
+
     def _directions(self) -> tuple[LinearForm, LinearForm]:
         """Return a binary for each direction, (down, up), whose sum is the change indicator."""
         if not self.state.directions:
@@ -458,6 +480,7 @@ class Numeric(AbstractCoordinate):
         wanted = self.x0
         if self.variable is not None and self.variable.value is not None:
             wanted = float(self.variable.value) * self.unit
+        low, high = self._on_its_side(low, high)
         value = min(max(self.interval.clip(wanted), low), high)
         # A solver's coordinate is right to a tolerance only: at the factual it means no move.
         moved = self.state.moved
@@ -466,6 +489,17 @@ class Numeric(AbstractCoordinate):
         if (stays or near) and low <= self.x0 <= high:
             return self.x0
         return value
+
+    def _on_its_side(self, low: float, high: float) -> tuple[float, float]:
+        """Return the part of a range that lies on the side to which a move is permitted, if the factual is in it."""
+        if not low <= self.x0 <= high:
+            return low, high
+        permitted = {side for side, switch in self.state.directions.items() if round(switch.value or 0.0)}
+        if permitted == {"down"}:
+            high = self.x0
+        elif permitted == {"up"}:
+            low = self.x0
+        return low, high
 
     def _noise(self) -> float:
         """Return how far a solver's coordinate may be off, in raw units, but never a visible share of the range."""
@@ -490,3 +524,6 @@ class Numeric(AbstractCoordinate):
             length.set_value(size, skip_validation=True)
         if state.moved is not None:
             state.moved.set_value(0 if move == 0.0 else 1, skip_validation=True)
+        for side, switch in state.directions.items():
+            goes = move > 0.0 if side == "up" else move < 0.0
+            switch.set_value(1 if goes else 0, skip_validation=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ceopt.formulations.columns.factual import Factual, require_factual
 from ceopt.formulations.costs.base import AbstractCost, Count, Sum
@@ -37,6 +37,8 @@ __all__ = [
     "parse_cost",
 ]
 
+#: What each changed column costs in "few_changes", beside its move: as much as a tenth of its scale, or of a category.
+_PER_CHANGE: Final = 0.1
 #: Costs by the name that ``explain(cost=...)`` takes; one without a name is given as an object.
 COSTS: Mapping[str, Callable[[], AbstractCost]] = {
     "l0": L0,
@@ -45,6 +47,7 @@ COSTS: Mapping[str, Callable[[], AbstractCost]] = {
     "l2_squared": lambda: L2(squared=True),
     "linf": Linf,
     "mahalanobis": Mahalanobis,
+    "few_changes": lambda: L1() + _PER_CHANGE * Changes(),
 }
 
 

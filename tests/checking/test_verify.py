@@ -128,7 +128,7 @@ def test_nothing_to_check_is_not_a_pass(model, space, person):
 
 def test_answers_come_in_many_shapes(model, space, person):
     answer = person | GOOD
-    result = explain(model, person, space, target="good", n=2)
+    result = explain(model, person, space, target="good", n=2, diversity="pool")
     shapes = [
         result, list(result), result.to_frame(), [result[0].values], pd.Series(answer), answer, pd.DataFrame([answer]),
         [pd.DataFrame([answer])], (row for row in [answer]),

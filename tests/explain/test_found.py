@@ -97,8 +97,9 @@ def test_the_least_move_binds_only_answers_that_differ_by_it(sense):
     split = {"feature": 1, "threshold": 6.0, "left": {"value": -1.0}, "right": stump(1, 8.0, 1.0, 2.0)}
     model = TreeEnsemble([split], labels=("no", "yes"), n_inputs=2)
     result = ceopt.explain(
-        model, {"a": 5.0, "b": 5.0}, TEN, target="yes", n=2, constraints=[ceopt.Linear({"a": 1.0}, sense, 5.001)]
-    )
+        model, {"a": 5.0, "b": 5.0}, TEN, target="yes", n=2, diversity="pool",
+        constraints=[ceopt.Linear({"a": 1.0}, sense, 5.001)],
+    )  # fmt: skip
     assert [answer.cost for answer in result] == pytest.approx([1.001, 3.001], abs=1e-5)
 
 
@@ -108,7 +109,7 @@ def test_answers_do_not_repeat_in_any_unit(unit):
         [ceopt.Feature(c, kind="continuous", lower=0.0, upper=unit, mad=0.1 * unit) for c in "ab"]
     )
     model = Affine([1 / unit, 2 / unit], -1.6, labels=("no", "yes"))
-    result = ceopt.explain(model, {"a": 0.5 * unit, "b": 0.5 * unit}, space, target="yes", n=2)
+    result = ceopt.explain(model, {"a": 0.5 * unit, "b": 0.5 * unit}, space, target="yes", n=2, diversity="pool")
     assert [answer.changed for answer in result] == [("b",), ("a", "b")]
     assert [answer.cost for answer in result] == pytest.approx([0.50005, 0.50505], rel=1e-4)
 

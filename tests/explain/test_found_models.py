@@ -31,7 +31,7 @@ def test_a_member_that_stands_on_its_tie_is_no_proof_that_there_is_no_answer(n: 
     member = xgboost.XGBClassifier(n_estimators=2, max_depth=2, base_score=0.5, learning_rate=1)
     model = VotingClassifier([("one", member)], voting="hard").fit(people, labels)
     assert model.predict(pd.DataFrame({"x": [9.0, 10.0]})).tolist() == [1, 0]
-    result = ceopt.explain(model, people.iloc[[0]], ceopt.FeatureSpace.infer(people), target=0, n=n)
+    result = ceopt.explain(model, people.iloc[[0]], ceopt.FeatureSpace.infer(people), target=0, n=n, diversity="pool")
     assert result.status == "optimal"
     assert result[0].values["x"] == pytest.approx(10.0)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -53,10 +54,15 @@ SOLVED_WRONGLY = {
 
 def asked(kind: str, number: int, seed: int = 0) -> tuple[Any, Verdict]:
     """Draw a question and put it to the package."""
+    question = drawn(kind, number, seed)
+    return question, judge(question)
+
+
+def drawn(kind: str, number: int, seed: int = 0) -> Any:
+    """Draw a question."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a small network that has not converged is a model like any other
-        question = draw(kind, number, seed=seed, solvers=("highs", "highs", "scip"))
-        return question, judge(question)
+        return draw(kind, number, seed=seed, solvers=("highs", "highs", "scip"))
 
 
 @pytest.mark.long(every=3)
@@ -69,6 +75,21 @@ def test_what_is_claimed_is_what_enumeration_finds(kind: str) -> None:
 
         assert not verdict.wrong, f"{kind}-{number}: {described(question)}: {verdict.wrong}"
     assert "optimal" in statuses
+
+
+@pytest.mark.long(every=3)
+@pytest.mark.parametrize("kind", KINDS)
+def test_distinct_answers_are_those_of_enumeration(kind: str) -> None:
+    """The questions of several answers, asked for distinct ones: they are drawn with the other ways to differ."""
+    several = 0
+    for number in range(max(number_of_draws(3 * N), FEW)):
+        question = drawn(kind, number)
+        if question.options["n"] == 1:
+            continue
+        several += 1
+        verdict = judge(replace(question, options=question.options | {"diversity": "distinct"}))
+        assert not verdict.wrong, f"{kind}-{number}: {described(question)}: {verdict.wrong}"
+    assert several
 
 
 @pytest.mark.parametrize("key", SOLVED_WRONGLY)

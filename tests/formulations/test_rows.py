@@ -13,6 +13,7 @@ from ceopt.formulations import Factual, Reaches, embed, impose
 from ceopt.formulations.columns import Price
 from ceopt.formulations.constraints import Linear, MaxChanges
 from ceopt.formulations.constraints.diversity.apart import Apart
+from ceopt.formulations.constraints.diversity.distinct import Distinct
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, OtherSupport
 from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
 from ceopt.formulations.costs import L0, L1, L2, Changes, Linf
@@ -20,6 +21,7 @@ from ceopt.formulations.linear_form import LinearForm
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.recourse_program import RecourseProgram
 from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
 from ceopt.solvers import model_summary
 from ceopt.solvers.manifest import feature_of
@@ -583,6 +585,62 @@ def test_a_no_good_over_a_coordinate_makes_its_move_exact() -> None:
         "+1 down[wage] -0.009 surely[wage,down] >= 0",
         "-0.009 surely[wage,up] +1 up[wage] >= 0",
     ]
+
+
+def test_distinct_over_levels_and_cuts() -> None:
+    """The earlier answer is older, smaller and has another job: up, down, and the level."""
+    m = at([AGE, JOB, SIZE, HOME], age=35, job=30, size="M", home="own")
+    m.p = embed(TreeEnsemble([BY_AGE], n_inputs=4), m.x)
+    exclude(m, Distinct(), {"age": 45, "job": 0, "size": 0, "home": 1})
+    # cut37 + job10 + 1 - M <= 2; and 1 - own + cut37 + 1 - job30 + 1 - M + L <= 3
+    assert rows(m.distinct[1], "otherwise") == ["-1 at_least[size,M] +1 cut[age,'37'] +1 level[job,10] <= 1"]
+    assert rows(m.distinct[1], "no_further") == [
+        "+1 at_least[size,L] -1 at_least[size,M] +1 cut[age,'37'] -1 level[home,own] -1 level[job,30] <= 0"
+    ]
+    exclude(m, Distinct(), {"age": 35, "job": 1, "size": 2, "home": 0})
+    assert rows(m.distinct[2], "otherwise") == ["+1 at_least[size,L] -1 level[home,own] <= 0"]
+    assert rows(m.distinct[2], "no_further") == [
+        "+1 at_least[size,L] -1 at_least[size,M] +1 cut[age,'37'] -1 level[home,own] <= 0",
+        "+1 at_least[size,L] -1 at_least[size,M] -1 level[home,own] -1 level[job,30] <= -1",
+    ]
+
+
+def test_distinct_cuts_on_both_sides_of_the_factual() -> None:
+    m = aged(45)
+    exclude(m, Distinct(), {"age": 60.0})
+    exclude(m, Distinct(), {"age": 30.0})
+    assert rows(m.distinct[1]) == ["+1 cut[age,'50'] <= 0"]
+    assert rows(m.distinct[2]) == ["-1 cut[age,'37'] <= -1"]
+
+
+def test_distinct_over_a_coordinate_permits_a_side() -> None:
+    m = at([WAGE, HOME], wage=4.0, home="own")
+    assert m.x.raw["wage"] is not None
+    exclude(m, Distinct(), {"wage": 5.0, "home": 1})
+    assert rows(m.distinct[1]) == ["+1 direction[wage,up] <= 0", "-1 level[home,own] +1 moved[wage] <= 0"]
+    assert rows(m.x, "one_direction", "most") == [
+        "+1 direction[wage,down] +1 direction[wage,up] -1 moved[wage] = 0",
+        "-4 direction[wage,down] +1 down[wage] <= 0",
+        "-5 direction[wage,up] +1 up[wage] <= 0",
+    ]
+    exclude(m, Distinct(), {"wage": 4.0, "home": 0})
+    assert rows(m.distinct[2]) == ["-1 level[home,own] +1 moved[wage] <= 0", "-1 level[home,own] <= -1"]
+
+
+def test_distinct_of_a_number_with_one_way_has_no_direction() -> None:
+    m = at([Feature("c", kind="continuous", lower=0, upper=9, direction="increasing"), HOME], c=2.0, home="own")
+    assert m.x.raw["c"] is not None
+    exclude(m, Distinct(), {"c": 5.0, "home": 1})
+    assert rows(m.distinct[1]) == ["+1 moved[c] <= 0", "-1 level[home,own] +1 moved[c] <= 0"]
+    assert "direction[c,up]" not in variables(m)
+
+
+def test_distinct_where_a_number_has_to_rise_leaves_nothing() -> None:
+    m = pyo.ConcreteModel()
+    space = FeatureSpace([Feature("c", kind="integer", lower=0, upper=9)])
+    m.x = Factual(space, {"c": 2}, reach={"c": Interval(4.0, 9.0, 1.0, 2.0)})
+    exclude(m, Distinct(), {"c": 4})
+    assert rows(m.distinct[1]) == ["+1 impossible <= -1"]
 
 
 def test_a_no_good_over_another_forms_binaries() -> None:

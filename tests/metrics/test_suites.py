@@ -331,8 +331,8 @@ def explained(row, **more):
 
 
 def test_a_solution_set_knows_its_factual_its_time_and_how_many_were_asked_for():
-    result = explained(ROWS.loc["ann"], n=3)
-    found = result.metrics("leofante_potyka2024", model=BANK, others=explained(ROWS.loc["bob"], n=2))
+    result = explained(ROWS.loc["ann"], n=3, diversity="pool")
+    found = result.metrics("leofante_potyka2024", model=BANK, others=explained(ROWS.loc["bob"], n=2, diversity="pool"))
     by_hand = suite("dice2020", result.to_frame(), factual=ROWS.loc["ann"], space=PEOPLE, model=BANK, target="yes",
                     data=ROWS, n=3)  # fmt: skip
 

@@ -247,6 +247,8 @@ def differs(question: Question, earlier: Floats, *, surely: bool = False) -> NDA
     how, home, points = question.options["diversity"], question.home, question.points
     if isinstance(how, ceopt.Apart):
         return _far(question, how, earlier, ROUNDING if surely else 1e-6)
+    if how == "distinct":
+        return enumeration.distinct(question.space, home, earlier, points)
     before = (earlier != home)[None, :]
     apart = np.where(before, points == home, _has_moved(question))
     if how == "support":

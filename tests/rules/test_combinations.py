@@ -130,7 +130,7 @@ def next_costs(question: Question, diversity: Any, had: list[Any]) -> tuple[Any,
     """
     points, moved, costs = question.points, question.points != question.factual, question.costs
     may, must = question.allowed.copy(), question.allowed & read(question)
-    if isinstance(diversity, Apart):
+    if isinstance(diversity, Apart) or diversity == "distinct":
         must = may.copy()
     if diversity == "clusters":
         left = question.in_clusters({cluster for _, cluster in had})
@@ -141,6 +141,10 @@ def next_costs(question: Question, diversity: Any, had: list[Any]) -> tuple[Any,
             distances = {"l1": by_hand.l1(), "l0": by_hand.l0, "linf": by_hand.linf()}[diversity.cost](moves)
             may &= distances >= diversity.least - 1e-9
             must &= distances >= diversity.least - 1e-9
+        elif diversity == "distinct":
+            is_other = by_hand.distinct(question.space, question.factual, point, points)
+            may &= is_other
+            must &= is_other
         elif diversity == "support":
             may &= (moved != (point != question.factual)).any(axis=1)
             must &= (moved != (point != question.factual)).any(axis=1)
@@ -188,7 +192,8 @@ def decided_otherwise(question: Question, point: Any) -> Any:
 
 
 #: What answers differ by; clusters where a hull has some.
-DIVERSITIES = ["pool", "support", Apart(1.0), Apart(0.5, cost="l0"), Apart(1.0, cost="linf"), Apart(2.0, cost="l0")]
+DIVERSITIES = ["pool", "support", "distinct", Apart(1.0), Apart(0.5, cost="l0"), Apart(1.0, cost="linf"),
+               Apart(2.0, cost="l0")]  # fmt: skip
 
 
 @st.composite

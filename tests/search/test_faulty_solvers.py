@@ -49,10 +49,10 @@ def ask(people: Any, kind: str, **more: Any) -> ceopt.SolutionSet:
 @pytest.mark.parametrize(("kind", "fault"), PAIRED)
 @pytest.mark.parametrize("n", [1, 3])
 def test_what_passes_the_check_is_returned_as_feasible_and_the_fault_is_named(people, kind, fault, n) -> None:
-    best = ask(people, kind, n=n)
+    best = ask(people, kind, n=n, diversity="pool")
     assert best.status == "optimal"
     with faulty(fault) as solver:
-        found = ask(people, kind, n=n, solver=solver)
+        found = ask(people, kind, n=n, diversity="pool", solver=solver)
     assert found.status == "feasible"
     assert solver in found.reason
     assert found.bound == 0.0
@@ -94,7 +94,7 @@ def test_without_a_point_in_hand_it_is_an_error_and_no_exception(people, fault) 
 def test_a_false_proof_is_not_followed_by_a_believed_one(people) -> None:
     """A solver that calls everything infeasible does not prove that the starts are all there is."""
     with faulty("infeasible") as solver:
-        found = ask(people, "forest", n=50, solver=solver)
+        found = ask(people, "forest", n=50, diversity="pool", solver=solver)
     assert found.status == "feasible"
     assert 1 < len(found) < 50
     assert not found.complete
@@ -115,7 +115,7 @@ def test_a_further_answer_that_is_cheaper_takes_the_first_proof_back(people) -> 
         return replace(found, x=found.x[: len(compiled.columns)], incumbents=())
 
     with faulty(late) as solver:
-        found = ask(people, "logistic", n=2, solver=solver, margin=1e-5)
+        found = ask(people, "logistic", n=2, diversity="pool", solver=solver, margin=1e-5)
     assert found.status == "feasible"
     assert [answer.rank for answer in found] == [1, 2]
     assert found[0].cost == pytest.approx(best.cost, rel=1e-2)
@@ -155,7 +155,7 @@ def test_a_point_dearer_than_a_start_is_not_the_best(people, monkeypatch) -> Non
 
 
 @pytest.mark.long(every=5)
-@pytest.mark.parametrize("diversity", ["incumbents", "support", ceopt.Apart(1.0)])
+@pytest.mark.parametrize("diversity", ["incumbents", "distinct", "support", ceopt.Apart(1.0)])
 @pytest.mark.parametrize("fault", ["infeasible", "raises", "NaN", "bound above", "zeros"])
 def test_other_ways_to_differ_claim_no_more(people, diversity, fault) -> None:
     with faulty(fault) as solver:

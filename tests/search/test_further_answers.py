@@ -153,7 +153,7 @@ def test_cells_that_decide_nothing_are_cells() -> None:
     words = {"target": ceopt.AtLeast(0.5), "cost": ceopt.L1(scale="none"), "n": 5}
     row = {"a": 0, "b": 0, "c": 0}
 
-    pool = ceopt.explain(model, row, SPACE, **words)
+    pool = ceopt.explain(model, row, SPACE, diversity="pool", **words)
     apart = ceopt.explain(model, row, SPACE, diversity=ceopt.Apart(3.0, cost=ceopt.L1(scale="none")), **words)
 
     assert [(a.cost, a.changed) for a in pool] == [(3.0, ("a",)), (5.0, ("a", "b"))]
@@ -168,9 +168,10 @@ def test_a_start_that_surely_is_another_answer_bounds_the_next(monkeypatch: pyte
     asked, run = [], ProgramSolver.run
     monkeypatch.setattr(ProgramSolver, "run", lambda self, ask, seconds: asked.append(ask) or run(self, ask, seconds))
 
-    for diversity in ("pool", "support", ceopt.Apart(2.0, cost="l0"), ceopt.Apart(9.0, cost=ceopt.L1(scale="none"))):
+    far = ceopt.Apart(9.0, cost=ceopt.L1(scale="none"))
+    for diversity in ("pool", "support", "distinct", ceopt.Apart(2.0, cost="l0"), far):
         asked.clear()
         words = {"target": ceopt.AtLeast(0.5), "cost": ceopt.L1(scale="none"), "n": 2, "diversity": diversity}
         ceopt.explain(model, {"a": 0, "b": 0, "c": 0}, SPACE, **words)
-        near = diversity != ceopt.Apart(9.0, cost=ceopt.L1(scale="none"))
+        near = diversity != far
         assert [ask.budget for ask in asked] == [2.0, 3.0 if near else None], diversity

@@ -167,6 +167,8 @@ def agrees(result: Any, model: TreeEnsemble, home: Any, known: Any, cost: by_han
             had.add(answer.cluster)
             (hull,) = (rule for rule in known if isinstance(rule, Hull))
             left = left & half_of("Hull").near_clusters(hull, SPACE, POINTS, had)
+        elif diversity == "distinct":
+            left = left & by_hand.distinct(SPACE, home, point, POINTS)
         else:
             apart = DISTANCES[diversity.cost](by_hand.Moves(SPACE, POINTS - point))
             left = left & (np.broadcast_to(apart, len(POINTS)) >= diversity.least * (1 - 1e-6))
@@ -186,7 +188,16 @@ def check(forest: list[Any], home: Any, known: Any, cost: Any, diversity: Any) -
             model, row, SPACE, target=ceopt.AtLeast(1.0), cost=cost[0], constraints=known, n=N, diversity=diversity,
             formulation=form,
         )  # fmt: skip
-        agrees(found, model, home, known, cost[1], diversity)
+        costs = agrees(found, model, home, known, cost[1], diversity)
+        if diversity == "distinct":
+            assert costs == pytest.approx(distinct_costs(model, home, known, cost[1]), rel=1e-6, abs=1e-6)
+
+
+def distinct_costs(model: TreeEnsemble, home: Any, known: Any, cost: by_hand.Cost) -> list[float]:
+    """Return the costs of the ranks, which no tie changes."""
+    good = (model.score(by_hand.identity(SPACE, POINTS)) >= 1.0) & kept(known, SPACE, home, POINTS)
+    costs = np.broadcast_to(cost(by_hand.Moves(SPACE, POINTS - home)), len(POINTS))
+    return by_hand.distinct_costs(SPACE, home, POINTS[good], costs[good], N)
 
 
 #: Decides by a; what b is says which of two values is reached, both of them good.
@@ -202,6 +213,12 @@ HOMES = st.sampled_from(POINTS.tolist()).map(np.array)
 @example([BY_A], np.array([0.0, 2.0, 0.5, 1.0]), (IfThen(("c", ">=", 2), ("job", "==", 2)),), COSTS[0], "support")
 def test_cells_and_changed_columns(forest: Any, home: Any, known: Any, cost: Any, how: str) -> None:
     check(forest, home, known, cost, how)
+
+
+@draws(40)
+@given(forest=FORESTS, home=HOMES, known=rules(), cost=st.sampled_from(COSTS))
+def test_distinct_columns_and_ways(forest: Any, home: Any, known: Any, cost: Any) -> None:
+    check(forest, home, known, cost, "distinct")
 
 
 @draws(8)
@@ -231,7 +248,8 @@ def test_clusters(forest: Any, home: Any, hull: Any, known: Any, cost: Any) -> N
 def ranks(tree: Any, row: dict[str, Any], form: str, **options: Any) -> list[float]:
     """Return the costs of up to three answers; moves of b cost the same both ways, the job stays."""
     space = SPACE.update("b", weight=1.0).update("job", mutable=False)
-    words = {"target": ceopt.AtLeast(1.0), "cost": ceopt.L1(scale="none"), "n": 3, "formulation": form, **options}
+    words = {"target": ceopt.AtLeast(1.0), "cost": ceopt.L1(scale="none"), "n": 3, "formulation": form}
+    words |= {"diversity": "pool", **options}
     found = ceopt.explain(TreeEnsemble([tree], n_inputs=4), {"c": 0.0, "job": 1, **row}, space, **words)
     assert found.complete
     return [answer.cost for answer in found]

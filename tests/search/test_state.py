@@ -42,7 +42,9 @@ def test_a_search_goes_through_its_phases() -> None:
     passed = states()
     phases = [state.phase for state in passed]
     assert phases[:2] == [Phase.START, Phase.PROGRAM]
-    assert phases[-5:] == [Phase.MARGIN, Phase.WIDER_RULES, Phase.CONFLICT, Phase.NEXT, Phase.END]
+    assert phases[-6:] == [
+        Phase.MARGIN, Phase.WIDER_RULES, Phase.CONFLICT, Phase.FEWER, Phase.NEXT, Phase.END
+    ]  # fmt: skip
     assert [len(state.answers) for state in passed][-1] == 1
 
 
@@ -65,7 +67,7 @@ def test_a_row_that_needs_no_change_has_ended_at_once() -> None:
 
 
 def test_an_interrupt_between_two_answers_keeps_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared = prepare(MODEL, SPACE, Settings(target="good", n=3))
+    prepared = prepare(MODEL, SPACE, Settings(target="good", n=3, diversity="pool"))
     rounds = []
 
     def looked(state: State) -> State:

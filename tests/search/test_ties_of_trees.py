@@ -231,7 +231,7 @@ def test_ties_that_floats_decide_are_asked_and_left_out_for_good(monkeypatch):
     )
     solves = counted(monkeypatch)
     home = dict.fromkeys(names, 0)
-    result = ceopt.explain(model, home, space, target=ceopt.AtLeast(above), cost=PLAIN, n=3)
+    result = ceopt.explain(model, home, space, target=ceopt.AtLeast(above), cost=PLAIN, n=3, diversity="pool")
     assert [answer.cost for answer in result] == [2.0, 2.5, 2.5]
     assert result.status == "optimal"
     assert len(solves) <= 4

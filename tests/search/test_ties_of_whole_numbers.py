@@ -86,7 +86,7 @@ def test_networks_on_whole_numbers_have_ties_too(first: Any, row: Any) -> None:
 def test_a_tie_that_loses_is_left_out_and_the_next_is_optimal(solver: str) -> None:
     skip_without(solver)
     model = Affine([1.0, 1.0, 0.0], -5.0, labels=("no", "yes"))
-    result = asked(model, [2, 1, 0], "yes", solver=solver, n=2)
+    result = asked(model, [2, 1, 0], "yes", solver=solver, n=2, diversity="pool")
     assert [answer.cost for answer in result] == [3.0, 3.0]
     assert result.bound == pytest.approx(3.0)
     assert asked(model, [4, 4, 0], "no", solver=solver)[0].cost == 3.0

@@ -259,7 +259,7 @@ def test_answers_in_hand_are_kept(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
     slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 25.0)
-    result = ask(forest, numbers, n=5, time_limit_s=60.0)
+    result = ask(forest, numbers, n=5, diversity="pool", time_limit_s=60.0)
 
     assert result.status == "optimal"
     assert len(result) == 2

@@ -413,7 +413,7 @@ def test_one_class_is_refused() -> None:
 def test_a_boundary_answer_says_why_no_surrogate_gave_it() -> None:
     two = asked(sampler=BoundarySampler(n_samples=2), surrogate=SvmSurrogate())
     none = asked(NUMBERS.iloc[0], PLANE, both_great, data=NUMBERS, sampler=BoundarySampler(n_samples=2, radius=1e-9))
-    refused = asked(sampler=BoundarySampler(n_samples=2), surrogate=LimeSurrogate(n_samples=2), n=2)
+    refused = asked(sampler=BoundarySampler(n_samples=2), surrogate=LimeSurrogate(n_samples=2), n=2, diversity="pool")
     dear = asked(NUMBERS.iloc[1], PLANE, slanted, data=NUMBERS)
     few = asked(surrogate=LimeSurrogate(), sampler=BoundarySampler(n_samples=300, max_queries=1600))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ceopt.formulations.constraints.diversity.distinct import Distinct
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, OtherSupport
 from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
@@ -13,6 +14,7 @@ __all__ = ["DIVERSITIES", "parse_diversity"]
 
 #: Ways to differ by the word that ``explain(diversity=...)`` takes.
 DIVERSITIES: Mapping[str, Callable[[], AbstractDiversity]] = {
+    "distinct": Distinct,
     "pool": OtherDecisions,
     "support": OtherSupport,
     "clusters": OtherCluster,

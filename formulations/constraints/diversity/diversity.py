@@ -37,6 +37,8 @@ class AbstractDiversity(ABC):
     text: str
     #: Whether answers may differ by splits of the model that decide nothing for this person.
     needs_all_cells: ClassVar[bool] = False
+    #: Whether of answers that cost the same, one that changes a part of another's columns comes first.
+    prefers_fewer_columns: ClassVar[bool] = False
 
     def check(self, space: FeatureSpace, rules: tuple[AbstractRule, ...]) -> None:
         """Refuse what does not fit the space or the rules, before any work starts."""
