@@ -46,6 +46,7 @@ def test_each_picture_is_shown_and_each_that_is_shown_is_there(script):
     assert set(in_readme) <= set(shown)
 
 
+@pytest.mark.long
 def test_the_command_makes_pictures_that_say_the_same(script, tmp_path):
     made = script.write(tmp_path)
 

@@ -495,6 +495,7 @@ def amounts(rule: Any, question: Question, points: NDArray[np.float64]) -> NDArr
     return None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["linear", "trees", "network", "classes"])
 def test_conflicts_of_every_kind_of_rule(kind: str) -> None:
     @draws(15, suppress_health_check=list(HealthCheck))

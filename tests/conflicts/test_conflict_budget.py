@@ -76,6 +76,7 @@ def test_without_it_the_proof_says_how_to_ask() -> None:
     )
 
 
+@pytest.mark.long
 def test_what_is_known_when_it_ends_early_is_in_the_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one second a solve, each budget gives at least as much as a smaller one: more rules let go, then widths."""
     told = []

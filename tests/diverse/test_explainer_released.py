@@ -54,6 +54,7 @@ def measured(x: np.ndarray, one: np.ndarray, other: np.ndarray, norm: str) -> tu
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "norm", "tolerance", "pairs", "expected"), PUBLISHED)
 def test_the_rows_of_the_released_experiments(data_dir, networks, name, norm, tolerance, pairs, expected):
     frame = pd.read_csv(data_dir / name / f"{name}.csv")

@@ -87,6 +87,7 @@ def test_the_hull_of_loans_is_of_those_who_were_granted_one(example):
     assert (case.labels[case.hull_rows.index] == 1).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["pool", "nearest", "in range"])
 def test_answers_are_valid_kept_and_measured(example, method):
     case, asking, models = example().loans(), example("asking"), example("models")

@@ -355,6 +355,7 @@ def test_futures_are_within_the_ball(example):
     assert max(distances) > 0.8
 
 
+@pytest.mark.long
 def test_figures_are_computed_and_described(example, tmp_path, monkeypatch):
     monkeypatch.setattr("ceopt.plans.copa.descent._STEPS", 200)
     monkeypatch.setattr("ceopt.plans.copa.gradient._STARTS", (2, 2))

@@ -41,6 +41,7 @@ def test_an_honest_person_keeps_what_nobody_can_change(study: Any) -> None:
     assert np.isinf(upper[grows]).all()
 
 
+@pytest.mark.long
 def test_networks_side_by_side_are_those_trained_alone(study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     networks = study("networks")
     monkeypatch.setattr(networks, "EPOCHS", 100)  # over a thousand, single precision drifts apart by percents
@@ -52,6 +53,7 @@ def test_networks_side_by_side_are_those_trained_alone(study: Any, monkeypatch: 
     assert np.abs(both.scores(case.X[:50])[0] - both.scores(case.X[:50])[1]).max() > 0.1
 
 
+@pytest.mark.long
 def test_networks_learn(study: Any) -> None:
     networks = study("networks")
     case = study("protocol").load("synthetic", "honest")
@@ -61,6 +63,7 @@ def test_networks_learn(study: Any) -> None:
     assert area > 0.98
 
 
+@pytest.mark.long
 def test_the_descent_on_a_network_reaches_its_level_within_the_bounds(study: Any) -> None:
     networks = study("networks")
     case = study("protocol").load("synthetic", "honest")
@@ -166,6 +169,7 @@ def test_means_are_over_those_to_whom_both_give_every_point(study: Any) -> None:
     assert kept["seconds"]["LIME-ROAR"] == 2.0
 
 
+@pytest.mark.long
 def test_points_of_every_method_are_favoured_by_their_surrogate(study: Any) -> None:
     """At the person's own columns, within the bounds, and robust ones for all parameters of the ball."""
     local_models, methods, networks = study("local_models"), study("methods"), study("networks")

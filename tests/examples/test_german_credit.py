@@ -225,6 +225,7 @@ def test_the_network_of_part_f_is_fitted_on_the_training_part(german):
     assert network.predict(data[["amount"]]) == pytest.approx(again.predict(data[["amount"]]), rel=1e-9)
 
 
+@pytest.mark.long
 def test_the_paper_prints_part_a_rounded_to_four_decimals_of_the_scaled_unit(german, found):
     (answer,) = found["A"].result
     low = german.table.data.loc[german.table.parts[0]].min(numeric_only=True)
@@ -440,6 +441,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused_before_work_starts(command
     assert "--out needs a folder, but" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_part_that_the_licence_does_not_take_leaves_the_others(study, command, tmp_path, capsys, monkeypatch):
     def refusing(case, part, **words):
         if part.letter == "B":

@@ -114,6 +114,7 @@ def test_one_point_for_everybody_is_seen(study: Any) -> None:
     assert distinct(case, X.assign(x1=0.0, x2=0.0)) == 0.1
 
 
+@pytest.mark.long
 def test_both_networks_of_a_seed_have_one_predictor(study: Any) -> None:
     """Else differences of robust validity would be those of the judges."""
     case = study("protocol").load("loans", "honest")

@@ -51,6 +51,7 @@ def test_several_classes(name: str, target: Any) -> None:
     agree(model, np.isin(model.predict(LATTICE), list(wanted)), target, rows=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_regressors(name: str) -> None:
     model = clone(REGRESSORS[name]).fit(LATTICE, VALUE)

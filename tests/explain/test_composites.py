@@ -207,6 +207,7 @@ def test_a_label_that_no_score_has_is_proved_out_of_reach(target: Any) -> None:
     assert (moved.status, moved[0].cost) == ("optimal", 3.0)
 
 
+@pytest.mark.long
 def test_a_member_that_always_says_the_same_takes_part_in_the_vote() -> None:
     rare = (np.random.default_rng(0).random(len(LATTICE)) < 0.1).astype(int)
     always = CalibratedClassifierCV(LogisticRegression(), ensemble=False, method="isotonic").fit(LATTICE, rare)

@@ -52,6 +52,7 @@ def ends(model: Any, row: pd.DataFrame, space: ceopt.FeatureSpace, label: Any) -
     return found[0], found[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("classes", [2, 3])
 def test_d1_d3_a_forest_at_a_point_has_the_librarys_mean_of_fractions_and_no_other(people, classes):
     labels = labelled(people, classes)

@@ -13,6 +13,7 @@ from ceopt.solvers import registry
 SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @draws(6)
 @given(number=st.integers(0, 10**6), solver=st.sampled_from(SOLVERS))

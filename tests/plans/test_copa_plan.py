@@ -213,6 +213,7 @@ def test_the_projection_is_the_nearest_point(seed: int, d: int) -> None:
 
 
 # ---- always ----------------------------------------------------------------------------------------------------------
+@pytest.mark.long
 @draws(3)
 @example(seed=3, n=3, cost="l1", singular=False)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 4), cost=st.sampled_from(["l1", "l2"]), singular=st.booleans())
@@ -278,6 +279,7 @@ def test_a_yes_or_no_out_of_its_bounds_is_none() -> None:
     assert plan([0.0, 0.0], [1, 1], groups=[[1]], bounds=([-1, 0.2], [1, 1.8])).plan[:, 1].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.long
 def test_the_best_category_is_found() -> None:
     """Gradients and binaries agree, and no category that is held in their place is better."""
     factual, mean = [-1, 1, 0, 0, 1.0], [1, -1, 0.5, 0.7, 0.2]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import sys
+import types
 from typing import Any
 
 import joblib
@@ -104,9 +106,16 @@ def test_other_processes_are_not_sent_the_data_again() -> None:
     assert there[0].surrogate.n_queries < len(X) + 1800
 
 
-def test_a_function_that_another_process_cannot_find_is_refused() -> None:
+@pytest.mark.long
+def test_a_function_that_another_process_cannot_find_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    here_alone = types.ModuleType("here_alone")
+    accepts = types.FunctionType(predict.__code__, {"np": np, "__name__": "here_alone"}, "accepts")
+    accepts.__qualname__ = "accepts"
+    monkeypatch.setattr(here_alone, "accepts", accepts, raising=False)
+    monkeypatch.setitem(sys.modules, "here_alone", here_alone)
+
     with pytest.raises(InvalidTypeError, match=r"n_jobs is not 1, but .*No module named"):
-        fitted().explain(PEOPLE, n_jobs=2)
+        fitted(accepts).explain(PEOPLE, n_jobs=2)
 
 
 @pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree", "brute"])

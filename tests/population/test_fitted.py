@@ -173,6 +173,7 @@ MAKE: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", MAKE)
 def test_a_model_that_is_fitted_again_is_refused_and_one_that_is_used_is_not(kind: str) -> None:
     model = MAKE[kind]()

@@ -210,6 +210,7 @@ SETTINGS = settings(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_answers_are_those_of_enumeration(kind: str) -> None:
     @draws(EXAMPLES[kind], SETTINGS)
@@ -220,6 +221,7 @@ def test_answers_are_those_of_enumeration(kind: str) -> None:
     run()
 
 
+@pytest.mark.long
 @draws(20, SETTINGS)
 @given(
     question=questions("linear"), labels=st.permutations([0, 0, 0, 1, 1, 1, 2, 2]), radius=st.sampled_from([1.0, 2.0])

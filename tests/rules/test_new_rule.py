@@ -138,6 +138,7 @@ def test_the_new_rule_refuses_an_unknown_column() -> None:
         Together("jop", "owner").check(SPACE)
 
 
+@pytest.mark.long
 def test_the_half_is_one_point_at_a_time_the_same_as_many(listed: None) -> None:
     for name, rule in found.halves():
         every = found.half_of(name).keeps(rule, SPACE, battery.FACTUAL, battery.POINTS)

@@ -233,6 +233,7 @@ def test_distances(forest: Any, home: Any, known: Any, cost: Any, how: Any) -> N
     check(forest, home, known, cost, how)
 
 
+@pytest.mark.long
 @draws(8)
 @given(
     forest=FORESTS,

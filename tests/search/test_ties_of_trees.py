@@ -312,6 +312,7 @@ def test_a_worker_process_answers_as_any_other_does():
         assert pool.map(adds_in_order, forests) == [True, True, False]
 
 
+@pytest.mark.long
 def test_jobs_are_counted_as_joblib_counts_them_however_deep_the_forest_is():
     frame, labels = data(7, 2)
     one, two = forest(0), forest(0, n_jobs=2)

@@ -214,6 +214,7 @@ WITHIN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", WITHIN)
 def test_a_stage_ends_soon_after_the_limit(
     stage: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

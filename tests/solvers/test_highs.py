@@ -374,6 +374,7 @@ def test_integers_whose_bounds_are_not_whole_lose_no_point(seed: int, optimum: f
     assert HighsSession(compile_model(badly_scaled(seed, whole=True))).solve().objective == pytest.approx(optimum)
 
 
+@pytest.mark.long
 def test_an_optimum_of_a_qp_is_proved_by_its_duals() -> None:
     """Seven of these forty were "optimal" at up to 3 % more before rows were scaled and a proof asked for."""
     proved = 0

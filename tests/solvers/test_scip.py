@@ -323,6 +323,7 @@ def test_a_limit_is_named(hard: Any) -> None:
     assert limited.message == "SCIP stopped: node limit."
 
 
+@pytest.mark.long
 def test_a_limit_counts_from_the_start_of_each_solve(make_knapsack: Callable[..., Any]) -> None:
     session = ScipSession(compile_model(make_knapsack(25, 5)))
     spent = 0.0

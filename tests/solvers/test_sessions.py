@@ -112,6 +112,7 @@ def test_a_far_optimum_of_a_qp_is_not_taken_for_unbounded(name: str) -> None:
     assert outcome.objective == pytest.approx(-1e6 - 1 - 0.25, rel=1e-9)
 
 
+@pytest.mark.long
 @each
 def test_the_same_seed_gives_the_same_search_and_no_history(make_knapsack: Callable[..., Any], name: str) -> None:
     model = make_knapsack(30, 8)
@@ -181,6 +182,7 @@ def test_ctrl_c_stops_the_search_keeps_the_incumbent_and_prints_nothing(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.long
 @each
 def test_should_stop_and_exceptions_of_the_caller(hard: Any, capfd: pytest.CaptureFixture[str], name: str) -> None:
     opened = session(name, compile_model(hard))

@@ -93,6 +93,7 @@ def test_a_start_is_what_the_vars_hold(make_knapsack: Callable[..., Any], monkey
     assert starts == [{columns["y[1]"]: 1.0, columns["y[3]"]: 0.0}, None]
 
 
+@pytest.mark.long
 def test_a_start_is_used(hard: Any) -> None:
     """With no time to search, what comes back is at least what was there."""
     found = solve(hard, "highs", time_limit_s=2.0)

@@ -88,6 +88,7 @@ def require_sound(result: SolutionSet, model: Any = predict) -> None:
         assert list(answer.frame.dtypes) == list(X[list(answer.frame)].dtypes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("search", ["projection", "robust", "actionable", "roar", "wachter"])
 def test_every_search_answers_on_mixed_columns(search: str) -> None:
     result = asked(search=search)
@@ -97,6 +98,7 @@ def test_every_search_answers_on_mixed_columns(search: str) -> None:
     assert result.options["search"] == search
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("surrogate", [None, MinimaxProbabilityMachine(), SvmSurrogate(), LimeSurrogate(n_samples=300)])
 def test_the_answer_is_no_dearer_than_the_boundary_point(surrogate: Any) -> None:
     for k in range(2):
@@ -325,6 +327,7 @@ def test_bad_input_is_refused(given: dict[str, Any], message: str) -> None:
         asked(**given)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("surrogate", [SvmSurrogate(), LimelsSurrogate(), LimeSurrogate(n_samples=100), None])
 def test_stability_is_known_of_every_surrogate(surrogate: Any) -> None:
     report = asked(surrogate=surrogate).surrogate
@@ -438,6 +441,7 @@ def test_a_grown_answer_says_how_far() -> None:
     assert lax.reason.endswith("The surrogate's margin was raised until the model agreed.")
 
 
+@pytest.mark.long
 def test_fewer_answers_than_wanted_are_told_with_their_cause() -> None:
     only = SPACE.update("b", mutable=False).update("k", mutable=False).update("job", mutable=False)
     one = asked(space=only, n=3, diversity="support", surrogate=SvmSurrogate())

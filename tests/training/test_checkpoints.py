@@ -33,6 +33,7 @@ def interrupted(monkeypatch, model, people, epoch):
     assert not hasattr(model, "classes_")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "patience"), [(CounterNet, 2), (RoCourseNet, 4), (CounterNet, None)])
 def test_an_interrupted_training_ends_as_if_it_were_not(people, tmp_path, monkeypatch, kind, patience):
     path = tmp_path / "training.npz"

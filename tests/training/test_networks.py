@@ -31,6 +31,7 @@ def by_hand(layers, row, bend):
     return row
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 @pytest.mark.parametrize("shared", [True, False])
 def test_both_networks_are_those_of_the_docstring(activation, shared):
@@ -57,6 +58,7 @@ def test_both_networks_are_those_of_the_docstring(activation, shared):
         assert found[row] == pytest.approx([raw[0], *(powers / powers.sum()), *raw[4:]])
 
 
+@pytest.mark.long
 def test_jax_and_numpy_say_the_same():
     own = design(n_scores=3)
     predictor, generator = trees(own)
@@ -79,6 +81,7 @@ def test_shares_are_sigmoid_and_softmax(n_scores):
     np.testing.assert_allclose(found, powers / powers.sum(axis=1, keepdims=True), rtol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("start", "back"), [(3.0, 1.0), (-3.0, -1.0)])
 def test_what_is_cut_learns_the_way_back_alone(start, back):
     own = design()

@@ -58,6 +58,7 @@ def polish(advice, people=PEOPLE, targets=None, **given):
     return polished(MODEL, SPACE, people, advice, targets, **given)
 
 
+@pytest.mark.long
 def test_every_person_gets_an_answer_within_the_ratio_of_the_true_optimum():
     for row in ({"a": 5, "b": 5, "c": "y"}, {"a": 4, "b": 2, "c": "x"}, {"a": 0, "b": 0, "c": "x"}):
         cohort = polish(advice_at(row))

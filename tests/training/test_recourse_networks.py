@@ -72,6 +72,7 @@ def test_the_history_says_what_happened_in_each_epoch(people, model):
         assert (history["epsilon"] == 0.0).all()
 
 
+@pytest.mark.long
 def test_with_a_weight_of_proximity_people_get_advice_of_their_own():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.uniform(size=(200, 2)), columns=["income", "age"])
@@ -85,6 +86,7 @@ def test_with_a_weight_of_proximity_people_get_advice_of_their_own():
     assert (apart - frame).abs().to_numpy().mean() < 0.5 * (alike - frame).abs().to_numpy().mean()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [CounterNet, RoCourseNet])
 def test_several_classes_aim_at_the_desired_one(people, kind):
     frame, _ = people
@@ -103,6 +105,7 @@ def test_several_classes_aim_at_the_desired_one(people, kind):
         model.recourse(frame, target=0)
 
 
+@pytest.mark.long
 def test_the_predictor_knows_nothing_of_the_attacker(people):
     """Block-wise descent: the same seed gives the same predictor, whoever judges the recourse."""
     frame, labels = people
@@ -167,6 +170,7 @@ def test_recourse_keeps_the_rules_of_the_space(plain, seed, n):
         assert advice[said != target].equals(plain.recourse(frame)[said != target])
 
 
+@pytest.mark.long
 def test_types_are_those_of_the_rows(people):
     frame, labels = people
     given = frame.astype({"income": "float32", "loans": "int8", "job": "category", "age": "Int64"})
@@ -186,6 +190,7 @@ def plain_index_of_none(frame, model):
     return list(none.columns) == list(frame) and not len(none)
 
 
+@pytest.mark.long
 def test_one_desired_label_of_two(people):
     frame, labels = people
     model = small(desired="yes", dropout=0.0, epochs=30).fit(frame, labels)
@@ -234,6 +239,7 @@ def test_who_is_at_the_target_needs_no_polish(people, plain):
     assert (plain.predict(cohort.to_frame()[list(frame)].dropna()) == "yes").all()
 
 
+@pytest.mark.long
 def test_advice_is_polished_for_the_desired_class_of_several(people):
     frame, _ = people
     labels = np.digitize(frame["income"], [26.0, 34.0])
@@ -288,6 +294,7 @@ def test_steps_are_kept_where_single_precision_would_miss_them(people):
     assert (advice.dtypes == given.dtypes).drop("income").all()
 
 
+@pytest.mark.long
 def test_the_attacker_reads_it(people, model):
     frame, labels = people
     found = virtual_data_shift(model, frame, labels, model.recourse(frame), perturbation=0.3, learning_rate=1.0)
@@ -331,6 +338,7 @@ def test_training_ends_early_and_keeps_the_best(people):
     assert cut.recourse(frame).equals(short.recourse(frame))
 
 
+@pytest.mark.long
 def test_a_growing_radius_is_reached(people):
     frame, labels = people
     options = {"epochs": 30, "patience": 1, "learning_rate": 0.1}
@@ -446,6 +454,7 @@ def test_bad_questions_are_one_sentence(people, plain):
         assert says in str(caught.value), says
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "options"),
     [(CounterNet, {"learning_rate": 1e30}), (RoCourseNet, {"perturbation": 1e39}), (RoCourseNet, {"inner_rate": 1e38})],

@@ -82,6 +82,7 @@ def run(attack, model, given, shift, movable=1.0, perturbation=0.1, step_size=0.
     return jax.tree.map(np.asarray, found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n_classes", "retrained"), [(2, ("encoder", "head")), (3, ("head",))])
 def test_the_gradient_through_retraining_is_that_of_finite_differences(n_classes, retrained):
     with double_precision():
@@ -121,6 +122,7 @@ def test_the_loop_is_algorithm_1(norm, restart):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
+@pytest.mark.long
 def test_what_is_carried_over_differs_from_a_restart():
     model, given, shift = problem()
     carried = run(ShiftAttack(3, 2, "linf", 0.5, restart=False), model, given, shift)
@@ -138,6 +140,7 @@ def test_only_the_head_is_retrained_where_that_is_asked():
     assert np.abs(found["head"][0][0] - model["head"][0][0]).max() > 1e-3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_shifts_start_and_stay_in_the_ball(norm):
     attack = ShiftAttack(5, 1, norm, 0.5, restart=False)

@@ -68,6 +68,7 @@ def labels_as(kind, given):
     return yes if kind == "truth" else yes.astype(np.int32) * 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 @pytest.mark.parametrize("kind", ["texts", "whole", "truth", "floats"])
 def test_the_runtime_and_the_engine_say_what_the_network_says(kind, activation):
@@ -87,6 +88,7 @@ def test_the_runtime_and_the_engine_say_what_the_network_says(kind, activation):
         assert found.core.labels == tuple(model.classes_.tolist())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{"predictor": ()}, {"activation": "leaky_relu", "shared": False}])
 def test_several_classes_and_other_layers(options):
     frame, _, space = every_level()
@@ -127,6 +129,7 @@ def test_levels_that_were_not_seen_are_told():
     assert np.isnan(run(model.to_onnx(), frame.assign(school="none"))[1]).all()
 
 
+@pytest.mark.long
 def test_what_onnx_cannot_hold_is_one_sentence(tmp_path):
     days = pd.to_datetime(["2024-01-01", "2024-01-02"])
     frame = pd.DataFrame({"day": days[[0, 1, 0, 1] * 5], "income": np.arange(20.0)})
@@ -149,6 +152,7 @@ def test_what_onnx_cannot_hold_is_one_sentence(tmp_path):
         model.to_onnx()
 
 
+@pytest.mark.long
 def test_the_file_names_its_columns_and_types():
     frame, labels, space = every_level()
     content = small(space=space, epochs=1).fit(frame, labels).to_onnx()

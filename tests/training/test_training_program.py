@@ -36,6 +36,7 @@ def numerical_slope(loss, weights, places, h=1e-3):
     return np.array(slopes)
 
 
+@pytest.mark.long
 def test_the_first_step_moves_the_predictor_alone_down_its_loss():
     program, networks, rows, sizes, key = problem()
     after, loss = program.predictor_step(networks, rows, sizes, key)
@@ -56,6 +57,7 @@ def test_the_first_step_moves_the_predictor_alone_down_its_loss():
     assert (np.sign(moved) == -np.sign(slopes))[clear].all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_second_step_moves_the_generator_alone_down_its_losses(shared):
     program, networks, rows, sizes, key = problem(shared=shared)
@@ -79,6 +81,7 @@ def test_the_second_step_moves_the_generator_alone_down_its_losses(shared):
     assert (np.sign(moved) == -np.sign(slopes))[clear].all()
 
 
+@pytest.mark.long
 def test_recourse_is_judged_by_the_attacked_model():
     attack = ShiftAttack(3, 2, "linf", 1.0, restart=False)
     program, networks, rows, sizes, key = problem(attack=attack)
@@ -115,6 +118,7 @@ def test_dropout_leaves_units_out_and_keeps_the_mean():
     assert problem()[0]._thinning(key, 5, (3,)) is None
 
 
+@pytest.mark.long
 def test_an_epoch_is_its_batches_one_after_the_other():
     program, networks, rows, sizes, key = problem(dropout=0.2)
     order = np.array([[0, 1, 2], [3, 4, 5]])

@@ -147,6 +147,7 @@ def check_against_enumeration(question: dict[str, Any], loss: str, shift: str, l
     assert found.score == min(found.scores)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", ["squared", "hinge", "logistic"])
 def test_no_continuous_shift_is_beyond_the_bound(loss: str) -> None:
     training = {"loss": loss, "regularization": 0.3}
@@ -161,6 +162,7 @@ def test_no_continuous_shift_is_beyond_the_bound(loss: str) -> None:
     assert min(scores) <= 0.5 * (found.score + found.unshifted)  # the samples come some of the way
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", ["squared", "hinge", "logistic"])
 def test_the_bound_holds_for_the_attacker_by_gradients(loss: str) -> None:
     """Algorithm 1 attacks a logistic regression; its shift is scored by classifiers trained to their optimum."""
@@ -207,6 +209,7 @@ def test_the_label_shift_is_the_closed_form() -> None:
 
 
 # ---- what must hold --------------------------------------------------------------------------------------------------
+@pytest.mark.long
 @pytest.mark.parametrize(("loss", "shift"), QUESTIONS)
 @pytest.mark.parametrize("intercept", [True, False])
 def test_without_a_radius_nothing_moves(loss: str, shift: str, intercept: bool) -> None:
@@ -219,6 +222,7 @@ def test_without_a_radius_nothing_moves(loss: str, shift: str, intercept: bool) 
     assert not np.any(found.shift)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("loss", "shift"), [q for q in QUESTIONS if q[1] != "grid"])  # grids are not in one another
 def test_the_worst_score_falls_as_the_radius_grows(loss: str, shift: str) -> None:
     radii = (0, 1, 2) if shift == "flip" else (0.0, 0.1, 0.3, 0.6)
@@ -253,6 +257,7 @@ def test_explanations_that_hold_are_not_counted_as_invalid_in_large_units() -> N
     assert found.status is Status.OPTIMAL
 
 
+@pytest.mark.long
 def test_an_answer_that_training_does_not_confirm_is_not_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("ceopt.training.worst_shift")
     monkeypatch.setattr(module, "_moved", lambda question, _model: np.zeros(question.rows.X.shape))

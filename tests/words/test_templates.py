@@ -49,6 +49,7 @@ def test_the_languages_say_the_same_things_with_the_same_fields():
             assert (f"{{{field}}}" in english[name]) == (f"{{{field}}}" in german[name]), (name, field)
 
 
+@pytest.mark.long
 def test_whatever_the_sources_say_has_a_template_with_these_fields():
     wrong, found = [], set()
     for where, call in calls("said"):

@@ -97,6 +97,7 @@ def test_the_answer_is_the_last_float_of_its_side(threshold: float, right: bool,
         assert tree.predict([[before]])[0] != wanted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("formulation", ["ordered", "misic", "leaf"])
 def test_answers_of_a_pipeline_are_predicted_as_asked(formulation: str) -> None:
     data = frame(300)

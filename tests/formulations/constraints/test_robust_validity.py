@@ -100,6 +100,7 @@ def moments_of(model: Any, size: float = 0.2, seed: int = 0) -> tuple[Any, Any]:
     return mean, roots @ roots.T / len(mean)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("radius", "level"), [(0.1, 0.7), (0.0, 0.9), (0.3, 0.2)])
 def test_the_rows_say_what_the_docstring_says_of_the_columns_that_the_classifier_sees(radius, level):
     model = pipeline()
@@ -406,6 +407,7 @@ def test_it_joins_sparsity_hulls_and_causes(loans, solver):
     assert "robust: favourable with probability >= 0.97" in " ".join(found.options["constraints"])
 
 
+@pytest.mark.long
 def test_cost_grows_with_level_and_radius(loans):
     book, model, mean, covariance = loans
     row = book.data[model.predict(book.data) == "bad"].iloc[[5]]

@@ -129,6 +129,7 @@ def test_a_full_disk_is_a_sentence():
         SPACE.to_json("/dev/full")
 
 
+@pytest.mark.long
 def test_pipes_and_standard_output_are_written_as_they_are(tmp_path):
     code = "from ceopt.solvers.files.whole_files import write_text as w\nw('t', '/dev/stdout', 'one ')\nprint('two')"
     piped = subprocess.run([sys.executable, "-u", "-c", code], check=True, capture_output=True, text=True)

@@ -163,6 +163,7 @@ def squares() -> Any:
 LEAST = 0.611693
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("solver", [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed])
 def test_columns_far_from_zero_hide_no_point(solver: str) -> None:
     result = solve(squares(), solver, time_limit_s=5.0)

@@ -435,6 +435,7 @@ def hard(n: int = 24) -> Any:
     return m
 
 
+@pytest.mark.long
 def test_a_limit_keeps_the_incumbent_and_the_bound() -> None:
     compiled = compile_model(hard())
     session, seen = TangentSession(compiled), []

@@ -268,6 +268,7 @@ def network(d: int, seed: int) -> ReluNetwork:
     return ReluNetwork(weights, [rng.normal(size=5), rng.normal(size=4), rng.normal(size=1)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("mode", ["hard", "penalty"])
 def test_a_network_is_brought_to_its_global_optimum(seed: int, mode: Any) -> None:

@@ -55,6 +55,7 @@ def by_search(p: int, sigma: float, radius: float, c: float, sense: float) -> fl
     return sense * best
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("p", "sigma", "radius", "c"),
     [

@@ -69,6 +69,7 @@ WAYS = [
 
 
 # ---- frames ----------------------------------------------------------------------------------------------------------
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "rival", "options"), WAYS)
 def test_advice_is_legal_and_mostly_works(name: str, rival: Any, options: Any, request: pytest.FixtureRequest) -> None:
     model = request.getfixturevalue(name)
@@ -201,6 +202,7 @@ def test_options_out_of_range_are_refused(linear: Any, rival: Any, options: Any,
         rival(linear, PEOPLE, **options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rival", [RoarLime, Rbr])
 def test_a_function_of_rows_is_a_model(linear: Any, rival: Any) -> None:
     people = PEOPLE.head(3)

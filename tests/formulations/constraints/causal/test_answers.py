@@ -109,6 +109,7 @@ def test_actions_and_consequences_are_those_of_the_known_model(name: str, interv
         assert "why" in repr(result).splitlines()[1]
 
 
+@pytest.mark.long
 def test_to_do_less_is_cheaper_where_things_follow() -> None:
     """Interventions whose consequences are free cost at most what all moves together cost, in the rows' mean."""
     for name in ("logistic", "forest"):

@@ -116,6 +116,7 @@ def best(weighting: Any, allowed: Any, extra: Any = 0.0) -> float | None:
     return float(total[allowed].min()) if allowed.any() else None
 
 
+@pytest.mark.long
 @draws(60)
 @given(
     rows=st.lists(lattice_points, min_size=1, max_size=7),
@@ -270,6 +271,7 @@ def test_points_that_cannot_matter_are_dropped() -> None:
     assert list(m.wide.weight) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", [1, 2, 3, 4])
 def test_interior_points_are_dropped_and_nothing_else(columns: int) -> None:
     """Continuous columns beside a flag: the optimum over all directions is that of all points."""

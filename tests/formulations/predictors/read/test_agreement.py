@@ -178,6 +178,7 @@ def test_what_a_reader_gets_wrong_is_refused(example, mistake, with_data, monkey
         read(model, SPACE, data=PEOPLE if with_data else None)
 
 
+@pytest.mark.long
 def test_each_mistake_can_be_made_somewhere():
     value = (PEOPLE["a"] + PEOPLE["b"] * PEOPLE["c"]).to_numpy()
     made = {mistake.__name__: 0 for mistake in MISTAKES}
