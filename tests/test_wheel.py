@@ -79,6 +79,12 @@ def test_wheel_holds_files_as_they_are_in_the_repository(wheel):
         "ceopt/formulations/py.typed",
         "ceopt/solvers/py.typed",
         "ceopt/formulations/space/schema.json",
+        "ceopt/report/templates/page.html",
+        "ceopt/report/templates/parts.html",
+        "ceopt/report/templates/people.html",
+        "ceopt/report/templates/person.html",
+        "ceopt/report/templates/sort.js",
+        "ceopt/report/templates/style.css",
         "ceopt/solvers/scip/ipopt.opt",
     ],
 )

@@ -99,11 +99,19 @@ AllowPickle = Annotated[
 
 
 @app.command()
-def demo() -> None:
+def demo(
+    *, report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report too: a .html file.")] = None
+) -> None:
     """Reject loans with a random forest and say what a few of the people could do."""
     from ceopt.cli.demo import run_demo
+    from ceopt.solvers.files.whole_files import require_place
 
+    if report is not None:
+        require_place("--report", report)
     cohort = run_demo()
+    if report is not None:
+        cohort.report(report)
+        note(f"The report is {report}.")
     raise typer.Exit(int(not all(result.status.is_settled for result in cohort)))
 
 
@@ -202,6 +210,25 @@ def export(
     )  # fmt: skip
     write(program.model, out)
     sys.stdout.write(f"{out}\n{out}.names.json\n")
+
+
+@app.command()
+def report(
+    answers: Annotated[
+        Path, typer.Argument(metavar="ANSWERS", help="JSON: of to_json of a result or a cohort, or of explain --json.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write: a .html file.")],
+    *,
+    title: Annotated[str | None, typer.Option(help="Its heading.")] = None,
+    language: Annotated[str, typer.Option(help="en or de.")] = "en",
+) -> None:
+    """Write answers as one page of HTML that needs nothing else, and prints."""
+    from ceopt.cli.answers import read_answers
+    from ceopt.solvers.files.whole_files import require_place
+
+    require_place("OUT", out)
+    read_answers(answers).report(out, title=title, language=language)
+    sys.stdout.write(f"{out}\n")
 
 
 @app.command()

@@ -256,6 +256,39 @@ class Cohort:
 
         return plot_cohort(self, kind, by=by, ax=ax, dark=dark)
 
+    def report(self, path: str | Path, *, title: str | None = None, language: str = "en") -> None:
+        """Write one file of HTML about all people, which needs nothing else, and prints; it is the extra ``report``.
+
+        It has a table that sorts, pictures of what changes, what it costs and how it ended, and who is proved to have
+        no way out. Who has no answer with nothing proved stands apart.
+
+        Parameters
+        ----------
+        path, title, language
+            As of :meth:`SolutionSet.report`.
+
+        Raises
+        ------
+        UnknownNameError, UnwritableFileError, MissingLibraryError
+            As :meth:`SolutionSet.report` raises them.
+
+        Examples
+        --------
+        >>> import ceopt, pathlib, tempfile
+        >>> import pandas as pd
+        >>> from ceopt.formulations.predictors import Affine
+        >>> people = pd.DataFrame({"income": [1, 2, 9]}, index=["ann", "bob", "eve"])
+        >>> space = ceopt.FeatureSpace.infer(people)
+        >>> recourse = ceopt.Recourse(Affine([1.0], -3.5, labels=("no", "yes")), space, target="yes").fit(people)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.html"
+        >>> recourse.explain(people).report(path)
+        >>> "Raise income from 2 to 4" in path.read_text()
+        True
+        """
+        from ceopt.population.reported import report_cohort
+
+        report_cohort(self, path, title=title, language=language)
+
     def __repr__(self) -> str:
         return f"<Cohort of {len(self)}: {self._counted()}>"
 

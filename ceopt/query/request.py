@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ class SolvedProgram:
     """What one solve came to: the solver's outcome, its points read as integer decisions, and the seconds it took.
 
     Objective and bound are those of the cost itself, whatever unit the program had; ``is_curved`` says whether it had
-    squares or cones; ``cluster`` in which hull of several the point lies.
+    squares or cones; ``cluster`` in which hull of several the point lies; ``size`` how many variables, whole ones and
+    rows the program had.
     """
 
     outcome: Outcome
@@ -97,6 +98,7 @@ class SolvedProgram:
     met: tuple[dict[str, float], ...] = ()
     is_curved: bool = False
     cluster: Any = None
+    size: Mapping[str, int] = field(default_factory=dict)
 
     def after(self, before: SolvedProgram) -> SolvedProgram:
         """Return this solve, or the one before it where only that has a point, with the seconds of both."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ceopt.query.prepare import Prepared
     from ceopt.solvers.problem import Outcome
 
-__all__ = ["ProgramSolver", "SolvedModel"]
+__all__ = ["ProgramSolver", "SolvedModel", "size_of"]
 
 #: Points that are decoded per answer wanted; some fail the check, and some decode to the same.
 _SPARE: Final = 3
@@ -34,6 +34,15 @@ _SPARE: Final = 3
 _LEAST_S: Final = 1e-2
 #: Values of a start by the solver's column.
 StartValues: TypeAlias = Mapping[int, float]
+
+
+def size_of(compiled: CompiledModel) -> dict[str, int]:
+    """Return how many variables, whole ones among them, and rows a compiled program has."""
+    return {
+        "variables": len(compiled.columns),
+        "integers": int(compiled.integer.sum()),
+        "rows": len(compiled.rows),
+    }
 
 
 @final
@@ -119,6 +128,7 @@ class ProgramSolver:
             met=met,
             is_curved=solved.compiled.Q is not None or bool(solved.compiled.cones),
             cluster=cluster,
+            size=size_of(compiled),
         )
 
     def solve(

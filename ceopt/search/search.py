@@ -278,6 +278,8 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         query_id=query_id,
         space=question.space,
         rules=rules_said(asked.rules, question.space),
+        fingerprints=question.prepared.fingerprints,
+        size=state.size,
     )
 
 

@@ -120,6 +120,7 @@ def attempt(
     state = replace(
         state,
         solver=solved.solver,
+        size=state.size or solved.size,
         met=cheapest_first(solved.met, state.found, question.cost) if request.met else (),
         interrupted=interrupted,
         doubted=state.doubted or solved.outcome.doubted,

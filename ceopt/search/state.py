@@ -248,6 +248,8 @@ class State:
         Points that the solver met on its way, for answers that are such.
     solver
         Name and version of the one that ran last.
+    size
+        Of the first program that was solved, as a result says it.
     doubted
         Whether the solver has said what a point in hand contradicts: it proves nothing from then on.
     interrupted
@@ -263,6 +265,7 @@ class State:
     margin: float | None
     tries: Tries
     solver: str
+    size: Mapping[str, int] = field(default_factory=dict)
     diversity: AbstractDiversity = field(default_factory=OtherDecisions)
     answers: tuple[Answer, ...] = ()
     first: Finding | None = None
@@ -320,7 +323,12 @@ class State:
     def having_learned(self, other: State) -> State:
         """Return this state with what another one, which is given up, has learned of the solver and the time."""
         return replace(
-            self, solver=other.solver, doubted=other.doubted, interrupted=other.interrupted, stage=other.stage
+            self,
+            solver=other.solver,
+            size=other.size,
+            doubted=other.doubted,
+            interrupted=other.interrupted,
+            stage=other.stage,
         )
 
 

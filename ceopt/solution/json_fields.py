@@ -82,6 +82,8 @@ RESULT: dict[str, tuple[str, Check]] = {
     "target": ("text", _is_text),
     "removed": ("texts by name", _mapping_of(_is_text)),
     "rules": ("texts by name", _mapping_of(_is_text)),
+    "fingerprints": ("texts by name", _mapping_of(_is_text)),
+    "size": ("whole numbers by name", _mapping_of(_is_whole)),
     "min_distance": ("a number or null", _is_number_or_none),
     "after_distance_filter": ("a list of whole numbers", _list_of(_is_whole)),
     "after_diversity_filter": ("a list of whole numbers", _list_of(_is_whole)),

@@ -44,7 +44,7 @@ _RESULT = (
     "bound gap margin complete reason conflict relaxed timings solver versions options target removed query_id".split()
 )
 #: Fields that text of an earlier day lacks.
-_LATER = "min_distance after_distance_filter after_diversity_filter safety rules".split()
+_LATER = "min_distance after_distance_filter after_diversity_filter safety rules fingerprints size".split()
 _ANSWER = "cost prediction score slack changed verified rank bound gap cluster".split()
 
 

@@ -31,7 +31,7 @@ __all__ = ["SolutionSet"]
 
 
 @final
-@hands_out_copies("factual", "relaxed", "timings", "versions", "options", "removed", "rules")
+@hands_out_copies("factual", "relaxed", "timings", "versions", "options", "removed", "rules", "fingerprints", "size")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SolutionSet:
     """The answers for one person, best first, and what is known beyond them; frames and mappings come as copies.
@@ -84,6 +84,11 @@ class SolutionSet:
         What each column is; None where nobody said, as of text that was written by an earlier version.
     rules
         The sentence of each rule that was imposed, by name.
+    fingerprints
+        "model" and "data" -> a hash of what each consists of, the same wherever it is taken; without what was not given
+        or cannot be pickled.
+    size
+        "variables", "integers" and "rows" of the first program that was solved; empty where none was.
 
     Examples
     --------
@@ -123,6 +128,8 @@ class SolutionSet:
     surrogate: SurrogateReport | None = None
     space: FeatureSpace | None = None
     rules: Mapping[str, str] = field(default_factory=dict)
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    size: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("after_distance_filter", "after_diversity_filter", "safety"):
@@ -320,6 +327,46 @@ class SolutionSet:
         from ceopt.solution.pictured import plot_answers
 
         return plot_answers(self, kind, columns=columns, rank=rank, ax=ax, dark=dark, model=model, target=target)
+
+    def report(self, path: str | Path, *, title: str | None = None, language: str = "en") -> None:
+        """Write all that is known as one file of HTML that needs nothing else, and prints; it is the extra ``report``.
+
+        It says the ways out in sentences and pictures, the person, the rules that were kept, what was out of reach,
+        what was proved and by which solver, and by what model, data and program are known again. Names, levels and
+        units are escaped; the texts within pictures are English.
+
+        Parameters
+        ----------
+        path
+            Where the file is written.
+        title
+            Its heading.
+        language
+            "en" or "de".
+
+        Raises
+        ------
+        UnknownNameError
+            A language that is not shipped.
+        UnwritableFileError
+            The file cannot be written.
+        MissingLibraryError
+            jinja2 or matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import ceopt, pathlib, tempfile
+        >>> from ceopt.formulations.predictors import Affine
+        >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9, mad=2.0)])
+        >>> result = ceopt.explain(Affine([1.0], -3.5, labels=("no", "yes")), {"income": 2}, space, target="yes")
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "ann.html"
+        >>> result.report(path, title="Ann's loan")
+        >>> "Raise income from 2 to 4" in path.read_text()
+        True
+        """
+        from ceopt.solution.reported import report_answers
+
+        report_answers(self, path, title=title, language=language)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Write everything as JSON that :meth:`from_json` reads back exactly; also to ``path`` if given."""
