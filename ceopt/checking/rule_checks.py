@@ -64,7 +64,7 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
             unchecked.append(f"{feature.name}: fixed")
         if feature.direction != "any":
             unchecked.append(f"{feature.name}: only {feature.direction}")
-        if feature.step is not None:
+        if feature.step is not None and not feature.step_inferred:
             unchecked.append(f"{feature.name}: steps of {feature.step:g}")
     for place, rule in enumerate(rules):
         if rule.needs_factual:
@@ -95,7 +95,7 @@ def _faults(feature: Feature, start: float | None, value: float) -> Iterator[str
         yield f"may only increase, but falls from {before!r} to {after!r}"
     elif feature.direction == "decreasing" and value > start:
         yield f"may only decrease, but rises from {before!r} to {after!r}"
-    if feature.step is not None:
+    if feature.step is not None and not feature.step_inferred:
         nearest = start + float(np.round((value - start) / feature.step)) * feature.step
         if abs(value - nearest) > STEP_ROUNDINGS * max(abs(value), abs(start)):
             yield f"moves in steps of {feature.step:g}, but goes from {before!r} to {after!r}"

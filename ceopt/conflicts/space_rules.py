@@ -121,7 +121,10 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
         yield SpaceRule(feature, word, f"{name} must be {word}", {"upper": math.inf}, row)
     if feature.step is not None:
         word = f"steps of {_text(feature.step)}"
-        yield SpaceRule(feature, word, f"{name} moves in {word} from {here}", {"step": None}, None)
+        sentence = f"{name} moves in {word} from {here}"
+        if feature.step_inferred:
+            sentence += ", as its data do"
+        yield SpaceRule(feature, word, sentence, {"step": None}, None)
 
 
 def _text(value: float) -> str:
