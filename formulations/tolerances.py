@@ -67,8 +67,8 @@ TINY: Final = 1e-6
 SPLIT_GAP: Final = 1e-5
 #: A number this close to a decimal one, as a share of itself, is that one: adding up a few decimals leaves so much.
 DECIMAL_ROUNDINGS: Final = 4 * 2.0**-53
-#: A multiple of a step is off by the roundings of step, product and sum, and by what its anchor is off a decimal.
-STEP_ROUNDINGS: Final = 12 * 2.0**-53
+#: A multiple of a step is computed as ``x0 + k * step``: off by a rounding of the product and one of the sum.
+STEP_ROUNDINGS: Final = 4 * 2.0**-53
 
 # ---- Decisions and scores --------------------------------------------------------------------------------------------
 #: Shares of trees are whole counts up to rounding.

@@ -20,6 +20,10 @@ from ceopt.formulations.tolerances import STEP_ROUNDINGS
 __all__ = ["Check", "broken_moves", "broken_rules", "needing_factual"]
 
 
+#: Decimals that steps are written with at most; those beyond are roundings.
+_PLACES = 9
+
+
 class Check(NamedTuple):
     """One point's check: what the model says, whether that meets the target, and which rules break.
 
@@ -97,5 +101,6 @@ def _faults(feature: Feature, start: float | None, value: float) -> Iterator[str
         yield f"may only decrease, but rises from {before!r} to {after!r}"
     if feature.step is not None and not feature.step_inferred:
         nearest = start + float(np.round((value - start) / feature.step)) * feature.step
-        if abs(value - nearest) > STEP_ROUNDINGS * max(abs(value), abs(start)):
+        off = min(abs(value - nearest), abs(value - round(nearest, _PLACES)))  # 0.1 + 2 * 0.1 means 0.3
+        if off > STEP_ROUNDINGS * max(abs(value), abs(start)):
             yield f"moves in steps of {feature.step:g}, but goes from {before!r} to {after!r}"

@@ -490,8 +490,8 @@ def _ranks(feature: Feature, column: pd.Series[Any]) -> Coordinates:
     return ranks[codes] if len(codes) else np.empty(0, dtype=np.float64)
 
 
-def row_mapping(raw: Any) -> Mapping[Any, Any]:
-    """Give one raw row (Series, dict or one-row frame) as values by name.
+def row_mapping(raw: Any, who: str = "FeatureSpace.row") -> Mapping[Any, Any]:
+    """Give one raw row (Series, dict or one-row frame) as values by name; errors name ``who``.
 
     Raises
     ------
@@ -499,19 +499,19 @@ def row_mapping(raw: Any) -> Mapping[Any, Any]:
         Something else, several rows, or a name twice.
     """
     if isinstance(raw, pd.Series):
-        check_unique("FeatureSpace.row", raw.index)
+        check_unique(who, raw.index)
         return dict(zip(raw.index.tolist(), raw.tolist(), strict=True))
     if isinstance(raw, pd.DataFrame):
         if len(raw) != 1:
             raise InvalidValueError(
-                "FeatureSpace.row", "a frame of one row", f"it has {len(raw)} rows", "Take one, as by frame.iloc[[0]]."
+                who, "a frame of one row", f"it has {len(raw)} rows", "Take one, as by frame.iloc[[0]]."
             )
-        check_unique("FeatureSpace.row", raw.columns)
+        check_unique(who, raw.columns)
         return dict(zip(raw.columns.tolist(), raw.iloc[0].tolist(), strict=True))
     if isinstance(raw, Mapping):
         return raw
     raise InvalidTypeError(
-        "FeatureSpace.row", "a Series, a dict or a one-row frame", f"it got {type(raw).__name__}", "Name its columns."
+        who, "a Series, a dict or a one-row frame", f"it got {type(raw).__name__}", "Name its columns."
     )
 
 
