@@ -85,10 +85,12 @@ def places_of(numbers: NDArray[np.float64], most: int) -> int | None:
     >>> places_of(np.array([0.1 + 0.2, 12.25]), 3), places_of(np.array([1 / 3]), 3)
     (2, None)
     """
+    greatest = float(np.abs(numbers).max())
     for places in range(most + 1):
         scale = 10.0**places
-        units = np.rint(numbers * scale)
-        if np.abs(units).max() <= _EXACT and _means(units / scale, numbers).all():
+        if greatest * scale > _EXACT:
+            return None
+        if _means(np.rint(numbers * scale) / scale, numbers).all():
             return places
     return None
 

@@ -20,6 +20,8 @@ __all__ = ["Pitfall", "pitfalls"]
 
 #: Whole numbers that were drawn from their range would repeat so often by chance; those of an identifier never do.
 _REPEATS: Final = 10.0
+#: So many rows that hold one value hold it not by chance.
+_SAME: Final = 3
 #: Texts that differ in so many rows are no levels.
 _MANY_ROWS: Final = 20
 #: Share of rows that a column named as an identifier tells apart at least.
@@ -110,7 +112,7 @@ def _of_values(feature: Feature, column: pd.Series[Any], words: Collection[str])
     present = column.dropna()
     distinct = pd.unique(present)
     drop = f"Write frame = frame.drop(columns={name!r}) before infer"
-    if len(distinct) == 1 and len(present) > 1:
+    if len(distinct) == 1 and len(present) >= _SAME:
         line = f"{drop}, or moves={{{name!r}: 'fixed'}} in it."
         yield Pitfall(name, "constant", f"holds one value, {plain(distinct[0])!r}, and tells nobody apart", line)
     identifier = Pitfall(

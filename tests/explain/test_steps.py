@@ -41,7 +41,9 @@ TREES = {
 }
 OTHERS = {
     "linear": make_pipeline(StandardScaler(), LogisticRegression()),
-    "network": make_pipeline(StandardScaler(), MLPClassifier((5, 4), solver="lbfgs", alpha=0.1, max_iter=3000, random_state=1)),
+    "network": make_pipeline(
+        StandardScaler(), MLPClassifier((5, 4), solver="lbfgs", alpha=0.1, max_iter=3000, random_state=1)
+    ),
 }
 
 
