@@ -39,7 +39,7 @@ class DecimalGrid(NamedTuple):
 
     def many(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the members so many steps from the anchor, in the shape of ``counts``."""
-        return np.where(counts == 0.0, self.anchor, (self.units + counts * self.step) / self.scale)
+        return np.asarray(np.where(counts == 0.0, self.anchor, (self.units + counts * self.step) / self.scale))
 
 
 @functools.lru_cache(maxsize=4096)

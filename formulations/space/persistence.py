@@ -102,7 +102,7 @@ def _feature(place: int, entry: Any) -> Feature:
     unknown = sorted(set(entry) - set(_FIELDS))
     if unknown:
         raise InvalidValueError(_WHO, f"known fields in {where}", f"there is also {unknown[0]!r}", "Remove it.")
-    values = _LATER | entry
+    values: dict[str, Any] = {**_LATER, **entry}
     for field in ("dtype", "guess"):
         if not isinstance(values[field], str) and not (field == "dtype" and values[field] is None):
             raise InvalidValueError(_WHO, f"text as {field!r} in {where}", f"it is {values[field]!r}", "Correct it.")

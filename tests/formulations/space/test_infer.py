@@ -12,7 +12,6 @@ import pytest
 from ceopt.formulations.space import FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
-
 #: Guesses are looked at here; what is pointed out beside them is in test_pitfalls.py.
 pytestmark = pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
 
