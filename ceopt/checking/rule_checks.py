@@ -20,6 +20,10 @@ from ceopt.formulations.tolerances import STEP_ROUNDINGS
 __all__ = ["Check", "broken_moves", "broken_rules", "needing_factual"]
 
 
+#: Decimals that steps are written with at most; those beyond are roundings.
+_PLACES = 9
+
+
 class Check(NamedTuple):
     """One point's check: what the model says, whether that meets the target, and which rules break.
 
@@ -64,7 +68,7 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
             unchecked.append(f"{feature.name}: fixed")
         if feature.direction != "any":
             unchecked.append(f"{feature.name}: only {feature.direction}")
-        if feature.step is not None:
+        if feature.step is not None and not feature.step_inferred:
             unchecked.append(f"{feature.name}: steps of {feature.step:g}")
     for place, rule in enumerate(rules):
         if rule.needs_factual:
@@ -95,7 +99,8 @@ def _faults(feature: Feature, start: float | None, value: float) -> Iterator[str
         yield f"may only increase, but falls from {before!r} to {after!r}"
     elif feature.direction == "decreasing" and value > start:
         yield f"may only decrease, but rises from {before!r} to {after!r}"
-    if feature.step is not None:
+    if feature.step is not None and not feature.step_inferred:
         nearest = start + float(np.round((value - start) / feature.step)) * feature.step
-        if abs(value - nearest) > STEP_ROUNDINGS * max(abs(value), abs(start)):
+        off = min(abs(value - nearest), abs(value - round(nearest, _PLACES)))  # 0.1 + 2 * 0.1 means 0.3
+        if off > STEP_ROUNDINGS * max(abs(value), abs(start)):
             yield f"moves in steps of {feature.step:g}, but goes from {before!r} to {after!r}"

@@ -211,4 +211,4 @@ def _members(part: Interval) -> Floats | None:
         return None
     first = round((part.lower - part.anchor) / part.step)
     last = round((part.upper - part.anchor) / part.step)
-    return part.anchor + np.arange(first, last + 1, dtype=np.float64) * part.step
+    return part.grid.many(np.arange(first, last + 1, dtype=np.float64))

@@ -150,7 +150,7 @@ def test_a_small_move_of_a_large_number_is_a_move() -> None:
 def test_a_step_is_rounded_to_the_grid() -> None:
     grid = Feature("a", kind="continuous", lower=0, upper=1, step=0.1)
     assert value_of(grid, 0.25, 0.4500001) == 0.25 + 2 * 0.1
-    assert value_of(grid, 0.25, 0.0) == 0.25 - 2 * 0.1
+    assert value_of(grid, 0.25, 0.0) == 0.05  # 0.25 - 2 * 0.1 is 0.04999999999999999
     assert value_of(grid, 0.25, 1.0) == 0.25 + 7 * 0.1
     assert value_of(Feature("a", kind="integer", lower=-3, upper=8, step=3), 1, 8.0) == 7
 
