@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -116,7 +117,8 @@ def main() -> None:
                     key = f"{data_set}/{model}/{place}/{way}"
                     if key not in journal.done:
                         about = {"data": data_set, "model": model, "row": str(label), "way": way}
-                        journal.add(key, about | common.timed(lambda w=way, r=row: cell.ask(w, r), options.limit))
+                        found = common.timed(partial(cell.ask, way, row), options.limit)
+                        journal.add(key, about | found)
                     bar.update()
     record = {"settings": settings, "stepped": stepped, "records": journal.records}
     common.report("steps", TITLE, MEASURES, text_of, record, quick=options.quick)
@@ -149,13 +151,13 @@ def text_of(record: dict[str, Any]) -> str:
     return (
         f"`FeatureSpace.infer` gives floats of at most three decimals the step of their decimals ({stepped} columns); "
         f"`steps=False` leaves them free. {record['settings']['rows']} rejected people of each data set and model are "
-        "asked in both ways, in turns, for one answer at the least l1 cost. Counts are with steps / without; seconds are "
-        'median / 90 % / worst of CPU time, as the machine does other things too. "Dearer" is the median share by which '
-        "the optimum of the grid costs more.\n\n"
+        "asked in both ways, in turns, for one answer at the least l1 cost. Counts are with steps / without; seconds "
+        'are median / 90 % / worst of CPU time, as the machine does other things too. "Dearer" is the median share by '
+        "which the optimum of the grid costs more.\n\n"
         + common.markdown_table([*head, "median ratio", "ratio of sums"], lines)
         + f"\n\nAll together, the time with steps is {overall['sums']:.2f} times that without (median of the people: "
-        f"{overall['median']:.2f}); the worst of the pairs of data set and model is {worst:.2f} by sums. At most {MOST} "
-        f"was asked for. Proved optima of the grid that cost less than the proved optimum without one: {wrong}."
+        f"{overall['median']:.2f}); the worst of the pairs of data set and model is {worst:.2f} by sums. At most "
+        f"{MOST} was asked for. Proved optima of the grid that cost less than the proved optimum without one: {wrong}."
     )
 
 
