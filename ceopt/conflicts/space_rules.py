@@ -131,11 +131,10 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
     if feature.step is not None:
         word = f"steps of {_text(feature.step)}"
         step = value_phrase(feature, feature.step)
-        fields = {"column": name, "step": step, "value": home}
+        sentence = said(f"{name} moves in {word} from {here}", "moves_in_steps", column=name, step=step, value=home)
         if feature.step_inferred:
-            sentence = said(f"{name} moves in {word} from {here}, as its data do", "moves_in_steps_of_data", **fields)
-        else:
-            sentence = said(f"{name} moves in {word} from {here}", "moves_in_steps", **fields)
+            text = f"{name} moves in {word} from {here}, as its data do"
+            sentence = said(text, "moves_in_steps_of_data", column=name, step=step, value=home)
         yield SpaceRule(feature, word, sentence, {"step": None}, None)
 
 

@@ -185,7 +185,8 @@ def test_a_width_of_a_rule_of_the_space_keeps_the_rules_of_the_user_too() -> Non
 
 def test_what_was_inferred_from_data_is_no_rule() -> None:
     people = pd.DataFrame({"income": [10.0, 14.0, 5.0], "age": [30, 20, 40]})
-    space, model = FeatureSpace.infer(people), Affine([1.0, 0.5], -60.0, labels=LABELS)
+    space = FeatureSpace.infer(people, moves={"age": "any"})
+    model = Affine([1.0, 0.5], -60.0, labels=LABELS)
     result = ask(space=space, row=people.iloc[0], model=model)
     assert entries(result) == {}
     assert "nothing within the data's range reaches the target" in result.reason

@@ -43,8 +43,7 @@ SCORE = DATA["income"] + 0.3 * DATA["age"] + 1.5 * (DATA["job"] == "nurse") - DA
 LABELS = np.where(np.quantile(SCORE, 0.6) < SCORE, "good", "bad")
 THREE = np.array(["low", "mid", "high"])[np.digitize(SCORE, np.quantile(SCORE, [0.4, 0.75]))]
 SPACE = (
-    ceopt.FeatureSpace.infer(DATA, categorical=["job"])
-    .update("age", direction="increasing")
+    ceopt.FeatureSpace.infer(DATA, categorical=["job"], moves={"age": "up"})
     .update("income", lower=-3, upper=12)
     .update("debt", lower=-4, upper=4, weight=(1.0, 2.0))
 )
@@ -260,7 +259,7 @@ def test_a_line_beside_trees_makes_each_whole_number_a_cell() -> None:
     members = [RandomForestClassifier(3, **small()), DecisionTreeClassifier(**small()), LogisticRegression()]
     model = VotingClassifier([(str(k), member) for k, member in enumerate(members)], voting="hard")
     data = DATA[["age", "job"]]
-    space = ceopt.FeatureSpace.infer(data, categorical=["job"]).update("age", lower=18, upper=40)
+    space = ceopt.FeatureSpace.infer(data, categorical=["job"], moves={"age": "any"}).update("age", lower=18, upper=40)
     pipe = piped(model).fit(data, LABELS)
     row = data[pipe.predict(data) == "bad"].iloc[0]
     frame = pd.DataFrame(itertools.product(range(18, 41), ["cook", "nurse", "clerk"]), columns=["age", "job"])

@@ -26,7 +26,7 @@ LATTICE = pd.DataFrame(
 )
 LATTICE["job"] = pd.Categorical(LATTICE["job"], list("fedcba"))
 SPACE = (
-    ceopt.FeatureSpace.infer(LATTICE)
+    ceopt.FeatureSpace.infer(LATTICE, integer=["code"])
     .update("years", lower=0, upper=5)
     .update("code", kind="categorical", levels=[0, 1, 2, 3])
 )

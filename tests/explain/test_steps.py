@@ -102,7 +102,7 @@ def test_of_linear_models_and_networks_too(kind):
 def test_further_answers_lie_on_the_grid_as_well():
     model = TREES["forest"].fit(PEOPLE, LABEL)
     row = refused(model, 1)[0]
-    result = ceopt.explain(model, row, SPACE, target="yes", n=4)
+    result = ceopt.explain(model, row, SPACE, target="yes", n=4, diversity="pool")
     assert len(result) == 4
     for answer in result:
         assert all(value in grid(name, row[name].iloc[0]) for name, value in answer.values.items())

@@ -450,7 +450,7 @@ def test_whole_numbers_in_an_array_are_rounded_to_float32() -> None:
     columns = make_column_transformer((OrdinalEncoder(dtype=np.int64), ["job"]), remainder="passthrough")
     options = {**FEW, "min_child_samples": 1, "min_data_in_bin": 1, "n_estimators": 1, "learning_rate": 1.0}
     model = make_pipeline(columns, lightgbm.LGBMRegressor(**options)).fit(frame, frame["id"] % 16 > 6)
-    space = FeatureSpace.infer(frame)
+    space = FeatureSpace.infer(frame, integer=["id"])
     matrix = columns.fit_transform(frame)
     assert matrix.dtype == np.int64
 
