@@ -205,7 +205,7 @@ def check_points(  # noqa: PLR0917 - called with all of them, in this order
         return []
     predicted, met = oracle.judge(space.frame(points), target)
     return [
-        Check(bool(valid), plain(prediction), broken_rules(rules, space, factual, point))
+        Check(bool(valid), plain(prediction), broken_rules(rules, space, factual, point, seen_steps=False))
         for valid, prediction, point in zip(met.tolist(), predicted.tolist(), points, strict=True)
     ]
 

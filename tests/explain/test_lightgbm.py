@@ -176,7 +176,7 @@ def test_inside_models_of_scikit_learn(outer: Any) -> None:
     frame = LATTICE[["years", "owner"]].rename(columns={"years": "years of work"})
     search = GridSearchCV(lightgbm.LGBMClassifier(**OPTIONS), {"num_leaves": [5]}, cv=2)
     model = outer.set_params(estimator=search).fit(frame, np.where(frame.sum(axis=1) > 3, "yes", "no"))
-    space, says = ceopt.FeatureSpace.infer(frame), model.predict(frame)
+    space, says = ceopt.FeatureSpace.infer(frame, moves={"years of work": "any"}), model.predict(frame)
     row = frame[says == "no"].iloc[[0]]
 
     result = ceopt.explain(model, row, space, target="yes", cost=L1)
