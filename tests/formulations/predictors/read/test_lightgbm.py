@@ -27,6 +27,9 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import MissingLibraryError, UnreadableFileError, UnsupportedModelError
 
+#: Names such as age are no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
+
 FEW = {"n_estimators": 8, "num_leaves": 7, "min_child_samples": 3, "verbose": -1, "random_state": 0, "n_jobs": 1}
 BAGGED = {"bagging_freq": 1, "bagging_fraction": 0.6}
 ZERO = float(np.float32(1e-35))
