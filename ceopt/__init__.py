@@ -27,7 +27,7 @@ from ceopt.formulations.constraints import (
 from ceopt.formulations.constraints.causal import LinearEquation
 from ceopt.formulations.constraints.diversity.apart import Apart
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
-from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.space import Feature, FeatureSpace, SpaceWarning
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
 from ceopt.population.cohort import Cohort
 from ceopt.recourse import Recourse
@@ -73,6 +73,7 @@ __all__ = [
     "Recourse",
     "RobustValidity",
     "SolutionSet",
+    "SpaceWarning",
     "Status",
     "__version__",
     "datasets",

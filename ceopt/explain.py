@@ -6,8 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ceopt.formulations.space.space import require_space
 from ceopt.population.batch import OUT_OF_MEMORY, no_answer
 from ceopt.query.black_box_question import asked_once
+from ceopt.query.known_columns import known_part, known_row, warn_of
 from ceopt.query.prepare import prepare
 from ceopt.search.search import search, unread
 from ceopt.settings import Settings
@@ -130,6 +132,11 @@ def explain(
         ``.status``, the answers, ``.changes()``, ``.to_frame()``. A solver's outcome is a status, never an exception;
         so is memory that runs out ("error").
 
+    Warns
+    -----
+    SpaceWarning
+        A row, data or starts with columns that the space does not have: they are left out, and named once a call.
+
     Raises
     ------
     CeoptError
@@ -162,6 +169,11 @@ def explain(
         solver_options=solver_options,
         why=why,
     )
+    require_space("explain", space)
+    warn_of("explain", space, row=row, data=data, starts=starts)
+    row = known_row("explain", space, row)
+    data = known_part(space, data)
+    starts = known_part(space, starts)
     try:
         if surrogate is not None:
             asked = asked_once(

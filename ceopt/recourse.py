@@ -15,6 +15,7 @@ from ceopt.population.batch import answers, cohort_of, resumed
 from ceopt.population.black_box_fit import BlackBoxFit, black_box_fit
 from ceopt.population.cohort import Cohort
 from ceopt.population.fitted import Fit, fit_of
+from ceopt.query.known_columns import known_part, warn_of
 from ceopt.settings import Settings, check_setting
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
@@ -140,10 +141,11 @@ random_state, solver_options, why, surrogate, starts
         ------
         CeoptError
             As :func:`ceopt.explain`, but for the row; and an empty frame, another number of labels than rows, or a
-            target class that ``y`` never holds.
+            target class that ``y`` never holds. Columns that the space does not have are left out with a warning.
         """
         self._check_frame("Recourse.fit", X)
-        X = X.copy()  # costs and rules may read it later, and the caller may change it
+        warn_of("Recourse.fit", self.space, X=X, data=self.data, starts=self.starts)
+        X = X[list(self.space.names)].copy()  # costs and rules may read it later, and the caller may change it
         self.fit_ = self._fit(X, y)
         self.prepared_ = self.fit_.prepared
         self.data_ = X
@@ -153,12 +155,13 @@ random_state, solver_options, why, surrogate, starts
 
     def _fit(self, X: pd.DataFrame, y: Any) -> Fit | BlackBoxFit:
         settings = self._settings()
+        starts = known_part(self.space, self.starts)
         if self.surrogate is not None:
             return black_box_fit(
-                self.model, self.space, settings, data=self.data, X=X, y=y, surrogate=self.surrogate, starts=self.starts
+                self.model, self.space, settings, data=self.data, X=X, y=y, surrogate=self.surrogate, starts=starts
             )
         labelled = None if y is None else (X, y)
-        return fit_of(self.model, self.space, settings, data=self.data, labelled=labelled, X=X, starts=self.starts)
+        return fit_of(self.model, self.space, settings, data=self.data, labelled=labelled, X=X, starts=starts)
 
     def explain(
         self,
@@ -200,18 +203,24 @@ random_state, solver_options, why, surrogate, starts
         ------
         CeoptError
             Not fitted, or the model or a parameter that ``fit`` has used has changed since; no frame, no rows, a column
-            that is missing or unknown; a cohort of other rows or settings, of another model, or with rules that have
-            learned from other data.
+            that is missing (one that the space does not have is left out with a warning); a cohort of other rows or
+            settings, of another model, or with rules that have learned from other data.
         """
         if not hasattr(self, "prepared_"):
             raise InvalidValueError("Recourse.explain", "a fitted Recourse", "fit was not called", "Call fit(X) first.")
         prepared = self.fit_.renewed(
-            self.model, self.space, self.data, self._settings(), surrogate=self.surrogate, starts=self.starts
+            self.model,
+            self.space,
+            self.data,
+            self._settings(),
+            surrogate=self.surrogate,
+            starts=known_part(self.space, self.starts),
         )
         if n is not None:
             prepared = prepared.wanting(check_setting("n", n))
         jobs = whole_jobs("Recourse.explain", n_jobs)
         self._check_frame("Recourse.explain", frame)
+        warn_of("Recourse.explain", self.space, frame=frame)
         queries = frame[list(self.space.names)]
         options = prepared.options() | self.fit_.marks()
         done: list[SolutionSet | None] = [None] * len(queries)
@@ -231,8 +240,6 @@ random_state, solver_options, why, surrogate, starts
         for name in frame.columns:
             if name not in self.space and missing:
                 raise UnknownNameError.among(who, "column", name, missing)
-            if name not in self.space:
-                raise self.space.unknown_column(who, name)
         for name in self.space.names:
             count = int((frame.columns == name).sum())
             if count != 1:

@@ -33,6 +33,7 @@ __all__ = [
     "EXCHANGE_GAIN",
     "FAINT",
     "FINE_ANGLE",
+    "FINE_STEP",
     "FIRST_REPAIR",
     "INEQUALITY_ROUNDING",
     "LAST_STEP",
@@ -99,6 +100,8 @@ START_MARGIN_ROUNDING: Final = 1e-6
 COST_OF_MARGIN: Final = 1e-5
 #: A number this close to an end of its reach, or to the factual's, relatively to its reach, stands there.
 NEAR_AN_END: Final = 1e-6
+#: Steps from here on are ordinary in whatever unit they are stated: a hundred times what a solver's tolerance moves.
+FINE_STEP: Final = 1e-4
 #: Costs below are the rounding of coordinates: no unit makes a solver see them.
 COST_NOISE: Final = 1e-12
 #: Slack of a point that the model refuses by a hair.

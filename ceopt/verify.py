@@ -23,6 +23,7 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, parse_target
+from ceopt.query.known_columns import known_part, known_row, unknown_columns, warn_of
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, within_memory
@@ -98,7 +99,8 @@ def verify(
     """Ask the user's own model about every answer and check every rule of the space and of ``constraints``.
 
     Independent of how the answers were found. Checked are kinds, levels, whole numbers, bounds set by the user,
-    immutable columns, directions, steps, and each rule's own check. Bounds inferred from data are no rules.
+    immutable columns, directions, steps, and each rule's own check. Bounds and steps inferred from data are no rules.
+    Columns that the space does not have are left out, with one warning a call.
 
     Parameters
     ----------
@@ -138,6 +140,9 @@ def verify(
     (False, ('target: the model predicts bad, not good', 'income: may only increase, but falls from 2.0 to 1.0'))
     """
     require_space("verify", space)
+    ranks, rows = _rows(answers)
+    warn_of("verify", space, answers=_all_names(space, rows), factual=factual, data=data)
+    data = known_part(space, data)
     opened = model_behind(open_model(model), target)
     oracle, checked = _asked(opened, space, target)
     rules = _as_solved(parse_rules(constraints, space), answers)
@@ -148,10 +153,9 @@ def verify(
     unchecked = [f"{rule_name(rule, place)}: {rule.sentence()}" for place, rule in enumerate(rules) if lacks_rows(rule)]
     if factual is None and isinstance(answers, SolutionSet):
         factual = answers.factual
-    start = None if factual is None else space.row(factual)
+    start = None if factual is None else space.row(known_row("verify", space, factual))
     if start is None:
         unchecked += needing_factual(space, rules)
-    ranks, rows = _rows(answers)
     points: list[dict[str, float]] = []
     unreadable: dict[int, Check] = {}
     for place, row in enumerate(rows):
@@ -201,7 +205,7 @@ def check_points(  # noqa: PLR0917 - called with all of them, in this order
         return []
     predicted, met = oracle.judge(space.frame(points), target)
     return [
-        Check(bool(valid), plain(prediction), broken_rules(rules, space, factual, point))
+        Check(bool(valid), plain(prediction), broken_rules(rules, space, factual, point, seen_steps=False))
         for valid, prediction, point in zip(met.tolist(), predicted.tolist(), points, strict=True)
     ]
 
@@ -255,6 +259,15 @@ def _rows(answers: Any) -> tuple[tuple[int, ...], list[Any]]:
     return tuple(range(1, len(rows) + 1)), rows
 
 
+def _all_names(space: FeatureSpace, rows: Iterable[Any]) -> dict[Any, None]:
+    """Return the names that any of some rows has, of those that lack no column."""
+    names = dict.fromkeys(space.names)
+    for row in rows:
+        known = row.values if isinstance(row, Counterfactual) else row
+        names.update(dict.fromkeys(unknown_columns(space, known)))
+    return names
+
+
 def _point(space: FeatureSpace, row: Any) -> tuple[dict[str, float], tuple[str, ...]]:
     """Return a raw row in coordinates, and everything that keeps it from having some."""
     match row:
@@ -271,7 +284,8 @@ def _point(space: FeatureSpace, row: Any) -> tuple[dict[str, float], tuple[str, 
         case _:
             return {}, (f"not a row: {type(row).__name__}",)
     faults = [f"{name}: missing from the row" for name in space.names if name not in values]
-    faults += [f"{name}: not a column of the space" for name in values if name not in space]
+    if faults:  # a name too many may be the one that is missing, misspelt
+        faults += [f"{name}: not a column of the space" for name in values if name not in space]
     point = {}
     for feature in space:
         if feature.name in values:

@@ -26,7 +26,7 @@ def main(*, fast: bool) -> None:
     frame = book.data[NUMBERS]
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame, book.target)
     person = frame[model.predict(frame) == "bad"].iloc[[0]]
-    space = ceopt.FeatureSpace.infer(frame).update("age", mutable=False)
+    space = ceopt.FeatureSpace.infer(frame, moves={"age": "fixed", "years_employed": "up"})
 
     m = pyo.ConcreteModel()
     m.x = x = Factual(space, person)

@@ -17,6 +17,7 @@ __all__ = [
     "COVARIANCE_INDEFINITE",
     "COVARIANCE_RANK",
     "COVARIANCE_SYMMETRIC",
+    "DECIMAL_ROUNDINGS",
     "DISTANCE_ROUNDING",
     "GIVEN_SYMMETRIC",
     "HULL_DISTANCE_FOUND",
@@ -50,12 +51,9 @@ __all__ = [
     "VOTE_ROUNDING",
     "WHOLE_COUNT",
     "WHOLE_SHARE",
-    "WHOLE_STEPS",
 ]
 
 # ---- Columns and their steps -----------------------------------------------------------------------------------------
-#: A count of steps this close to a whole number is whole: decimal steps are not exact in binary.
-WHOLE_STEPS: Final = 1e-9
 #: Of a number, or of the width of its column, whichever is less; of a step: what a solver's tolerance of 1e-6 moves.
 TRACE: Final = 1e-6
 #: What adding up in double precision leaves of the numbers that are added.
@@ -67,6 +65,8 @@ TINY: Final = 1e-6
 #: program: rows are right to 1e-6 of a unit, two of them lie between a cut and the caller's variable, and a binary is
 #: right to 1e-6, which its row turns into as much of the range.
 SPLIT_GAP: Final = 1e-5
+#: A number this close to a decimal one, as a share of itself, is that one: adding up a few decimals leaves so much.
+DECIMAL_ROUNDINGS: Final = 4 * 2.0**-53
 #: A multiple of a step is computed as ``x0 + k * step``: off by a rounding of the product and one of the sum.
 STEP_ROUNDINGS: Final = 4 * 2.0**-53
 

@@ -32,11 +32,9 @@ def loan_people(n=120, seed=0):
 
 def loan_space(frame):
     """School only rises, age only grows, sex stays, income moves in steps and has the user's bounds."""
-    space = FeatureSpace.infer(frame)
+    space = FeatureSpace.infer(frame, moves={"age": "up", "sex": "fixed"})
     space = space.update("school", kind="ordinal", levels=["low", "middle", "high"], direction="increasing")
-    space = space.update("age", direction="increasing")
-    space = space.update("income", step=0.5, lower=0.0, upper=60.0)
-    return space.update("sex", mutable=False)
+    return space.update("income", step=0.5, lower=0.0, upper=60.0)
 
 
 def small(kind=CounterNet, **options):

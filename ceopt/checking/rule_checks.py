@@ -20,6 +20,10 @@ from ceopt.formulations.tolerances import STEP_ROUNDINGS
 __all__ = ["Check", "broken_moves", "broken_rules", "needing_factual"]
 
 
+#: Decimals that steps are written with at most; those beyond are roundings.
+_PLACES = 9
+
+
 class Check(NamedTuple):
     """One point's check: what the model says, whether that meets the target, and which rules break.
 
@@ -32,10 +36,18 @@ class Check(NamedTuple):
 
 
 def broken_rules(
-    rules: Sequence[AbstractRule], space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]
+    rules: Sequence[AbstractRule],
+    space: FeatureSpace,
+    factual: Mapping[str, float] | None,
+    point: Mapping[str, float],
+    *,
+    seen_steps: bool = True,
 ) -> tuple[str, ...]:
-    """Return what a point breaks, in words: rules of the space first, then those of the user."""
-    broken = list(broken_moves(space, factual, point))
+    """Return what a point breaks, in words: rules of the space first, then those of the user.
+
+    An answer of ceopt's keeps the steps that were seen in the data as well; with ``seen_steps`` off they are no rules.
+    """
+    broken = list(broken_moves(space, factual, point, seen_steps=seen_steps))
     for place, rule in enumerate(rules):
         if lacks_rows(rule) or (factual is None and rule.needs_factual):
             continue
@@ -45,13 +57,13 @@ def broken_rules(
 
 
 def broken_moves(
-    space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]
+    space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float], *, seen_steps: bool = True
 ) -> tuple[str, ...]:
     """Return what a point (coordinates by column) breaks of the space's own rules, one sentence each."""
     broken: list[str] = []
     for feature in space:
         start = None if factual is None else factual[feature.name]
-        for fault in _faults(feature, start, point[feature.name]):
+        for fault in _faults(feature, start, point[feature.name], seen_steps=seen_steps):
             broken.append(f"{feature.name}: {fault}")
     return tuple(broken)
 
@@ -64,7 +76,7 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
             unchecked.append(f"{feature.name}: fixed")
         if feature.direction != "any":
             unchecked.append(f"{feature.name}: only {feature.direction}")
-        if feature.step is not None:
+        if feature.step is not None and not feature.step_inferred:
             unchecked.append(f"{feature.name}: steps of {feature.step:g}")
     for place, rule in enumerate(rules):
         if rule.needs_factual:
@@ -72,7 +84,7 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
     return tuple(unchecked)
 
 
-def _faults(feature: Feature, start: float | None, value: float) -> Iterator[str]:
+def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: bool) -> Iterator[str]:
     if not math.isfinite(value):
         yield f"is {value}"
         return
@@ -95,7 +107,8 @@ def _faults(feature: Feature, start: float | None, value: float) -> Iterator[str
         yield f"may only increase, but falls from {before!r} to {after!r}"
     elif feature.direction == "decreasing" and value > start:
         yield f"may only decrease, but rises from {before!r} to {after!r}"
-    if feature.step is not None:
+    if feature.step is not None and (seen_steps or not feature.step_inferred):
         nearest = start + float(np.round((value - start) / feature.step)) * feature.step
-        if abs(value - nearest) > STEP_ROUNDINGS * max(abs(value), abs(start)):
+        off = min(abs(value - nearest), abs(value - round(nearest, _PLACES)))  # 0.1 + 2 * 0.1 means 0.3
+        if off > STEP_ROUNDINGS * max(abs(value), abs(start)):
             yield f"moves in steps of {feature.step:g}, but goes from {before!r} to {after!r}"

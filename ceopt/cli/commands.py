@@ -86,6 +86,13 @@ Space = Annotated[
 ]
 Cost = Annotated[str, typer.Option(help="l0, l1, l2, l2_squared, linf, mahalanobis or few_changes.")]
 MaxChanged = Annotated[int | None, typer.Option("--max-changes", help="At most so many columns may change.")]
+Rules = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help='Rules as a JSON list, such as [{"rule": "MaxChanges", "k": 2}]; see docs/rules.md.'
+    ),
+]
+ShowSpace = Annotated[bool, typer.Option("--show-space", help="Print what each column is and how it may move.")]
 Fixed = Annotated[list[str] | None, typer.Option(metavar="COL", help="A column that may not change; may be repeated.")]
 LabelColumn = Annotated[
     list[str] | None, typer.Option(metavar="COL", help="A column of DATA that is no feature; may be repeated.")
@@ -126,6 +133,7 @@ def explain(
     n: Annotated[int, typer.Option("--n", help="Answers per row.")] = 1,
     cost: Cost = "l1",
     max_changes: MaxChanged = None,
+    rules: Rules = None,
     solver: Annotated[str, typer.Option(help="A solver that 'ceopt solvers' lists, or auto.")] = "auto",
     time_limit: Annotated[float, typer.Option(help="Seconds per row.")] = 60.0,
     why: Annotated[bool, typer.Option(help="Look for the rules in conflict where there is no answer.")] = True,
@@ -139,6 +147,7 @@ def explain(
     ] = None,
     fixed: Fixed = None,
     label_column: LabelColumn = None,
+    show_space: ShowSpace = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per row instead of a table.")] = False,
     allow_pickle: AllowPickle = False,
 ) -> None:
@@ -154,12 +163,12 @@ def explain(
     given = _noted(
         read_inputs(
             model, data, rows=row, target=target, space_path=space, fixed=fixed or (), label_columns=label_column or (),
-            allow_pickle=allow_pickle, may_be_function=surrogate is not None,
+            allow_pickle=allow_pickle, may_be_function=surrogate is not None, show_space=show_space,
         )
     )  # fmt: skip
     recourse = Recourse(
-        given.model, given.space, target=given.target, n=n, cost=cost, constraints=_rules(max_changes), solver=solver,
-        time_limit_s=time_limit, **options,
+        given.model, given.space, target=given.target, n=n, cost=cost,
+        constraints=_rules(max_changes, rules, given.space), solver=solver, time_limit_s=time_limit, **options,
     )  # fmt: skip
     cohort = _fitted(recourse, given.data).explain(given.rows, progress=sys.stderr.isatty())
     if as_json:
@@ -182,9 +191,11 @@ def export(
     space: Space = None,
     cost: Cost = "l1",
     max_changes: MaxChanged = None,
+    rules: Rules = None,
     formulation: Annotated[str, typer.Option(help="Of a model of trees: auto, ordered, misic or leaf.")] = "auto",
     fixed: Fixed = None,
     label_column: LabelColumn = None,
+    show_space: ShowSpace = False,
     allow_pickle: AllowPickle = False,
 ) -> None:
     """Write the program of one row for any solver, and beside it what each name in it stands for."""
@@ -198,10 +209,12 @@ def export(
     given = _noted(
         read_inputs(
             model, data, rows=[row], target=target, space_path=space, fixed=fixed or (),
-            label_columns=label_column or (), allow_pickle=allow_pickle,
+            label_columns=label_column or (), allow_pickle=allow_pickle, show_space=show_space,
         )
     )  # fmt: skip
-    asked = Settings(target=given.target, cost=cost, constraints=_rules(max_changes), formulation=formulation)
+    asked = Settings(
+        target=given.target, cost=cost, constraints=_rules(max_changes, rules, given.space), formulation=formulation
+    )
     prepared = prepare(given.model, given.space, asked, data=given.data)
     checked = prepared.settings
     program = recourse_program(
@@ -275,7 +288,13 @@ def _noted(given: CommandInputs) -> CommandInputs:
     return given
 
 
-def _rules(max_changes: int | None) -> tuple[Any, ...]:
+def _rules(max_changes: int | None, path: Path | None, space: Any) -> tuple[Any, ...]:
+    from ceopt.cli.rules_file import read_rules
     from ceopt.formulations.constraints import MaxChanges
 
-    return () if max_changes is None else (MaxChanges(max_changes),)
+    rules: tuple[Any, ...] = ()
+    if max_changes is not None:
+        rules = (MaxChanges(max_changes),)
+    if path is not None:
+        rules += read_rules(path, space)
+    return rules

@@ -14,6 +14,8 @@ import pandas as pd
 
 from ceopt.checking.functions import FunctionOracle, is_function
 from ceopt.checking.model_oracle import ModelOracle
+from ceopt.cli.inferred_space import inferred_space
+from ceopt.cli.tables import read_table
 from ceopt.formulations.predictors.read import SUFFIXES, open_model
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace
@@ -21,16 +23,12 @@ from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Prob
 from ceopt.solvers.errors import (
     CeoptError,
     InvalidValueError,
-    MissingLibraryError,
     UnknownNameError,
     UnreadableFileError,
 )
 from ceopt.solvers.plural import counted
 
 __all__ = ["CommandInputs", "read_inputs", "read_model", "read_target"]
-
-#: Cells of a number that mean "missing". A level of text is what it says, "NA" included; there only an empty cell is.
-_MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
 
 
 @final
@@ -71,10 +69,12 @@ def read_inputs(
     label_columns: Sequence[str],
     allow_pickle: bool,
     may_be_function: bool = False,
+    show_space: bool = False,
 ) -> CommandInputs:
     """Read everything, or say in one sentence which file, column or option is at fault.
 
-    A function of rows in place of a model is taken where it ``may_be_function``.
+    A function of rows in place of a model is taken where it ``may_be_function``. The space is among the notes where it
+    is to be shown; what is easily overlooked in one that was inferred always is.
 
     Raises
     ------
@@ -85,8 +85,7 @@ def read_inputs(
     """
     model = read_model(model_path, allow_pickle=allow_pickle, may_be_function=may_be_function)
     space = None if space_path is None else FeatureSpace.from_json(space_path)
-    frame = read_data(data_path, space)
-    notes = []
+    frame, *notes = read_table(data_path, space)
     for name in label_columns:
         if name not in frame.columns:
             raise UnknownNameError.among("--label-column", "column", name, frame.columns)
@@ -103,10 +102,12 @@ def read_inputs(
         but = f"{str(data_path)!r} has only {', '.join(map(str, frame.columns[:10]))}"
         raise UnreadableFileError("DATA", f"columns that {who} knows{wanted}", but, "Check the file and its header.")
     if space is None:
-        space = FeatureSpace.infer(features)
-        notes.append(f"The space is inferred from {data_path} (no --space was given):\n{space}")
-    for name in fixed:
-        space = space.update(name, mutable=False)
+        space, seen = inferred_space(features, settled=fixed)
+        shown = "" if show_space else "; --show-space prints it"
+        notes += [f"The space is inferred from {data_path} (no --space was given){shown}.", *seen]
+    space = space.fix(*fixed)
+    if show_space:
+        notes.append(str(space))
     for name in space.names:
         if name not in features.columns:
             raise UnreadableFileError("DATA", f"column {name!r}", f"{str(data_path)!r} has none", "Add it.")
@@ -171,53 +172,6 @@ def _refuse_tables(who: str, path: Path) -> None:
                 who, "a saved model", f"{str(path)!r} cannot be loaded: {held}",
                 f"Give the model first, then DATA; models are {', '.join(SUFFIXES)} or what joblib.dump writes.",
             )  # fmt: skip
-
-
-def read_data(path: Path, space: FeatureSpace | None) -> pd.DataFrame:
-    """Read a table by suffix, .csv or .parquet; a space says which columns are text whatever they look like."""
-    who = "DATA"
-    if not path.is_file():
-        raise UnreadableFileError(who, "a file", f"{str(path)!r} is none", "Check the path.")
-    suffix = path.suffix.lower()
-    if suffix not in {".csv", ".parquet"}:
-        raise UnreadableFileError(who, "a .csv or .parquet file", f"it is {str(path)!r}", "Convert it.")
-    try:
-        frame = pd.read_parquet(path) if suffix == ".parquet" else _read_csv(path, space)
-    except ImportError as error:
-        raise MissingLibraryError(
-            who, "pyarrow to read parquet", f"it is not installed and DATA is {str(path)!r}",
-            'Install it by pip install "ceopt[parquet]", or give a CSV file.',
-        ) from error  # fmt: skip
-    except UnicodeError as error:
-        but = f"{str(path)!r} is in another encoding ({_line(error)})"
-        raise UnreadableFileError(who, "a file of UTF-8 text", but, "Save it as UTF-8.") from error
-    except (OSError, ValueError) as error:  # what pandas and pyarrow raise for files that are not what they say
-        raise UnreadableFileError(
-            who, f"a readable {suffix} file", f"{str(path)!r} is none ({_line(error)})", "Write it anew."
-        ) from error
-    if suffix == ".csv" and len(frame.columns) == 1:
-        _refuse_other_separators(who, path, str(frame.columns[0]))
-    if not len(frame) or not len(frame.columns):
-        raise UnreadableFileError(who, "rows", f"{str(path)!r} has none", "Give a table with a header and rows.")
-    return frame
-
-
-def _refuse_other_separators(who: str, path: Path, header: str) -> None:
-    for mark in (";", "\t", "|"):
-        if mark in header:
-            raise UnreadableFileError(
-                who, "columns separated by commas", f"{str(path)!r} separates them by {mark!r}",
-                f"Convert it: pandas.read_csv({str(path)!r}, sep={mark!r}).to_csv('commas.csv', index=False).",
-            )  # fmt: skip
-
-
-def _read_csv(path: Path, space: FeatureSpace | None) -> pd.DataFrame:
-    if space is None:
-        return pd.read_csv(path)
-    names = pd.read_csv(path, nrows=0).columns
-    texts = {f.name for f in space if f.name in names and any(isinstance(level, str) for level in f.levels)}
-    missing = {name: [""] if name in texts else _MISSING for name in names}
-    return pd.read_csv(path, dtype=dict.fromkeys(texts, str), keep_default_na=False, na_values=missing)
 
 
 def _asked(frame: pd.DataFrame, rows: Sequence[int], path: Path) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The user's settings of a space as rules that can be dropped one by one: fixed, one-way, bounds, steps."""
+"""The settings of a space as rules that can be dropped one by one: fixed, one-way, bounds, steps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDE = 10.0
 @final
 @dataclass(frozen=True, slots=True)
 class SpaceRule:
-    """One thing that the user has set about one column.
+    """One thing that the user has set about one column, or the step that was seen in its data.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class SpaceRule:
 
 
 def space_rules(space: FeatureSpace, factual: Point) -> tuple[SpaceRule, ...]:
-    """Return all that the user has set; what was inferred from data is no rule, and levels are what a column is."""
+    """Return all that the user has set, and steps seen in the data; bounds seen there, and levels, are no rules."""
     return tuple(rule for feature in space for rule in _rules_of(feature, factual[feature.name]))
 
 
@@ -132,6 +132,9 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
         word = f"steps of {_text(feature.step)}"
         step = value_phrase(feature, feature.step)
         sentence = said(f"{name} moves in {word} from {here}", "moves_in_steps", column=name, step=step, value=home)
+        if feature.step_inferred:
+            text = f"{name} moves in {word} from {here}, as its data do"
+            sentence = said(text, "moves_in_steps_of_data", column=name, step=step, value=home)
         yield SpaceRule(feature, word, sentence, {"step": None}, None)
 
 

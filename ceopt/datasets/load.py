@@ -14,6 +14,7 @@ import pandas as pd
 
 from ceopt.datasets.bunch import Bunch
 from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.space.infer import infer_features
 from ceopt.solvers.errors import UnknownNameError, UnreadableFileError
 
 __all__ = ["SOURCES", "Source", "load"]
@@ -188,7 +189,7 @@ def _space(data: pd.DataFrame, described: list[dict[str, Any]]) -> FeatureSpace:
             kinds["ordinal"][column["name"]] = column["levels"]
         else:
             kinds[column["kind"]].append(column["name"])
-    drawn = FeatureSpace.infer(data, **kinds)
+    drawn = FeatureSpace(infer_features(data, **kinds, steps=False))
     return FeatureSpace(_feature(drawn[column["name"]], column) for column in described)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from ceopt.datasets.bunch import Bunch, StructuralEquation
 from ceopt.formulations.space import FeatureSpace
 from ceopt.formulations.space.feature_checks import Kind
+from ceopt.formulations.space.infer import infer_features
 from ceopt.solvers.checks import check_arguments, whole_from
 
 __all__ = ["loans"]
@@ -141,7 +142,7 @@ def _space(data: pd.DataFrame) -> FeatureSpace:
     """Describe the columns; levels do not depend on what was drawn, inferred bounds and scales do."""
     levels = {"sex": _SEXES, "region": _REGIONS, "employment": tuple(_EMPLOYMENT)}
     kinds: dict[str, Kind] = {"sex": "binary", "region": "categorical", "employment": "categorical"}
-    drawn = FeatureSpace.infer(data, ordinal={"education": _EDUCATION}, categorical=list(levels))
+    drawn = infer_features(data, ordinal={"education": _EDUCATION}, categorical=list(levels), steps=False)
     space = FeatureSpace(
         replace(column, kind=kinds[column.name], levels=levels[column.name], guess="")
         if column.name in levels

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.diverse.distance import Floats, RowDistance
+from ceopt.formulations.space.decimal_grid import decimal_grids
 
 if TYPE_CHECKING:
     from ceopt.diverse.candidates import Keeper
@@ -138,9 +139,8 @@ class Segments:
         points = a + t[:, None] * (c - a)
         grid = self.step > 0.0
         if grid.any():
-            home = self.anchor[grid]
-            step = self.step[grid]
-            points[:, grid] = home + np.round((points[:, grid] - home) / step) * step
+            grids = decimal_grids(self.anchor[grid], self.step[grid])
+            points[:, grid] = grids.many(np.round((points[:, grid] - grids.anchor) / self.step[grid]))
         points = np.clip(points, np.minimum(a, c), np.maximum(a, c))  # a rounding may not leave the segment
         points = self.mend(points)
         return np.where((t == 1.0)[:, None], c, points)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ceopt.diverse.distance import Floats, RowDistance
 from ceopt.formulations.constraints import AbstractRule, AllowedTransitions, AllowedValues, MaxChanges
 from ceopt.formulations.constraints.rule import mended_points
+from ceopt.formulations.space.decimal_grid import decimal_grid
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.reachable import Interval
 from ceopt.formulations.space.space import FeatureSpace
@@ -108,7 +109,8 @@ class Projection:
         for j in np.flatnonzero(stepped | (self.low > -math.inf) | (self.high < math.inf)):
             column = points[:, j]
             if stepped[j] and self.low[j] < self.high[j]:
-                column = self.home[j] + np.round((column - self.home[j]) / self.step[j]) * self.step[j]
+                grid = decimal_grid(float(self.home[j]), float(self.step[j]))
+                column = grid.many(np.round((column - grid.anchor) / self.step[j]))
             column = np.clip(column, self.low[j], self.high[j])
             if (column != points[:, j]).any():
                 if result is points:

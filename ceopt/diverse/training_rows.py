@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.diverse.distance import Floats
+from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -55,7 +56,7 @@ def rows_of(X: Any, space: FeatureSpace | None) -> TrainingRows:
         raise InvalidValueError(f"{_WHO}.fit", "rows and columns", f"X has shape {frame.shape}", "Give data.")
     if space is None:
         numbers = None if is_frame else list(frame.columns)
-        space = FeatureSpace.infer(frame, continuous=numbers)
+        space = FeatureSpace(infer_features(frame, continuous=numbers, steps=False))
     return TrainingRows(space, space.coordinates(frame), is_frame)
 
 

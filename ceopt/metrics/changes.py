@@ -223,7 +223,9 @@ def broken_rules(x: Any, S: Any, space: FeatureSpace) -> NDArray[np.int64]:
     require_space("broken_rules", space)
     home, rows = read("broken_rules", space, x=x, S=S)
     (before,) = _points(home)
-    return np.array([len(broken_moves(space, before, point)) for point in _points(rows)], dtype=np.int64)
+    return np.array(
+        [len(broken_moves(space, before, point, seen_steps=False)) for point in _points(rows)], dtype=np.int64
+    )
 
 
 def _points(rows: TableRows) -> list[dict[str, float]]:

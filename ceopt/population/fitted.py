@@ -17,6 +17,7 @@ from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.targets import parse_target
+from ceopt.query.known_columns import known_part
 from ceopt.query.prepare import Learned, Prepared, prepare
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
@@ -164,7 +165,7 @@ def fit_of(
     if isinstance(settings.constraints, Iterator):
         but = f"constraints is a {type(settings.constraints).__name__}, which gives them once"
         raise InvalidTypeError("Recourse", "rules that explain can read again", but, "Pass a list.")
-    used = X if data is None else data.copy()
+    used = X if data is None else known_part(space, data).copy()
     prepared = prepare(model, space, settings, data=used, labelled=labelled, starts=starts)
     rows = rows_of(X, space)
     if isinstance(prepared.settings.cost, RuleCharges):

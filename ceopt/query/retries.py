@@ -21,7 +21,7 @@ from ceopt.query.request import Person, SolvedProgram, SolveRequest, Start
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.problem import Stop
-from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE
+from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, FINE_STEP
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
@@ -228,6 +228,8 @@ def _needs_more(settings: CheckedSettings, person: Person, budget: float, solved
 _ORDINARY = (0.1, 1e3)
 #: A column that was stated in a unit so many times too large, or of so many steps, was stated too coarsely.
 _COARSE, _STEPS = 2.0**10, 2.0**23
+#: Steps up to this size are ordinary, as those from FINE_STEP on are.
+_LARGE_STEP = 1e7
 #: How many units are tried at most.
 MOST_UNITS = 3
 
@@ -274,11 +276,13 @@ def is_smaller(reach: Reach, before: Reach, space: FeatureSpace, *, is_open: boo
 def is_extreme(reach: Reach, space: FeatureSpace) -> bool:
     """Tell whether a column may take values of a size, or as many, that a solver's tolerances do not suit."""
     for name, part in reach.items():
-        if isinstance(part, Interval) and not part.is_point:
-            if part.step is None:
-                steps = 0.0
-            else:
-                steps = (part.upper - part.lower) / part.step
-            if unit_of(part, space[name]) != 1.0 or _STEPS < steps < math.inf:
+        if not isinstance(part, Interval) or part.is_point:
+            continue
+        if part.step is None:
+            if unit_of(part, space[name]) != 1.0:
+                return True
+        else:
+            is_ordinary = FINE_STEP <= part.step <= _LARGE_STEP
+            if not is_ordinary or _STEPS < (part.upper - part.lower) / part.step < math.inf:
                 return True
     return False

@@ -24,7 +24,7 @@ def on_grid(values: Floats, interval: Interval, rng: np.random.Generator | None 
     if interval.step is None:
         return np.asarray(cut + 0.0)  # no -0.0
     count = _rounded((cut - interval.anchor) / interval.step, rng)
-    return np.asarray(np.clip(interval.anchor + count * interval.step, interval.lower, interval.upper) + 0.0)
+    return np.asarray(np.clip(interval.grid.many(count), interval.lower, interval.upper) + 0.0)
 
 
 def ranks_of(shares: Floats, n_levels: int, rng: np.random.Generator | None = None) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import Choice, Real, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -444,7 +445,7 @@ def decided_rows(
     if not isinstance(X, pd.DataFrame):
         raise InvalidTypeError(_WHO, "a DataFrame as X", f"X is {type(X).__name__}", "Name its columns.")
     if space is None:
-        space = FeatureSpace.infer(X)
+        space = FeatureSpace(infer_features(X, steps=False))
     columns = ScaledColumns.of(space, X, scale)
     box = predict
     if not isinstance(predict, BlackBox):

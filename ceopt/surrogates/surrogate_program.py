@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, AllowedValues, RobustValidity
+from ceopt.formulations.space.decimal_grid import decimal_grid
 from ceopt.query.prepare import prepare
 from ceopt.search.search import search
 from ceopt.tolerances import LEAST_SCORE_ROUNDING
@@ -183,7 +184,9 @@ def action_grid(space: FeatureSpace, factual: Mapping[str, float], data: pd.Data
         moves = np.zeros(1)
         if step > 0.0:
             moves = step * np.arange(np.ceil((low - own) / step), np.floor((high - own) / step) + 1.0)
-        if feature.spacing is not None:
-            moves = np.rint(moves / feature.spacing) * feature.spacing
-        values[feature.name] = np.unique(np.append(own + moves, own)).tolist()
+        if feature.spacing is None:
+            reached = own + moves
+        else:
+            reached = decimal_grid(own, feature.spacing).many(np.rint(moves / feature.spacing))
+        values[feature.name] = np.unique(np.append(reached, own)).tolist()
     return AllowedValues(values, name="grid of actions") if values else None

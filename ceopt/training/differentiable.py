@@ -12,6 +12,7 @@ from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
 from ceopt.formulations.space.encoding import Column
+from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 from ceopt.tolerances import SAME_SHARES
@@ -37,7 +38,7 @@ def network_of(who: str, model: Any, X: pd.DataFrame) -> PredictorNetwork:
     """
     if isinstance(model, PredictorNetwork):
         return model
-    found = read(model, FeatureSpace.infer(X))
+    found = read(model, FeatureSpace(infer_features(X, steps=False)))
     columns = ScaledFrame.of(who, found.space, X)
     core = found.core
     if isinstance(core, Affine):

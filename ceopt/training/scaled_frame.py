@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.space.decimal_grid import multiples
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable, Step
 from ceopt.formulations.space.entries import entry_names, entry_places
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.space import FeatureSpace, require_space
-from ceopt.formulations.tolerances import WHOLE_STEPS
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Flags", "Floats", "ScaledFrame"]
@@ -249,12 +249,12 @@ def _number(feature: Feature, wanted: Floats, own: Floats, *, whole: bool) -> Fl
     step = _spacing(feature, whole=whole)
     if step is None:
         return np.asarray(np.clip(wanted, low, high) + 0.0)  # no -0.0
-    fewest = np.ceil((low - own) / step - WHOLE_STEPS)
-    fewest += own + fewest * step < low
-    most = np.floor((high - own) / step + WHOLE_STEPS)
-    most -= own + most * step > high
+    fewest = np.rint((low - own) / step)
+    fewest += multiples(own, step, fewest) < low
+    most = np.rint((high - own) / step)
+    most -= multiples(own, step, most) > high
     count = np.clip(np.rint((wanted - own) / step), fewest, most)
-    return np.asarray(own + count * step + 0.0)
+    return np.asarray(multiples(own, step, count) + 0.0)
 
 
 def _level(feature: Feature, block: Floats, own: Floats) -> Floats:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from ceopt.formulations.space.dtypes import plain
+from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.training.predictor_network import Codes
@@ -63,7 +64,7 @@ class TrainingFrame:
             raise InvalidTypeError(who, "a DataFrame of raw columns", but, "Put the rows in a frame with names.")
         classes, codes = _classes(who, y, len(X))
         if space is None:
-            space = FeatureSpace.infer(X)
+            space = FeatureSpace(infer_features(X, steps=False))
         columns = ScaledFrame.of(who, space, X)
         coordinates = space.coordinates(X)
         return cls(columns, columns.encoded(coordinates), *columns.room(coordinates), codes, classes)

@@ -91,6 +91,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "may_only_rise": "{column} may only rise from {value}",
     "may_only_fall": "{column} may only fall from {value}",
     "moves_in_steps": "{column} moves in steps of {step} from {value}",
+    "moves_in_steps_of_data": "{column} moves in steps of {step} from {value}, as its data do",
     "cannot_become": "{column} cannot become {values}",
     "stays_between": "{column} stays between {low} and {high}",
     # ---- rules in conflict

@@ -40,6 +40,7 @@ _TABLE: Final = """
 
     must_stay: column value                             may_only_rise: column value
     may_only_fall: column value                         moves_in_steps: column step value
+    moves_in_steps_of_data: column step value
     cannot_become: column values                        stays_between: column low high
 
     conflict_found:         conflict_among:             conflict_named: name rule

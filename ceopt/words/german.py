@@ -91,6 +91,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "may_only_rise": "{column} darf von {value} aus nur steigen",
     "may_only_fall": "{column} darf von {value} aus nur fallen",
     "moves_in_steps": "{column} ändert sich von {value} aus in Schritten von {step}",
+    "moves_in_steps_of_data": "{column} ändert sich von {value} aus in Schritten von {step}, wie seine Daten",
     "cannot_become": "{column} kann nicht {values} werden",
     "stays_between": "{column} bleibt zwischen {low} und {high}",
     # ---- rules in conflict

@@ -14,6 +14,7 @@ from ceopt.formulations.costs.base import AbstractCost, Floats
 from ceopt.formulations.costs.linf import greatest_of
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, column_coordinates, row_mapping
 from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -215,7 +216,7 @@ class Percentile(AbstractCost):
         elif is_number_dtype(data[name].dtype):
             feature = Feature(name, kind="continuous")
         else:
-            feature = FeatureSpace.infer(data[[name]])[name]
+            feature = infer_features(data[[name]])[0]
         people = np.sort(column_coordinates(feature, data[name]))
         stairs = _Staircase(people, feature.to_coordinate(home[name]), self.kind, feature.kind == "categorical")
         return stairs.costs(np.array([feature.to_coordinate(value) for value in values]))

@@ -2,5 +2,6 @@
 
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space_warning import SpaceWarning
 
-__all__ = ["Feature", "FeatureSpace"]
+__all__ = ["Feature", "FeatureSpace", "SpaceWarning"]

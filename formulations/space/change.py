@@ -23,14 +23,16 @@ def changed(
 ) -> Feature:
     """Give ``feature`` with what is not ``None`` replaced; see :meth:`FeatureSpace.update`."""
     news = {word: value for word, value in options.items() if value is not None}
-    for bound in ("lower", "upper"):
-        if bound in news:
-            news[f"{bound}_inferred"] = False
+    for word in ("lower", "upper", "step"):
+        if word in news:
+            news[f"{word}_inferred"] = False
     if levels is not None:
         levels = LEVELS.require(feature.who, "levels", levels)
         news["levels"] = tuple(plain(level) for level in levels)
     if kind is not None:
         Choice(get_args(Kind)).require(feature.who, "kind", kind)
+    if kind in _NUMBERS and feature.step_inferred and "step" not in news:
+        news["step"] = None  # that of the data's decimals is a guess, which a kind that is named takes back
     if kind is not None and kind != feature.kind:
         news = _of_kind(feature, kind, news) | {"kind": kind}
     elif "levels" in news and feature.is_finite:

@@ -45,7 +45,7 @@ class Feature:
     mutable
         Whether the column may move at all.
     direction
-        ``"any"``, ``"increasing"`` or ``"decreasing"``.
+        ``"any"``, ``"increasing"`` or ``"decreasing"``; ``"up"`` and ``"down"`` mean the latter two.
     weight
         Price of a move, one number or ``(down, up)``.
     unit
@@ -54,8 +54,9 @@ class Feature:
         Scales of the data: median absolute deviation, standard deviation, greatest less least value.
     dtype, categories
         The column's dtype in the frame, as text or as the pandas object, and all categories of a category column.
-    lower_inferred, upper_inferred
-        Whether a bound is what the data happened to hold (it widens for the row asked about) or a rule of the user.
+    lower_inferred, upper_inferred, step_inferred
+        Whether a bound is what the data happened to hold (it widens for the row asked about), and the step that of
+        their decimals, or a rule of the user.
     guess
         Why :meth:`FeatureSpace.infer` chose this kind; empty for a column described by hand.
 
@@ -92,6 +93,7 @@ class Feature:
     categories: tuple[Level, ...] | None = field(default=None, kw_only=True)
     lower_inferred: bool = field(default=False, kw_only=True)
     upper_inferred: bool = field(default=False, kw_only=True)
+    step_inferred: bool = field(default=False, kw_only=True)
     guess: str = field(default="", kw_only=True)
     # derived: the dtype in which a frame of this space holds the column (float64 for continuous), the whole numbers
     # that this dtype holds exactly, the levels as an array of it, and level -> rank

@@ -36,10 +36,12 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 __all__ = ["FINITE", "LEVELS", "Direction", "Kind", "Scale", "require_level", "settled"]
 
 Kind = Literal["continuous", "integer", "ordinal", "categorical", "binary"]
-Direction = Literal["any", "increasing", "decreasing"]
+Direction = Literal["any", "increasing", "decreasing", "up", "down"]
 Scale = Literal["mad", "std", "range", "none"]
 
 FINITE = frozenset({"ordinal", "categorical", "binary"})
+#: Directions by the shorter words that mean the same; a feature holds the longer ones.
+_LONGER = {"up": "increasing", "down": "decreasing"}
 
 _NO_TEXT = Refusal("{name} to be text", "Write it as text.", error=InvalidTypeError)
 _NO_FLAG = Refusal("{name} to be True or False", "Correct it.", error=InvalidTypeError)
@@ -55,7 +57,7 @@ LEVELS = ListOf(Refusal("levels in a list or tuple", "Correct it.", error=Invali
 
 _WORDS = {"kind": Choice(get_args(Kind)), "direction": Choice(get_args(Direction))}
 _TEXTS = {"unit": OrNone(Text(_NO_TEXT)), "guess": Text(_NO_TEXT)}
-_FLAGS = dict.fromkeys(("mutable", "lower_inferred", "upper_inferred"), Flag(_NO_FLAG))
+_FLAGS = dict.fromkeys(("mutable", "lower_inferred", "upper_inferred", "step_inferred"), Flag(_NO_FLAG))
 _STATISTICS = dict.fromkeys(("mad", "std", "range"), OrNone(_SIZE))
 _BOUNDS = dict.fromkeys(("lower", "upper"), _BOUND)
 
@@ -83,7 +85,9 @@ def _words(who: str, given: Any) -> dict[str, Any]:
             'Make it ordinal with levels lowest first, or set direction="any".',
         )
     _fields(who, _TEXTS, given)
-    return _fields(who, _FLAGS, given)
+    flags = _fields(who, _FLAGS, given)
+    flags["step_inferred"] = flags["step_inferred"] and given.step is not None
+    return flags | {"direction": _LONGER.get(given.direction, given.direction)}
 
 
 def _fields(who: str, checks: Mapping[str, AbstractCheck], given: Any) -> dict[str, Any]:

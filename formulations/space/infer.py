@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.space.decimal_grid import places_of
 from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype, plain
 from ceopt.formulations.space.feature import Feature, Kind
 from ceopt.formulations.space.feature_checks import require_level
-from ceopt.solvers.checks import Choice, ListOf, MappingOf, OrNone, Refusal
+from ceopt.solvers.checks import Choice, Flag, ListOf, MappingOf, OrNone, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.plural import counted
 
 __all__ = ["infer_features"]
 
@@ -22,6 +25,15 @@ _NO_ORDINAL = Refusal("ordinal as a mapping of names to levels", 'Write {"size":
 _ORDINAL = OrNone(MappingOf(_NO_ORDINAL))
 _NAMES = ListOf(Refusal("{name} to be a list of column names", "Correct it.", error=InvalidTypeError))
 _LEVELS = ListOf(Refusal("its levels in a list, lowest first", "Correct it.", error=InvalidTypeError))
+_STEPS = Flag()
+_NO_MOVES = Refusal("moves as a mapping of names to words", 'Write {"age": "up"}.', error=InvalidTypeError)
+_MOVES = OrNone(MappingOf(_NO_MOVES))
+#: What a column may do, in the words of the printed space.
+_MOVE = Choice(("any", "up", "down", "fixed", "increasing", "decreasing"), word="move")
+#: Cells in which a separator is looked for.
+_FIRST_CELLS = 20
+#: Decimals that somebody has chosen: a column with more of them is measured or calculated.
+_MOST_PLACES = 3
 
 
 def infer_features(
@@ -32,11 +44,11 @@ def infer_features(
     binary: Iterable[str] | None = None,
     integer: Iterable[str] | None = None,
     continuous: Iterable[str] | None = None,
+    moves: Mapping[str, str] | None = None,
+    steps: bool = True,
 ) -> list[Feature]:
-    """Describe each column of ``frame``; see :meth:`FeatureSpace.infer`, whose work this is."""
+    """Describe each column of ``frame``; see :meth:`FeatureSpace.infer`, whose work this is, but for its warnings."""
     _check_frame(frame)
-    _ORDINAL.require(_WHO, "ordinal", ordinal)
-    named: dict[str, Kind] = {}
     kinds = {
         "categorical": categorical,
         "ordinal": ordinal,
@@ -44,6 +56,23 @@ def infer_features(
         "integer": integer,
         "continuous": continuous,
     }
+    named = _named(frame, kinds)
+    may_move = _moves(frame, moves)
+    in_steps = _STEPS.require(_WHO, "steps", steps)
+    orders = ordinal or {}
+    features = []
+    for name in frame.columns.tolist():
+        feature = _describe(name, frame[name], named.get(name), orders.get(name), in_steps=in_steps)
+        if name in may_move:
+            feature = replace(feature, **may_move[name])
+        features.append(feature)
+    return features
+
+
+def _named(frame: pd.DataFrame, kinds: Mapping[str, Any]) -> dict[str, Kind]:
+    """Return the kind of each column that the caller has named."""
+    _ORDINAL.require(_WHO, "ordinal", kinds["ordinal"])
+    named: dict[str, Kind] = {}
     for kind, names in kinds.items():
         if names is None:
             continue
@@ -55,8 +84,17 @@ def infer_features(
                     _WHO, "one kind per column", f"{name!r} is named {named[name]} and {kind}", "Choose one."
                 )
             named[name] = cast("Kind", kind)
-    orders = ordinal or {}
-    return [_describe(name, frame[name], named.get(name), orders.get(name)) for name in frame.columns.tolist()]
+    return named
+
+
+def _moves(frame: pd.DataFrame, moves: Any) -> dict[str, dict[str, Any]]:
+    """Return what the caller has said of how columns may move, as fields of a feature."""
+    fields: dict[str, dict[str, Any]] = {}
+    for name, move in (_MOVES.require(_WHO, "moves", moves) or {}).items():
+        Choice(frame.columns).require(_WHO, "column", name)
+        word = _MOVE.require(_WHO, "move", move)
+        fields[name] = {"mutable": False} if word == "fixed" else {"direction": word}
+    return fields
 
 
 def _check_frame(frame: Any) -> None:
@@ -71,12 +109,32 @@ def _check_frame(frame: Any) -> None:
             raise InvalidTypeError(
                 _WHO, "column names that are text", f"one is {name!r}", "Use frame.columns = frame.columns.astype(str)."
             )
+    _refuse_unparted(frame)
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise InvalidValueError(_WHO, "each column once", f"{twice!r} is there twice", "Remove or rename one.")
 
 
-def _describe(name: str, column: pd.Series[Any], kind: Kind | None, order: Sequence[Any] | None) -> Feature:
+def _refuse_unparted(frame: pd.DataFrame) -> None:
+    """Refuse a file that was read with another separator than its own: one column, named as all of them."""
+    if frame.shape[1] > 1:
+        return
+    name = str(frame.columns[0])
+    cells = frame.iloc[:, 0].dropna().head(_FIRST_CELLS)
+    for mark in (";", "\t", "|", ","):
+        is_parted = all(isinstance(cell, str) and mark in cell for cell in cells)
+        if mark in name and (is_parted or mark in {";", "\t"}):
+            raise InvalidValueError(
+                _WHO,
+                "a column for each thing that is known",
+                f"the frame has one, named {name!r}",
+                f"Read the file anew: pandas.read_csv(path, sep={mark!r}).",
+            )
+
+
+def _describe(
+    name: str, column: pd.Series[Any], kind: Kind | None, order: Sequence[Any] | None, *, in_steps: bool
+) -> Feature:
     who = f"Column {name!r}"
     text = dtype_text(who, column.dtype)
     present = column.dropna()
@@ -84,8 +142,11 @@ def _describe(name: str, column: pd.Series[Any], kind: Kind | None, order: Seque
         raise InvalidValueError(who, "at least one value", "every cell is missing", "Fill it in or leave it out.")
     values = _values(who, column.dtype, present)
     is_named = kind is not None
+    step = None
     if kind is None:
         kind, reason = _guess(column.dtype, values)
+        if kind == "continuous" and in_steps:
+            step, reason = _step(values)
         guess = f"{text} -> {kind}"
         if reason:
             guess += f" ({reason})"
@@ -95,7 +156,8 @@ def _describe(name: str, column: pd.Series[Any], kind: Kind | None, order: Seque
     if isinstance(column.dtype, pd.CategoricalDtype):
         common["categories"] = tuple(plain(level) for level in column.dtype.categories.tolist())
     if kind in {"continuous", "integer"}:
-        return Feature(name, kind=kind, **common, **_numbers(who, kind, column.dtype, values, present))
+        found = _numbers(who, kind, column.dtype, values, present)
+        return Feature(name, kind=kind, step=step, step_inferred=True, **common, **found)
     levels = values
     if is_named and kind == "ordinal":
         levels = _ordered(who, values, order)
@@ -164,6 +226,16 @@ def _guess(dtype: Any, values: list[Any]) -> tuple[Kind, str]:
         return "integer", "0 and 1 only" if values == [0, 1] else ""
     whole = all(value == math.floor(value) for value in values)
     return "continuous", "whole numbers only" if whole else ""
+
+
+def _step(values: list[Any]) -> tuple[float | None, str]:
+    """Return the step of the decimals that numbers are written with, where these are few, and what to say of it."""
+    places = places_of(np.array(values, dtype=np.float64), _MOST_PLACES)
+    if places is None:
+        return None, ""
+    step = 10.0**-places
+    words = "whole numbers only" if places == 0 else counted(places, "decimal")
+    return step, f"{words}, step {step:g}"
 
 
 def _numbers(who: str, kind: Kind, dtype: Any, values: list[Any], present: pd.Series[Any]) -> dict[str, Any]:

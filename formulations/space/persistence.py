@@ -17,6 +17,8 @@ __all__ = ["FORMAT", "VERSION", "features_document", "features_from_json", "feat
 FORMAT = "ceopt feature space"
 VERSION = 1
 _WHO = "FeatureSpace.from_json"
+#: Fields that files of earlier releases lack.
+_LATER = {"step_inferred": False}
 _FIELDS = (
     "name",
     "kind",
@@ -35,6 +37,7 @@ _FIELDS = (
     "categories",
     "lower_inferred",
     "upper_inferred",
+    "step_inferred",
     "guess",
 )
 
@@ -109,12 +112,12 @@ def _feature(place: int, entry: Any) -> Feature:
     if not isinstance(entry, dict):
         raise InvalidValueError(_WHO, f"an object at {where}", f"it is {entry!r}", "Correct it.")
     for field in _FIELDS:
-        if field not in entry:
+        if field not in entry and field not in _LATER:
             raise InvalidValueError(_WHO, f"{field!r} in {where}", "it is missing", "Add it; null if there is none.")
     unknown = sorted(set(entry) - set(_FIELDS))
     if unknown:
         raise InvalidValueError(_WHO, f"known fields in {where}", f"there is also {unknown[0]!r}", "Remove it.")
-    values = dict(entry)
+    values: dict[str, Any] = {**_LATER, **entry}
     for field in ("dtype", "guess"):
         if not isinstance(values[field], str) and not (field == "dtype" and values[field] is None):
             raise InvalidValueError(_WHO, f"text as {field!r} in {where}", f"it is {values[field]!r}", "Correct it.")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.tolerances import STEP_ROUNDINGS, WHOLE_STEPS
+from ceopt.formulations.space.decimal_grid import DecimalGrid, decimal_grid
+from ceopt.formulations.tolerances import STEP_ROUNDINGS
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ Floats = NDArray[np.float64]
 class Interval:
     """The numbers ``anchor + k * step`` (all numbers where ``step`` is None) between ``lower`` and ``upper``.
 
-    The two sides of a split are at least ``gap`` apart.
+    Where anchor and step are decimal numbers, so is every member: 0.1 + 2 * 0.1 is 0.3. The two sides of a split are at
+    least ``gap`` apart.
     """
 
     lower: float
@@ -45,6 +47,12 @@ class Interval:
         """Whether one value is left."""
         return self.lower == self.upper
 
+    @property
+    def grid(self) -> DecimalGrid:
+        """The grid of the step; there must be one."""
+        assert self.step is not None  # noqa: S101 - who asks has seen to it
+        return decimal_grid(self.anchor, self.step)
+
     def holds(self, value: float) -> bool:
         """Whether a value is a member."""
         return self.lower <= value <= self.upper and (self.step is None or self.floor(value) == value)
@@ -53,20 +61,22 @@ class Interval:
         """Return the greatest member at most ``value``, or minus infinity."""
         value = min(value, self.upper)
         if self.step is not None and math.isfinite(value):
-            count = math.floor((value - self.anchor) / self.step + WHOLE_STEPS)
-            if self.anchor + count * self.step > value:
+            grid = self.grid
+            count = round((value - self.anchor) / self.step)
+            if grid.at(count) > value:
                 count -= 1
-            value = self.anchor + count * self.step
+            value = grid.at(count)
         return value if value >= self.lower else -math.inf
 
     def ceil(self, value: float) -> float:
         """Return the least member at least ``value``, or infinity."""
         value = max(value, self.lower)
         if self.step is not None and math.isfinite(value):
-            count = math.ceil((value - self.anchor) / self.step - WHOLE_STEPS)
-            if self.anchor + count * self.step < value:
+            grid = self.grid
+            count = round((value - self.anchor) / self.step)
+            if grid.at(count) < value:
                 count += 1
-            value = self.anchor + count * self.step
+            value = grid.at(count)
         return value if value <= self.upper else math.inf
 
     def sides(self, left: float, right: float) -> tuple[float, float]:
@@ -88,12 +98,13 @@ class Interval:
         lasts = np.minimum(lefts, self.upper)
         firsts = np.maximum(rights, self.lower)
         if self.step is not None:
-            below = np.floor((lasts - self.anchor) / self.step + WHOLE_STEPS)
-            below -= self.anchor + below * self.step > lasts
-            lasts = np.where(np.isfinite(lasts), self.anchor + below * self.step, lasts)
-            above = np.ceil((firsts - self.anchor) / self.step - WHOLE_STEPS)
-            above += self.anchor + above * self.step < firsts
-            firsts = np.where(np.isfinite(firsts), self.anchor + above * self.step, firsts)
+            grid = self.grid
+            below = np.rint((lasts - self.anchor) / self.step)
+            below -= grid.many(below) > lasts
+            lasts = np.where(np.isfinite(lasts), grid.many(below), lasts)
+            above = np.rint((firsts - self.anchor) / self.step)
+            above += grid.many(above) < firsts
+            firsts = np.where(np.isfinite(firsts), grid.many(above), firsts)
         return np.where(lasts >= self.lower, lasts, -np.inf), np.where(firsts <= self.upper, firsts, np.inf)
 
     def below(self, value: float) -> tuple[float, float]:

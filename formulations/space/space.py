@@ -14,6 +14,8 @@ from ceopt.formulations.space.dtypes import is_number_dtype, is_object_dtype
 from ceopt.formulations.space.feature import Direction, Feature, Kind
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
+from ceopt.formulations.space.pitfalls import pitfalls
+from ceopt.formulations.space.space_warning import warn
 from ceopt.formulations.space.table import to_frame, to_text
 from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -27,6 +29,7 @@ _FEATURES = ListOf(
     Instance(Feature, _NO_FEATURE),
     empty=Refusal("at least one feature", "Add one.", "there is none"),
 )
+_NAMES = ListOf(Refusal("column names, one by one or in a list", "Correct it.", error=InvalidTypeError))
 _ROWS = ListOf(Refusal("a list of rows, each a mapping of coordinates", "Correct it.", error=InvalidTypeError))
 
 
@@ -92,6 +95,8 @@ class FeatureSpace:
         binary: Iterable[str] | None = None,
         integer: Iterable[str] | None = None,
         continuous: Iterable[str] | None = None,
+        moves: Mapping[str, str] | None = None,
+        steps: bool = True,
     ) -> Self:
         """Describe the columns of a frame; unnamed ones are guessed, and ``print(space)`` shows each guess.
 
@@ -100,33 +105,61 @@ class FeatureSpace:
         scales the data's own; missing cells are ignored for all three. Bounds found here widen for the row that is
         asked about, bounds set with :meth:`update` do not.
 
+        Floats of at most three decimals move by the step of their decimals (1, 0.1, 0.01 or 0.001), counted from the
+        person's own value, so that answers come out as finely as the data. The optimum is then that of the grid. The
+        step is a guess as bounds are: :func:`ceopt.verify` does not hold it against anybody.
+
+        What is easily overlooked is pointed out, a :class:`ceopt.SpaceWarning` each with the line to write: names that
+        look protected or that only grow with time, identifiers, numbers stored as text, codes that look like numbers,
+        columns of one value. A column named here is not asked about again: one of a kind, not about its values, one
+        of ``moves``, not about its moves, and a fixed one not at all. ``warnings.simplefilter("ignore",
+        ceopt.SpaceWarning)`` silences all of them.
+
         Parameters
         ----------
         frame
             Raw columns, label left out, shape (n, d).
         categorical, binary, integer, continuous
-            Names of columns of that kind.
+            Names of columns of that kind. Those named continuous take any number.
         ordinal
             Name -> levels, lowest first.
+        moves
+            Name -> how the column may move, in the words of the printed space: "any", "up", "down" or "fixed".
+        steps
+            Whether floats of few decimals move by steps; False lets all of them take any number.
+
+        Warns
+        -----
+        SpaceWarning
+            A column that may be meant otherwise than it is described.
 
         Raises
         ------
         InvalidTypeError
             Not a frame, or a column of datetimes, of complex numbers, of mixed types, or not of the kind named.
         InvalidValueError
-            No rows, a column without any value or with an infinite one, a column name twice.
+            No rows, a column without any value or with an infinite one, a column name twice; one column alone whose
+            name is that of several.
         UnknownNameError
-            A named column that the frame does not have.
+            A named column that the frame does not have, a move that does not exist.
         """
-        return cls(
-            infer_features(
-                frame, categorical=categorical, ordinal=ordinal, binary=binary, integer=integer, continuous=continuous
-            )
+        features = infer_features(
+            frame,
+            categorical=categorical,
+            ordinal=ordinal,
+            binary=binary,
+            integer=integer,
+            continuous=continuous,
+            moves=moves,
+            steps=steps,
         )
+        for pitfall in pitfalls(frame, features, settled=frozenset(moves or ())):
+            warn(pitfall.sentence)
+        return cls(features)
 
     def update(
         self,
-        name: str,
+        name: str | Sequence[str],
         *,
         kind: Kind | None = None,
         mutable: bool | None = None,
@@ -138,15 +171,16 @@ class FeatureSpace:
         weight: float | tuple[float, float] | None = None,
         unit: str | None = None,
     ) -> Self:
-        """Make a space with one column described anew; ``None`` keeps what is there, -inf and inf remove a bound.
+        """Make a space with some columns described anew; ``None`` keeps what is there, -inf and inf remove a bound.
 
         Parameters
         ----------
         name
-            The column.
+            The column, or a list of several that all become so.
         kind
             Another kind. Numbers become levels only with ``levels`` (or, as binary, with bounds one apart); levels
-            become numbers only where they are numbers. A step and bounds are dropped where the new kind has none.
+            become numbers only where they are numbers. A step and bounds are dropped where the new kind has none, and
+            so is a step that was seen in the data where a kind of numbers is named: "continuous" takes any number.
         mutable, direction, lower, upper, step, levels, weight, unit
             As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused. ``levels`` replaces
             what may be held: of an inferred column a choice or new order of its levels, of one made by hand any.
@@ -158,19 +192,58 @@ class FeatureSpace:
         InvalidValueError
             Contradictory bounds, levels that the column does not have, a change of kind that has no meaning.
         """
-        new = changed(
-            self[name],
-            kind=kind,
-            mutable=mutable,
-            direction=direction,
-            lower=lower,
-            upper=upper,
-            step=step,
-            levels=levels,
-            weight=weight,
-            unit=unit,
-        )
-        return type(self)(new if feature.name == name else feature for feature in self._features)
+        new: dict[str, Feature] = {}
+        for one in _names("FeatureSpace.update", (name,)):
+            new[one] = changed(
+                self[one],
+                kind=kind,
+                mutable=mutable,
+                direction=direction,
+                lower=lower,
+                upper=upper,
+                step=step,
+                levels=levels,
+                weight=weight,
+                unit=unit,
+            )
+        return type(self)(new.get(feature.name, feature) for feature in self._features)
+
+    def fix(self, *names: str | Sequence[str]) -> Self:
+        """Make a space in which some columns, given one by one or as a list, may not change.
+
+        Raises
+        ------
+        UnknownNameError
+            No such column.
+
+        Examples
+        --------
+        >>> space = FeatureSpace([Feature(name, kind="integer", lower=0) for name in ("age", "debt", "income")])
+        >>> [feature.mutable for feature in space.fix("age", "debt")]
+        [False, False, True]
+        """
+        return self.update(_names("FeatureSpace.fix", names), mutable=False)
+
+    def only(self, *names: str | Sequence[str]) -> Self:
+        """Make a space in which these columns may change, also if they were fixed before, and no others may.
+
+        Raises
+        ------
+        UnknownNameError
+            No such column.
+        InvalidValueError
+            No column at all.
+
+        Examples
+        --------
+        >>> space = FeatureSpace([Feature(name, kind="integer", lower=0) for name in ("age", "debt", "income")])
+        >>> [feature.mutable for feature in space.only(["debt", "income"])]
+        [False, True, True]
+        """
+        free = _names("FeatureSpace.only", names)
+        if not free:
+            raise InvalidValueError("FeatureSpace.only", "a column that may change", "it got none", "Name some.")
+        return self.update(free, mutable=True).fix([name for name in self.names if name not in free])
 
     @property
     def is_continuous(self) -> bool:
@@ -364,6 +437,17 @@ class FeatureSpace:
         )
 
 
+def _names(who: str, given: Sequence[Any]) -> tuple[Any, ...]:
+    """Return column names of which some were given in lists, in order."""
+    names: list[Any] = []
+    for part in given:
+        if isinstance(part, str) or not hasattr(part, "__iter__"):
+            names.append(part)
+        else:
+            names += _NAMES.require(who, "names", part)
+    return tuple(names)
+
+
 Coordinates = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -406,8 +490,8 @@ def _ranks(feature: Feature, column: pd.Series[Any]) -> Coordinates:
     return ranks[codes] if len(codes) else np.empty(0, dtype=np.float64)
 
 
-def row_mapping(raw: Any) -> Mapping[Any, Any]:
-    """Give one raw row (Series, dict or one-row frame) as values by name.
+def row_mapping(raw: Any, who: str = "FeatureSpace.row") -> Mapping[Any, Any]:
+    """Give one raw row (Series, dict or one-row frame) as values by name; errors name ``who``.
 
     Raises
     ------
@@ -415,19 +499,19 @@ def row_mapping(raw: Any) -> Mapping[Any, Any]:
         Something else, several rows, or a name twice.
     """
     if isinstance(raw, pd.Series):
-        check_unique("FeatureSpace.row", raw.index)
+        check_unique(who, raw.index)
         return dict(zip(raw.index.tolist(), raw.tolist(), strict=True))
     if isinstance(raw, pd.DataFrame):
         if len(raw) != 1:
             raise InvalidValueError(
-                "FeatureSpace.row", "a frame of one row", f"it has {len(raw)} rows", "Take one, as by frame.iloc[[0]]."
+                who, "a frame of one row", f"it has {len(raw)} rows", "Take one, as by frame.iloc[[0]]."
             )
-        check_unique("FeatureSpace.row", raw.columns)
+        check_unique(who, raw.columns)
         return dict(zip(raw.columns.tolist(), raw.iloc[0].tolist(), strict=True))
     if isinstance(raw, Mapping):
         return raw
     raise InvalidTypeError(
-        "FeatureSpace.row", "a Series, a dict or a one-row frame", f"it got {type(raw).__name__}", "Name its columns."
+        who, "a Series, a dict or a one-row frame", f"it got {type(raw).__name__}", "Name its columns."
     )
 
 

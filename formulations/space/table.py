@@ -29,6 +29,7 @@ _FIELDS: Final = (
     "dtype",
     "lower_inferred",
     "upper_inferred",
+    "step_inferred",
     "guess",
 )
 #: Those whose dtype pandas finds by itself; the others hold None or tuples.

@@ -14,7 +14,7 @@ from ceopt import AtLeast, AtMost, Between, CeoptError, Hull, MaxChanges, OtherT
 from ceopt.checking.functions import FunctionOracle, FunctionTarget, is_function, model_behind
 
 X = pd.DataFrame({"income": [1.0, 2.0, 4.0, 6.0], "job": ["clerk", "cook", "cook", "clerk"], "age": [20, 30, 40, 50]})
-SPACE = ceopt.FeatureSpace.infer(X).update("age", direction="increasing")
+SPACE = ceopt.FeatureSpace.infer(X, moves={"age": "up"})
 GOOD = {"income": 4.0, "job": "cook", "age": 30}
 BAD = {"income": 1.0, "job": "cook", "age": 20}
 
@@ -100,7 +100,8 @@ def test_rules_learn_from_the_rows_that_a_function_favours() -> None:
 def test_the_method_of_a_model_is_the_model() -> None:
     numbers = X[["income", "age"]]
     model = LogisticRegression().fit(numbers.to_numpy(), predict(X))
-    report = verify([{"income": 6.0, "age": 50}], model.predict, ceopt.FeatureSpace.infer(numbers), target="yes")
+    space = ceopt.FeatureSpace.infer(numbers, moves={"age": "any"})
+    report = verify([{"income": 6.0, "age": 50}], model.predict, space, target="yes")
 
     assert report.checks[0].prediction == "yes"
 

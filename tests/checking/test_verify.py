@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ceopt import Linear, MaxChanges, Probability, explain, verify
+from ceopt import Linear, MaxChanges, Probability, explain, metrics, verify
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import Feature, FeatureSpace
@@ -59,7 +59,6 @@ def test_a_bound_may_be_reached(model, space, person, change):
         ({"income": None}, "income: .*missing"),
         ({"size": "XL"}, "size: .*'XL'"),
         ({"size": ["S"]}, "size: .*level"),
-        ({"bonus": 1}, "bonus: not a column"),
         ({"sex": True}, "sex: .*level"),
     ],
 )
@@ -89,13 +88,28 @@ def test_any_multiple_of_a_step_passes_however_it_was_rounded(model, space, pers
 
 
 def test_inferred_bounds_are_no_rules(model, person):
-    space = FeatureSpace.infer(pd.DataFrame([person, person | {"income": 3.0}]), ordinal={"size": ["S", "M", "L"]})
+    moves = {"sex": "fixed", "age": "up", "size": "fixed", "loan": "fixed"}
+    two = pd.DataFrame([person, person | {"income": 3.0}])
+    space = FeatureSpace.infer(two, ordinal={"size": ["S", "M", "L"]}, moves=moves)
     space = FeatureSpace([*space])
     plain = Affine([1.0, 0.0, 0.0, 0.0], -3.0, labels=("bad", "good"))
     numbers = FeatureSpace([space[name] for name in ("income", "age", "loan", "size")])
     row = {name: person[name] for name in numbers.names}
 
     assert verify([row | {"income": 50.0}], plain, numbers, target="good", factual=row).ok is True
+
+
+def test_inferred_steps_are_no_rules_and_none_that_a_factual_is_needed_for():
+    space = FeatureSpace.infer(pd.DataFrame({"income": [1.0, 2.0, 9.0]}))
+    plain = Affine([1.0], -3.0, labels=("bad", "good"))
+    stepped = space.update("income", step=1.0)
+
+    assert verify([{"income": 4.5}], plain, space, target="good", factual={"income": 2.0}).ok is True
+    assert verify([{"income": 4.5}], plain, space, target="good").unchecked == ()
+    assert verify([{"income": 4.5}], plain, stepped, target="good", factual={"income": 2.0}).ok is False
+    assert verify([{"income": 4.5}], plain, stepped, target="good").unchecked == ("income: steps of 1",)
+    assert metrics.broken_rules([2.0], [[4.5]], space).tolist() == [0]
+    assert metrics.broken_rules([2.0], [[4.5]], stepped).tolist() == [1]
 
 
 def test_rules_of_the_user_are_checked_by_name(model, space, person):

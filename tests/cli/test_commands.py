@@ -69,9 +69,109 @@ def test_rows_are_answered_as_a_table(files):
     assert head == ["row", "answer", "column", "from", "to", "cost"]
     assert [line.split()[0] for line in result.stdout.splitlines() if line[1:4].strip().isdigit()][:1] == [str(first)]
     assert "4 answers, each predicted again by the model itself" in result.stdout
-    assert "The space is inferred from people.csv" in result.stderr
-    assert "income" in result.stderr
+    assert "The space is inferred from people.csv (no --space was given); --show-space prints it." in result.stderr
+    assert "range or levels" not in result.stderr
     assert "Left out, as the model does not know them: decision." in result.stderr
+
+
+def test_the_space_is_printed_when_asked_for(files):
+    first, _ = files.rejected
+    inferred = asked("--row", first, "--show-space", "--fixed", "loans")
+    assert "The space is inferred from people.csv (no --space was given).\n" in inferred.stderr
+    assert "range or levels" in inferred.stderr
+    assert "2 decimals, step 0.01" in inferred.stderr
+    (line,) = [line for line in inferred.stderr.splitlines() if line.startswith("loans")]
+    assert " fixed " in line
+    given = asked("--row", first, "--show-space", "--space", "space.json")
+    assert "range or levels" in given.stderr
+    assert "range or levels" not in given.stdout
+
+
+def test_rules_are_read_from_a_file(files, credit):
+    first, second = files.rejected
+    rules = [
+        {"rule": "AllowedTransitions", "column": "job", "transitions": {"cook": ["nurse"]}, "name": "jobs"},
+        {"rule": "Linear", "coefficients": {"income": 1.0}, "sense": "<=", "rhs": 60, "name": "cap"},
+    ]
+    (files.path / "rules.json").write_text(json.dumps(rules))
+    result = asked("--row", first, "--row", second, "--json", "--rules", "rules.json", "--max-changes", 3)
+    found = [SolutionSet.from_json(line) for line in result.stdout.splitlines()]
+
+    assert result.exit_code == 0, result.stderr
+    said = json.loads(result.stdout.splitlines()[0])["options"]["constraints"]
+    assert said == [
+        "MaxChanges_1: at most 3 features may change",
+        "jobs: job stays, or goes from 'cook' to 'nurse'",
+        "cap: income <= 60",
+    ]
+    assert all(one.status == "optimal" and one[0].values["income"] <= 60 for one in found)
+    words = ("model.joblib", "people.csv", "--row", first, "--target", "good", "--allow-pickle", "--out", "recourse.lp")
+    assert run("export", *words, "--rules", "rules.json").exit_code == 0
+    assert "cap" in (files.path / "recourse.lp.names.json").read_text()
+
+
+def test_rules_that_are_wrong_are_one_sentence(files):
+    first, _ = files.rejected
+    (files.path / "rules.json").write_text('[{"rule": "MaxChange", "k": 2}]')
+    assert refused(asked("--row", first, "--rules", "rules.json"), "'MaxChange'", "Did you mean 'MaxChanges'?")
+    (files.path / "rules.json").write_text('[{"rule": "AllowedValues", "values": {"jobs": ["cook"]}}]')
+    assert refused(asked("--row", first, "--rules", "rules.json"), "rule 1 of 'rules.json'", "Did you mean 'job'?")
+    assert refused(asked("--row", first, "--rules", "no.json"), "no.json")
+
+
+def test_what_is_easily_overlooked_is_noted_and_what_is_fixed_is_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "customer id": range(40),
+            "sex": rng.integers(0, 2, 40),
+            "age": rng.integers(18, 80, 40),
+            "zip": rng.integers(10_000, 99_999, 40),
+            "income": rng.random(40).round(2),
+            "still": 1.0,
+        }
+    )
+    label = (frame["income"] > 0.5).astype(int)
+    joblib.dump(RandomForestClassifier(3, random_state=0).fit(frame, label), "model.joblib")
+    frame.to_csv("people.csv", index=False)
+    row = int(np.flatnonzero(label == 0)[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = asked("--row", row, "--target", 1)
+        settled = [word for name in ("customer id", "sex", "age", "zip", "still") for word in ("--fixed", name)]
+        quiet = asked("--row", row, "--target", 1, *settled)
+
+    assert result.exit_code == 0
+    noted = [line for line in result.stderr.splitlines() if line.startswith("Column ")]
+    assert [line.split("'")[1] for line in noted] == ["customer id", "sex", "age", "zip", "still"]
+    assert "add --fixed 'customer id' if the model reads it." in noted[0]
+    assert noted[1] == "Column 'sex' looks protected, and answers may change it. Add --fixed sex."
+    assert all("moves=" not in line and "infer" not in line for line in noted)
+    assert "Column " not in quiet.stderr
+    assert "SpaceWarning" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"sep": ";"}, "separates its columns by semicolons; it was read so."),
+        ({"sep": ";", "decimal": ","}, "by semicolons and writes decimals with commas; it was read so."),
+        ({"sep": "\t"}, "by tabs; it was read so."),
+        ({"sep": "|"}, "by vertical bars; it was read so."),
+        ({"sep": ","}, None),
+    ],
+)
+@pytest.mark.parametrize("space", [(), ("--space", "space.json")])
+def test_tables_of_other_separators_are_read_and_it_is_said(files, credit, how, said, space):
+    row = files.rejected[0]
+    expected = asked("--row", row, "--json", *space).stdout.split('"timings"')[0]
+    credit.frame.assign(decision=credit.label).to_csv("people.csv", index=False, **how)
+    result = asked("--row", row, "--json", *space)
+
+    assert result.stdout.split('"timings"')[0] == expected
+    assert (said is None) == ("it was read so" not in result.stderr)
+    assert (said or "") in result.stderr
 
 
 def test_json_is_one_line_per_row_that_reads_back(files, credit):

@@ -185,7 +185,8 @@ def test_a_width_of_a_rule_of_the_space_keeps_the_rules_of_the_user_too() -> Non
 
 def test_what_was_inferred_from_data_is_no_rule() -> None:
     people = pd.DataFrame({"income": [10.0, 14.0, 5.0], "age": [30, 20, 40]})
-    space, model = FeatureSpace.infer(people), Affine([1.0, 0.5], -60.0, labels=LABELS)
+    space = FeatureSpace.infer(people, moves={"age": "any"})
+    model = Affine([1.0, 0.5], -60.0, labels=LABELS)
     result = ask(space=space, row=people.iloc[0], model=model)
     assert entries(result) == {}
     assert "nothing within the data's range reaches the target" in result.reason
@@ -194,6 +195,20 @@ def test_what_was_inferred_from_data_is_no_rule() -> None:
     result = ask(space=space.update("age", upper=50), row=people.iloc[0], model=model)
     assert list(entries(result)) == ["age: at most 50"]
     assert entries(result)["age: at most 50"] == 43.0
+
+
+def test_a_step_that_was_seen_in_the_data_may_be_in_conflict_and_is_told_as_such() -> None:
+    """Without it there was a point, 10.200001, which came back as an answer: verify does not hold such a step."""
+    people = pd.DataFrame({"income": [10.0, 14.0, 5.0]})
+    space, model = FeatureSpace.infer(people).update("income", upper=10.7), Affine([1.0], -10.2, labels=LABELS)
+    result = ask(space=space, row=people.iloc[0], model=model, why=20)
+    assert result.status == "infeasible"
+    assert entries(result) == pytest.approx({"income: at most 10.7": 0.3, "income: steps of 1": None})
+    assert result.conflict[1][1] == "income moves in steps of 1 from 10, as its data do"
+    assert "income ändert sich von 10 aus in Schritten von 1, wie seine Daten" in result.sentences("de")
+    as_set = ask(space=space.update("income", step=1.0), row=people.iloc[0], model=model, why=20)
+    assert as_set.conflict[1][1] == "income moves in steps of 1 from 10"
+    assert ask(space=space.update("income", kind="continuous"), row=people.iloc[0], model=model).status == "optimal"
 
 
 def test_networks_get_bounds_where_the_users_are_dropped() -> None:

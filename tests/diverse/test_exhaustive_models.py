@@ -42,9 +42,9 @@ DATA = pd.DataFrame(
 SCORE = DATA["income"] + 0.3 * DATA["age"] + 1.5 * (DATA["job"] == "nurse") - DATA["debt"] + RNG.normal(0, 1, N)
 LABELS = np.where(np.quantile(SCORE, 0.6) < SCORE, "good", "bad")
 THREE = np.array(["low", "mid", "high"])[np.digitize(SCORE, np.quantile(SCORE, [0.4, 0.75]))]
+#: Numbers take all values, so that cells and distances are those of the thresholds.
 SPACE = (
-    ceopt.FeatureSpace.infer(DATA, categorical=["job"])
-    .update("age", direction="increasing")
+    ceopt.FeatureSpace.infer(DATA, categorical=["job"], moves={"age": "up"}, steps=False)
     .update("income", lower=-3, upper=12)
     .update("debt", lower=-4, upper=4, weight=(1.0, 2.0))
 )
@@ -260,7 +260,7 @@ def test_a_line_beside_trees_makes_each_whole_number_a_cell() -> None:
     members = [RandomForestClassifier(3, **small()), DecisionTreeClassifier(**small()), LogisticRegression()]
     model = VotingClassifier([(str(k), member) for k, member in enumerate(members)], voting="hard")
     data = DATA[["age", "job"]]
-    space = ceopt.FeatureSpace.infer(data, categorical=["job"]).update("age", lower=18, upper=40)
+    space = ceopt.FeatureSpace.infer(data, categorical=["job"], moves={"age": "any"}).update("age", lower=18, upper=40)
     pipe = piped(model).fit(data, LABELS)
     row = data[pipe.predict(data) == "bad"].iloc[0]
     frame = pd.DataFrame(itertools.product(range(18, 41), ["cook", "nurse", "clerk"]), columns=["age", "job"])
@@ -274,3 +274,48 @@ def test_a_line_beside_trees_makes_each_whole_number_a_cell() -> None:
     assert found.complete, found.reason
     assert {(a.values["age"], a.values["job"]) for a in found} == set(zip(near["age"], near["job"], strict=True))
     assert len(found) == len(near) > 1
+
+
+@pytest.mark.parametrize("kind", ["tree", "forest"])
+def test_of_each_cell_the_answer_is_the_cheapest_in_the_steps_of_the_data(kind: str) -> None:
+    """A cell between two steps holds no answer; every other one has that of the grid."""
+    rng = np.random.default_rng(3)
+    data = pd.DataFrame({"rate": rng.integers(0, 30, 80) / 10, "years": rng.integers(0, 12, 80).astype(float)})
+    labels = np.where(data["rate"] * 3 + data["years"] + rng.normal(0, 1, 80) > 12, "good", "bad")
+    forest = RandomForestClassifier(3, max_depth=3, random_state=0)
+    model = {"tree": DecisionTreeClassifier(max_depth=4, random_state=0), "forest": forest}[kind].fit(data, labels)
+    space = ceopt.FeatureSpace.infer(data)
+    assert [feature.step for feature in space] == [0.1, 1.0]
+    row = data.iloc[int((data["rate"] * 3 + data["years"]).argmin())]
+    places = {name: [right for _, right in splits] for name, splits in thresholds(model, space).items()}
+    grid = pd.DataFrame(itertools.product([k / 10 for k in range(30)], np.arange(12.0)), columns=["rate", "years"])
+    home = space.row(row.to_dict())
+    grid["cost"] = [ceopt.L1().value(space, home, space.row(point)) for point in grid.to_dict("records")]
+    for name in ("rate", "years"):
+        grid[f"cell of {name}"] = [sum(value >= right for right in places[name]) for value in grid[name]]
+    good = grid[model.predict(grid[["rate", "years"]]) == "good"]
+    cells = good.groupby(["cell of rate", "cell of years"])["cost"].min()
+    near = sorted(cells[cells <= 1.6 * cells.min() + 1e-9])
+
+    found = exhaustive(model, row, space, target="good", epsilon=0.6 * cells.min())
+
+    assert found.complete, found.reason
+    assert [answer.cost for answer in found] == pytest.approx(near, rel=1e-9)
+    assert len(near) > 1
+    assert all(round(answer.values["rate"], 1) == answer.values["rate"] for answer in found)
+
+
+def test_steps_seen_in_the_data_make_no_cells_where_a_line_reads_them() -> None:
+    """Else each hundredth of an income within the threshold is a cell, and no set is ever complete."""
+    data = pd.DataFrame({"income": [20.25, 31.5, 24.75], "debt": [1.5, 0.5, 2.0]})
+    space = ceopt.FeatureSpace.infer(data)
+    model = ceopt.formulations.predictors.Affine([1.0, -2.0], -25.15, labels=("bad", "good"))
+
+    found = exhaustive(model, data.iloc[0], space, target="good", epsilon=0.5)
+    by_hand = exhaustive(model, data.iloc[0], space.update("debt", step=0.1), target="good", epsilon=0.5)
+
+    assert found.complete, found.reason
+    (answer,) = found
+    assert answer.values["income"] == round(answer.values["income"], 2)
+    assert answer.values["debt"] == round(answer.values["debt"], 1)
+    assert len({values["debt"] for values in (answer.values for answer in by_hand)}) == len(by_hand) > 1

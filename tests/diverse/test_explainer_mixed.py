@@ -43,8 +43,7 @@ def people(n: int = 250, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 FRAME, LABELS = people()
 SPACE = (
-    ceopt.FeatureSpace.infer(FRAME)
-    .update("age", direction="increasing")
+    ceopt.FeatureSpace.infer(FRAME, moves={"age": "up"})
     .update("home", mutable=False)
     .update("income", step=0.25, upper=70, weight=(2.0, 1.0))
     .update("term", lower=12, upper=60)

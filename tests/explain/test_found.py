@@ -118,7 +118,7 @@ def test_a_level_that_the_pipeline_never_saw_is_no_answer():
     rng = np.random.default_rng(0)
     data = pd.DataFrame({"job": rng.choice(["cook", "nurse", "clerk"], 200), "age": rng.integers(20, 60, 200)})
     labels = ((data["job"] == "nurse") | (data["age"] > 50)).astype(int)
-    space = ceopt.FeatureSpace.infer(data)
+    space = ceopt.FeatureSpace.infer(data, moves={"age": "any"})
     levels = ("poet", *space["job"].levels)
     wider = ceopt.FeatureSpace([ceopt.Feature("job", kind="categorical", levels=levels), space["age"]])
     row = data[labels == 0].iloc[[0]]

@@ -92,7 +92,7 @@ def test_a_level_that_xgboost_never_saw_is_no_fault_of_the_row() -> None:
     people = pd.DataFrame({"town": town, "age": np.arange(80.0)})
     model = xgboost.XGBClassifier(n_estimators=4, enable_categorical=True).fit(people, (people["age"] > 40).astype(int))
     wide = people.assign(town=people["town"].cat.add_categories(["Q"]))
-    result = ceopt.explain(model, wide.iloc[[0]], ceopt.FeatureSpace.infer(wide), target=1)
+    result = ceopt.explain(model, wide.iloc[[0]], ceopt.FeatureSpace.infer(wide, moves={"age": "up"}), target=1)
     assert result.status == "optimal"
     assert result[0].values["town"] != "Q"
 

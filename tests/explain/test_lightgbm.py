@@ -26,7 +26,7 @@ LATTICE = pd.DataFrame(
 )
 LATTICE["job"] = pd.Categorical(LATTICE["job"], list("fedcba"))
 SPACE = (
-    ceopt.FeatureSpace.infer(LATTICE)
+    ceopt.FeatureSpace.infer(LATTICE, integer=["code"])
     .update("years", lower=0, upper=5)
     .update("code", kind="categorical", levels=[0, 1, 2, 3])
 )
@@ -176,7 +176,7 @@ def test_inside_models_of_scikit_learn(outer: Any) -> None:
     frame = LATTICE[["years", "owner"]].rename(columns={"years": "years of work"})
     search = GridSearchCV(lightgbm.LGBMClassifier(**OPTIONS), {"num_leaves": [5]}, cv=2)
     model = outer.set_params(estimator=search).fit(frame, np.where(frame.sum(axis=1) > 3, "yes", "no"))
-    space, says = ceopt.FeatureSpace.infer(frame), model.predict(frame)
+    space, says = ceopt.FeatureSpace.infer(frame, moves={"years of work": "any"}), model.predict(frame)
     row = frame[says == "no"].iloc[[0]]
 
     result = ceopt.explain(model, row, space, target="yes", cost=L1)

@@ -75,7 +75,7 @@ def test_people_with_incomes_in_won_have_answers_and_they_are_the_cheapest(solve
     )
     good = 3 * X["income"] / most - X["debt"] / 2 + X["age"] / 100 + rng.normal(0, 0.3, 400) > 1.2
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, np.where(good, "good", "bad"))
-    space = ceopt.FeatureSpace.infer(X).update("age", mutable=False)
+    space = ceopt.FeatureSpace.infer(X, moves={"age": "fixed"})
     weights = (model[-1].coef_[0] / model[0].scale_)[[0, 2]]
     scales = np.array([space[name].scale("mad") for name in ("income", "debt")])
     for k in np.flatnonzero(model.predict(X) == "bad")[: 8 if solver == "highs" else 3]:

@@ -272,10 +272,13 @@ def test_a_price_says_how_far_a_budget_goes(kind: Any, down: float, budget: floa
     assert price.of(0.0) == 0.0
 
 
-def test_decimal_steps_never_pass_a_bound() -> None:
-    """0.1 + 2 * 0.1 > 0.3 and 0.3 - 0.1 < 0.2 in floats: neither is within the bound."""
-    assert Interval(0.0, 0.3, 0.1, 0.1).floor(0.3) == 0.1 + 0.1
-    assert Interval(0.2, 0.9, 0.1, 0.3).ceil(0.2) == 0.3
+def test_decimal_steps_reach_a_decimal_bound_and_never_pass_one() -> None:
+    """0.1 + 2 * 0.1 > 0.3 and 0.3 - 0.1 < 0.2 in floats; the members are 0.3 and 0.2 all the same."""
+    assert Interval(0.0, 0.3, 0.1, 0.1).floor(0.3) == 0.3
+    assert Interval(0.2, 0.9, 0.1, 0.3).ceil(0.2) == 0.2
+    third = 1 / 3  # no decimal number: members are what floats make of them
+    assert Interval(0.0, third + 3 * 0.1, 0.1, third).floor(third + 3 * 0.1) == third + 3 * 0.1
+    assert Interval(0.0, 0.6, 0.1, third).floor(0.6) == third + 2 * 0.1
 
 
 @given(factor=st.sampled_from([0.0, 0.25, 4.0]), move=st.sampled_from([-2.0, 0.5]))

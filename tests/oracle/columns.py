@@ -115,7 +115,8 @@ def lattice(feature: Feature, home: float) -> list[float]:
     step = step_of(feature)
     assert step is not None
     steps = range(math.floor((low - home) / step) - 1, math.ceil((high - home) / step) + 2)
-    return [value for k in steps if low <= (value := home + k * step) <= high]
+    values = [home if k == 0 else round(home + k * step, 9) for k in steps]  # 0.1 + 0.2 is 0.3
+    return [value for value in values if low <= value <= high]
 
 
 def draw_space(rng: Rng, sorts: Sequence[str]) -> tuple[FeatureSpace, Floats]:

@@ -11,6 +11,7 @@ import pytest
 from ceopt import Recourse
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.space.infer import infer_features
 
 KINDS = {
     "income": np.dtype("float64"), "age": np.dtype("int32"), "small": np.dtype("uint8"), "n": pd.Int64Dtype(),
@@ -29,7 +30,8 @@ def frame():
 
 
 def cohort_of(frame, *, best=9.0, **options):
-    space = FeatureSpace.infer(frame).update("income", lower=0, upper=best)
+    features = infer_features(frame)  # as infer does, which warns of some of these names
+    space = FeatureSpace(features).update("income", lower=0, upper=best)
     model = Affine([1.0, *[0.0] * (len(frame.columns) - 1)], -3.0, labels=("bad", "good"))
     return Recourse(model, space, target="good", **options).fit(frame).explain(frame)
 

@@ -36,7 +36,8 @@ def people() -> SimpleNamespace:
         "forest": RandomForestClassifier(4, max_depth=4, random_state=0).fit(frame, label),
         "logistic": LogisticRegression().fit(frame, label),
     }
-    return SimpleNamespace(frame=frame, models=models, space=ceopt.FeatureSpace.infer(frame))
+    # An income takes any number: the integers that a faulty solver bars are then decisions, and not steps of 0.1.
+    return SimpleNamespace(frame=frame, models=models, space=ceopt.FeatureSpace.infer(frame, steps=False))
 
 
 def ask(people: Any, kind: str, **more: Any) -> ceopt.SolutionSet:

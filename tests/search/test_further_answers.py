@@ -134,7 +134,7 @@ def test_fewer_are_the_first_of_more(diversity: str) -> None:
     data["owner"] = rng.choice([True, False], 300)
     value = (data["wage"] - 3000) / 8 + 3 * (data["age"] - 40) + 80 * data["owner"]
     model = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=5, random_state=0)).fit(data, value)
-    space = ceopt.FeatureSpace.infer(data)
+    space = ceopt.FeatureSpace.infer(data, moves={"age": "any"})
     row = data.iloc[[int(np.argsort(model.predict(data))[60])]]
 
     costs = [

@@ -159,7 +159,6 @@ def test_every_point_that_was_put_in_reach_keeps_the_rules_of_the_space(rows: li
         ([], "starts is list"),
         (FAR.drop(columns="b"), "column 'b' once"),
         (FAR.rename(columns={"b": "bb"}), "column is 'bb'"),
-        (FAR.assign(decision="yes"), "'decision'"),
         (pd.concat([FAR, FAR[["a"]]], axis=1), "column 'a' once, but it is there 2 times"),
         (FAR.assign(a=np.nan), "In starts: .*'a'"),
         (FAR.assign(a=np.inf), "In starts: .*'a'"),

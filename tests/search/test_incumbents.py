@@ -26,7 +26,7 @@ def forest() -> SimpleNamespace:
     bunch = ceopt.datasets.loans(400, random_state=1)
     numbers = bunch.data.select_dtypes("number")
     model = RandomForestClassifier(12, max_depth=4, random_state=0).fit(numbers, bunch.target)
-    space = ceopt.FeatureSpace.infer(numbers)
+    space = ceopt.FeatureSpace.infer(numbers, moves={"age": "any", "years_employed": "any"})
     refused = numbers[model.predict(numbers) != bunch.favourable]
     rows = refused.iloc[rng.permutation(len(refused))[:3]]
     return SimpleNamespace(model=model, space=space, data=numbers, rows=rows, target=bunch.favourable)

@@ -31,7 +31,7 @@ def people():
 def sample(people):
     row = {"income": 20.0, "loans": 4, "age": 30, "job": "cook"}
     sampler = BoundarySampler(n_samples=150, radius=0.2)
-    space = FeatureSpace.infer(people, categorical=["job"]).update("income", unit="k$")
+    space = FeatureSpace.infer(people, categorical=["job"], moves={"age": "up"}).update("income", unit="k$")
     return sampler.sample(lambda rows: rows["income"] - 2 * rows["loans"] > 20, row, people, target=True, space=space)
 
 

@@ -36,7 +36,7 @@ def results():
     """One result a way to end."""
     fixed = SPACE.update("savings", upper=22_500).update("owner", mutable=False)
     return {
-        "several": ask(n=2, diversity="pool"),
+        "several": ask(n=2, diversity="pool"),  # the second changes a column more
         "one": ask(),
         "all there are": ask(n=2, constraints=[MaxChanges(1)], diversity="support"),
         "conflict": ask(constraints=[CAP, MaxChanges(1)], why=30),

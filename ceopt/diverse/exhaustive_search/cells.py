@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.constraints import MaxChanges
-from ceopt.formulations.constraints.diversity.other_cells import read_as_numbers
+from ceopt.formulations.constraints.diversity.other_cells import is_counted, read_as_numbers
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Sum
 from ceopt.formulations.costs.base import prices_of
 from ceopt.formulations.costs.cost_cutoff import CostCutoff
@@ -130,8 +130,7 @@ def has_a_cheapest_point(prepared: Prepared, reach: Reach) -> bool:
     if any(not isinstance(part.core, TreeEnsemble | Affine) for part in predictor.parts):
         return False
     for name in read_as_numbers(predictor):
-        part = reach[name]
-        if not part.is_point and (isinstance(part, Levels) or part.step is None):
+        if not reach[name].is_point and not is_counted(predictor.space[name]):
             return False
     return _never_falls(settings.cost) and not any(rule.slow for rule in settings.rules)
 
@@ -211,4 +210,4 @@ def _members(part: Interval) -> Floats | None:
         return None
     first = round((part.lower - part.anchor) / part.step)
     last = round((part.upper - part.anchor) / part.step)
-    return part.anchor + np.arange(first, last + 1, dtype=np.float64) * part.step
+    return part.grid.many(np.arange(first, last + 1, dtype=np.float64))

@@ -86,7 +86,8 @@ def exhaustive(
     A cell is a region on which every split, category and integer decision of the model is constant. Two points are in
     one cell if they have the same level of every column with levels, lie on the same side of every split of the model's
     trees, and agree in every number in whole steps that a linear part of the model, or a network, reads. A linear model
-    of continuous columns has one cell; what switches inside a network makes no cells.
+    of continuous columns has one cell, also where their data had few decimals (steps that ``FeatureSpace.infer`` has
+    seen shape the answers and make no cells); what switches inside a network makes none.
 
     Parameters
     ----------

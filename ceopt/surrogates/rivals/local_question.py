@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.surrogates.black_box import BlackBox
@@ -78,7 +79,9 @@ def question_of(
     if sample is not None:
         columns = sample.columns
     else:
-        columns = ScaledColumns.of(FeatureSpace.infer(X) if space is None else space, X)
+        if space is None:
+            space = FeatureSpace(infer_features(X, steps=False))
+        columns = ScaledColumns.of(space, X)
     columns = columns.about(factual)
     box = predict
     if not isinstance(predict, BlackBox):

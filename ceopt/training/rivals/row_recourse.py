@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.predictions import predicted
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -45,7 +46,7 @@ class AbstractRowRecourse(ABC):
         if not isinstance(data, pd.DataFrame):
             raise InvalidTypeError(who, "a DataFrame as data", f"data is {type(data).__name__}", "Name its columns.")
         if space is None:
-            space = FeatureSpace.infer(data)
+            space = FeatureSpace(infer_features(data, steps=False))
         self.model = model
         self.data = data
         self.columns = ScaledFrame.of(who, space, data)

@@ -133,9 +133,8 @@ def _case(
     words = sorted({str(column) for column in data} - set(numbers))
     data = data[[*numbers, *words]].astype(dict.fromkeys(numbers, float))
     seen = pd.concat([data, whole.astype(float)]) if len(whole) else data
-    space = ceopt.FeatureSpace.infer(seen, continuous=numbers, binary=words)
-    for column in fixed:
-        space = space.update(column, mutable=False)
+    moves = dict.fromkeys(seen, "any") | dict.fromkeys(fixed, "fixed")  # as there, whatever a column's name says
+    space = ceopt.FeatureSpace.infer(seen, continuous=numbers, binary=words, moves=moves)
     encoder = ColumnTransformer(
         [("number", MinMaxScaler(), numbers), ("word", OneHotEncoder(drop="if_binary", sparse_output=False), words)]
     ).fit(seen)

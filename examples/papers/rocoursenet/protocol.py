@@ -191,7 +191,7 @@ def _loan(protocol: str) -> tuple[FeatureSpace, tuple[Part, ...]]:
     bunch = ceopt.datasets.load("sba_large")
     data = bunch.data.assign(**{column: np.log(bunch.data[column]) for column in DOLLARS})
     space = bunch.space
-    inferred = FeatureSpace.infer(data)
+    inferred = FeatureSpace.infer(data[[*DOLLARS]], continuous=DOLLARS)
     space = FeatureSpace([inferred[name] if name in DOLLARS else space[name] for name in space.names])
     frames = {}
     labels = {}
@@ -217,7 +217,10 @@ def _case(
     chosen = FeatureSpace([_with_kind(space[column], numbers, everything[column]) for column in wanted])
     if protocol == "paper":
         tables = {part: _as_released(table, levels) for part, table in tables.items()}
-        chosen = FeatureSpace.infer(pd.concat(tables.values()))
+        everything = pd.concat(tables.values())
+        several = [column for column in levels if everything[column].nunique() > 2]
+        moves = dict.fromkeys(everything, "any")  # as there, whatever a column's name says
+        chosen = FeatureSpace.infer(everything, categorical=several, continuous=numbers, moves=moves)
     return chosen, tuple(Part(part, table, labels[part]) for part, table in tables.items())
 
 

@@ -98,7 +98,8 @@ class Causal(AbstractRule):
         Columns that may be acted on; by default all that the space lets move.
     slack
         How far off its equation a column still follows from it: a number in its own unit, or one per column. Whole
-        numbers and steps need one: 0.5 lets whole numbers round.
+        numbers and steps need one: 0.5 lets whole numbers round. A step that ``FeatureSpace.infer`` has seen in the
+        data brings half of it along.
     name
         Name in exports and reports.
 

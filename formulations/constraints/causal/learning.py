@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.constraints.causal.graph import ordered, parents_in
+from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, column_coordinates, require_space
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -37,7 +38,7 @@ def learned(
     if space is not None:
         require_space("Causal.learn", space)
     if space is None:
-        known = FeatureSpace.infer(data[used])
+        known = FeatureSpace(infer_features(data[used], steps=False))
     else:
         known = space
     return {

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.causal.equation import Asked, Equation, FittedEquation, LinearEquation
 from ceopt.formulations.constraints.causal.graph import ordered
+from ceopt.formulations.space.decimal_grid import decimal_grid
 from ceopt.formulations.space.trace import trace_within
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
@@ -39,7 +40,7 @@ class Structure:
     predictors
         What the fitted ones compute, each over the space of its own parents.
     slack
-        By column, how far off its equation a value still follows from it.
+        By column, how far off its equation a value still follows from it: at least half a step that was inferred.
     """
 
     space: FeatureSpace
@@ -85,7 +86,8 @@ class Structure:
                 read[c] = e.read(c, space)
         allowed = {}
         for c in binding:
-            allowed[c] = float(slack.get(c, 0.0) if isinstance(slack, Mapping) else slack)
+            given_slack = slack.get(c, 0.0) if isinstance(slack, Mapping) else slack
+            allowed[c] = max(float(given_slack), _rounding(space[c]))
         return cls(space, binding, read, allowed)
 
     def row(self, point: Mapping[str, float]) -> Floats:
@@ -179,6 +181,13 @@ def _check(column: str, equation: Equation, space: FeatureSpace) -> None:
             )  # fmt: skip
 
 
+def _rounding(feature: Feature) -> float:
+    """Return half the step that was seen in a column's data: to be rounded to it is to follow. One set is a rule."""
+    if feature.step is None or not feature.step_inferred:
+        return 0.0
+    return 0.5 * feature.step
+
+
 def _held(feature: Feature, home: float, values: Floats, off: Floats) -> Floats:
     """Return values as the column can hold them: a level, or a multiple of its step where one is near enough."""
     if feature.is_finite:
@@ -186,5 +195,5 @@ def _held(feature: Feature, home: float, values: Floats, off: Floats) -> Floats:
     step = feature.spacing
     if step is None:
         return values
-    whole = home + np.rint((values - home) / step) * step
+    whole = decimal_grid(home, step).many(np.rint((values - home) / step))
     return np.where(np.abs(whole - values) <= off, whole, values)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.columns.numeric import Numeric
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.recourse_program import RecourseProgram
+    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
 
@@ -40,6 +41,14 @@ def read_as_numbers(predictor: Predictor) -> frozenset[str]:
     return frozenset(found)
 
 
+def is_counted(feature: Feature) -> bool:
+    """Tell whether each value of a number is one of its own: a whole number, or steps that the user has set.
+
+    Steps that were seen in the data say how finely answers come out, not what is told apart.
+    """
+    return feature.kind == "integer" or (feature.step is not None and not feature.step_inferred)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class OtherCells(AbstractDiversity):
@@ -54,7 +63,8 @@ class OtherCells(AbstractDiversity):
     ========= =====================================================================================
     S         numbers that trees split; y their cuts, left and right the two around the earlier answer
     L, c      columns with levels, and the earlier answer's level of each; u one binary per level
-    W, v      numbers in whole steps that a linear part or a network reads, and the earlier values
+    W, v      whole numbers, and numbers in steps that the user has set, that a linear part or a network
+              reads, and the earlier values
     ========= =====================================================================================
 
     Unlike :class:`~ceopt.formulations.constraints.diversity.diversity.OtherDecisions` a move inside a cell makes no
@@ -109,7 +119,7 @@ class OtherCells(AbstractDiversity):
                 continue
             if coordinate.feature.is_finite:
                 forms.append(coordinate.differs(point[name]))
-            elif name in numbers and x.numeric(name).interval.step is not None:
+            elif name in numbers and is_counted(coordinate.feature):
                 at = x.numeric(name)
                 at.require_bounds("An answer of every cell")
                 at.cut_around([point[name]])
@@ -139,7 +149,7 @@ class OtherCells(AbstractDiversity):
         del factual
         if any(a[f.name] != b[f.name] for f in space if f.is_finite):
             return True
-        whole = {f.name for f in space if f.kind == "integer" or f.step is not None} & read_as_numbers(self.predictor)
+        whole = {f.name for f in space if is_counted(f)} & read_as_numbers(self.predictor)
         if any(a[name] != b[name] for name in whole):
             return True
         splits = set()

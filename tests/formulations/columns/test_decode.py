@@ -41,7 +41,7 @@ def frame(n: int = 120) -> pd.DataFrame:
 
 def test_a_decoded_row_keeps_each_columns_type() -> None:
     data = frame()
-    space = FeatureSpace.infer(data)
+    space = FeatureSpace.infer(data, moves={"age": "any"})
     for k in range(len(data)):
         m = pyo.ConcreteModel()
         m.x = Factual(space, data.iloc[[k]])
@@ -107,7 +107,7 @@ def test_answers_of_a_pipeline_are_predicted_as_asked(formulation: str) -> None:
         [("n", StandardScaler(), numbers), ("c", OneHotEncoder(), ["job", "home"])], remainder="drop"
     )
     model = make_pipeline(encode, RandomForestClassifier(8, max_depth=4, random_state=0)).fit(data, y)
-    space = FeatureSpace.infer(data).update("age", direction="increasing").update("home", mutable=False)
+    space = FeatureSpace.infer(data, moves={"age": "up", "home": "fixed"})
     poor = data[model.predict(data) == "bad"].iloc[:4]
     assert len(poor) == 4
     for k in range(len(poor)):
@@ -151,8 +151,8 @@ def test_a_small_move_of_a_large_number_is_a_move() -> None:
 def test_a_step_is_rounded_to_the_grid() -> None:
     grid = Feature("a", kind="continuous", lower=0, upper=1, step=0.1)
     assert value_of(grid, 0.25, 0.4500001) == 0.25 + 2 * 0.1
-    assert value_of(grid, 0.25, 0.0) == 0.25 - 2 * 0.1
-    assert value_of(grid, 0.25, 1.0) == 0.25 + 7 * 0.1
+    assert value_of(grid, 0.25, 0.0) == 0.05  # 0.25 - 2 * 0.1 is 0.04999999999999999
+    assert value_of(grid, 0.25, 1.0) == 0.95  # 0.25 + 7 * 0.1 is 0.9500000000000001
     assert value_of(Feature("a", kind="integer", lower=-3, upper=8, step=3), 1, 8.0) == 7
 
 

@@ -624,7 +624,7 @@ def test_a_model_without_a_linear_score_is_refused_by_name():
 
 def test_a_column_that_the_pipeline_clips_is_refused_where_it_counts():
     frame = EVERYBODY[["wage"]].assign(age=range(8))
-    space = FeatureSpace.infer(frame)
+    space = FeatureSpace.infer(frame, moves={"age": "any"})
     encode = make_column_transformer((MinMaxScaler(clip=True), ["age"]), (StandardScaler(), ["wage"]))
     model = make_pipeline(encode, LogisticRegression()).fit(frame, DECIDED)
     model[-1].coef_ = np.array([[0.0, 1.0]])  # a clipped column that the score reads is refused by the reader

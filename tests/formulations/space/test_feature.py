@@ -121,7 +121,7 @@ def test_a_number_has_no_ranks():
     [
         ({"kind": "number"}, UnknownNameError, "kind is 'number'.*Choose from: continuous, integer"),
         ({"kind": "continous"}, UnknownNameError, "Did you mean 'continuous'"),
-        ({"direction": "up"}, UnknownNameError, "direction is 'up'.*increasing"),
+        ({"direction": "upwards"}, UnknownNameError, "direction is 'upwards'.*increasing.*up"),
         ({"lower": 2, "upper": 1}, InvalidValueError, r"at most the upper, but bounds are \[2, 1\]"),
         ({"lower": math.nan}, InvalidValueError, "lower is nan"),
         ({"lower": "0"}, InvalidTypeError, "lower is '0'"),

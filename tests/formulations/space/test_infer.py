@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,9 @@ import pytest
 
 from ceopt.formulations.space import FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+
+#: Guesses are looked at here; what is pointed out beside them is in test_pitfalls.py.
+pytestmark = pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
 
 
 def of(values, **options):
@@ -138,5 +142,124 @@ def test_frames_that_are_refused(frame, options, error, match):
 
 def test_the_frame_is_left_alone():
     before = FRAME.copy(deep=True)
-    FeatureSpace.infer(FRAME)
+    FeatureSpace.infer(FRAME, moves={"age": "up", "sex": "fixed"})
     pd.testing.assert_frame_equal(FRAME, before)
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        ([3.0, 1.0, 200.0], 1.0),
+        ([0.5, 1.0], 0.1),
+        ([0.1 + 0.2, 1.1 * 3], 0.1),  # 0.30000000000000004 and 3.3000000000000003
+        ([12.25, 1e6 + 0.01], 0.01),
+        ([-0.125, 7.0], 0.001),
+        ([0.0, 0.0], 1.0),
+        ([1.0, np.nan, 2.5], 0.1),
+        (pd.array([1.5, None], dtype="Float64"), 0.1),
+        (np.array([0.5, 0.25], dtype=np.float32), 0.01),
+        ([0.1234, 1.0], None),
+        ([1 / 3], None),
+        ([1e300, 1.0], None),  # no float has decimals there
+        ([0.1, 0.10000001], None),
+        (np.array([0.1, 0.2], dtype=np.float32), None),  # 0.10000000149011612
+        ([1, 2, 3], None),
+    ],
+)
+def test_floats_of_few_decimals_move_by_the_step_of_their_decimals(values, step):
+    feature = of(values)
+    assert feature.step == step
+    assert feature.step_inferred is (step is not None)
+    for options in ({"steps": False}, {"continuous": ["x"]}):
+        assert of(values, **options).step is None
+        assert not of(values, **options).step_inferred
+
+
+def test_a_step_is_printed_as_a_guess():
+    space = FeatureSpace.infer(
+        pd.DataFrame({"rate": [0.25, 0.5], "pay": [3.0, 4.0], "kids": [1, 2], "free": [0.5, 1 / 3]})
+    )
+    lines = str(space).splitlines()
+    assert lines[2].split()[-7:] == "float64 -> continuous (2 decimals, step 0.01)".split()
+    assert lines[3].endswith("float64 -> continuous (whole numbers only, step 1)")
+    assert lines[4].endswith("int64 -> integer")
+    assert lines[5].endswith("float64 -> continuous")
+    assert space.to_frame()["step"].tolist() == [0.01, 1.0, None, None]
+    assert space.to_frame()["step_inferred"].tolist() == [True, True, False, False]
+    off = FeatureSpace.infer(pd.DataFrame({"pay": [3.0, 4.0]}), steps=False)
+    assert off["pay"].guess == "float64 -> continuous (whole numbers only)"
+
+
+def test_a_step_that_is_set_is_a_rule_and_one_of_a_kind_that_is_named_is_gone():
+    space = FeatureSpace.infer(pd.DataFrame({"x": [0.5, 2.0]}))
+    assert (space.update("x", step=0.1)["x"].step, space.update("x", step=0.1)["x"].step_inferred) == (0.1, False)
+    assert space.update("x", lower=0.0)["x"].step_inferred
+    for kind in ("continuous", "integer"):
+        assert space.update("x", kind=kind)["x"].step is None
+    assert space.update("x", kind="integer", step=2)["x"].step == 2.0
+    assert space.update("x", kind="ordinal", levels=[0.5, 2.0])["x"].step_inferred is False
+    kept = space.update("x", step=0.5).update("x", kind="continuous")["x"]
+    assert (kept.step, kept.step_inferred) == (0.5, False)
+
+
+# ---- moves -----------------------------------------------------------------------------------------------------------
+def test_moves_are_said_in_the_words_of_the_printed_space():
+    frame = pd.DataFrame({"a": [1, 2], "b": [1, 2], "c": [1, 2], "d": [1, 2], "e": ["u", "v"]})
+    space = FeatureSpace.infer(frame, moves={"a": "up", "b": "down", "c": "any", "d": "fixed", "e": "increasing"})
+    assert [feature.direction for feature in space] == ["increasing", "decreasing", "any", "any", "increasing"]
+    assert [feature.mutable for feature in space] == [True, True, True, False, True]
+    moves = [line.split()[5] for line in str(space).splitlines()[2:6]]
+    assert moves == ["up", "down", "any", "fixed"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"moves": {"agee": "up"}}, UnknownNameError, "column is 'agee'. Did you mean 'age'"),
+        ({"moves": {"age": "upwards"}}, UnknownNameError, "move is 'upwards'. .*any, up, down, fixed"),
+        ({"moves": {"age": False}}, UnknownNameError, "move is False"),
+        ({"moves": ["age"]}, InvalidTypeError, "needs moves as a mapping of names to words, but moves is \\['age'\\]"),
+        ({"moves": "age"}, InvalidTypeError, "moves is 'age'"),
+        ({"steps": 0.1}, InvalidTypeError, "needs True or False as steps, but steps is 0.1"),
+        ({"steps": None}, InvalidTypeError, "steps is None"),
+    ],
+)
+def test_moves_and_steps_that_are_refused(options, error, match):
+    with pytest.raises(error, match=match):
+        FeatureSpace.infer(FRAME, **options)
+
+
+def test_categories_have_no_way_up():
+    frame = pd.DataFrame({"job": ["cook", "clerk", "nurse"]})
+    with pytest.raises(InvalidValueError, match="'job' needs direction \"any\", as categories have no order"):
+        FeatureSpace.infer(frame, moves={"job": "up"})
+
+
+# ---- files that were read with another separator ---------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "sep"),
+    [
+        ("age;income\n30;1\n40;2\n", ";"),
+        ("age;income\n30,5;1,5\n40,5;2,5\n", ";"),
+        ("age\tincome\n30\t1\n", "\t"),
+        ("age|income\n30|1\n", "|"),
+    ],
+)
+def test_a_file_of_another_separator_is_no_one_column(text, sep):
+    frame = pd.read_csv(io.StringIO(text))
+    assert frame.shape[1] == 1
+    with pytest.raises(
+        InvalidValueError, match="a column for each thing that is known, but the frame has one"
+    ) as caught:
+        FeatureSpace.infer(frame)
+    assert repr(frame.columns[0]) in str(caught.value)
+    assert f"pandas.read_csv(path, sep={sep!r})" in str(caught.value)
+    with pytest.raises(InvalidValueError, match="sep=','"):
+        FeatureSpace.infer(pd.read_csv(io.StringIO("age,income\n30,1\n"), sep=";"))
+
+
+def test_a_name_may_hold_a_separator():
+    assert FeatureSpace.infer(pd.DataFrame({"income, yearly": [1, 2]})).names == ("income, yearly",)
+    assert FeatureSpace.infer(pd.DataFrame({"a;b": [1, 2], "c": [3, 4]})).names == ("a;b", "c")
+    assert FeatureSpace.infer(pd.DataFrame({"yes|no": ["y", "n"]})).names == ("yes|no",)

@@ -25,6 +25,7 @@ SPACE = FeatureSpace(
         Feature("town", kind="categorical", levels=("Zürich",), dtype=pd.CategoricalDtype(["Zürich", "Bern"])),
         Feature("text", kind="categorical", levels=("1", "true", "null"), dtype="string"),
         Feature("seen", kind="integer", lower=0, upper=9, lower_inferred=True, upper_inferred=True, std=0.0, range=9.0),
+        Feature("fine", kind="continuous", step=0.01, step_inferred=True),
     ]
 )
 
@@ -41,6 +42,18 @@ def test_nothing_is_lost():
     for old, new in zip(SPACE, again, strict=True):
         assert old.pandas_dtype == new.pandas_dtype
         assert [type(level) for level in old.levels] == [type(level) for level in new.levels]
+
+
+def test_files_of_earlier_releases_are_read():
+    """They do not say whether a step was inferred: none was."""
+    document = json.loads(SPACE.to_json())
+    for feature in document["features"]:
+        del feature["step_inferred"]
+    jsonschema.validate(document, schema(), cls=jsonschema.Draft202012Validator)
+    again = FeatureSpace.from_json(json.dumps(document))
+    assert again["fine"].step == 0.01
+    assert not again["fine"].step_inferred
+    assert list(again)[:-1] == list(SPACE)[:-1]
 
 
 def test_files_work_like_text(tmp_path):
@@ -75,7 +88,7 @@ MALFORMED = [
     (lambda d: d.update(features=[]), r"features is \[\]", True),
     (lambda d: d.update(features={"a": 1}), "features is {'a': 1}", True),
     (lambda d: d.update(more=1), "there is also 'more'", True),
-    (lambda d: d["features"].append(3), r"an object at features\[9\], but it is 3", True),
+    (lambda d: d["features"].append(3), r"an object at features\[10\], but it is 3", True),
     (lambda d: d["features"][2].pop("levels"), r"'levels' in features\[2\]", True),
     (lambda d: d["features"][0].pop("name"), r"'name' in features\[0\]", True),
     (field("colour", "red"), r"known fields in features\[0\], but there is also 'colour'", True),

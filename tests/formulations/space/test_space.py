@@ -24,7 +24,7 @@ FRAME = pd.DataFrame(
         "city": pd.Categorical(["Rome", "Oslo", "Bern"]),
     }
 )
-SPACE = FeatureSpace.infer(FRAME)
+SPACE = FeatureSpace.infer(FRAME, moves={"age": "any", "sex": "any"})
 ROW = {"age": 41.0, "income": 900.0, "sex": 1.0, "owner": 0.0, "size": 2.0, "city": 1.0}
 
 
@@ -47,7 +47,7 @@ def test_a_row_in_any_form_gives_the_same_coordinates(raw):
 
 def test_integers_that_pandas_made_floats_are_integers():
     numbers = FRAME[["age", "income"]]
-    space = FeatureSpace.infer(numbers)
+    space = FeatureSpace.infer(numbers, moves={"age": "any"})
     assert numbers.iloc[0].dtype == float
     assert space.row(numbers.iloc[0]) == space.row(numbers.iloc[[0]]) == {"age": 30.0, "income": 1200.5}
     assert space.frame([space.row(numbers.iloc[0])]).dtypes.tolist() == [np.int64, np.float64]
@@ -255,6 +255,66 @@ def test_updates_that_are_refused_by_name(name, options, error, match):
         SPACE.update(name, **options)
 
 
+# ---- several columns at once -----------------------------------------------------------------------------------------
+def fixed(space):
+    return [feature.name for feature in space if not feature.mutable]
+
+
+def test_several_columns_are_updated_at_once():
+    new = SPACE.update(["age", "income"], lower=0, weight=2)
+    assert new == SPACE.update("age", lower=0, weight=2).update("income", lower=0, weight=2)
+    assert SPACE.update(("sex", "city"), mutable=False) == SPACE.fix("sex", "city")
+    assert SPACE.update(pd.Index(["sex"]), mutable=False) == SPACE.fix("sex")
+    assert SPACE.update([], mutable=False) == SPACE
+
+
+def test_fix_takes_names_one_by_one_or_in_lists():
+    assert fixed(SPACE.fix("sex")) == ["sex"]
+    assert SPACE.fix("city", "sex") == SPACE.fix(["sex", "city"]) == SPACE.fix("sex").fix(("city",))
+    assert SPACE.fix() == SPACE
+    assert fixed(SPACE) == []
+
+
+def test_only_what_is_named_may_move():
+    assert fixed(SPACE.only(["income", "size"])) == ["age", "sex", "owner", "city"]
+    assert SPACE.only("income", "size") == SPACE.only(["size", "income"])
+    assert fixed(SPACE.fix("income").only("income")) == ["age", "sex", "owner", "size", "city"]
+    assert SPACE.only(SPACE.names) == SPACE
+    assert SPACE.update("size", direction="up").only("size")["size"].direction == "increasing"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        (lambda: SPACE.fix("sx"), UnknownNameError, "column is 'sx'. Did you mean 'sex'"),
+        (lambda: SPACE.fix(["sex", "towns"]), UnknownNameError, "column is 'towns'"),
+        (lambda: SPACE.fix(3), UnknownNameError, "column is 3"),
+        (lambda: SPACE.only(["income", "siz"]), UnknownNameError, "Did you mean 'size'"),
+        (
+            lambda: SPACE.only([]),
+            InvalidValueError,
+            "FeatureSpace.only needs a column that may change, but it got none",
+        ),
+        (SPACE.only, InvalidValueError, "it got none"),
+        (lambda: SPACE.update(["age", "incomes"], lower=0), UnknownNameError, "Did you mean 'income'"),
+        (lambda: SPACE.update(["age", "sex"], lower=0), InvalidValueError, "'sex' needs no bounds"),
+        (lambda: SPACE.update([["age"]], lower=0), UnknownNameError, r"column is \['age'\]"),
+        (lambda: SPACE.update(None, lower=0), UnknownNameError, "column is None"),
+    ],
+)
+def test_names_that_no_column_has(change, error, match):
+    with pytest.raises(error, match=match):
+        change()
+
+
+@pytest.mark.parametrize(("word", "stored"), [("up", "increasing"), ("down", "decreasing"), ("any", "any")])
+def test_up_and_down_are_directions(word, stored):
+    assert SPACE.update("size", direction=word)["size"].direction == stored
+    assert SPACE.update("size", direction=word) == SPACE.update("size", direction=stored)
+    assert Feature("x", kind="continuous", direction=word).direction == stored
+    assert f'"direction": "{stored}"' in FeatureSpace([Feature("x", kind="continuous", direction=word)]).to_json()
+
+
 def test_kinds_can_change_where_it_makes_sense():
     frame = pd.DataFrame({"flag": [0, 1], "grade": [1, 3], "part": [0.5, 2.5], "level": [1.0, 2.0], "word": ["a", "b"]})
     space = FeatureSpace.infer(frame)
@@ -353,7 +413,7 @@ def test_the_table_tells_everything():
 
 def test_one_row_of_sixty_columns_takes_little_time():
     wide = pd.concat([FRAME.add_suffix(str(copy_)) for copy_ in range(10)], axis=1)
-    space = FeatureSpace.infer(wide)
+    space = FeatureSpace.infer(wide, moves={name: "any" for name in wide if name.startswith(("age", "sex"))})
     row = wide.iloc[[0]]
     best = math.inf
     for _ in range(20):

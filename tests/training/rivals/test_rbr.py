@@ -135,7 +135,7 @@ def people() -> tuple[pd.DataFrame, Any]:
 def test_advice_is_legal_and_works(model: Any) -> None:
     frame, granted = people()
     model.fit(frame, granted)
-    space = FeatureSpace.infer(frame).update("age", mutable=False)
+    space = FeatureSpace.infer(frame, moves={"age": "fixed"})
     rows = frame.iloc[:10]
     found = Rbr(model, frame, space=space, steps=200).recourse(rows, target=True)
     assert found.dtypes.equals(rows.dtypes)

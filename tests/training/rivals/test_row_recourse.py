@@ -33,7 +33,7 @@ PEOPLE = pd.DataFrame(
     index=RNG.permutation(200),
 )
 GRANTED = np.where(PEOPLE["income"] + 8.0 * (PEOPLE["job"] == "nurse") - 3.0 * PEOPLE["kids"] > 50.0, "yes", "no")
-SPACE = FeatureSpace.infer(PEOPLE).update("age", mutable=False).update("kids", direction="increasing")
+SPACE = FeatureSpace.infer(PEOPLE, moves={"age": "fixed", "kids": "up"})
 
 
 def fitted(model: Any, labels: Any = GRANTED) -> Any:
@@ -236,7 +236,7 @@ def test_the_attackers_model_can_be_asked_like_any_other(linear: Any) -> None:
     pytest.importorskip("jax")
     said = linear.predict(PEOPLE)
     shifted = virtual_data_shift(linear, PEOPLE, said, PEOPLE, perturbation=0.1).model
-    space = FeatureSpace.infer(PEOPLE)
+    space = FeatureSpace.infer(PEOPLE, moves={"age": "any"})
 
     assert verify(PEOPLE.head(9), shifted, space, target="yes").to_frame()["prediction"].tolist() == [
         *shifted.predict(PEOPLE.head(9))
@@ -253,6 +253,6 @@ def test_what_does_not_fit_is_refused(linear: Any, forest: Any) -> None:
     missing = PEOPLE.head(2).assign(income=np.nan)
     with pytest.raises(CeoptError, match="income"):
         rival.recourse(missing)
-    bounded = VanillaCF(linear, PEOPLE, space=FeatureSpace.infer(PEOPLE).update("income", lower=0.0, upper=100.0))
+    bounded = VanillaCF(linear, PEOPLE, space=SPACE.update("income", lower=0.0, upper=100.0))
     with pytest.raises(CeoptError, match=r"column 'income' within its bounds .* it is 200 in row 1"):
         bounded.recourse(PEOPLE.head(2).assign(income=[50.0, 200.0]))

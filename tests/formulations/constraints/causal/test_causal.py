@@ -495,7 +495,7 @@ def test_learned_equations_are_those_of_least_squares() -> None:
 def test_a_graph_of_networkx_and_an_inferred_space() -> None:
     edges = [("age", "wage"), ("job", "wage"), ("wage", "saved")]
     rule = Causal.learn(DiGraph(edges), DATA)
-    space = FeatureSpace.infer(DATA)
+    space = FeatureSpace.infer(DATA, moves={"age": "up"})
     rule.check(space)
     assert rule.sentence() == "wage follows from age, job; saved from wage"
 

@@ -177,7 +177,8 @@ def fitted() -> tuple[Any, FeatureSpace, pd.DataFrame]:
     )
     y = np.where(data["wage"] + 9 * (data["job"] == "cook") > 33, "good", "bad")
     encode = ColumnTransformer([("n", StandardScaler(), ["wage", "age"]), ("c", OneHotEncoder(), ["job"])])
-    return make_pipeline(encode, LogisticRegression()).fit(data, y), FeatureSpace.infer(data), data
+    model = make_pipeline(encode, LogisticRegression()).fit(data, y)
+    return model, FeatureSpace.infer(data, moves={"age": "any"}), data
 
 
 def test_the_score_of_a_pipeline_is_its_decision_function() -> None:

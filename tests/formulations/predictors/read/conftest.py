@@ -55,7 +55,7 @@ def data() -> Data:
     )
     two = np.where(score > score.median(), "good", "bad")
     three = np.array(["low", "mid", "top"])[np.digitize(score, np.quantile(score, [0.3, 0.7]))]
-    return Data(frame, FeatureSpace.infer(frame), two, three, score.to_numpy())
+    return Data(frame, FeatureSpace.infer(frame, moves={"age": "any"}), two, three, score.to_numpy())
 
 
 @pytest.fixture(scope="session")

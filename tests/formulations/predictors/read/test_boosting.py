@@ -31,6 +31,9 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
+#: Names such as age are no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
+
 FEW = {"n_estimators": 6, "max_depth": 3, "random_state": 0}
 CLASSIFIERS = {
     "exponential": GradientBoostingClassifier(loss="exponential", **FEW),

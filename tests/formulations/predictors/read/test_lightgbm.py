@@ -27,6 +27,9 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import MissingLibraryError, UnreadableFileError, UnsupportedModelError
 
+#: Names such as age are no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
+
 FEW = {"n_estimators": 8, "num_leaves": 7, "min_child_samples": 3, "verbose": -1, "random_state": 0, "n_jobs": 1}
 BAGGED = {"bagging_freq": 1, "bagging_fraction": 0.6}
 ZERO = float(np.float32(1e-35))
@@ -450,7 +453,7 @@ def test_whole_numbers_in_an_array_are_rounded_to_float32() -> None:
     columns = make_column_transformer((OrdinalEncoder(dtype=np.int64), ["job"]), remainder="passthrough")
     options = {**FEW, "min_child_samples": 1, "min_data_in_bin": 1, "n_estimators": 1, "learning_rate": 1.0}
     model = make_pipeline(columns, lightgbm.LGBMRegressor(**options)).fit(frame, frame["id"] % 16 > 6)
-    space = FeatureSpace.infer(frame)
+    space = FeatureSpace.infer(frame, integer=["id"])
     matrix = columns.fit_transform(frame)
     assert matrix.dtype == np.int64
 

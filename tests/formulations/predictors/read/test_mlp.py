@@ -20,7 +20,10 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning"),  # names such as age are no matter here
+]
 
 FEW: dict[str, Any] = {"hidden_layer_sizes": (7,), "max_iter": 60, "learning_rate_init": 0.02, "random_state": 0}
 SHAPES = {

@@ -56,6 +56,9 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
+#: Names such as age are no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
+
 FEW = {"n_estimators": 6, "max_depth": 4, "random_state": 0}
 MLP = {"hidden_layer_sizes": (7, 5), "max_iter": 300, "random_state": 0}
 CLASSIFIERS = {

@@ -44,6 +44,9 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import CeoptError, UnsupportedModelError
 
+#: Names such as age are no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
+
 TREE = DecisionTreeClassifier(max_depth=3)
 
 

@@ -76,6 +76,9 @@ from ceopt.formulations.predictors.read.sklearn import ESTIMATORS
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 
+#: Names such as age are no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
+
 TREE = {"max_depth": 5, "random_state": 0}
 FOREST = {"n_estimators": 10, **TREE}
 BOOSTED = {"n_estimators": 8, "max_depth": 4, "learning_rate": 0.3, "random_state": 0}

@@ -25,6 +25,9 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import MissingLibraryError, UnreadableFileError, UnsupportedModelError
 
+#: Names such as age are no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
+
 FEW: dict[str, Any] = {"n_estimators": 8, "max_depth": 3, "n_jobs": 1}
 DART = {"booster": "dart", "rate_drop": 0.4, "one_drop": 1}
 NAMES_CATEGORIES = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)
