@@ -85,7 +85,8 @@ def question(request: Any, people: pd.DataFrame) -> tuple[Any, ceopt.FeatureSpac
     core = LogisticRegression(max_iter=4000) if request.param == "logistic" else RandomForestClassifier(5, max_depth=4)
     core.set_params(random_state=0)
     model = make_pipeline(columns, core).fit(text, label)
-    space = ceopt.FeatureSpace.infer(text, categorical=["job", "zone", "guarantor"], ordinal={"size": SIZES})
+    given = {"categorical": ["job", "zone", "guarantor"], "ordinal": {"size": SIZES}}
+    space = ceopt.FeatureSpace.infer(text, moves={"sex": "any"}, **given)
     return model, space, text[model.predict(text) == "bad"].iloc[0]
 
 
