@@ -240,7 +240,7 @@ def prepare(
     )
 
 
-def _fingerprints(model: Any, data: pd.DataFrame | None) -> dict[str, str]:
+def _fingerprints(model: Any, data: pd.DataFrame | None) -> Mapping[str, str]:
     """Return hashes of the model, of a file that of its bytes, and of the data; without what cannot be pickled."""
     if isinstance(model, str | Path):
         model = Path(model).read_bytes()

@@ -145,11 +145,12 @@ def _pictures(result: ReportedResult) -> list[dict[str, Any]]:
 
 def _person(result: ReportedResult, language: Language) -> list[tuple[str, str]]:
     rows = []
-    for name, value in scalars(result.factual).items():
+    for label, value in scalars(result.factual).items():
+        name = str(label)
         feature = None
         if result.space is not None and name in result.space:
             feature = result.space[name]
-        rows.append((str(name), language.phrase(value_phrase(feature, value))))
+        rows.append((name, language.phrase(value_phrase(feature, value))))
     return rows
 
 
