@@ -14,8 +14,10 @@ import pandas as pd
 import pytest
 from rules.found import by_name, halves
 from rules.small import FACTUAL, POINTS, SPACE
+from sources import ROOT
 
 from ceopt.cli.rules_file import read_rules
+from ceopt.datasets import loans
 from ceopt.formulations.constraints import RULES
 from ceopt.formulations.constraints.causal import LinearEquation
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError, UnreadableFileError
@@ -179,3 +181,13 @@ def test_files_that_cannot_be_read_are_named(tmp_path, content):
         read_rules(path, SPACE)
     with pytest.raises(UnreadableFileError, match="--rules needs a file"):
         read_rules(tmp_path, SPACE)
+
+
+def test_the_file_that_the_documentation_shows_is_one(tmp_path):
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    shown = page.partition("## In a file")[2].partition("```json\n")[2].partition("```")[0]
+
+    VALID.validate(json.loads(shown))
+    rules = read_rules(written(tmp_path / "rules.json", shown), loans().space)
+    assert [type(rule).__name__ for rule in rules] == [entry["rule"] for entry in json.loads(shown)]
+    assert len(rules) == 8
