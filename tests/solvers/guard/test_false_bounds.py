@@ -168,7 +168,8 @@ LEAST = 0.611693
 def test_columns_far_from_zero_hide_no_point(solver: str) -> None:
     result = solve(squares(), solver, time_limit_s=5.0)
     assert result.status in {"optimal", "feasible"}
-    assert result.objective == pytest.approx(LEAST, rel=1e-3)
+    near = 1e-3 if result.status == "optimal" else 1e-2  # SCIP takes all of the time, and a busy machine gives it less
+    assert result.objective == pytest.approx(LEAST, rel=near)
     assert result.bound is not None
     assert result.bound <= LEAST * (1 + 1e-5)
 
