@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ceopt.formulations.space.space import require_space
 from ceopt.population.batch import OUT_OF_MEMORY, no_answer
 from ceopt.query.black_box_question import asked_once
+from ceopt.query.fingerprints import fingerprints_of
 from ceopt.query.known_columns import known_part, known_row, warn_of
 from ceopt.query.prepare import prepare
 from ceopt.search.search import search, unread
@@ -182,6 +184,7 @@ def explain(
             return asked.answer(row)
         with until(began + settings.limit_s()):
             prepared = prepare(model, space, settings, data=data, starts=starts)
+            prepared = replace(prepared, fingerprints=fingerprints_of(model, data))
         return search(prepared, row, began=began)
     except OutOfTimeError as error:
         return unread(settings, space, row, stage=error.stage, began=began)

@@ -139,8 +139,7 @@ class Segments:
         points = a + t[:, None] * (c - a)
         grid = self.step > 0.0
         if grid.any():
-            grids = decimal_grids(self.anchor[grid], self.step[grid])
-            points[:, grid] = grids.many(np.round((points[:, grid] - grids.anchor) / self.step[grid]))
+            points[:, grid] = decimal_grids(self.anchor[grid], self.step[grid]).nearest(points[:, grid])
         points = np.clip(points, np.minimum(a, c), np.maximum(a, c))  # a rounding may not leave the segment
         points = self.mend(points)
         return np.where((t == 1.0)[:, None], c, points)

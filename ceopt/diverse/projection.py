@@ -109,8 +109,7 @@ class Projection:
         for j in np.flatnonzero(stepped | (self.low > -math.inf) | (self.high < math.inf)):
             column = points[:, j]
             if stepped[j] and self.low[j] < self.high[j]:
-                grid = decimal_grid(float(self.home[j]), float(self.step[j]))
-                column = grid.many(np.round((column - grid.anchor) / self.step[j]))
+                column = decimal_grid(float(self.home[j]), float(self.step[j])).nearest(column)
             column = np.clip(column, self.low[j], self.high[j])
             if (column != points[:, j]).any():
                 if result is points:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
-from ceopt.pictures.library import require_matplotlib
+from ceopt.extras import require_library
 from ceopt.pictures.palette import Palette, palette
 from ceopt.pictures.texts import shortened, width_pt, wrapped
 from ceopt.solvers.checks import Flag
@@ -147,7 +147,7 @@ def canvas(who: str, ax: Any, *, dark: bool, height: float, width: float = WIDTH
     InvalidTypeError
         ``ax`` is something else, or ``dark`` is no truth value.
     """
-    require_matplotlib(who)
+    require_library(who, "matplotlib")
     colours = palette(dark=_DARK.require(who, "dark", dark))
     if ax is None:
         ax = _own_axes(height, width, inside=inside)

@@ -8,7 +8,7 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from ceopt.pictures.library import require_matplotlib
+from ceopt.extras import require_library
 from ceopt.pictures.texts import clean
 from ceopt.solvers.checks import AbstractCheck, Refusal, Text, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
@@ -66,7 +66,7 @@ def svg(picture: Axes | Figure, *, prefix: str = "picture", title: str = "") -> 
     >>> text[:5], "a &lt; b</text>" in text, 'id="first-axes_1"' in text, text == svg(ax, prefix="first")
     ('<svg ', True, True, True)
     """
-    require_matplotlib(_WHO)
+    require_library(_WHO, "matplotlib")
     check_arguments(_WHO, _CHECKS, locals())
     if not _LETTERS.fullmatch(prefix):
         but = f"prefix is {prefix!r}"

@@ -17,6 +17,7 @@ from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.targets import parse_target
+from ceopt.query.fingerprints import fingerprints_of, model_content
 from ceopt.query.known_columns import known_part
 from ceopt.query.prepare import Learned, Prepared, prepare
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
@@ -127,7 +128,8 @@ class Fit:
             name = repr(asked)
         learned = Learned(known, self._rule)
         prepared = prepare(model, space, replace(settings, cost=cost), starts=starts, learned=learned)
-        return replace(prepared, settings=replace(prepared.settings, cost_name=name))
+        named = replace(prepared.settings, cost_name=name)
+        return replace(prepared, settings=named, fingerprints=known.fingerprints)
 
     def _own_cost(self, cost: AbstractCost) -> AbstractCost:
         """Return a cost that fit does not know, or refuse it if it learns from data."""
@@ -167,6 +169,7 @@ def fit_of(
         raise InvalidTypeError("Recourse", "rules that explain can read again", but, "Pass a list.")
     used = X if data is None else known_part(space, data).copy()
     prepared = prepare(model, space, settings, data=used, labelled=labelled, starts=starts)
+    prepared = replace(prepared, fingerprints=fingerprints_of(model, used))
     rows = rows_of(X, space)
     if isinstance(prepared.settings.cost, RuleCharges):
         cost = prepared.settings.cost.cost
@@ -182,7 +185,7 @@ def fit_of(
         learned = content_of((learned, used if labelled is None else labelled))
     return Fit(
         prepared=prepared,
-        model=state_of(model, space, rows),
+        model=prepared.fingerprints.get("model") or state_of(model, space, rows),
         rows=rows,
         data=data,
         cost=_Asked(settings.cost, content_of(settings.cost), cost),
@@ -199,9 +202,10 @@ def rows_of(X: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
 
 def state_of(model: Any, space: FeatureSpace, rows: pd.DataFrame) -> str | None:
     """Return the content of a model; of a file, that of its bytes (None without one); else that of its scores."""
-    if isinstance(model, str | Path):
-        return content_of(Path(model).read_bytes()) if Path(model).is_file() else None
-    return content_of(model) or content_of(_scores(model, space, rows))
+    content = model_content(model)
+    if content is not None or isinstance(model, str | Path):
+        return content
+    return content_of(_scores(model, space, rows))
 
 
 def _scores(model: Any, space: FeatureSpace, rows: pd.DataFrame) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 import pandas as pd
 
+from ceopt.extras import require_library
 from ceopt.pictures.bars import Bar, Bars, draw_bars
 from ceopt.pictures.costs import CostGroup, draw_costs
-from ceopt.pictures.library import require_matplotlib
 from ceopt.solution.cells import shown
 from ceopt.solution.counterfactual import scalars
 from ceopt.solution.solution_set import SolutionSet
@@ -53,7 +53,7 @@ class PicturedCohort(Protocol):
 
 def plot_cohort(cohort: PicturedCohort, kind: str, *, by: Any, ax: Any, dark: bool) -> Axes:
     """Draw what :meth:`ceopt.Cohort.plot` is asked for; see there."""
-    require_matplotlib(_WHO)
+    require_library(_WHO, "matplotlib")
     _KIND.require(_WHO, "kind", kind)
     if not cohort.results:
         raise InvalidValueError(_WHO, "some rows", "the cohort has none", "Ask about some.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -88,8 +89,7 @@ def _summary(summary: CohortSummary, say: Mapping[str, str], language: Language)
     rows = [(say["people"], language.number(summary.people))]
     for status, count in summary.statuses.items():
         rows.append((say[status], language.number(count)))
-    share = short(100.0 * summary.share_answered, language)
-    if share:
+    if not math.isnan(summary.share_answered):
         rows.append((say["answered"], language.amount(float(f"{100.0 * summary.share_answered:.4g}"), "%")))
     rows.append((say["median_cost"], short(summary.median_cost, language)))
     rows.append((say["seconds"], short(summary.seconds, language)))

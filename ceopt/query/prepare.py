@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -16,7 +15,6 @@ from ceopt.checking.functions import is_function
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.constraints.rule import about_model, fitted_to, has_say_in_cost
 from ceopt.formulations.constraints.rule_charges import charged_by
-from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.decision.attained_levels import accepted, has_fixed_order, tie_width
 from ceopt.formulations.predictors.decision.disagreement import forest_of
 from ceopt.formulations.predictors.decision.lattice import is_on_lattice
@@ -76,7 +74,8 @@ class Prepared:
     read_s
         Seconds that all this took.
     fingerprints
-        Hashes of the model and of the data, by which a result can say what it is about.
+        Hashes of the model and of the data, by which a result says what it is about; whoever answers the user about a
+        model of theirs fills them in.
     """
 
     predictor: Predictor
@@ -196,11 +195,9 @@ def prepare(
         checkpoint("opening the model")
         predictor = _as_read(opened, space, data)
         checkpoint("reading the model")
-        fingerprints = _fingerprints(model, data)
     else:
         oracle = learned.prepared.oracle
         predictor = learned.prepared.predictor
-        fingerprints = learned.prepared.fingerprints
     checked = settings.check(space, predictor.labels, data=data)
     tried_first = starts_of(starts, space)
     _check_model(checked, predictor, oracle)
@@ -236,18 +233,7 @@ def prepare(
         favoured=favoured,
         starts=tried_first,
         read_s=time.perf_counter() - began,
-        fingerprints=fingerprints,
     )
-
-
-def _fingerprints(model: Any, data: pd.DataFrame | None) -> Mapping[str, str]:
-    """Return hashes of the model, of a file that of its bytes, and of the data; without what cannot be pickled."""
-    if isinstance(model, str | Path):
-        model = Path(model).read_bytes()
-    found = {"model": content_of(model)}
-    if data is not None:
-        found["data"] = content_of(data)
-    return {name: content for name, content in found.items() if content is not None}
 
 
 def _as_read(opened: Any, space: FeatureSpace, data: pd.DataFrame | None) -> Predictor:

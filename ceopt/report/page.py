@@ -9,10 +9,9 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from ceopt.pictures.library import require_matplotlib
+from ceopt.extras import require_library
 from ceopt.pictures.svg import svg
 from ceopt.report.headings import HEADINGS
-from ceopt.report.library import require_jinja
 from ceopt.solvers.checks import AbstractCheck, Choice, OrNone, Text, check_arguments
 from ceopt.solvers.files.whole_files import write_text
 
@@ -35,8 +34,8 @@ def require_report(who: str, *, title: Any, language: Any) -> Mapping[str, str]:
     UnknownNameError, InvalidTypeError
         A language that is not shipped; a title that is no text.
     """
-    require_jinja(who)
-    require_matplotlib(who)
+    require_library(who, "jinja2")
+    require_library(who, "matplotlib")
     checked = check_arguments(who, _CHECKS, {"title": title, "language": language})
     return HEADINGS[checked["language"]]
 

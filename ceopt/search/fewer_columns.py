@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ceopt.formulations.constraints.diversity.diversity import changed_columns
 from ceopt.formulations.constraints.diversity.some_stay import SomeStay
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.search.accept import accept_checked
@@ -40,11 +41,7 @@ def _is_worth_a_look(state: State) -> bool:
         return False
     if state.last is None or state.last.answer is None or state.interrupted or question.is_late:
         return False
-    return len(_changed(question.factual, state.answers[-1][1])) > 1
-
-
-def _changed(factual: Mapping[str, float], point: Mapping[str, float]) -> set[str]:
-    return {name for name, home in factual.items() if point[name] != home}
+    return len(changed_columns(question.factual, state.answers[-1][1])) > 1
 
 
 def _looked(state: State) -> tuple[State, bool]:
@@ -54,7 +51,7 @@ def _looked(state: State) -> tuple[State, bool]:
     """
     question = state.question
     point = state.answers[-1][1]
-    reach = _of_these_alone(question.person.reach, _changed(question.factual, point), question.factual)
+    reach = _of_these_alone(question.person.reach, changed_columns(question.factual, point), question.factual)
     few = replace(question, person=replace(question.person, reach=reach))
     margins = [state.margin]
     if question.has_default_margin and state.margin:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
+from ceopt.extras import require_library
 from ceopt.pictures.changes import Move, draw_changes
-from ceopt.pictures.library import require_matplotlib
 from ceopt.pictures.parallel import ParallelAxis, ParallelLine, draw_parallel
 from ceopt.solution.cells import shown, shown_move
 from ceopt.solution.counterfactual import Counterfactual, scalars
@@ -48,7 +48,7 @@ def plot_answers(
     result: PicturedResult, kind: str, *, columns: Any, rank: Any, ax: Any, dark: bool, model: Any, target: Any
 ) -> Axes:
     """Draw what :meth:`ceopt.SolutionSet.plot` is asked for; see there."""
-    require_matplotlib(_WHO)
+    require_library(_WHO, "matplotlib")
     checked = check_arguments(_WHO, _CHECKS, {"kind": kind, "columns": columns})
     space = _space_of(result)
     chosen = _known(space, checked["columns"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ceopt.report.page import picture, require_report, write_page
 from ceopt.solution.counterfactual import scalars
 from ceopt.solution.pictured import PicturedResult, plot_answers
+from ceopt.words.changes import feature_of
 from ceopt.words.language import Language, language_of
 from ceopt.words.results import in_words
 from ceopt.words.rules import value_phrase
@@ -104,10 +105,7 @@ def short(number: float | None, language: Language) -> str:
 
 def sources(result: ReportedResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
     """Return by what model, data and program are known again, each with its name."""
-    rows = []
-    for name in ("model", "data"):
-        if result.fingerprints.get(name):
-            rows.append((say[name], result.fingerprints[name]))
+    rows = [(say[name], result.fingerprints.get(name, "")) for name in ("model", "data")]
     if result.size:
         counts = {name: language.number(count) for name, count in result.size.items()}
         rows.append((say["size"], say["size_of"].format_map(counts)))
@@ -147,10 +145,7 @@ def _person(result: ReportedResult, language: Language) -> list[tuple[str, str]]
     rows = []
     for label, value in scalars(result.factual).items():
         name = str(label)
-        feature = None
-        if result.space is not None and name in result.space:
-            feature = result.space[name]
-        rows.append((name, language.phrase(value_phrase(feature, value))))
+        rows.append((name, language.phrase(value_phrase(feature_of(result.space, name), value))))
     return rows
 
 

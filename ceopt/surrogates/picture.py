@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.extras import require_library
 from ceopt.pictures.boundary_sample import Plane, draw_sample
-from ceopt.pictures.library import require_matplotlib
 from ceopt.solvers.checks import ListOf, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.surrogates.scaled_columns import ScaledColumns
@@ -49,7 +49,7 @@ class PicturedSample(Protocol):
 
 def plot_sample(sample: PicturedSample, columns: Any, *, surrogate: Any, ax: Any, dark: bool) -> Axes:
     """Draw what :meth:`ceopt.surrogates.BoundarySample.plot` is asked for; see there."""
-    require_matplotlib(_WHO)
+    require_library(_WHO, "matplotlib")
     pair = _pair(sample.columns, columns)
     names = (_named(pair[0]), _named(pair[1]))
     first, second = pair[0].name, pair[1].name

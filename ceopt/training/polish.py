@@ -17,6 +17,7 @@ from ceopt.parallel.jobs import Lost, completed, whole_jobs
 from ceopt.population.batch import answered, cohort_of
 from ceopt.population.cohort import Cohort
 from ceopt.query.build_answer import answer_of
+from ceopt.query.fingerprints import fingerprints_of
 from ceopt.query.given_starts import put_in_reach
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.settings import Settings
@@ -126,8 +127,10 @@ def polished(
         why=False,
     )
     prepared: dict[Any, Prepared] = {}
+    fingerprints = fingerprints_of(model, queries)
     for label in dict.fromkeys(targets):
-        prepared[label] = prepare(model, space, replace(settings, target=label), data=queries)
+        of_label = prepare(model, space, replace(settings, target=label), data=queries)
+        prepared[label] = replace(of_label, fingerprints=fingerprints)
     found = completed(
         _WHO,
         _audited,

@@ -41,6 +41,10 @@ class DecimalGrid(NamedTuple):
         """Return the members so many steps from the anchor, in the shape of ``counts``."""
         return np.asarray(np.where(counts == 0.0, self.anchor, (self.units + counts * self.step) / self.scale))
 
+    def nearest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the members nearest to some values, in their shape."""
+        return self.many(np.rint((values - self.anchor) / (self.step / self.scale)))
+
 
 @functools.lru_cache(maxsize=4096)
 def decimal_grid(anchor: float, step: float) -> DecimalGrid:

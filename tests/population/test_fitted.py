@@ -342,3 +342,22 @@ def test_a_rule_whose_regressor_is_fitted_again_counts_as_it_is_now() -> None:
     want = ceopt.explain(model, row, space, target=1, constraints=[new], cost=ceopt.L1(scale="none"))
     assert now.status == want.status == "optimal"
     assert now[0].cost == want[0].cost == recourse.explain(people)[0][0].cost > first[0].cost
+
+
+def test_answers_know_model_and_data_through_whichever_door_they_come() -> None:
+    people = pd.DataFrame({"income": [1, 2, 9], "age": [30, 40, 50]})
+    space = ceopt.FeatureSpace(
+        [ceopt.Feature("income", kind="integer", lower=0, upper=9), ceopt.Feature("age", kind="integer", mutable=False)]
+    )
+    model = DecisionTreeClassifier(random_state=0).fit(people, ["no", "no", "yes"])
+    alone = ceopt.explain(model, people.iloc[[0]], space, target="yes", data=people)
+    recourse = Recourse(model, space, target="yes").fit(people)
+    batch = recourse.explain(people)
+    wider = recourse.set_params(n=2).explain(people)
+    cells = ceopt.diverse.exhaustive(model, people.iloc[[0]], space, target="yes", epsilon=0.1)
+
+    assert set(alone.fingerprints) == {"model", "data"}
+    for result in (*batch, *wider):
+        assert result.fingerprints == alone.fingerprints
+    assert cells.fingerprints == {"model": alone.fingerprints["model"]}
+    assert batch.options["model"] == alone.fingerprints["model"]

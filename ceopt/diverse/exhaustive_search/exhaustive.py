@@ -14,6 +14,7 @@ from ceopt.formulations.predictors.decision.attained_levels import tie_width
 from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.space.reachable import Reach, reach_of
 from ceopt.query.build_answer import answers_of
+from ceopt.query.fingerprints import fingerprints_of
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.query.request import Point
 from ceopt.search.accept import used_up
@@ -157,7 +158,8 @@ def exhaustive(
     )
     try:
         with until(began + settings.limit_s()):
-            question = _Question(prepare(model, space, settings), row, float(epsilon), limit, began)
+            prepared = replace(prepare(model, space, settings), fingerprints=fingerprints_of(model, None))
+            question = _Question(prepared, row, float(epsilon), limit, began)
             return _answered(question, model, settings)
     except OutOfTimeError as error:  # in reading
         return unread(settings, space, row, stage=error.stage, began=began)
@@ -174,7 +176,8 @@ def _answered(question: _Question, model: Any, settings: Settings) -> SolutionSe
     found = question.by_walking(factual, reach)
     if found.status is Status.INFEASIBLE and settings.margin is None and not prepared.predictor.is_trees:
         # With a margin there is nothing; the model itself may still decide so, by a hair.
-        question = replace(question, prepared=prepare(model, space, replace(settings, margin=0.0)))
+        unforced = prepare(model, space, replace(settings, margin=0.0))
+        question = replace(question, prepared=replace(unforced, fingerprints=prepared.fingerprints))
         by_a_hair = question.by_walking(factual, reach)
         if len(by_a_hair):
             return by_a_hair

@@ -68,10 +68,10 @@ def plot_validity(
     >>> ax.lines[1].get_xdata(), ax.lines[1].get_ydata().round(4)
     (array([0. , 0.1]), array([0.8238, 0.7867]))
     """
-    from ceopt.pictures.library import require_matplotlib
+    from ceopt.extras import require_library
     from ceopt.pictures.validity import draw_validity
 
-    require_matplotlib(_WHO)
+    require_library(_WHO, "matplotlib")
     given = np.unique(_RADII.require(_WHO, "radii", radii))
     if not len(given):
         raise InvalidValueError(_WHO, "some radius", "radii is empty", "Give a list, such as [0.0, 0.1, 0.2].")

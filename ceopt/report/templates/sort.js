@@ -9,17 +9,15 @@ for (const table of document.querySelectorAll("table.sorts")) {
     const way = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
     heads.forEach((other) => other.setAttribute("aria-sort", "none"));
     head.setAttribute("aria-sort", way === 1 ? "ascending" : "descending");
+    const numeric = [...body.rows].every((row) => !Number.isNaN(Number(value(row, place))));
+    const compare = numeric
+      ? (a, b) => Number(a) - Number(b)
+      : (a, b) => a.localeCompare(b, document.documentElement.lang, { numeric: true });
     const order = (first, second) => {
       const [a, b] = [value(first, place), value(second, place)];
       if (a === "" || b === "") return (a === "") - (b === "");
-      return way * a.localeCompare(b, document.documentElement.lang, { numeric: true });
+      return way * compare(a, b);
     };
-    const asNumbers = (first, second) => {
-      const [a, b] = [value(first, place), value(second, place)];
-      if (a === "" || b === "") return (a === "") - (b === "");
-      return way * (Number(a) - Number(b));
-    };
-    const numeric = [...body.rows].every((row) => !Number.isNaN(Number(value(row, place))));
-    body.append(...[...body.rows].sort(numeric ? asNumbers : order));
+    body.append(...[...body.rows].sort(order));
   }));
 }

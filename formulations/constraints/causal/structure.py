@@ -195,5 +195,5 @@ def _held(feature: Feature, home: float, values: Floats, off: Floats) -> Floats:
     step = feature.spacing
     if step is None:
         return values
-    whole = decimal_grid(home, step).many(np.rint((values - home) / step))
+    whole = decimal_grid(home, step).nearest(values)
     return np.where(np.abs(whole - values) <= off, whole, values)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Category, Numeric, Ranked
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point
+from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point, changed_columns
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -117,8 +117,8 @@ class Distinct(AbstractDiversity):
     # ---- in plain numbers --------------------------------------------------------------------------------------------
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether b leaves a column that a changes, or changes the same ones and one of them otherwise."""
-        before = {name for name, home in factual.items() if a[name] != home}
-        after = {name for name, home in factual.items() if b[name] != home}
+        before = changed_columns(factual, a)
+        after = changed_columns(factual, b)
         if not before <= after:
             return True
         if before != after:

@@ -87,9 +87,14 @@ def _split_numbers(predictor: Predictor) -> Iterator[str]:
                     yield split.name
 
 
+def changed_columns(factual: Point, point: Point) -> set[str]:
+    """Return the columns in which a point leaves the factual."""
+    return {name for name, home in factual.items() if point[name] != home}
+
+
 def changes_differ(factual: Point, a: Point, b: Point) -> bool:
     """Tell whether two points leave the factual in different columns."""
-    return any((a[name] != x0) != (b[name] != x0) for name, x0 in factual.items())
+    return changed_columns(factual, a) != changed_columns(factual, b)
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point
+from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point, changed_columns
 from ceopt.formulations.linear_form import Rows, total
 
 if TYPE_CHECKING:
@@ -65,4 +65,4 @@ class SomeStay(AbstractDiversity):
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether b leaves a column that a changes."""
         del space
-        return any(a[name] != home and b[name] == home for name, home in factual.items())
+        return not changed_columns(factual, a) <= changed_columns(factual, b)
