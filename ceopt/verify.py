@@ -6,15 +6,15 @@ in ``ceopt/search/state.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
 import pandas as pd
 
 from ceopt.checking.favourable_rows import FavourableRows
 from ceopt.checking.functions import FunctionOracle, FunctionTarget, Oracle, is_function, model_behind
+from ceopt.checking.given_answers import answer_point, answer_rows
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.checking.rule_checks import Check, broken_rules, needing_factual
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
@@ -23,9 +23,8 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, parse_target
-from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.errors import CeoptError, InvalidTypeError, within_memory
+from ceopt.solvers.errors import CeoptError, within_memory
 from ceopt.solvers.plural import counted
 
 __all__ = ["Report", "check_points", "verify"]
@@ -151,11 +150,11 @@ def verify(
     start = None if factual is None else space.row(factual)
     if start is None:
         unchecked += needing_factual(space, rules)
-    ranks, rows = _rows(answers)
+    ranks, rows = answer_rows("verify", answers)
     points: list[dict[str, float]] = []
     unreadable: dict[int, Check] = {}
     for place, row in enumerate(rows):
-        point, faults = _point(space, row)
+        point, faults = answer_point(space, row)
         if faults:
             unreadable[place] = Check(valid=False, prediction=None, broken=faults)
         else:
@@ -235,48 +234,3 @@ def _missed(target: Target | FunctionTarget, prediction: Any) -> str:
     if isinstance(target, ProbabilityOf | DisagreementOf):
         return f"target: {target.text()} does not hold (the model predicts {said})"
     return f"target: the model predicts {said}, not {target.text()}"
-
-
-def _rows(answers: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """Return ranks and raw rows of whatever holds answers."""
-    if isinstance(answers, SolutionSet):
-        return tuple(answer.rank for answer in answers), [answer.values for answer in answers]
-    if isinstance(answers, pd.DataFrame):
-        rows: list[Any] = [answers.iloc[[place]] for place in range(len(answers))]
-    elif isinstance(answers, pd.Series | Mapping | Counterfactual):
-        rows = [answers]
-    elif isinstance(answers, Iterable) and not isinstance(answers, str | bytes | np.ndarray):
-        rows = list(answers)
-    else:
-        raise InvalidTypeError(
-            "verify", "a SolutionSet, a frame or a list of rows", f"answers is {type(answers).__name__}",
-            "Give each answer as a Series or dict by column name.",
-        )  # fmt: skip
-    return tuple(range(1, len(rows) + 1)), rows
-
-
-def _point(space: FeatureSpace, row: Any) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return a raw row in coordinates, and everything that keeps it from having some."""
-    match row:
-        case Counterfactual():
-            values: dict[Any, Any] = dict(row.values.items())
-        case pd.Series() | pd.DataFrame() if not row.axes[-1].is_unique:
-            return {}, ("not a row: a name stands in it twice",)
-        case pd.Series():
-            values = dict(zip(row.index.tolist(), row.tolist(), strict=True))
-        case pd.DataFrame() if len(row) == 1:
-            values = {name: row.iloc[0, place] for place, name in enumerate(row.columns)}
-        case Mapping():
-            values = dict(row)
-        case _:
-            return {}, (f"not a row: {type(row).__name__}",)
-    faults = [f"{name}: missing from the row" for name in space.names if name not in values]
-    faults += [f"{name}: not a column of the space" for name in values if name not in space]
-    point = {}
-    for feature in space:
-        if feature.name in values:
-            try:
-                point[feature.name] = feature.to_coordinate(values[feature.name])
-            except CeoptError as error:
-                faults.append(f"{feature.name}: {error}")
-    return point, tuple(faults)
