@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import pandas as pd
 
-from ceopt.dice.showing import only_changes, show
+from ceopt.dice.showing import only_changes, print_rows, say, show
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ceopt.solution.solution_set import SolutionSet
 
 __all__ = ["CounterfactualExamples"]
@@ -77,34 +79,26 @@ class CounterfactualExamples:
             Put "-" for what stays.
         """
         del display_sparse_df
-        print(f"The row (outcome: {self.test_pred})")  # noqa: T201 - it is asked to show
-        show(self.test_instance_df)
-        if self.final_cfs_df is None:
-            print(self._none())  # noqa: T201 - the same
-            return
-        print(f"Counterfactuals (outcome wanted: {self.new_outcome})")  # noqa: T201 - the same
-        found = self.final_cfs_df
-        show(only_changes(self.test_instance_df, found) if show_only_changes else found)
+        self._tell(show, show_only_changes)
 
     def visualize_as_list(self, display_sparse_df: bool = True, show_only_changes: bool = False) -> None:
         """Print the row and its counterfactuals as lists; the arguments are those of :meth:`visualize_as_dataframe`."""
         del display_sparse_df
-        print(f"The row (outcome: {self.test_pred})")  # noqa: T201 - it is asked to print
-        print(self.test_instance_df.iloc[0].tolist())  # noqa: T201 - the same
-        if self.final_cfs_df is None:
-            print(self._none())  # noqa: T201 - the same
-            return
-        print(f"Counterfactuals (outcome wanted: {self.new_outcome})")  # noqa: T201 - the same
-        found = self.final_cfs_df
-        if show_only_changes:
-            found = only_changes(self.test_instance_df, found)
-        for _, row in found.iterrows():
-            print(row.tolist())  # noqa: T201 - the same
+        self._tell(print_rows, show_only_changes)
 
-    def _none(self) -> str:
-        status = "" if self.solution_set is None else f" ({self.solution_set.status.value})"
-        why = f": {self.reason}" if self.reason else "."
-        return f"No counterfactual{status}{why}"
+    def _tell(self, show_frame: Callable[[pd.DataFrame], None], show_only_changes: bool) -> None:
+        """Show the row, its counterfactuals, and why there are none or no more."""
+        say(f"The row (outcome: {self.test_pred})")
+        show_frame(self.test_instance_df)
+        if self.final_cfs_df is None:
+            status = "" if self.solution_set is None else f" ({self.solution_set.status.value})"
+            say(f"No counterfactual{status}. {self.reason}".rstrip())
+            return
+        say(f"Counterfactuals (outcome wanted: {self.new_outcome})")
+        found = self.final_cfs_df
+        show_frame(only_changes(self.test_instance_df, found) if show_only_changes else found)
+        if self.reason:
+            say(self.reason)
 
     def __repr__(self) -> str:
         count = 0 if self.final_cfs_df is None else len(self.final_cfs_df)

@@ -15,8 +15,8 @@ __all__ = ["NoCounterfactualsError", "require_some"]
 #: So many rows are told why.
 _SHOWN = 3
 _THEN = (
-    "Let more columns vary (features_to_vary), widen permitted_range, or ask for another outcome; ceopt.explain says it "
-    "by a status, without an error."
+    "Let more columns vary (features_to_vary), widen permitted_range, or ask for another outcome; ceopt.explain says "
+    "it by a status, without an error."
 )
 
 

@@ -118,9 +118,11 @@ def range_wanted(who: str, desired: Any) -> Wanted:
         raise InvalidValueError(who, "desired_range in ascending order", f"it is {[low, high]!r}", then)
     if math.isinf(low) and math.isinf(high):
         raise InvalidValueError(who, "a bound of the outcome", f"desired_range is {[low, high]!r}", then)
-    target: Any = Between(low, high)
+    target: Any
     if math.isinf(low):
         target = AtMost(high)
     elif math.isinf(high):
         target = AtLeast(low)
+    else:
+        target = Between(low, high)
     return Wanted([low, high], target)

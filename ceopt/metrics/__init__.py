@@ -20,6 +20,7 @@ from ceopt.metrics.diversity import (
     k_diversity,
     unique_fraction,
 )
+from ceopt.metrics.excess import excess
 from ceopt.metrics.future import future_validity
 from ceopt.metrics.plausibility import hull_distance, knn_distance, lof, ynn
 from ceopt.metrics.proximity import categorical_proximity, continuous_proximity, cost, gower, heom
@@ -41,6 +42,7 @@ __all__ = [
     "distance",
     "distinct_validity",
     "dpp_determinant",
+    "excess",
     "future_validity",
     "gower",
     "heom",
