@@ -14,7 +14,7 @@ from ceopt.dice.no_counterfactuals import require_some
 from ceopt.dice.options import check_options, warn_once
 from ceopt.dice.permitted import checked_ranges
 from ceopt.dice.queries import query_rows, varying
-from ceopt.dice.question import Question
+from ceopt.dice.inquiry import Inquiry
 from ceopt.dice.targets import Wanted, class_wanted, classes_of, range_wanted
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.targets import Probability
@@ -70,7 +70,7 @@ def explained(
     check_options(who, call.search)
     n = _TOTAL.require(who, "total_CFs", call.total)
     queries = query_rows(who, data, call.queries)
-    question = Question(
+    inquiry = Inquiry(
         model=model.model,
         space=varying(who, space, call.features_to_vary),
         ranges={**data.ranges, **checked_ranges(who, space, call.permitted_range)},
@@ -79,7 +79,7 @@ def explained(
     )
     before = [plain(said) for said in predicted(who, model.model, queries, space).tolist()]
     wanted = _wanted(call, data, model, before)
-    answered = question.answer(queries, [one.target for one in wanted], n)
+    answered = inquiry.answer(queries, [one.target for one in wanted], n)
     warn_once(_without_effect(call, method, wanted), answered.black_box, stacklevel=call.depth + 2)
     require_some(who, answered.results)
     examples = []

@@ -10,6 +10,9 @@ equality; a :class:`~ceopt.FeatureSpace` says which is which.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from ceopt.metrics.changes import broken_rules, changed_count, immutable_changes, redundancy, sparsity
 from ceopt.metrics.distance import distance, k_distance, set_distance
 from ceopt.metrics.diversity import (
@@ -20,7 +23,6 @@ from ceopt.metrics.diversity import (
     k_diversity,
     unique_fraction,
 )
-from ceopt.metrics.excess import excess
 from ceopt.metrics.future import future_validity
 from ceopt.metrics.plausibility import hull_distance, knn_distance, lof, ynn
 from ceopt.metrics.proximity import categorical_proximity, continuous_proximity, cost, gower, heom
@@ -72,3 +74,10 @@ __all__ = [
     "validity",
     "ynn",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Give ``excess``, which asks the engine: a door of ceopt, imported when it is asked for."""
+    if name != "excess":
+        raise AttributeError(f"module 'ceopt.metrics' has no attribute {name!r}")
+    return importlib.import_module("ceopt.excess").excess

@@ -1,4 +1,4 @@
-"""Answers for all rows of one call: rows with the same question are asked about together."""
+"""Answers for all rows of one call: rows that are asked the same are asked together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ceopt.solvers.errors import UnsupportedModelError
 if TYPE_CHECKING:
     from ceopt.solution.solution_set import SolutionSet
 
-__all__ = ["Answered", "Question"]
+__all__ = ["Answered", "Inquiry"]
 
 
 class Answered(NamedTuple):
@@ -30,7 +30,7 @@ class Answered(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Inquiry:
     """What a call asks of every row.
 
     Parameters

@@ -1,4 +1,7 @@
-"""The excess of given answers over the proved optimum of the same question, under the same rules."""
+"""The excess of given answers over the proved optimum of the same question, under the same rules.
+
+It is offered as ``ceopt.metrics.excess``, and stands among the doors, as it asks what ``explain`` asks.
+"""
 
 from __future__ import annotations
 
@@ -89,6 +92,7 @@ def excess(
     Examples
     --------
     >>> import ceopt
+    >>> from ceopt.metrics import excess
     >>> from ceopt.formulations.predictors import Affine
     >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9)])
     >>> model = Affine([1.0], -3.5, labels=("no", "yes"))
