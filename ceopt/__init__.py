@@ -77,6 +77,7 @@ __all__ = [
     "Status",
     "__version__",
     "datasets",
+    "dice",
     "diverse",
     "explain",
     "formulations",
@@ -91,7 +92,7 @@ __all__ = [
 ]
 
 #: Modules that are imported when they are asked for.
-_ON_USE = {"diverse", "plans", "surrogates", "training"}
+_ON_USE = {"dice", "diverse", "plans", "surrogates", "training"}
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
 import pandas as pd
 
 from ceopt.checking.favourable_rows import FavourableRows
 from ceopt.checking.functions import FunctionOracle, FunctionTarget, Oracle, is_function, model_behind
+from ceopt.checking.given_answers import answer_point, answer_rows
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.checking.rule_checks import Check, broken_rules, needing_factual
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
@@ -26,7 +26,7 @@ from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, pa
 from ceopt.query.known_columns import known_part, known_row, unknown_columns, warn_of
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.errors import CeoptError, InvalidTypeError, within_memory
+from ceopt.solvers.errors import CeoptError, within_memory
 from ceopt.solvers.plural import counted
 
 __all__ = ["Report", "check_points", "verify"]
@@ -140,7 +140,7 @@ def verify(
     (False, ('target: the model predicts bad, not good', 'income: may only increase, but falls from 2.0 to 1.0'))
     """
     require_space("verify", space)
-    ranks, rows = _rows(answers)
+    ranks, rows = answer_rows("verify", answers)
     warn_of("verify", space, answers=_all_names(space, rows), factual=factual, data=data)
     data = known_part(space, data)
     opened = model_behind(open_model(model), target)
@@ -159,7 +159,7 @@ def verify(
     points: list[dict[str, float]] = []
     unreadable: dict[int, Check] = {}
     for place, row in enumerate(rows):
-        point, faults = _point(space, row)
+        point, faults = answer_point(space, row)
         if faults:
             unreadable[place] = Check(valid=False, prediction=None, broken=faults)
         else:
@@ -241,24 +241,6 @@ def _missed(target: Target | FunctionTarget, prediction: Any) -> str:
     return f"target: the model predicts {said}, not {target.text()}"
 
 
-def _rows(answers: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """Return ranks and raw rows of whatever holds answers."""
-    if isinstance(answers, SolutionSet):
-        return tuple(answer.rank for answer in answers), [answer.values for answer in answers]
-    if isinstance(answers, pd.DataFrame):
-        rows: list[Any] = [answers.iloc[[place]] for place in range(len(answers))]
-    elif isinstance(answers, pd.Series | Mapping | Counterfactual):
-        rows = [answers]
-    elif isinstance(answers, Iterable) and not isinstance(answers, str | bytes | np.ndarray):
-        rows = list(answers)
-    else:
-        raise InvalidTypeError(
-            "verify", "a SolutionSet, a frame or a list of rows", f"answers is {type(answers).__name__}",
-            "Give each answer as a Series or dict by column name.",
-        )  # fmt: skip
-    return tuple(range(1, len(rows) + 1)), rows
-
-
 def _all_names(space: FeatureSpace, rows: Iterable[Any]) -> dict[Any, None]:
     """Return the names that any of some rows has, of those that lack no column."""
     names = dict.fromkeys(space.names)
@@ -266,31 +248,3 @@ def _all_names(space: FeatureSpace, rows: Iterable[Any]) -> dict[Any, None]:
         known = row.values if isinstance(row, Counterfactual) else row
         names.update(dict.fromkeys(unknown_columns(space, known)))
     return names
-
-
-def _point(space: FeatureSpace, row: Any) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return a raw row in coordinates, and everything that keeps it from having some."""
-    match row:
-        case Counterfactual():
-            values: dict[Any, Any] = dict(row.values.items())
-        case pd.Series() | pd.DataFrame() if not row.axes[-1].is_unique:
-            return {}, ("not a row: a name stands in it twice",)
-        case pd.Series():
-            values = dict(zip(row.index.tolist(), row.tolist(), strict=True))
-        case pd.DataFrame() if len(row) == 1:
-            values = {name: row.iloc[0, place] for place, name in enumerate(row.columns)}
-        case Mapping():
-            values = dict(row)
-        case _:
-            return {}, (f"not a row: {type(row).__name__}",)
-    faults = [f"{name}: missing from the row" for name in space.names if name not in values]
-    if faults:  # a name too many may be the one that is missing, misspelt
-        faults += [f"{name}: not a column of the space" for name in values if name not in space]
-    point = {}
-    for feature in space:
-        if feature.name in values:
-            try:
-                point[feature.name] = feature.to_coordinate(values[feature.name])
-            except CeoptError as error:
-                faults.append(f"{feature.name}: {error}")
-    return point, tuple(faults)

@@ -10,6 +10,9 @@ equality; a :class:`~ceopt.FeatureSpace` says which is which.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from ceopt.metrics.changes import broken_rules, changed_count, immutable_changes, redundancy, sparsity
 from ceopt.metrics.distance import distance, k_distance, set_distance
 from ceopt.metrics.diversity import (
@@ -41,6 +44,7 @@ __all__ = [
     "distance",
     "distinct_validity",
     "dpp_determinant",
+    "excess",
     "future_validity",
     "gower",
     "heom",
@@ -70,3 +74,10 @@ __all__ = [
     "validity",
     "ynn",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Give ``excess``, which asks the engine: a door of ceopt, imported when it is asked for."""
+    if name != "excess":
+        raise AttributeError(f"module 'ceopt.metrics' has no attribute {name!r}")
+    return importlib.import_module("ceopt.excess").excess

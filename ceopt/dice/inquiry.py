@@ -1,0 +1,94 @@
+"""Answers for all rows of one call: rows that are asked the same are asked together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import pandas as pd
+
+from ceopt.dice.permitted import beyond, narrowed
+from ceopt.formulations.constraints import AbstractRule
+from ceopt.formulations.content_hash import content_of
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.recourse import Recourse
+from ceopt.solvers.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from ceopt.solution.solution_set import SolutionSet
+
+__all__ = ["Answered", "Inquiry"]
+
+
+class Answered(NamedTuple):
+    """What came back: a result a row, and why the model is a black box (empty for one that is stated exactly)."""
+
+    results: tuple[SolutionSet, ...]
+    black_box: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """What a call asks of every row.
+
+    Parameters
+    ----------
+    model
+        The fitted model.
+    space
+        The columns, those that may not vary held.
+    ranges
+        Permitted range or levels by column.
+    rows
+        The training rows without the outcome.
+    options
+        Keywords of :class:`ceopt.Recourse`: cost, constraints, solver, limits.
+    """
+
+    model: Any
+    space: FeatureSpace
+    ranges: Mapping[str, tuple[Any, ...]]
+    rows: pd.DataFrame
+    options: Mapping[str, Any]
+
+    def answer(self, queries: pd.DataFrame, targets: Sequence[Any], n: int) -> Answered:
+        """Return the answers to each row for its target, at most ``n`` each."""
+        groups: dict[Hashable, list[int]] = {}
+        for place, target in enumerate(targets):
+            key = (content_of(target), beyond(self.space, self.ranges, queries.iloc[place]))
+            groups.setdefault(key, []).append(place)
+        results: dict[int, SolutionSet] = {}
+        black_box = ""
+        for places in groups.values():
+            some = queries.iloc[places]
+            outside = beyond(self.space, self.ranges, some.iloc[0])
+            found = self._fitted(targets[places[0]], outside, n)
+            black_box = found.black_box
+            results.update(zip(places, found.recourse.explain(some), strict=True))
+        return Answered(tuple(results[place] for place in range(len(queries))), black_box)
+
+    def _fitted(self, target: Any, outside: tuple[str, ...], n: int) -> _Fitted:
+        space, rules = narrowed(self.space, self.ranges, outside)
+        given = dict(self.options)
+        given["constraints"] = [*_listed(given.get("constraints", ())), *rules]
+        try:
+            exact = Recourse(self.model, space, target=target, n=n, **({"why": True} | given))
+            return _Fitted(exact.fit(self.rows), "")
+        except UnsupportedModelError as refusal:
+            from ceopt.surrogates.recourse import LocalSurrogateRecourse
+
+            boxed = Recourse(self.model, space, target=target, n=n, surrogate=LocalSurrogateRecourse(), **given)
+            return _Fitted(boxed.fit(self.rows), str(refusal))
+
+
+class _Fitted(NamedTuple):
+    recourse: Recourse
+    black_box: str
+
+
+def _listed(constraints: Any) -> list[AbstractRule]:
+    if isinstance(constraints, AbstractRule):
+        return [constraints]
+    return list(constraints)

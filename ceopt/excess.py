@@ -1,0 +1,246 @@
+"""The excess of given answers over the proved optimum of the same question, under the same rules.
+
+It is offered as ``ceopt.metrics.excess``, and stands among the doors, as it asks what ``explain`` asks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+import pandas as pd
+
+from ceopt.checking.given_answers import answer_point, answer_rows
+from ceopt.checking.rule_checks import Check
+from ceopt.formulations.space.dtypes import plain
+from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.query.prepare import Prepared, prepare
+from ceopt.search.search import search
+from ceopt.settings import Settings
+from ceopt.solution.solution_set import SolutionSet
+from ceopt.solvers.errors import CeoptError, InvalidValueError, within_memory
+from ceopt.solvers.plural import counted
+from ceopt.status import Status
+from ceopt.verify import check_points
+
+if TYPE_CHECKING:
+    from ceopt.formulations.space.feature import Feature
+
+__all__ = ["excess"]
+
+Point = Mapping[str, float]
+
+
+@within_memory("excess")
+def excess(
+    answers: Any,
+    model: Any,
+    space: FeatureSpace,
+    *,
+    target: Any,
+    factual: Any,
+    cost: Any = "l1",
+    constraints: Any = (),
+    data: pd.DataFrame | None = None,
+    solver: str = "auto",
+    time_limit_s: float = 60.0,
+) -> pd.DataFrame:
+    r"""Hold the answers of any library against the proved optimum under the same rules.
+
+    .. math:: \text{excess} = \frac{\text{cost}(x, x^0)}{\min \{\text{cost}(y, x^0) : f(y) \in T,\ y \text{ keeps all
+       rules}\}} - 1
+
+    0 is optimal, 1 twice as dear as need be. An answer that keeps every rule and that the model agrees with has no
+    excess below 0, up to what the margin of the decision costs (1e-5 relative). One that breaks a rule may be cheaper
+    than anything that keeps them, and says nothing of its method then but that it breaks one.
+
+    Parameters
+    ----------
+    answers
+        A :class:`~ceopt.SolutionSet`, a frame, or a list of Series, dicts or counterfactuals, in raw units. A row that
+        a method left empty may be there with missing values.
+    model, space, target, cost, constraints, data, solver
+        The question, as for :func:`ceopt.explain`. Bounds that were inferred are no rules: they widen to hold the
+        answers of the person, so that the optimum is sought wherever an answer went.
+    factual
+        The person's row, or a frame with one row for each answer, in their order.
+    time_limit_s
+        Seconds for the optimum of each person.
+
+    Returns
+    -------
+    DataFrame
+        One row an answer: ``answer`` (its label in a frame, its rank in a SolutionSet, its place in a list, from 0),
+        ``cost`` (nan where the row is none of the space), ``optimum`` (the least cost in hand; nan where there is none;
+        0 of a person who needs no change), ``bound`` (what is proved of it: equal to the optimum where it is optimal,
+        inf where there is no answer at all), ``excess`` (0 where both costs are 0, inf where only the optimum is),
+        ``valid`` (whether the model agrees) and ``broken`` (the rules that break, in words).
+
+    Raises
+    ------
+    CeoptError
+        Model, target, rules, cost or factual are unusable, as for :func:`ceopt.explain`; ``answers`` is no collection
+        of rows; another number of factuals than one or one an answer. A bad answer is reported, never raised.
+
+    References
+    ----------
+    The optimality gap of a heuristic, as in mixed-integer programming.
+
+    Examples
+    --------
+    >>> import ceopt
+    >>> from ceopt.metrics import excess
+    >>> from ceopt.formulations.predictors import Affine
+    >>> space = ceopt.FeatureSpace([ceopt.Feature("income", kind="integer", lower=0, upper=9)])
+    >>> model = Affine([1.0], -3.5, labels=("no", "yes"))
+    >>> rows = [{"income": 4}, {"income": 8}, {"income": 3}, {"income": 12}]
+    >>> table = excess(rows, model, space, target="yes", factual={"income": 2})
+    >>> table[["cost", "optimum", "excess", "valid"]].round(3)
+        cost  optimum  excess  valid
+    0  0.222    0.222     0.0   True
+    1  0.667    0.222     2.0   True
+    2  0.111    0.222    -0.5  False
+    3  1.111    0.222     4.0   True
+    >>> table["broken"][3]
+    ('income: must be at most 9, but is 12.0',)
+    """
+    require_space("excess", space)
+    settings = Settings(
+        target=target, cost=cost, constraints=constraints, solver=solver, time_limit_s=time_limit_s, why=False
+    )
+    shared = prepare(model, space, settings, data=data)
+    ranks, rows = answer_rows("excess", answers)
+    given = [_given(space, row) for row in rows]
+    lines: list[_Line | None] = [None] * len(rows)
+    for start, places in _people(factual, space, len(rows)):
+        some = [given[place] for place in places]
+        wide = _widened(space, [one.point for one in some])
+        asked = shared if wide == space else prepare(model, wide, settings, data=data)
+        for place, line in zip(places, _lines(asked, start, some), strict=True):
+            lines[place] = line
+    return _table(_labels(answers, ranks), [line for line in lines if line is not None])
+
+
+# ---- what was given --------------------------------------------------------------------------------------------------
+class _Given(NamedTuple):
+    """An answer in coordinates, or what keeps it from having some."""
+
+    point: dict[str, float]
+    faults: tuple[str, ...]
+
+
+def _given(space: FeatureSpace, row: Any) -> _Given:
+    point, faults = answer_point(space, row)
+    return _Given({} if faults else point, faults)
+
+
+def _labels(answers: Any, ranks: Sequence[int]) -> list[Any]:
+    """Return what the table calls each answer."""
+    if isinstance(answers, pd.DataFrame):
+        return [plain(label) for label in answers.index.tolist()]
+    if isinstance(answers, SolutionSet):
+        return list(ranks)
+    return list(range(len(ranks)))
+
+
+def _people(factual: Any, space: FeatureSpace, n: int) -> list[tuple[Point, list[int]]]:
+    """Return each person, in coordinates, with the places of the answers for that one."""
+    if not isinstance(factual, pd.DataFrame) or len(factual) == 1:
+        return [(space.row(factual), list(range(n)))]
+    if len(factual) != n:
+        but = f"factual has {counted(len(factual), 'row')} and there are {counted(n, 'answer')}"
+        raise InvalidValueError("excess", "one factual, or one for each answer", but, "Give a row for each.")
+    people: dict[tuple[float, ...], tuple[Point, list[int]]] = {}
+    for place in range(n):
+        start = space.row(factual.iloc[[place]])
+        people.setdefault(tuple(start.values()), (start, []))[1].append(place)
+    return list(people.values())
+
+
+def _widened(space: FeatureSpace, points: Sequence[Point]) -> FeatureSpace:
+    """Return the space with inferred bounds wide enough for the points."""
+    return FeatureSpace(_wide(feature, [point[feature.name] for point in points if point]) for feature in space)
+
+
+def _wide(feature: Feature, values: Sequence[float]) -> Feature:
+    finite = [value for value in values if math.isfinite(value)]
+    if feature.is_finite or not finite:
+        return feature
+    lower, upper = feature.lower, feature.upper
+    if feature.lower_inferred:
+        lower = min(lower, *finite)
+    if feature.upper_inferred:
+        upper = max(upper, *finite)
+    return replace(feature, lower=lower, upper=upper)
+
+
+# ---- what it is held against -----------------------------------------------------------------------------------------
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A row of the table, but for its label."""
+
+    cost: float
+    optimum: float
+    bound: float
+    valid: bool
+    broken: tuple[str, ...]
+
+    @property
+    def excess(self) -> float:
+        """By what share the cost is above the optimum."""
+        if math.isnan(self.cost) or math.isnan(self.optimum):
+            return math.nan
+        if self.optimum == 0.0:
+            return 0.0 if self.cost == 0.0 else math.inf
+        return self.cost / self.optimum - 1.0
+
+
+def _lines(asked: Prepared, start: Point, answers: Sequence[_Given]) -> list[_Line]:
+    """Return the answers for one person beside the optimum."""
+    space = asked.space
+    optimum, bound = _optimum(asked, start)
+    checks = iter(_checks(asked, start, [one.point for one in answers if not one.faults]))
+    lines = []
+    for one in answers:
+        check = Check(valid=False, prediction=None, broken=one.faults) if one.faults else next(checks)
+        cost = math.nan if one.faults else float(asked.settings.cost.value(space, start, one.point))
+        lines.append(_Line(cost=cost, optimum=optimum, bound=bound, valid=check.valid, broken=check.broken))
+    return lines
+
+
+def _optimum(asked: Prepared, start: Point) -> tuple[float, float]:
+    """Return the least cost in hand, nan if there is none, and the bound that is proved."""
+    found = search(asked, asked.space.frame([start]))
+    if found.status is Status.ALREADY_FAVOURABLE:
+        return 0.0, 0.0
+    if found.status is Status.INFEASIBLE:
+        return math.nan, math.inf
+    bound = -math.inf if found.bound is None else float(found.bound)
+    return (found[0].cost if len(found) else math.nan), bound
+
+
+def _checks(asked: Prepared, start: Point, points: Sequence[Point]) -> list[Check]:
+    """Ask the model about all points at once and check the rules; where the model fails, one by one."""
+    settings = asked.settings
+    try:
+        return check_points(asked.oracle, asked.space, settings.rules, settings.target, start, points)
+    except CeoptError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the user's model may fail in its own ways, on one point of many
+        if len(points) > 1:
+            return [check for point in points for check in _checks(asked, start, [point])]
+        fault = f"target: the model fails with {type(error).__name__}: {error}"
+        return [Check(valid=False, prediction=None, broken=(fault,))]
+
+
+def _table(labels: Sequence[Any], lines: Sequence[_Line]) -> pd.DataFrame:
+    columns: dict[str, Any] = {"answer": labels}
+    for name in ("cost", "optimum", "bound", "excess"):
+        columns[name] = np.array([getattr(line, name) for line in lines], dtype=np.float64)
+    columns["valid"] = np.array([line.valid for line in lines], dtype=bool)
+    columns["broken"] = pd.Series([line.broken for line in lines], dtype=object)
+    return pd.DataFrame(columns)

@@ -1,0 +1,65 @@
+"""Importance: what is too little to speak of it, and that all that there are is enough."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from dice_people import borrowers, explainer, fitted, queries, tree
+
+from ceopt.dice import CounterfactualExplanations
+
+
+def test_too_little_is_refused():
+    frame = borrowers()
+    exp = explainer(frame, fitted(frame))
+    rows = queries(frame)
+
+    with pytest.raises(ValueError, match="local_feature_importance needs total_CFs of at least 10, but it is 4"):
+        exp.local_feature_importance(rows[:1], total_CFs=4)
+    with pytest.raises(ValueError, match="global_feature_importance needs at least 10 rows, but there are 3"):
+        exp.global_feature_importance(rows[:3])
+    with pytest.raises(ValueError, match="neither is given"):
+        exp.local_feature_importance(None)
+    few = exp.generate_counterfactuals(rows[:1], total_CFs=2)
+    with pytest.raises(ValueError, match="entry 0 of cf_examples_list has 2"):
+        exp.local_feature_importance(rows[:1], cf_examples_list=few.cf_examples_list)
+
+
+def test_fewer_than_ten_are_enough_where_it_is_proved_that_there_are_no_more():
+    frame = borrowers()
+    exp = explainer(frame, tree(frame, 2))
+
+    found = exp.generate_counterfactuals(queries(frame)[:1], total_CFs=10)
+    assert 0 < len(found.cf_examples_list[0].final_cfs_df) < 10
+    assert exp.local_feature_importance(None, cf_examples_list=found.cf_examples_list).local_importance is not None
+
+
+def test_json_has_the_shape_that_dice_ml_reads():
+    frame = borrowers()
+    exp = explainer(frame, fitted(frame))
+    found = exp.local_feature_importance(queries(frame)[:1])
+
+    record = json.loads(found.to_json())
+
+    assert set(record) == {
+        "test_data", "cfs_list", "local_importance", "summary_importance", "data_interface", "feature_names",
+        "feature_names_including_target", "model_type", "desired_class", "desired_range", "metadata",
+    }  # fmt: skip
+    assert record["metadata"] == {"version": "2.0"}
+    assert record["feature_names_including_target"] == ["age", "job", "school", "hours", "rich"]
+    assert record["test_data"][0][0] == [*queries(frame).iloc[0].tolist(), found.cf_examples_list[0].test_pred]
+    assert record["local_importance"][0] == [found.local_importance[0][name] for name in record["feature_names"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("no", "JSON of explanations, but the text is not"),
+        ('{"metadata": {"version": "1.0"}}', "version is '1.0'"),
+        ('{"metadata": {"version": "2.0"}}', "it is damaged"),
+    ],
+)
+def test_other_text_is_refused(text, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        CounterfactualExplanations.from_json(text)
