@@ -36,7 +36,7 @@ extensions = [
     "myst_nb",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["made/gallery/*.ipynb", "made/gallery/*.py", "made/gallery/*.json", "gallery", "**.ipynb_checkpoints"]
+exclude_patterns = ["gallery", *(f"made/gallery/*.{kind}" for kind in ("ipynb", "json", "py")), "**.ipynb_checkpoints"]
 templates_path = ["templates"]
 nitpicky = True
 #: What other libraries name, whose pages a build without network cannot look up.

@@ -14,12 +14,6 @@ from types import ModuleType
 import pytest
 from sources import ROOT, checkout
 
-from ceopt.formulations import programs
-from ceopt.formulations.constraints import RULES
-from ceopt.formulations.constraints.diversity import DIVERSITIES
-from ceopt.formulations.costs import COSTS
-from ceopt.formulations.predictors.embed import FORMULATIONS
-
 DOCS = ROOT / "docs"
 SECTIONS = ("tutorials", "how_to", "explanation", "reference")
 _FENCE = re.compile(r"^ *(`{3,}|:{3,}).*?^ *\1 *$", re.MULTILINE | re.DOTALL)
@@ -137,27 +131,6 @@ def test_every_public_name_stands_on_the_page_of_its_module():
                 name,
                 public,
             )
-
-
-def test_every_formulation_has_a_line_with_class_and_exactness():
-    page = (DOCS / "reference" / "formulations.md").read_text(encoding="utf-8")
-    lines = [line.split("|") for line in page.splitlines() if line.startswith("|")]
-    names = [f'"{name}"' for kind in FORMULATIONS.values() for name in kind]
-    names += [*RULES, *(f'"{name}"' for name in (*COSTS, *DIVERSITIES)), *programs.__all__]
-    costs = importlib.import_module("ceopt.formulations.costs")
-    names += [
-        f"{name}("
-        for name in costs.__all__
-        if isinstance(getattr(costs, name), type) and name not in {"AbstractCost", "Sum"}
-    ]
-
-    missing = [
-        name
-        for name in names
-        if not any(f"`{name}" in "|".join(cells[1:3]) or f"`{name}" in cells[2] for cells in lines)
-    ]
-    assert missing == []
-    assert [cells for cells in lines if len(cells) > 4 and not all(cell.strip() for cell in cells[2:-1])] == []
 
 
 def test_every_link_to_another_site_is_listed_with_when_it_was_tried():
