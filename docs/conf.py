@@ -16,6 +16,15 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent))  # as running from the root has it, where no ceopt is installed
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# JAX compiles the notebook's training lightly, and once: it trains for less time than it compiles.
+JAX = {
+    "JAX_COMPILATION_CACHE_DIR": str(HERE.parent / ".jupyter_cache" / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+}
+for name, value in JAX.items():
+    os.environ.setdefault(name, value)
 
 import outside_pages  # noqa: E402
 import reference_pages  # noqa: E402
@@ -52,6 +61,11 @@ nitpick_ignore_regex = [
         r"(Any|Callable|Mapping|Sequence|Iterable|Iterator|Hashable|Literal|Self|Collection|Final|ClassVar)",
     ),
     (r"py:(obj|class|exc)", r"(str|int|float|bool|bytes|object|type|tuple|list|dict|set|frozenset|None|slice|range)"),
+    (r"py:class", r"(abc\.ABC|decimal\.Decimal|Figure|Metric|BlockData|RowDistance|Keeper)"),
+    # Names for types that say what they are, and bases that only share code.
+    (r"py:class", r"(Floats|Bools|Codes|Flags|Point|Interval|Reach|DataRows|Intervention|Count|Link|Bound|Moments)"),
+    (r"py:class", r"ceopt\..*\.(Link|Bound|Interval|Moments|Auxiliary)"),
+    (r"py:class", r"ceopt\..*\.(Readable|AbstractMahalanobis|AbstractNorm|AbstractLevels)"),
     (r"py:exc", r"[A-Z][A-Za-z]*(Error|Warning|Exception)"),  # of Python's own
 ]
 
@@ -65,9 +79,10 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_output_stderr = "remove"  # what libraries log; an error ends the build all the same
 
 # ---- the reference ---------------------------------------------------------------------------------------------------
-autosummary_generate = True
+autosummary_generate = [str(HERE / "made" / "reference" / f"{name}.rst") for name in reference_pages.pages()]
 autosummary_imported_members = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -120,7 +135,6 @@ html_theme_options = {
 }
 suppress_warnings = [
     "config.cache",  # the scraper of pictures is an object, which Sphinx cannot keep between builds
-    "toc.empty_glob",  # a folder into which pages may come later
 ]
 
 
@@ -130,5 +144,6 @@ def setup(app: Any) -> None:
     app.connect("config-inited", lambda app, config: reference_pages.write(HERE / "made" / "reference"))
     app.connect("config-inited", lambda app, config: outside_pages.write(HERE / "made" / "outside"))
     app.connect("source-read", outside_pages.links_inside)
+    app.connect("autodoc-skip-member", reference_pages.skipped)
     app.connect("missing-reference", reference_pages.resolved)
     app.connect("env-check-consistency", reference_pages.check_complete)

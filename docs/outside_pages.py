@@ -16,7 +16,7 @@ ROOT = DOCS.parent
 MADE = DOCS / "made" / "outside"
 #: A link or picture in Markdown, with what may stand before and after its target.
 LINK = re.compile(r"(?P<before>!?\[[^\]]*\]\()(?P<path>[^)#\s]*)(?P<anchor>#[^)\s]*)?(?P<after>(?: \"[^\"]*\")?\))")
-_FENCE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 
 
 def pages() -> dict[Path, str]:

@@ -53,6 +53,40 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+#: What public functions return or take, and docstrings point to, though nothing exports it.
+RETURNED = (
+    "ceopt.verify.Report",
+    "ceopt.population.summary.CohortSummary",
+    "ceopt.words.results.ToldResult",
+    "ceopt.words.language.Language",
+    "ceopt.formulations.columns.columns_block.AbstractColumns",
+    "ceopt.formulations.columns.numeric_rows.Cells",
+    "ceopt.formulations.columns.numeric_rows.write_rows",
+    "ceopt.formulations.constraints.diversity.diversity.AbstractDiversity",
+    "ceopt.formulations.costs.cost_cutoff.CostCutoff",
+    "ceopt.formulations.predictors.decision.margin.default_margin",
+    "ceopt.formulations.predictors.decision.margin.margin_near",
+    "ceopt.formulations.predictors.embed.embedded.AbstractEmbedded",
+    "ceopt.formulations.predictors.embed.embedding_error.EmbeddingError",
+    "ceopt.formulations.programs.data_shift.shifts.add_shift",
+    "ceopt.formulations.programs.gelbrich.add_ball",
+    "ceopt.formulations.programs.gelbrich.add_coupling",
+    "ceopt.formulations.programs.gelbrich.add_price",
+    "ceopt.formulations.space.encoding.Column",
+    "ceopt.formulations.space.encoding.Encoding",
+    "ceopt.solvers.compile.rows_and_cones.ConeRows",
+    "ceopt.solvers.compile.rows_and_cones.QuadraticRow",
+    "ceopt.solvers.problem.Certificate",
+    "ceopt.solvers.registry.Licence",
+    "ceopt.diverse.line_search.nearer",
+    "ceopt.diverse.projection.Projection",
+    "ceopt.metrics.scales.scales_of",
+    "ceopt.training.predictor_network.PredictorNetwork",
+    "ceopt.training.recourse_network.AbstractRecourseNetwork",
+    "ceopt.training.rivals.row_recourse.AbstractRowRecourse",
+    "ceopt.training.rivals.worst_densities.WorstDensities",
+)
+
 
 def modules() -> list[str]:
     """Return the public modules, in order."""
@@ -190,20 +224,39 @@ def index() -> str:
     lines = ["All public names", "================", ""]
     lines += ["Every name that ``ceopt`` exports, from the docstrings of the code that is installed.", ""]
     for title, names in MODULES.items():
-        lines += [title, "-" * len(title), "", ".. toctree::", "   :maxdepth: 1", ""]
+        lines += [title, "-" * len(title), "", ".. toctree::", "   :hidden:", ""]
         lines += [f"   {name}" for name in names] + [""]
         lines += [".. list-table::", "   :widths: 40 60", "   :class: modules", ""]
         for name in names:
             said = _first_lines(importlib.import_module(name)).partition("\n\n")[0].replace("\n", " ")
             lines += [f"   * - :ref:`{name} <module-{name}>`", f"     - {said}"]
         lines += [""]
+    lines += ["What they return", "----------------", "", ".. toctree::", "", "   returned", ""]
     return "\n".join(lines)
+
+
+def returned() -> str:
+    """Return the page of what is returned and not exported, as reStructuredText."""
+    title = "Returned, and inside"
+    lines = [title, "=" * len(title), ""]
+    lines += ["What public functions return or take, and docstrings point to. Nobody needs to import it.", ""]
+    lines += [".. autosummary::", "   :toctree: names", "   :nosignatures:", ""]
+    return "\n".join([*lines, *(f"   {full}" for full in RETURNED), ""])
+
+
+@cache
+def pages() -> Mapping[str, str]:
+    """Return the text of every page by its name."""
+    found = {"index": index(), "returned": returned()}
+    for name in modules():
+        found[name] = page(name)
+    return found
 
 
 def write(folder: Path) -> None:
     """Write all pages; one that is there and says the same is left alone, so that Sphinx does not read it again."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in {"index": index(), **{name: page(name) for name in modules()}}.items():
+    for name, text in pages().items():
         path = folder / f"{name}.rst"
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
@@ -220,7 +273,22 @@ def _documented() -> Mapping[int, str]:
             value = getattr(module, public)
             if callable(value):
                 found.setdefault(id(value), places()[f"{name}.{public}"])
+    for full in RETURNED:
+        found[id(_located(full, None))] = full
     return found
+
+
+@cache
+def _by_last_name() -> Mapping[str, str]:
+    """Return where a name is documented that is given without its module; none that stands for several things."""
+    found: dict[str, str] = {}
+    twice = set()
+    for full in _documented().values():
+        last = full.rpartition(".")[2]
+        if last in found:
+            twice.add(last)
+        found[last] = full
+    return {last: full for last, full in found.items() if last not in twice}
 
 
 def _located(target: str, module: str | None) -> Any:
@@ -248,16 +316,28 @@ def resolved(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     target = node.get("reftarget", "")
     value = _located(target, node.get("py:module"))
     full = _documented().get(id(value)) if callable(value) else None
+    if full is None and value is None:
+        first, dot, rest = target.partition(".")
+        full = _by_last_name()[first] + dot + rest if first in _by_last_name() else None
     if full is None and "." in target:  # a method of a class that is documented elsewhere
         above, _, last = target.rpartition(".")
         owner = _located(above, node.get("py:module"))
         if callable(owner) and id(owner) in _documented():
             full = f"{_documented()[id(owner)]}.{last}"
-    if full is None or full == target:
+    if full is None:  # what is there and has no page is no dead link: a type inside the package
+        return contnode if value is not None and target.startswith("ceopt.") else None
+    if full == target:
         return None
     return env.get_domain("py").resolve_xref(
         env, node["refdoc"], app.builder, node.get("reftype"), full, node, contnode
     )
+
+
+def skipped(app: Any, what: str, name: str, value: Any, *rest: Any) -> bool | None:
+    """Leave out members that a class has from another library: they are described there."""
+    own = getattr(value, "fget", None) or getattr(value, "__func__", value)
+    module = getattr(own, "__module__", None) or "ceopt"
+    return None if module.startswith("ceopt") else True
 
 
 def check_complete(app: Any, env: Any) -> None:
