@@ -20,7 +20,7 @@ encode = make_column_transformer((StandardScaler(), numbers), (OneHotEncoder(), 
 model = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(book.data, book.target)
 refused = book.data[model.predict(book.data) == "bad"]
 
-result = ceopt.explain(model, refused.iloc[[2]], book.space, target="good", n=3, cost="few_changes")
+result = ceopt.explain(model, refused.iloc[[5]], book.space, target=ceopt.Probability("good", at_least=0.8), n=3)
 print(result)
 
 # %%
