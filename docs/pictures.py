@@ -1,4 +1,4 @@
-"""The pictures of docs/pictures.md, made by the code that the page shows.
+"""The pictures of docs/how_to/pictures.md, made by the code that the page shows.
 
 The page's blocks of Python run one after the other. Where a picture follows a block, it is what the block's last line
 returned, written as SVG to the file that the page names. With the same versions of the libraries the same file comes
@@ -21,7 +21,8 @@ from typing import Any
 
 from ceopt.pictures.svg import svg
 
-PAGE = Path(__file__).resolve().with_suffix(".md")
+FOLDER = Path(__file__).resolve().with_suffix("")
+PAGE = FOLDER.parent / "how_to" / "pictures.md"
 _PART = re.compile(
     r"^```python\n(?P<code>.*?)^```$|^!\[(?P<title>[^\]]*)\]\((?P<file>[^)]*)\)$", re.MULTILINE | re.DOTALL
 )
@@ -62,5 +63,5 @@ def write(folder: Path) -> list[Path]:
 
 if __name__ == "__main__":
     given = [Path(word) for word in sys.argv[1:]]
-    for one in write(*(given or [PAGE.with_suffix("")])):
+    for one in write(*(given or [FOLDER])):
         sys.stdout.write(f"{one}\n")

@@ -29,7 +29,9 @@ __all__ = [
 
 
 class CeoptError(Exception):
-    """Misuse, said before work starts: ``<who> needs <what>, but <name> is <value>. <What to do>.``.
+    """Misuse, said before work starts, in one sentence.
+
+    ``<who> needs <what>, but <name> is <value>. <What to do>.``
 
     Parameters
     ----------

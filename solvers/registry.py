@@ -177,10 +177,10 @@ def register(solver: Solver) -> None:
 
     Examples
     --------
-    See ``docs/adding_a_solver.md``.
+    See ``docs/how_to/adding_a_solver.md``.
     """
     if not isinstance(solver, Solver):
-        raise InvalidTypeError("register", "a Solver", f"it got {solver!r}", "See docs/adding_a_solver.md.")
+        raise InvalidTypeError("register", "a Solver", f"it got {solver!r}", "See docs/how_to/adding_a_solver.md.")
     if solver.name in {*_SOLVERS, "auto"} or not solver.name:
         raise InvalidValueError(
             "register", "a new name", f"name is {solver.name!r}", f"Names that are taken: auto, {', '.join(_SOLVERS)}."

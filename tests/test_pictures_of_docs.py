@@ -38,7 +38,11 @@ def _texts(path: Path) -> list[str]:
 
 
 def test_each_picture_is_shown_and_each_that_is_shown_is_there(script):
-    shown = [part["file"] for part in script.parts(script.PAGE.read_text(encoding="utf-8")) if part["file"]]
+    shown = [
+        part["file"].removeprefix("../")
+        for part in script.parts(script.PAGE.read_text(encoding="utf-8"))
+        if part["file"]
+    ]
     in_readme = re.findall(r"\]\(docs/(pictures/[^)]*)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
 
     assert sorted(shown) == sorted(f"pictures/{path.name}" for path in FOLDER.iterdir())

@@ -89,7 +89,7 @@ MaxChanged = Annotated[int | None, typer.Option("--max-changes", help="At most s
 Rules = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help='Rules as a JSON list, such as [{"rule": "MaxChanges", "k": 2}]; see docs/rules.md.'
+        metavar="FILE", help='Rules as a JSON list, such as [{"rule": "MaxChanges", "k": 2}]; see docs/how_to/rules.md.'
     ),
 ]
 ShowSpace = Annotated[bool, typer.Option("--show-space", help="Print what each column is and how it may move.")]

@@ -38,7 +38,7 @@ def sparsity(x: Any, S: Any, *, space: FeatureSpace | None = None) -> float:
     References
     ----------
     Mothilal, Sharma & Tan (2020), evaluation, sparsity; the same in CE-OCL. Elsewhere the name means the share that
-    *changes*, or counts encoded columns: see docs/metrics.md.
+    *changes*, or counts encoded columns: see docs/reference/metrics.md.
 
     Examples
     --------

@@ -121,7 +121,7 @@ class Counterfactual:
             "en" or "de".
         templates
             Name -> text, in place of some or all of the language's: :func:`ceopt.words.templates` has them, and
-            `docs/words.md` shows a third language.
+            `docs/how_to/words.md` shows a third language.
 
         Raises
         ------

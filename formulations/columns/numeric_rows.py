@@ -446,7 +446,7 @@ class Cells:
         """Return a form at most the value of the cell selected (ascending values), without tiny coefficients.
 
         A step too small for a row waits for the next cut, which is switched on later: the bound is weaker by less than
-        :data:`TINY`.
+        ``TINY``.
         """
         terms: list[tuple[float, Any]] = []
         carried = 0.0

@@ -49,7 +49,7 @@ class AllowedValues(AbstractRule):
     ================ ========================= ======================================================
     v_1 < ... < v_m  ``values``                those in reach; the others drop out
     [x >= v], [x>v]  ``x.cut``                 binaries between v and its neighbours in reach
-    u                ``x.level, x.at_least``   1 where the column takes a level (:mod:`.coordinates`)
+    u                ``x.level, x.at_least``   1 where the column takes a level (``x.coordinate``)
     V                ``values``                levels that are allowed
     ================ ========================= ======================================================
 

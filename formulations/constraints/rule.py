@@ -136,7 +136,7 @@ class AbstractRule(ABC):
 
 
 class AbstractElastic(AbstractRule):
-    """A rule that can be widened by an amount, in the unit in which :meth:`violation` counts."""
+    """A rule that can be widened by an amount, in the unit in which ``violation`` counts."""
 
     __slots__ = ()
 

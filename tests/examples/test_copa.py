@@ -310,7 +310,7 @@ def test_studies_run_on_loans(example, name):
 
 
 def test_what_the_docs_advise_is_what_was_measured(example):
-    """docs/plans.md, what no plan can promise: in words, so that the numbers stand in the results alone."""
+    """docs/explanation/plans.md, what no plan can promise: in words, so that the numbers stand in the results alone."""
     results, report = importlib.import_module("shared.results"), example("report")
     folder = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
     kept = results.read(folder / "copa_survival.json")["results"]

@@ -296,7 +296,7 @@ def _stays(model: Fitted, rules: Sequence[Any], weighed: set[int]) -> tuple[int,
 
 
 def _counted(model: Fitted, kind: str, rules: Sequence[Any], weighed: set[int]) -> tuple[int, ...]:
-    """Return the columns that count as changed by a move inside a cell of trees (docs/pools.md)."""
+    """Return the columns that count as changed by a move inside a cell of trees (docs/how_to/pools.md)."""
     only_trees = kind in TREES and not (kind == "votes" and _has_linear(_last(model)))
     summed = {name for rule in rules if type(rule).__name__ == "Linear" for name in rule.coefficients}
     # What a rule wants to see changed has to move, inside its cell too: the rule reads the number itself.

@@ -1,4 +1,4 @@
-"""A rule from nothing: once it is listed, the battery runs on it and finds its faults (docs/adding_a_rule.md)."""
+"""A rule from nothing: once it is listed, the battery finds its faults (docs/how_to/adding_a_rule.md)."""
 
 from __future__ import annotations
 

@@ -242,8 +242,8 @@ def test_a_bad_registration_is_refused(mine):
 
 @pytest.mark.long
 def test_the_battery_takes_a_registered_solver_as_it_is(tmp_path):
-    """The first two blocks of docs/adding_a_solver.md, loaded as a plugin of pytest."""
-    page = (ROOT / "docs" / "adding_a_solver.md").read_text(encoding="utf-8")
+    """The first two blocks of docs/how_to/adding_a_solver.md, loaded as a plugin of pytest."""
+    page = (ROOT / "docs" / "how_to" / "adding_a_solver.md").read_text(encoding="utf-8")
     session, entry = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[:2]
     (tmp_path / "scipy_session.py").write_text(session + entry, encoding="utf-8")
     paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])

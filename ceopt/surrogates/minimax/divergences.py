@@ -53,7 +53,7 @@ def worst_covariance(weights: ArrayLike, covariance: ArrayLike, *, divergence: s
     divergence :math:`\tau(w)`                   maximiser
     ========== ================================= ==================================================================
     nominal    :math:`\sqrt{v}`                  :math:`\hat\Sigma`
-    quadratic  :math:`\sqrt{v + \sqrt\rho\, n^2}`  :math:`\hat\Sigma + \sqrt\rho\, w w^\top / n^2`
+    quadratic  :math:`\sqrt{v + \sqrt\rho n^2}`  :math:`\hat\Sigma + \sqrt\rho\, w w^\top / n^2`
     bures      :math:`\sqrt{v} + \sqrt\rho\, n`  :math:`A \hat\Sigma A`, :math:`A = I + \sqrt{\rho / v}\, w w^\top / n`
     fisher_rao :math:`e^{\rho / 2} \sqrt{v}`     :math:`\hat\Sigma + (e^\rho - 1)\, \hat\Sigma w w^\top \hat\Sigma / v`
     logdet     :math:`\sqrt{c v}`                :math:`\hat\Sigma + (c - 1)\, \hat\Sigma w w^\top \hat\Sigma / v`

@@ -104,7 +104,7 @@ def default_margin(predictor: Predictor) -> float:
     """Return the least slack that a solver can be trusted with where nobody is asked about, in the model's own score.
 
     1e-5; trees, whose leaves of size s a solver's binary turns into an error of 1e-6 s, take 1e-5 s beyond 1. Very
-    small scores are stated in larger units (:func:`row_scale`) and take 1e-3 of their size. How wide bounds are is no
+    small scores are stated in larger units (``row_scale``) and take 1e-3 of their size. How wide bounds are is no
     matter: for a person, :func:`margin_near` says how large the numbers near the answer are.
     """
     size = score_size(predictor)

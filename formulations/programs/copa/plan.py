@@ -89,7 +89,7 @@ def copa_plan(
     Jd + 2J + 2 + J(J-1) numbers, from J = 4 J(J+1)/2 + 2J more; the columns of groups are binary. Quadratic and
     bilinear rows only (a nonconvex QCQP, with groups mixed-integer): SCIP and Gurobi solve it globally, and without
     groups ``pyo.SolverFactory("ipopt")`` locally. Parts of weight 0 are left out. Exact but for the smoothing: D is
-    at least the distance and at most that plus delta (with "l1" d times delta). r is at most :func:`greatest_ratio`,
+    at least the distance and at most that plus delta (with "l1" d times delta). r is at most ``greatest_ratio``,
     which binds only where a counterfactual of zeros, or one without variance, makes the ratio infinite.
 
     All x are bounded, as global solvers need: no counterfactual of an optimal plan is farther from the factual than J

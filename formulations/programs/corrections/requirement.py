@@ -25,15 +25,15 @@ def requirement_correction(
         \min_{\delta}\ \sum_j \lVert \delta_j \rVert^2 \quad\text{s.t.}\quad
         \hat\mu^\top (x_j + \delta_j) \ge \varepsilon, \quad \delta_{jk} = 0 \text{ for fixed } k.
 
-    ============= ========== ====== ==================================================================
-    symbol        component  shape  meaning
-    ============= ========== ====== ==================================================================
-    x                        (J, d) ``plan``, a counterfactual a row
-    :math:`\mu`              (d,)   ``mean`` of the parameters
-    :math:`\eps`             ()     ``margin``, in units of the score
-    :math:`\delta` ``move``  (J, d) how far each column goes; fixed columns have none
-    x + :math:`\delta` ``x`` (J, d) the corrected plan, an Expression
-    ============= ========== ====== ==================================================================
+    =================== ========= ====== ==================================================================
+    symbol              component shape  meaning
+    =================== ========= ====== ==================================================================
+    x                             (J, d) ``plan``, a counterfactual a row
+    :math:`\mu`                   (d,)   ``mean`` of the parameters
+    :math:`\varepsilon`           ()     ``margin``, in units of the score
+    :math:`\delta`      ``move``  (J, d) how far each column goes; fixed columns have none
+    x + :math:`\delta`  ``x``     (J, d) the corrected plan, an Expression
+    =================== ========= ====== ==================================================================
 
     J times the free columns in numbers, J rows ``favourable`` (QP). Exact; the rows fall apart into J projections on a
     half-space, whose closed form is :func:`ceopt.plans.requirement_correction`. Infeasible where a counterfactual is

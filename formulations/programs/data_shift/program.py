@@ -68,20 +68,20 @@ def data_shift(
                                      ``most``, ``least``: :math:`a_i (1 + p_i) \le 1,\ (1 - a_i)(1 + q_i) \le 1`
     ======== ======================= ===========================================================================
 
-    ============== ================= ======= ====================================================================
-    symbol         component         shape   meaning
-    ============== ================= ======= ====================================================================
-    x, y                             (N, d)  ``X``, and ``y``, the classes -1 and 1
-    w, b           ``w``, ``b``      (d,)    the retrained classifier; its bound is ``model.w_bound``
-    s              ``score``         (N,)    rows ``scores``
-    e, a           ``pull``          (N,)    bounds ``model.pull_bounds``; rows ``stationary``, ``balanced``
-    :math:`\delta` ``shift``, or                 as :func:`~ceopt.formulations.programs.data_shift.shifts.add_shift`
+    ============== ================== ====== ====================================================================
+    symbol         component          shape  meaning
+    ============== ================== ====== ====================================================================
+    x, y                              (N, d) ``X``, and ``y``, the classes -1 and 1
+    w, b           ``w``, ``b``       (d,)   the retrained classifier; its bound is ``model.w_bound``
+    s              ``score``          (N,)   rows ``scores``
+    e, a           ``pull``           (N,)   bounds ``model.pull_bounds``; rows ``stationary``, ``balanced``
+    :math:`\delta` ``shift``, or             as :func:`~ceopt.formulations.programs.data_shift.shifts.add_shift`
                    ``step``, ``flip``        lists them
-    :math:`\xi`    ``slack``         (N,)    by how much a row is short of its margin
-    v, u           ``met, short``    (N,)    binary: the row's margin is not exceeded; it is missed
-    p, q           ``above, below`` (N,)    so that :math:`a_i = 1 / (1 + e^{y_i s_i})`
-    s(x^cf)        ``explained``     (J,)    scores of ``counterfactuals``; rows ``explains``
-    ============== ================= ======= ====================================================================
+    :math:`\xi`    ``slack``          (N,)   by how much a row is short of its margin
+    v, u           ``met, short``     (N,)   binary: the row's margin is not exceeded; it is missed
+    p, q           ``above, below``   (N,)   so that :math:`a_i = 1 / (1 + e^{y_i s_i})`
+    s(x^cf)        ``explained``      (J,)   scores of ``counterfactuals``; rows ``explains``
+    ============== ================== ====== ====================================================================
 
     ======== ======================= ======================== =========================== =========================
     loss     continuous              grid                     label                       flip

@@ -48,7 +48,7 @@ def minimax_machine(
     :math:`\mu_y`                     (d,)   ``mean_neg``, ``mean_pos``
     :math:`F_y`                       (d, r) factor of the covariance + r_y I; r_y > 0 only of "quadratic"
     :math:`k_y`                       ()     1, or more of "fisher_rao" and "logdet"; K is the greater of both
-    l                                 ()     l_- + l_+, above 0 only of "bures"
+    l                                 ()     :math:`l_- + l_+`, above 0 only of "bures"
     w                ``w``            (d,)   slope of the score w'x - b, favourable at 0 and above
     s                ``spread_neg``,  ()     at least the norms of the two classes; rows ``near_neg``, ``near_pos``
                      ``spread_pos``

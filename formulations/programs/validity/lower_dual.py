@@ -40,20 +40,20 @@ def validity_lower_dual(
         \begin{pmatrix} P & q + \tau_j F^\top x_j / 2 \\ \cdot & r - 1 + \tau_j \hat\mu^\top x_j \end{pmatrix}
         \succeq 0, \quad \tau \ge 0.
 
-    ========== ============== ============ =======================================================================
-    symbol     component      shape        meaning
-    ========== ============== ============ =======================================================================
-    x                         (J, d)       ``plan``
-    hats, F                                ``mean``, ``covariance`` and a factor of it, (d, r')
-    rho                                    ``radius``
-    P, q, r    ``P, q, r``    (d, d), ...  the quadratic
-    tau        ``tau``        (J,)         price of a score below 0
-    gamma      ``price.g``    1            price of the squared distance
-    q_0, W     ``price.q``    1, (r', r')  with ``price.W``, what the distance leaves
-    blocks     ``nonnegative`` d + 1       semidefinite
-    ..         ``failing``    d + 1, each  semidefinite
-    ..         ``price``      block        :func:`~ceopt.formulations.programs.gelbrich.add_price`
-    ========== ============== ============ =======================================================================
+    ========== =============== ============ ======================================================================
+    symbol     component       shape        meaning
+    ========== =============== ============ ======================================================================
+    x                          (J, d)       ``plan``
+    hats, F                                 ``mean``, ``covariance`` and a factor of it, (d, r')
+    rho                                     ``radius``
+    P, q, r    ``P, q, r``     (d, d), ...  the quadratic
+    tau        ``tau``         (J,)         price of a score below 0
+    gamma      ``price.g``     1            price of the squared distance
+    q_0, W     ``price.q``     1, (r', r')  with ``price.W``, what the distance leaves
+    blocks     ``nonnegative`` d + 1        semidefinite
+    ..         ``failing``     d + 1, each  semidefinite
+    ..         ``price``       block        :func:`~ceopt.formulations.programs.gelbrich.add_price`
+    ========== =============== ============ ======================================================================
 
     d(d + 1)/2 + d + 3 + J + r'(r' + 1)/2 numbers, J + 2 semidefinite blocks of side d + 1 and one of side d + r' (SDP);
     J + 1 of side r' + 1 for radius 0. Exact, by strong duality; it loses digits for a radius below 1e-3 of the mean.
