@@ -220,6 +220,7 @@ def test_import_loads_no_library_that_is_used_on_demand(tmp_path):
     assert _python(code, tmp_path).split() == []
 
 
+@pytest.mark.long
 def test_import_works_where_no_optional_library_is_installed(tmp_path):
     code = (
         "import sys\n"
