@@ -1,4 +1,4 @@
-"""The supported models, as the readers name them: the source of the table in docs/reference/models.md and of ``ceopt models``."""
+"""The supported models, as the readers name them: for docs/reference/models.md and for ``ceopt models``."""
 
 from __future__ import annotations
 
