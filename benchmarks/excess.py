@@ -240,13 +240,14 @@ def text_of(record: dict[str, Any]) -> str:
     settings = record["settings"]
     asked = (
         f"{settings['rows']} people each whom a forest of {settings['trees']} trees of depth {settings['depth']} "
-        f"rejects, drawn with seed {settings['seed']}; one counterfactual each, {settings['limit_s']} s each, one thread. "
-        "Cost l1: a category that changes costs 1, a number its share of the range, an ordinal its share of the levels. "
-        "Rules are those of the data's schema: what cannot change, what can only rise, levels, whole numbers. Excess is "
-        "cost over proved optimum, less 1, of the answers that keep every rule and that the model agrees with; the "
-        "others are counted before it. ceopt's row is the same check of its own answers. Each method has its defaults, "
-        "alibi the settings of its example on Adult. dice-ml is told the rules, alibi the range of each column; NICE and "
-        "OCEAN cannot be told any, and OCEAN's answers are optimal without them."
+        f"rejects, drawn with seed {settings['seed']}; one counterfactual each, {settings['limit_s']} s each, one "
+        "thread. Cost l1: a category that changes costs 1, a number its share of the range, an ordinal its share of "
+        "the levels. Rules are those of the data's schema: what cannot change, what can only rise, levels, whole "
+        "numbers. Excess is cost over proved optimum, less 1, of the answers that keep every rule and that the model "
+        "agrees with; the others are counted before it. ceopt's row is the same check of its own answers. Each method "
+        "has its defaults, alibi the settings of its example on Adult. dice-ml is told the rules, alibi the range of "
+        "each column; NICE and OCEAN cannot be told any. What alibi and OCEAN say of a whole number is rounded: alibi "
+        "is asked with the model of rounded rows, OCEAN returns a point inside the cell that it found."
     )
     parts = [asked, common.markdown_table(HEAD, _lines(record["records"])), _unproved(record["records"])]
     versions = {name: said for r in record["records"] for name, said in r["versions"].items() if name != "python"}

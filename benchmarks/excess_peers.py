@@ -158,9 +158,12 @@ def alibi(task: TaskFiles, _method: str) -> Ask:
         moved = rows[:, order].astype(np.float64)
         return np.asarray(np.where(scaled, 2.0 * (moved - low[order]) / width[order] - 1.0, moved), dtype=np.float32)
 
+    whole = np.array([column["whole"] for column in task.columns])
+
     def here(rows: np.ndarray) -> np.ndarray:
         moved = np.where(scaled, (rows.astype(np.float64) + 1.0) / 2.0 * width[order] + low[order], np.rint(rows))
-        return np.asarray(moved[:, back])
+        numbers = np.asarray(moved[:, back])
+        return np.asarray(np.where(whole, np.rint(numbers), numbers))  # the model is asked about what is returned
 
     train = there(task.train)
     categories = {order.index(place): len(task.columns[place]["levels"]) for place in levels}
