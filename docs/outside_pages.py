@@ -22,7 +22,7 @@ _FENCE = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 def pages() -> dict[Path, str]:
     """Return every page from outside docs/ that the site shows -> its name on the site."""
     found = {}
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md"):
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "benchmarks/README.md"):
         found[ROOT / name] = name.removesuffix(".md").replace("/README", "").lower()
     for path in sorted((ROOT / "benchmarks" / "results").glob("*.md")):
         found[path] = f"measured_{path.stem}"

@@ -9,12 +9,20 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-__all__ = ["LINKS", "ROOMS", "ROOT", "checkout", "pyproject", "requirement_names", "sources"]
+__all__ = ["LINKS", "ROOMS", "ROOT", "SHIPPED", "checkout", "pyproject", "requirement_names", "sources"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Top-level folder -> the package that it is installed as.
 ROOMS = {"ceopt": "ceopt", "formulations": "ceopt.formulations", "solvers": "ceopt.solvers"}
+
+#: What the source distribution holds: whole folders and single files.
+SHIPPED = (
+    *ROOMS,
+    *("tests", "docs", "examples", "benchmarks", ".ci"),
+    *("pyproject.toml", "MANIFEST.in", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "CITATION.cff"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md"),
+)
 
 #: The two links that serve tools that do not run setuptools' import hooks; not source files.
 LINKS = ("ceopt/formulations", "ceopt/solvers")
@@ -29,9 +37,9 @@ def checkout() -> tuple[str, ...]:
     else:
         listed = [
             path.relative_to(ROOT).as_posix()
-            for top in (*ROOMS, "tests", "pyproject.toml", "README.md", "LICENSE")
+            for top in SHIPPED
             for path in ((ROOT / top).rglob("*") if (ROOT / top).is_dir() else [ROOT / top])
-            if path.is_file() and "__pycache__" not in path.parts
+            if path.is_file() and "__pycache__" not in path.parts and ROOT / "docs" / "made" not in path.parents
         ]
     files = (name for name in listed if name not in LINKS and not name.startswith(tuple(f"{link}/" for link in LINKS)))
     return tuple(sorted(name for name in set(files) if (ROOT / name).is_file()))

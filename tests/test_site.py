@@ -40,7 +40,7 @@ def reference() -> ModuleType:
 @cache
 def pages() -> tuple[Path, ...]:
     """Every page in Markdown that people read."""
-    kept = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/", "benchmarks/")
+    kept = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/", "benchmarks/")
     return tuple(ROOT / name for name in checkout() if name.endswith(".md") and name.startswith(kept))
 
 

@@ -6,6 +6,7 @@ import email
 import hashlib
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from sources import LINKS, ROOT, checkout, pyproject, sources
+from sources import LINKS, ROOT, SHIPPED, checkout, pyproject, sources
 
 import ceopt
 
@@ -78,6 +79,7 @@ def test_wheel_holds_files_as_they_are_in_the_repository(wheel):
     "name",
     [
         "ceopt/py.typed",
+        "ceopt/cli/rules_schema.json",
         "ceopt/formulations/py.typed",
         "ceopt/solvers/py.typed",
         "ceopt/formulations/space/schema.json",
@@ -113,6 +115,29 @@ def test_source_distribution_holds_every_source_file_once(built):
 
     rooms = ("ceopt/", "formulations/", "solvers/")
     assert sorted(name for name in names if name.startswith(rooms)) == sorted(sources().values())
+
+
+def test_source_distribution_holds_every_file_of_the_project(built):
+    """It alone builds the wheel (the fixture does so), passes the tests and makes the site."""
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers()}
+
+    assert sorted(set(checkout()) - names) == []
+    assert sorted(name for name in checkout() if not name.startswith(SHIPPED)) == []
+
+
+def test_changelog_citation_and_project_agree_on_the_version():
+    version = pyproject()["project"]["version"]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    released = re.findall(r"^## \[(\d[^\]]*)\] - (\d{4}-\d{2}-\d{2})$", changes, re.MULTILINE)
+    cited = re.search(r"^version: (?P<version>\S+)\ndate-released: (?P<date>\S+)$", citation, re.MULTILINE)
+
+    assert cited is not None
+    assert released[0] == (version, cited["date"])
+    assert released == sorted(released, key=lambda entry: entry[1], reverse=True)
+    assert re.findall(r"^## \[(\w+)\]", changes, re.MULTILINE)[0] == "Unreleased"
 
 
 def _digest(content: bytes) -> str:

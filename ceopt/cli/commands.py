@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from ceopt.cli import completion
 from ceopt.cli.inputs import CommandInputs, read_inputs
 from ceopt.cli.output import note, print_answers, print_frame, print_solvers
 from ceopt.cli.surrogates import says_of_surrogate, surrogate_named
@@ -62,7 +63,6 @@ app = typer.Typer(
     name="ceopt",
     cls=_Group,
     help="What would have to be different for a model's decision to change? Every answer is checked against the model.",
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -84,7 +84,10 @@ Space = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The space as FeatureSpace.to_json wrote it. Default: inferred from DATA."),
 ]
-Cost = Annotated[str, typer.Option(help="l0, l1, l2, l2_squared, linf, mahalanobis or few_changes.")]
+Cost = Annotated[
+    str,
+    typer.Option(help="l0, l1, l2, l2_squared, linf, mahalanobis or few_changes.", autocompletion=completion.costs),
+]
 MaxChanged = Annotated[int | None, typer.Option("--max-changes", help="At most so many columns may change.")]
 Rules = Annotated[
     Path | None,
@@ -134,13 +137,16 @@ def explain(
     cost: Cost = "l1",
     max_changes: MaxChanged = None,
     rules: Rules = None,
-    solver: Annotated[str, typer.Option(help="A solver that 'ceopt solvers' lists, or auto.")] = "auto",
+    solver: Annotated[
+        str, typer.Option(help="A solver that 'ceopt solvers' lists, or auto.", autocompletion=completion.solvers)
+    ] = "auto",
     time_limit: Annotated[float, typer.Option(help="Seconds per row.")] = 60.0,
     why: Annotated[bool, typer.Option(help="Look for the rules in conflict where there is no answer.")] = True,
     surrogate: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=completion.surrogates,
             help="Take MODEL as a black box, through a local linear surrogate: fisher_rao, nominal, quadratic, bures, "
             "logdet, svm, lime, clime or limels.",
         ),
@@ -192,7 +198,10 @@ def export(
     cost: Cost = "l1",
     max_changes: MaxChanged = None,
     rules: Rules = None,
-    formulation: Annotated[str, typer.Option(help="Of a model of trees: auto, ordered, misic or leaf.")] = "auto",
+    formulation: Annotated[
+        str,
+        typer.Option(help="Of a model of trees: auto, ordered, misic or leaf.", autocompletion=completion.formulations),
+    ] = "auto",
     fixed: Fixed = None,
     label_column: LabelColumn = None,
     show_space: ShowSpace = False,
@@ -233,7 +242,7 @@ def report(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write: a .html file.")],
     *,
     title: Annotated[str | None, typer.Option(help="Its heading.")] = None,
-    language: Annotated[str, typer.Option(help="en or de.")] = "en",
+    language: Annotated[str, typer.Option(help="en or de.", autocompletion=completion.languages)] = "en",
 ) -> None:
     """Write answers as one page of HTML that needs nothing else, and prints."""
     from ceopt.cli.answers import read_answers
