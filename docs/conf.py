@@ -116,6 +116,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "ceopt"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = "scorer.js"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

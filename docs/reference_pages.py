@@ -18,6 +18,7 @@ from typing import Any
 #: What a user imports from, by what it is for; a test compares with what is exported and with what the pages import.
 MODULES: Mapping[str, tuple[str, ...]] = {
     "A question and its answer": ("ceopt", "ceopt.datasets", "ceopt.words", "ceopt.pictures.svg"),
+    "Coming from DiCE": ("ceopt.dice",),
     "Sets, plans, black boxes, training": (
         "ceopt.diverse",
         "ceopt.plans",
@@ -126,7 +127,7 @@ def places() -> Mapping[str, str]:
 def kind_of(value: Any) -> str:
     """Return under which heading a name stands."""
     if isinstance(value, type) and issubclass(value, BaseException):
-        return "Errors"
+        return "Errors and warnings"
     if isinstance(value, type):
         return "Classes"
     if isinstance(value, ModuleType):
@@ -160,7 +161,7 @@ def page(name: str) -> str:
             elsewhere.append(places()[full])
         else:
             by_kind.setdefault(kind_of(getattr(module, public)), []).append(public)
-    for kind in ("Functions", "Classes", "Errors"):
+    for kind in ("Functions", "Classes", "Errors and warnings"):
         if kind in by_kind:
             lines += [kind, "-" * len(kind), "", ".. autosummary::", "   :toctree: names", "   :nosignatures:", ""]
             lines += [f"   {public}" for public in by_kind[kind]] + [""]
