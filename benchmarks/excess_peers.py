@@ -180,7 +180,7 @@ def alibi(task: TaskFiles, _method: str) -> Ask:
 
 # ---- OCEAN -----------------------------------------------------------------------------------------------------------
 def ocean(task: TaskFiles, _method: str, limit_s: int = 60) -> Ask:
-    """oceanpy's constraint programme, l1 over the forest's own columns; of the rules it can be told none."""
+    """Oceanpy's constraint programme, l1 over the forest's own columns; of the rules it can be told none."""
     import pandas as pd
     from ocean import ConstraintProgrammingExplainer
     from ocean.abc import Mapper

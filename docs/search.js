@@ -15,6 +15,7 @@ const page = {
   _ready: () => {},
   _: (text) => text,
 };
+page.window = page;
 vm.createContext(page);
 for (const name of ["_static/language_data.js", "_static/searchtools.js"])
   vm.runInContext(fs.readFileSync(path.join(site, name), "utf8"), page);

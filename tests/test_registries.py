@@ -61,6 +61,7 @@ def examples_of(kind: type = object) -> list[Any]:
 rules_and = pytest.mark.parametrize("rule", examples_of())
 
 
+@pytest.mark.long(every=3)
 @rules_and
 def test_a_rule_admits_the_points_that_its_checks_accept(rule: Any) -> None:
     battery.check_points(rule)
@@ -73,6 +74,7 @@ def test_the_optimum_under_a_rule_is_that_of_enumeration(rule: Any, name: str) -
     battery.check_optimum([rule], name)
 
 
+@pytest.mark.long(every=3)
 @rules_and
 @pytest.mark.parametrize("formulation", sorted(set(FORMULATIONS["trees"]) - {"ordered"}))
 def test_a_rule_goes_with_every_formulation_of_trees(rule: Any, formulation: str) -> None:

@@ -62,6 +62,7 @@ def test_the_two_links_lead_to_the_rooms():
             assert path.readlink().as_posix() == f"../{path.name}"
 
 
+@pytest.mark.long
 def test_wheel_holds_every_source_file_once_and_nothing_else(wheel):
     assert sorted(_outside_metadata(wheel)) == sorted(sources())
 

@@ -253,7 +253,7 @@ def solvers() -> None:
 
 
 @app.command()
-def models(*, markdown: Annotated[bool, typer.Option(help="As README's table.")] = False) -> None:
+def models(*, markdown: Annotated[bool, typer.Option(help="As the table of docs/reference.")] = False) -> None:
     """List the models that are read, library by library, and how each is embedded."""
     from ceopt.formulations.predictors.read import table_of_models
 

@@ -1,7 +1,8 @@
 """The names of dice_ml with ceopt's answers: a script moves over by its import line, ``import ceopt.dice as dice_ml``.
 
 What is asked for is stated as a program, solved and checked on the model itself. Options that steer dice_ml's search
-are named in one warning a call; what would give an answer another meaning is refused. ``docs/how_to/from_dice.md`` lists both.
+are named in one warning a call; what would give an answer another meaning is refused.
+``docs/how_to/from_dice.md`` lists both.
 
 >>> import pandas as pd
 >>> from sklearn.linear_model import LogisticRegression

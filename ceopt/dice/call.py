@@ -10,11 +10,11 @@ import pandas as pd
 
 from ceopt.dice.examples import CounterfactualExamples
 from ceopt.dice.explanations import CounterfactualExplanations
+from ceopt.dice.inquiry import Inquiry
 from ceopt.dice.no_counterfactuals import require_some
 from ceopt.dice.options import check_options, warn_once
 from ceopt.dice.permitted import checked_ranges
 from ceopt.dice.queries import query_rows, varying
-from ceopt.dice.inquiry import Inquiry
 from ceopt.dice.targets import Wanted, class_wanted, classes_of, range_wanted
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.targets import Probability

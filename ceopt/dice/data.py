@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -11,6 +12,7 @@ import pandas as pd
 
 from ceopt.dice.permitted import checked_ranges, full_ranges
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space_warning import SpaceWarning
 from ceopt.solvers.checks import Choice, Instance, ListOf, MappingOf, OrNone, Refusal, Text, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
@@ -144,12 +146,14 @@ def _space(rows: pd.DataFrame, numbers: list[str], decimals: Mapping[str, int]) 
     for name in decimals:
         Choice(numbers, "column of continuous_features").require(_WHO, "continuous_features_precision", name)
     whole = [name for name in numbers if pd.api.types.is_integer_dtype(rows[name].dtype)]
-    space = FeatureSpace.infer(
-        rows,
-        integer=whole,
-        continuous=[name for name in numbers if name not in whole],
-        categorical=[name for name in rows.columns if name not in numbers],
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaceWarning)  # its advice is for another call: here features_to_vary decides
+        space = FeatureSpace.infer(
+            rows,
+            integer=whole,
+            continuous=[name for name in numbers if name not in whole],
+            categorical=[name for name in rows.columns if name not in numbers],
+        )
     for name in numbers:
         if name in whole:
             continue

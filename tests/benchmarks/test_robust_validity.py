@@ -25,6 +25,7 @@ def page(request, benchmarks, tmp_path_factory):
     return out
 
 
+@pytest.mark.long
 def test_the_table_has_a_row_for_each_radius_and_level(page):
     text = (page / "robust_validity.md").read_text(encoding="utf-8")
     answers = importlib.import_module("records").read(page / "robust_validity.json")["answers"]

@@ -152,6 +152,7 @@ def test_what_is_easily_overlooked_is_noted_and_what_is_fixed_is_not(tmp_path, m
     assert "SpaceWarning" not in result.stderr
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize(
     ("how", "said"),
     [
@@ -457,6 +458,7 @@ def test_an_interrupt_is_not_a_traceback(files, monkeypatch):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.long
 def test_the_module_runs_as_a_command(files, python):
     command = [*python, "-m", "ceopt", "explain", "model.joblib", "people.csv", "--target", "good"]
     words = ["--row", str(files.rejected[0]), "--allow-pickle", "--json"]

@@ -184,7 +184,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path, content):
 
 
 def test_the_file_that_the_documentation_shows_is_one(tmp_path):
-    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how_to" / "rules.md").read_text(encoding="utf-8")
     shown = page.partition("## In a file")[2].partition("```json\n")[2].partition("```")[0]
 
     VALID.validate(json.loads(shown))

@@ -605,6 +605,7 @@ def test_several_rules_grow_by_the_least_sum() -> None:
     assert (none.status, none.relaxed, set(entries(none))) == ("infeasible", {}, {"cap", "young"})
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("norm", ["l1", "linf"])
 def test_a_penalty_counts_the_slack_of_the_hull_that_grew(norm: Any) -> None:
     hull = Hull(PEOPLE_AROUND, enlarge=True, norm=norm, radius=0.01, penalty=3.0, name="likely")

@@ -51,6 +51,7 @@ class Ticking:
         monkeypatch.setattr(time, "perf_counter", lambda: self.now)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("why", "limit", "seconds"),
     [(True, 60.0, 5.0), (True, 10.0, 2.0), (False, 60.0, 0.0), (3.0, 60.0, 3.0), (0, 60.0, 0.0), (90, 60.0, 60.0)],

@@ -144,6 +144,7 @@ def test_the_order_of_the_rows_does_not_matter_but_for_ties(seed, place):
     assert [order[k] for k in other.after_distance_filter] == list(one.after_distance_filter)
 
 
+@pytest.mark.long
 def test_no_candidate_that_could_be_nearer_is_left_out():
     """The candidates are the nearest of all favoured rows once these are put back, written apart from the search."""
     row = REFUSED[id(FOREST)].iloc[[3]]

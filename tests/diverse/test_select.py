@@ -125,6 +125,7 @@ def test_points_apart_are_those_of_enumeration(points: Any, beta: float, norm: s
 MILP = [name for name, s in SOLVERS.items() if s.is_installed and s.is_licensed and ProblemClass.MILP in s.classes]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("solver", MILP)
 def test_every_solver_chooses_as_well(solver: str) -> None:
     costs = np.abs(POINTS).sum(axis=1)

@@ -238,6 +238,7 @@ def test_each_seed_draws_everything_anew(example):
     assert (first.future.models == again.future.models).all()
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("number", "protocol"), [(1, "honest"), (1, "paper"), (4, "paper")])
 def test_a_person_has_a_plan_by_each_method_and_a_row_in_the_table(example, number, protocol, monkeypatch):
     table, report, journals = example("table"), example("report"), importlib.import_module("shared.journal")

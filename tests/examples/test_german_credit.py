@@ -234,6 +234,7 @@ def test_the_paper_prints_part_a_rounded_to_four_decimals_of_the_scaled_unit(ger
         assert round(round((answer.values[name] - low[name]) / width, 4) * width + low[name], 2) == printed
 
 
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("letter", RELEASED)
 def test_objectives_are_the_released_ones_proved_on_the_scale_of_the_square(found, letter):
     expected, near = RELEASED[letter]

@@ -155,7 +155,7 @@ def test_the_answer_is_the_next_float_after_a_threshold() -> None:
     assert model.predict([[up[0].values["x"]], [down[0].values["x"]]]).round().tolist() == [1.0, 0.0]
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("name", BINARY)
 def test_a_person_who_cannot_move_keeps_the_class_that_predict_gives(name: str) -> None:
     model = lightgbm.LGBMClassifier(**{**OPTIONS, **BINARY[name]}).fit(LATTICE, RARE, **NATIVE)

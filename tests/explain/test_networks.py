@@ -43,6 +43,7 @@ def test_several_classes(target: Any) -> None:
     agree(model, np.isin(model.predict(LATTICE), list(wanted)), target, rows=4)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("activation", ["relu", "identity"])
 def test_regressors(activation: str) -> None:
     model = network(kind=MLPRegressor, activation=activation).fit(LATTICE, VALUE)
@@ -107,6 +108,7 @@ def test_on_continuous_columns_no_sampled_point_is_cheaper() -> None:
         assert result[0].cost <= np.abs(points[reached] - row.to_numpy()).sum(axis=1).min() + 1e-9
 
 
+@pytest.mark.long
 def test_a_person_who_cannot_move_keeps_the_class_that_predict_gives() -> None:
     model, fixed = clone(network()).fit(LATTICE, RARE), SPACE
     for column in COLUMNS:

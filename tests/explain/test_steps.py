@@ -84,6 +84,7 @@ def refused(model: Any, n: int) -> list[pd.DataFrame]:
     return [*asked, between] if model.predict(between)[0] == "no" else asked
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("formulation", ["ordered", "misic", "leaf"])
 @pytest.mark.parametrize("kind", TREES)
 def test_of_trees_the_optimum_is_that_of_the_grid(kind, formulation):

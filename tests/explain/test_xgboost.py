@@ -98,6 +98,7 @@ def test_regressors(name: str) -> None:
     agree(model, model.predict(LATTICE) >= level, ceopt.AtLeast(level))
 
 
+@pytest.mark.long(every=3)
 @named_categories
 @pytest.mark.parametrize(("label", "at_least"), [(1, 0.35), (1, 0.5), (0, 0.9)])
 def test_probabilities(label: int, at_least: float) -> None:
@@ -119,6 +120,7 @@ def test_boosters_and_files(tmp_path: Any, suffix: str | None) -> None:
     agree(model, native.predict(matrix) > 0.5, 1)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_pipelines_over_dense_and_sparse_matrices(sparse: bool) -> None:
     columns = make_column_transformer(
@@ -145,7 +147,7 @@ def test_linear_boosters(classes: int) -> None:
             agree(model, reached, target, people=NUMBERS)
 
 
-@pytest.mark.long(every=2)
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("name", BINARY)
 def test_a_person_who_cannot_move_keeps_the_class_that_predict_gives(name: str) -> None:
     """A start of the sum that is left out, or not turned into log-odds, lets people be of the other class."""

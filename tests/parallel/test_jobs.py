@@ -59,6 +59,7 @@ def test_a_killed_process_loses_one_row_and_resume_asks_for_that_one_alone(data,
     pd.testing.assert_frame_equal(again.to_frame(), alone)
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing", "sequential"])
 def test_every_backend_gives_the_same_cohort(data, backend, capsys):
     recourse = Recourse(fitted(data), FeatureSpace.infer(data), target="good").fit(data)

@@ -109,6 +109,7 @@ def test_the_search_is_no_narrower_than_the_best_plan(factual: Any) -> None:
     assert found.bound == pytest.approx(found.objective, rel=1e-5)
 
 
+@pytest.mark.long
 @needs_scip
 def test_the_search_begins_at_the_plan_of_the_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     """All variables but the determinant have a value, within bounds and rows; 1 and 4 is more than the mean away."""
@@ -139,6 +140,7 @@ def test_without_time_the_plan_of_the_gradients_is_kept() -> None:
 
 
 # ---- brute force -----------------------------------------------------------------------------------------------------
+@pytest.mark.long
 @draws(3)
 @given(seed=st.integers(0, 1000))
 def test_no_two_points_of_a_grid_are_better(seed: int) -> None:
@@ -380,6 +382,7 @@ def test_a_feature_map_carries_validity_and_margin() -> None:
     assert found.diversity > 0.5
 
 
+@pytest.mark.long
 def test_the_identity_map_is_no_map() -> None:
     problem = ([-1.0, 0.5], [1.0, 0.3], np.diag([0.4, 0.3]))
     identity = (lambda x: x, lambda _: np.eye(2))
@@ -457,6 +460,7 @@ def test_groups_may_be_an_array() -> None:
 
 
 # ---- categories ------------------------------------------------------------------------------------------------------
+@pytest.mark.long
 def test_coincident_counterfactuals_are_among_the_candidates() -> None:
     """All starts are apart, and ended at -5.144 where three equal counterfactuals have -6.042."""
     covariance = [[0.15, -0.02, -0.057], [-0.02, 0.0214, 0.0213], [-0.057, 0.0213, 0.0683]]
@@ -515,6 +519,7 @@ def test_the_global_search_ends_at_its_time_limit() -> None:
     assert "left a gap" in found.reason
 
 
+@pytest.mark.long
 def test_global_is_said_of_the_objective_itself() -> None:
     """The gap was measured against the objective and the diversity's weight together."""
     given = {"n": 1, "validity_weight": 30.0, "diversity_weight": 59.5, "fixed": [2], "margin": 0.1, "method": "global"}

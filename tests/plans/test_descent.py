@@ -75,6 +75,7 @@ def test_the_same_state_is_the_same_plan():
     assert (descent(random_state=3).plan != descent(random_state=4).plan).any()
 
 
+@pytest.mark.long
 def test_it_is_no_better_than_the_search_by_the_same_objective():
     found = [descent(n=2, random_state=state).objective for state in range(3)]
 

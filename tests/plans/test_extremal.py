@@ -68,6 +68,7 @@ def test_it_lies_in_the_ball_and_attains_the_bound(case: Any, rho: float, bound:
         assert least == pytest.approx(found.bound, abs=1e-7)
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("side", [1.0, -1.0])
 @pytest.mark.parametrize("rho", [0.0, 0.1])
 def test_frequencies_stay_within_the_bounds(side: float, rho: float) -> None:
@@ -149,6 +150,7 @@ def singular(seed: int) -> tuple[Any, Any, Any]:
     return plan, mean, factor @ factor.T
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("bound", SIDES)
 def test_a_singular_covariance_at_radius_0_has_a_distribution_too(bound: str) -> None:
     n_zero = 0

@@ -118,6 +118,7 @@ def test_a_function_that_another_process_cannot_find_is_refused(monkeypatch: pyt
         fitted(accepts).explain(PEOPLE, n_jobs=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree", "brute"])
 def test_neighbours_are_the_same_model_after_they_were_asked(algorithm: str) -> None:
     model = KNeighborsClassifier(5, algorithm=algorithm).fit(X, predict(X))
@@ -201,6 +202,7 @@ def test_sets_and_cohorts_go_through_json_and_pickle() -> None:
     assert read.query_id == "ann"
 
 
+@pytest.mark.long
 def test_clone_and_pickle_keep_the_model_and_the_fit() -> None:
     recourse = fitted(KNeighborsClassifier().fit(X, predict(X)))
     anew = clone(recourse)

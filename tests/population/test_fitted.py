@@ -100,6 +100,7 @@ def test_a_rule_that_has_learned_stays_while_others_come_and_go() -> None:
     pd.testing.assert_frame_equal(recourse.explain(people).to_frame(), both)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("change", "match"),
     [

@@ -78,6 +78,7 @@ def test_nobody_has_a_report(cohort, tmp_path):
     assert HEADINGS["en"]["nobody"] in written(none, tmp_path / "a.html")
 
 
+@pytest.mark.long
 def test_a_thousand_people_fit_in_five_megabytes(cohort, tmp_path):
     places = [place % 4 for place in range(1000)]
     many = replace(

@@ -73,6 +73,7 @@ def test_a_surrogate_is_given_the_known_columns_too():
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("surrogate", [None, LocalSurrogateRecourse()], ids=["exact", "surrogate"])
 def test_recourse_names_them_once_for_fit_and_once_for_explain(surrogate):
     recourse = ceopt.Recourse(MODEL, SPACE, target="yes", data=LABELLED, surrogate=surrogate)

@@ -337,6 +337,7 @@ def test_other_objects_are_refused() -> None:
 
 
 # ---- many people ----------------------------------------------------------------------------------------------------
+@pytest.mark.long
 def test_a_cohort_is_the_same_side_by_side_resumed_and_read_back() -> None:
     frame = SPACE.frame([{"hours": k % 3, "rate": 0.0, "job": 0, "size": 0, "owner": k % 2} for k in range(4)])
     how = Apart(1.5, cost=ceopt.L1(scale="range"))

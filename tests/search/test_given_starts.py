@@ -60,6 +60,7 @@ def kept(model: Any, starts: pd.DataFrame, **given_: Any) -> list[dict[str, floa
     return [point for cost, point in known(prepared) if (cost, point) not in own]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_good_start_is_in_hand_and_changes_no_optimum(name: str) -> None:
     model = MODELS[name]

@@ -207,6 +207,7 @@ FORESTS = st.lists(trees(3), min_size=1, max_size=2)
 HOMES = st.sampled_from(POINTS.tolist()).map(np.array)
 
 
+@pytest.mark.long
 @draws(40)
 @given(forest=FORESTS, home=HOMES, known=rules(), cost=st.sampled_from(COSTS), how=st.sampled_from(["pool", "support"]))
 @example([BY_A], np.array([0.0, 1.0, 0.0, 0.0]), (Linear({"b": 1.0, "c": -2.0}, "<=", 4.25),), COSTS[0], "pool")

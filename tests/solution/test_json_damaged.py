@@ -44,6 +44,7 @@ def damaged(document, path, value):
     return document
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("kind", READERS)
 def test_another_value_in_any_place_is_refused_or_read(kind):
     read, written = READERS[kind]

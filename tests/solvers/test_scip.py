@@ -418,6 +418,7 @@ def test_appended_rows_and_columns_are_taken_over(make_knapsack: Callable[..., A
     assert outcome.objective == pytest.approx(ScipSession(compile_model(model)).solve().objective)
 
 
+@pytest.mark.long
 def test_another_seed_is_another_search_to_the_same_optimum(make_knapsack: Callable[..., Any]) -> None:
     compiled = compile_model(make_knapsack(30, 8))
     again = [ScipSession(compiled, random_state=seed).solve() for seed in range(3)]

@@ -133,6 +133,7 @@ def test_on_a_forest_it_is_never_below_the_optimum() -> None:
     assert found[0].cost >= exact[0].cost * (1.0 - 1e-6)
 
 
+@pytest.mark.long
 def test_rules_and_fixed_columns_are_kept() -> None:
     fixed = SPACE.update("job", mutable=False).update("a", direction="increasing")
     for row in (BAD.iloc[0], BAD.iloc[5]):
@@ -154,6 +155,7 @@ def test_several_answers_differ() -> None:
     assert [answer.rank for answer in result] == list(range(1, len(result) + 1))
 
 
+@pytest.mark.long
 def test_without_rounds_the_radius_grows() -> None:
     ways = []
     for k in (2, 3):
@@ -432,6 +434,7 @@ def test_a_boundary_answer_says_why_no_surrogate_gave_it() -> None:
     assert few.reason.endswith("max_queries is 1600. Raise max_queries, or take fewer samples.")
 
 
+@pytest.mark.long
 def test_a_grown_answer_says_how_far() -> None:
     result = asked(BAD.iloc[3], sampler=BoundarySampler(), max_rounds=0)
     lax = asked(NUMBERS[~slanted(NUMBERS)].iloc[1], PLANE, slanted, data=NUMBERS, max_rounds=0, surrogate=Lax())

@@ -56,6 +56,7 @@ def test_an_interrupted_training_ends_as_if_it_were_not(people, tmp_path, monkey
     assert again.recourse(people[0]).equals(whole.recourse(people[0]))
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_another_training_is_refused(people, tmp_path):
     frame, labels = people
     path = tmp_path / "training.npz"

@@ -120,7 +120,7 @@ def test_the_predictor_knows_nothing_of_the_attacker(people):
     assert (attacked.history_["validity"] > plain.history_["validity"]).iloc[-3:].all()
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [
@@ -203,6 +203,7 @@ def test_one_desired_label_of_two(people):
 
 
 # ---- advice polished by the engine -----------------------------------------------------------------------------------
+@pytest.mark.long(every=2)
 def test_polished_advice_is_checked_and_has_a_proved_price(people, model):
     frame, _ = people
     before = frame.head(12)
@@ -282,6 +283,7 @@ def test_labels_in_a_column_of_objects_are_those_of_their_type(people, worse, be
     assert model.predict(frame).tolist() == typed.predict(frame).tolist()
 
 
+@pytest.mark.long
 def test_steps_are_kept_where_single_precision_would_miss_them(people):
     frame, labels = people
     given = frame.astype({"income": "float32"})
@@ -324,6 +326,7 @@ def test_it_can_be_cloned_and_pickled(people, model):
     assert not hasattr(fresh, "classes_")
 
 
+@pytest.mark.long
 def test_training_ends_early_and_keeps_the_best(people):
     frame, labels = people
     short = small(epochs=200, patience=3, learning_rate=0.05).fit(frame, labels)

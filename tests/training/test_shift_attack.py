@@ -106,6 +106,7 @@ def test_the_gradient_through_retraining_is_that_of_finite_differences(n_classes
     np.testing.assert_allclose(slope, found, rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("norm", "restart"), [("linf", False), ("l2", True)])
 def test_the_loop_is_algorithm_1(norm, restart):
     with double_precision():

@@ -121,6 +121,7 @@ def test_the_engine_finds_the_nearest_row_for_the_model_and_for_its_file(tmp_pat
     assert ceopt.verify(found[0], model, space, target="yes", factual=refused).ok
 
 
+@pytest.mark.long
 def test_levels_that_were_not_seen_are_told():
     frame, labels = loan_people()
     model = small(space=loan_space(frame), epochs=2).fit(frame, labels)

@@ -105,6 +105,7 @@ def test_all_aim_at_the_desired_class():
     assert (targets == np.array([0.0, 0.0, 1.0])).all()
 
 
+@pytest.mark.long
 def test_dropout_leaves_units_out_and_keeps_the_mean():
     program, *_, key = problem(dropout=0.4)
     thin = program._thinning(key, 2000, (3, 2))
@@ -136,6 +137,7 @@ def test_an_epoch_is_its_batches_one_after_the_other():
     np.testing.assert_allclose(after.generator, networks.generator, atol=1e-5)
 
 
+@pytest.mark.long
 def test_losses_held_out_have_no_dropout():
     program, networks, rows, sizes, key = problem(dropout=0.5)
     plain = problem()[0]

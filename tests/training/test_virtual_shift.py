@@ -55,6 +55,7 @@ def test_a_pipeline_of_scalers_and_encoders_is_read_as_it_predicts(people, model
     assert (network.predict(people[0]) == model.predict(people[0])).all()
 
 
+@pytest.mark.long
 def test_a_network_of_three_classes_is_read_as_it_predicts(people):
     frame = people[0][["income", "loans"]]
     labels = np.digitize(frame["income"], [26.0, 34.0])
@@ -79,6 +80,7 @@ def test_a_stronger_attack_loses_more(people, model):
     assert losses[0] < losses[1] < losses[2]
 
 
+@pytest.mark.long
 def test_only_what_may_move_moves(people, model):
     numbers = virtual_data_shift(model, *people, advice(people), steps=2)
     chosen = virtual_data_shift(model, *people, advice(people), steps=2, movable=["job"])

@@ -35,6 +35,7 @@ def least(points: Any, labels: Any, at: Any, **training: Any) -> Any:
 
 
 # ---- golden ----------------------------------------------------------------------------------------------------------
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("instance", golden("shift_attack"), ids=lambda i: i["id"])
 def test_golden(instance: Any) -> None:
     inputs, expected, tol = instance["inputs"], instance["expected"], instance["tol"]
@@ -185,6 +186,7 @@ def test_the_bound_holds_for_the_attacker_by_gradients(loss: str) -> None:
     assert found.bound - 1e-6 <= score < found.unshifted - 0.3 * (found.unshifted - found.bound)
 
 
+@pytest.mark.long
 def test_scip_is_silent_about_the_logistic_loss(capfd: pytest.CaptureFixture[str]) -> None:
     worst_shift(POINTS, LABELS, [1.0, 0.2], radius=0.25, regularization=0.4, loss="logistic")
     assert capfd.readouterr() == ("", "")

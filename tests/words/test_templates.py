@@ -70,6 +70,7 @@ def test_whatever_the_sources_say_has_a_template_with_these_fields():
     assert len(found) > 70
 
 
+@pytest.mark.long
 def test_every_template_is_used():
     texts = set()
     for installed, name in sources().items():

@@ -21,7 +21,7 @@ and may have
 ``read_composite(estimator, behind)``
     -> (representation, encoding) of a model that is made of others or that encodes its own input, None for all else;
 ``MODELS``
-    kind of model -> names, for the table of ``ceopt models`` and of the README.
+    kind of model -> names, for the table of ``ceopt models`` and of docs/reference/models.md.
 
 What all of them use stands beside them: ``agreement.py``, ``model_input.py``, ``responses.py``, ``pipeline/``.
 """

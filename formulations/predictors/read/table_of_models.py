@@ -1,4 +1,4 @@
-"""The supported models, as the readers name them: the source of README's table and of ``ceopt models``."""
+"""The supported models, as the readers name them: for docs/reference/models.md and for ``ceopt models``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import ceopt.formulations.predictors.read as readers
 
 __all__ = ["markdown", "supported"]
 
-#: How each kind of model is embedded, in README's words.
+#: How each kind of model is embedded, in the words of that table.
 _EMBEDDED: Final[Mapping[str, str]] = {
     "linear": "one row per rival class",
     "trees": "ordered split binaries shared by all trees, no coordinates and no big-M",
@@ -45,7 +45,7 @@ def supported() -> pd.DataFrame:
 
 
 def markdown() -> str:
-    """Return the same as the table that README shows."""
+    """Return the same as that table."""
     head = ["| library | models read | how they are embedded |", "|---|---|---|"]
     rows = supported().itertuples(index=False)
     return "\n".join([*head, *(f"| `{row.library}` | {row.models} | {row.embedded} |" for row in rows)])

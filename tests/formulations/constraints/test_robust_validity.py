@@ -461,6 +461,7 @@ def test_the_rule_is_to_blame_where_it_leaves_nothing(loans):
     assert sentence == "favourable with probability >= 0.99 for all parameters within 0.5 of the moments given"
 
 
+@pytest.mark.long
 def test_another_model_may_be_explained_than_the_one_that_the_rule_is_about(loans):
     book, model, mean, covariance = loans
     forest = make_pipeline(model[:-1], RandomForestClassifier(5, max_depth=4, random_state=0))

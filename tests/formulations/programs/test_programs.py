@@ -110,6 +110,7 @@ def test_a_program_says_what_it_is(name: str) -> None:
     assert summary["variables"].sum() == len(compile_model(model).columns)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("name", "solver"),
     [

@@ -521,6 +521,7 @@ def test_data_and_rows_change_between_solves_and_history_does_not_matter() -> No
     assert TangentSession(again).solve().objective == pytest.approx(nearer.objective, rel=1e-6)
 
 
+@pytest.mark.long
 def test_a_start_is_completed_and_a_bad_one_ignored() -> None:
     model = distance()
     compiled = compile_model(model, [model.x0])
@@ -611,6 +612,7 @@ def test_other_classes_are_refused_in_a_sentence() -> None:
         session.solve()
 
 
+@pytest.mark.long
 def test_options_are_those_of_highs() -> None:
     compiled = compile_model(_disjoint(integer=True))
     with pytest.raises(UnknownNameError, match="mip_max_nodes"):

@@ -92,6 +92,7 @@ def integers(solution: Any, m: Any) -> tuple[int, ...]:
 
 
 # -- the exact n best --------------------------------------------------------------------------------------------------
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("mixed", [False, True])
 @draws(12)
@@ -182,6 +183,7 @@ def test_the_disjunction_of_an_integer_leaves_out_one_value(at: int, low: int, h
         assert (None if x is None else round(x[0])) == (expected if expected <= high else None)
 
 
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("cone", [True, False])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_n_best_of_a_quadratic_and_a_cone_program(solver: str, cone: bool) -> None:

@@ -131,6 +131,7 @@ def people() -> tuple[pd.DataFrame, Any]:
     return frame, frame["income"] - 5.0 * frame["kids"] > 40.0
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("model", [LogisticRegression(max_iter=5000), RandomForestClassifier(20, random_state=0)])
 def test_advice_is_legal_and_works(model: Any) -> None:
     frame, granted = people()

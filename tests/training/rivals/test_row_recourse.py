@@ -90,6 +90,7 @@ def test_advice_is_legal_and_mostly_works(name: str, rival: Any, options: Any, r
     assert moved[~already].any()
 
 
+@pytest.mark.long
 def test_without_a_target_each_row_goes_to_the_other_class(linear: Any) -> None:
     rows = PEOPLE.iloc[:10]
     before = linear.predict(rows)
@@ -232,6 +233,7 @@ def test_a_target_is_one_label_of_the_model(linear: Any, rival: Any) -> None:
             found.recourse(PEOPLE.head(2), target=wrong)
 
 
+@pytest.mark.long
 def test_the_attackers_model_can_be_asked_like_any_other(linear: Any) -> None:
     pytest.importorskip("jax")
     said = linear.predict(PEOPLE)

@@ -234,6 +234,7 @@ def answered(case: Case, m: Any) -> float | None:
     return result.objective
 
 
+@pytest.mark.long
 @draws(60)
 @given(case=cases())
 def test_every_form_has_the_optimum_of_patterns(case: Case) -> None:
