@@ -33,21 +33,42 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "install dependencies": ("index",),
     "pipeline": ("reference/models", "tutorials/first_recourse", "reference/formulations"),
     "ColumnTransformer": ("reference/models", "tutorials/first_recourse", "reference/formulations"),
-    "random forest": ("reference/models", "reference/formulations",),
-    "xgboost": ("reference/models", "reference/formulations",),
-    "lightgbm": ("reference/models", "reference/formulations",),
-    "pytorch": ("reference/models", "explanation/not_possible",),
-    "keras": ("reference/models", "explanation/not_possible",),
+    "random forest": (
+        "reference/models",
+        "reference/formulations",
+    ),
+    "xgboost": (
+        "reference/models",
+        "reference/formulations",
+    ),
+    "lightgbm": (
+        "reference/models",
+        "reference/formulations",
+    ),
+    "pytorch": (
+        "reference/models",
+        "explanation/not_possible",
+    ),
+    "keras": (
+        "reference/models",
+        "explanation/not_possible",
+    ),
     "black box": ("how_to/surrogates",),
     "custom predict function": ("how_to/surrogates",),
     "missing values": ("explanation/not_possible",),
     "NaN": ("explanation/not_possible",),
     "dtype": ("how_to/spaces",),
     "rounding": ("how_to/spaces", "how_to/status"),
-    "multiclass": ("reference/models", "reference/formulations",),
+    "multiclass": (
+        "reference/models",
+        "reference/formulations",
+    ),
     "several classes": ("reference/formulations",),
     "probability target": ("reference/formulations",),
-    "regression": ("reference/models", "reference/formulations",),
+    "regression": (
+        "reference/models",
+        "reference/formulations",
+    ),
     "desired range": ("reference/formulations", "how_to/from_dice"),
     "causal": ("how_to/rules",),
     "relations between features": ("how_to/rules", "how_to/ratio"),
@@ -112,9 +133,9 @@ def missed(site: Path) -> dict[str, list[str]]:
     }
 
 
-def main() -> int:
-    """Ask everything, and print what was asked in vain."""
-    vain = missed(Path(sys.argv[1]))
+def report(site: Path) -> int:
+    """Ask everything, print what was asked in vain, and return 1 if anything was."""
+    vain = missed(site)
     for typed, pages in vain.items():
         sys.stdout.write(f"{typed!r} finds {', '.join(pages) or 'nothing'}, not {' or '.join(ASKED[typed])}\n")
     sys.stdout.write(f"search: {len(ASKED) - len(vain)} of {len(ASKED)} questions are answered by the first {FIRST}\n")
@@ -122,4 +143,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report(Path(sys.argv[1])))

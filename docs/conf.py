@@ -40,7 +40,7 @@ version = release = ceopt.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",  # beside this file
     "numpydoc",
     "myst_nb",
     "sphinx_gallery.gen_gallery",
@@ -63,7 +63,10 @@ nitpick_ignore_regex = [
     (r"py:(obj|class|exc)", r"(str|int|float|bool|bytes|object|type|tuple|list|dict|set|frozenset|None|slice|range)"),
     (r"py:class", r"(abc\.ABC|decimal\.Decimal|Figure|Metric|BlockData|RowDistance|Keeper)"),
     # Names for types that say what they are, and bases that only share code.
-    (r"py:class", r"(Floats|Bools|Codes|Flags|Point|Interval|Reach|DataRows|Intervention|Count|Link|Bound|Moments)"),
+    (
+        r"py:class",
+        r"(Floats|Bools|Codes|FeatureMap|Flags|Point|Interval|Reach|DataRows|Intervention|Count|Link|Bound|Moments)",
+    ),
     (r"py:class", r"ceopt\..*\.(Link|Bound|Interval|Moments|Auxiliary)"),
     (r"py:class", r"ceopt\..*\.(Readable|AbstractMahalanobis|AbstractNorm|AbstractLevels)"),
     (r"py:exc", r"[A-Z][A-Za-z]*(Error|Warning|Exception)"),  # of Python's own
@@ -86,6 +89,8 @@ autosummary_generate = [str(HERE / "made" / "reference" / f"{name}.rst") for nam
 autosummary_imported_members = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+#: Names for types stay names in a signature.
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "FeatureMap", "Floats", "Bools", "Codes", "Flags")}
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
@@ -112,6 +117,7 @@ sphinx_gallery_conf = {
 }
 
 # ---- what it looks like ----------------------------------------------------------------------------------------------
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "ceopt"
 html_static_path = ["static"]
@@ -129,6 +135,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,
     "navigation_depth": 2,
+    "collapse_navigation": True,
     "show_nav_level": 1,
     "header_links_before_dropdown": 6,
     "pygments_light_style": "a11y-high-contrast-light",

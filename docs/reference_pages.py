@@ -226,7 +226,7 @@ def index() -> str:
     lines += ["Every name that ``ceopt`` exports, from the docstrings of the code that is installed.", ""]
     for title, names in MODULES.items():
         lines += [title, "-" * len(title), "", ".. toctree::", "   :hidden:", ""]
-        lines += [f"   {name}" for name in names] + [""]
+        lines += [f"   {_breakable(name)} <{name}>" for name in names] + [""]
         lines += [".. list-table::", "   :widths: 40 60", "   :class: modules", ""]
         for name in names:
             said = _first_lines(importlib.import_module(name)).partition("\n\n")[0].replace("\n", " ")
@@ -234,6 +234,11 @@ def index() -> str:
         lines += [""]
     lines += ["What they return", "----------------", "", ".. toctree::", "", "   returned", ""]
     return "\n".join(lines)
+
+
+def _breakable(name: str) -> str:
+    """Return a dotted name that a narrow column breaks behind its dots, and nowhere else."""
+    return name.replace(".", ".\u200b")
 
 
 def returned() -> str:
