@@ -26,6 +26,10 @@ JAX = {
 for name, value in JAX.items():
     os.environ.setdefault(name, value)
 
+import array_types  # noqa: E402
+
+array_types.name_them()  # before ceopt is imported
+
 import outside_pages  # noqa: E402
 import reference_pages  # noqa: E402
 from gallery_pictures import AxesScraper  # noqa: E402
@@ -89,8 +93,6 @@ autosummary_generate = [str(HERE / "made" / "reference" / f"{name}.rst") for nam
 autosummary_imported_members = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-#: Names for types stay names in a signature.
-autodoc_type_aliases = {name: name for name in ("ArrayLike", "FeatureMap", "Floats", "Bools", "Codes", "Flags")}
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
