@@ -2,7 +2,7 @@
 
 >>> import ceopt
 >>> sorted(name for name in ceopt.__all__ if name[0].islower())[:4]
-['datasets', 'diverse', 'explain', 'formulations']
+['datasets', 'dice', 'diverse', 'explain']
 """
 
 from __future__ import annotations

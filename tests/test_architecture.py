@@ -117,6 +117,7 @@ def _constants(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, float]]:
             yield statement, ast.unparse(target), min(small)
 
 
+@pytest.mark.long
 def test_tolerances_stand_in_one_file_a_room():
     elsewhere = set()
     for module, name in modules().items():
@@ -209,6 +210,7 @@ def _python(code: str, folder: Path) -> str:
 DEFAULTS_LOADED = "import joblib, numpy, pandas, pyomo.environ, rich, scipy, sklearn, tqdm, typer"
 
 
+@pytest.mark.long
 def test_import_loads_no_library_that_is_used_on_demand(tmp_path):
     """What the default libraries load by themselves (pandas loads pyarrow where it finds it) is not counted."""
     names = sorted(ON_USE | _optional())

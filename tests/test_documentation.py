@@ -29,15 +29,26 @@ RUN = {"python", "bash", "text", "{code-cell}"}
 #: Pages that take five seconds and more: they run with --long, as in CI.
 SLOW_PAGES = {
     "audit_of_a_cohort.md",
+    "diverse.md",
     "first_recourse.md",
+    "from_dice.md",
     "german_credit.md",
     "own_rules.md",
     "pictures.md",
     "plans.md",
     "report.md",
     "robust_to_retraining.md",
+    "rules.md",
     "surrogates.md",
     "training.md",
+}
+#: Modules whose examples train networks for some seconds.
+SLOW_MODULES = {
+    "ceopt.plans.copa.plan",
+    "ceopt.training.counternet",
+    "ceopt.training.rivals.rbr",
+    "ceopt.training.rivals.vanilla_cf",
+    "ceopt.training.rocoursenet",
 }
 #: Says in a page that its blocks read real data, which nobody is given with ceopt.
 _NEEDS_DATA = "<!-- needs CEOPT_DATA -->"
@@ -160,7 +171,11 @@ def _module_names() -> list[str]:
     return ["ceopt", *sorted(found.name for found in pkgutil.walk_packages(ceopt.__path__, "ceopt."))]
 
 
-@pytest.mark.parametrize("name", _module_names())
+def _module(name: str) -> Any:
+    return pytest.param(name, id=name, marks=[pytest.mark.long] if name in SLOW_MODULES else [])
+
+
+@pytest.mark.parametrize("name", [_module(name) for name in _module_names()])
 def test_examples_in_docstrings_run_and_print_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)

@@ -61,7 +61,7 @@ def examples_of(kind: type = object) -> list[Any]:
 rules_and = pytest.mark.parametrize("rule", examples_of())
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @rules_and
 def test_a_rule_admits_the_points_that_its_checks_accept(rule: Any) -> None:
     battery.check_points(rule)
@@ -81,16 +81,19 @@ def test_a_rule_goes_with_every_formulation_of_trees(rule: Any, formulation: str
     battery.check_optimum([rule], "trees", formulation)
 
 
+@pytest.mark.long(every=2)
 @rules_and
 def test_a_rule_survives_its_files(rule: Any, tmp_path: Path) -> None:
     battery.check_files(rule, "trees", tmp_path)
 
 
+@pytest.mark.long(every=2)
 @rules_and
 def test_a_rule_goes_into_a_model_of_the_users_own(rule: Any) -> None:
     battery.check_own_model(rule)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("rule", examples_of(AbstractElastic))
 def test_an_elastic_rule_grows_as_far_as_a_point_needs(rule: Any) -> None:
     battery.check_widened(rule)
@@ -101,7 +104,7 @@ def test_a_rule_is_an_object_that_can_be_kept(rule: Any) -> None:
     objects.check_object(rule)
 
 
-@pytest.mark.long(every=4)
+@pytest.mark.long(every=8)
 @rules_and
 @pytest.mark.parametrize("name", ["linear", "trees", "classes"])
 def test_answers_under_a_rule_are_those_of_enumeration(rule: Any, name: str) -> None:
@@ -144,6 +147,7 @@ def test_every_cost_has_an_example() -> None:
     assert kinds - {AbstractCost, Sum} <= examples, "Add an example of the cost, so that its battery runs."
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", COST_EXAMPLES)
 def test_a_cost_is_the_same_in_the_program_and_in_numbers(name: str) -> None:
     """Also where the cost takes something from data, and where squares of integers make an MIQP."""
@@ -157,6 +161,7 @@ def test_a_cost_is_the_same_in_the_program_and_in_numbers(name: str) -> None:
         assert cost.from_objective(result.objective) == pytest.approx(expected, abs=1e-6), (name, point)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", COST_EXAMPLES)
 def test_a_cost_may_be_added_to_another(name: str) -> None:
     factual = SPACE.row(ROW)

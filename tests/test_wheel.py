@@ -67,6 +67,7 @@ def test_wheel_holds_every_source_file_once_and_nothing_else(wheel):
     assert sorted(_outside_metadata(wheel)) == sorted(sources())
 
 
+@pytest.mark.long
 def test_wheel_holds_files_as_they_are_in_the_repository(wheel):
     changed = [name for name, own in sources().items() if wheel.read(name) != (ROOT / own).read_bytes()]
 

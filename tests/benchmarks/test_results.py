@@ -31,6 +31,7 @@ def test_every_page_has_its_data_or_is_all_there_is():
     assert not set(DATA) & ALONE
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", DATA)
 def test_a_page_is_what_its_script_makes_of_the_data(benchmarks, name):
     records, common = importlib.import_module("records"), importlib.import_module("common")
@@ -44,6 +45,7 @@ def test_a_page_is_what_its_script_makes_of_the_data(benchmarks, name):
         assert common.page(script.TITLE, script.text_of, record) == committed
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", DATA)
 def test_data_are_as_the_one_writer_writes_them(benchmarks, tmp_path, name):
     records = importlib.import_module("records")

@@ -36,6 +36,7 @@ def test_the_table_has_a_row_for_each_radius_and_level(page):
         assert (page / "robust_validity.png").stat().st_size > 10_000
 
 
+@pytest.mark.long
 def test_costs_grow_with_the_level_and_bounds_reach_it(page):
     answers = importlib.import_module("records").read(page / "robust_validity.json")["answers"]
     assert all(a["bound"] >= a["level"] * (1.0 - 1e-9) for a in answers if a["cost"] is not None)

@@ -276,6 +276,7 @@ def test_export_writes_a_program_that_reads_back(files):
     assert refused(run("export", *words, "--out", "recourse.lp", "--formulation", "leaves"), "'leaves'")
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
@@ -339,6 +340,7 @@ def test_models_that_cannot_be_read_are_named(files):
         assert refused(run("explain", name, "people.csv", "--row", 0, "--target", "good"), name)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", ["model.onnx", "model.ONNX", "model.ubj", "model.json", "model.txt"])
 def test_a_model_that_its_library_saved_needs_no_permission(name, tmp_path, monkeypatch):
     """None of these files runs code when it is loaded."""
@@ -436,6 +438,7 @@ def test_solvers_and_version_are_listed():
     assert "runs code" in " ".join(run("explain", "--help").stdout.replace("│", " ").split())
 
 
+@pytest.mark.long
 def test_the_demonstration_prints_verified_answers():
     result = run("demo")
 

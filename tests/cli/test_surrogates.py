@@ -83,6 +83,7 @@ def test_a_function_is_taken_beside_a_surrogate_alone() -> None:
     assert answered.exit_code == 0, answered.output
 
 
+@pytest.mark.long
 def test_a_regressor_is_asked_for_a_range() -> None:
     assert asked("--surrogate", "svm", model="number.joblib", target=">=0.8").exit_code == 0
 

@@ -278,6 +278,7 @@ def test_ctrl_c_goes_on_where_it_ends_a_whole_cohort(monkeypatch: pytest.MonkeyP
     assert "Interrupted" in cohort.failures()["reason"].iloc[0]
 
 
+@pytest.mark.long
 def test_a_cohort_explains_itself_side_by_side() -> None:
     people = pd.DataFrame([ROW, ROW | {"age": 39}, ROW | {"income": 45.0}])
     recourse = ceopt.Recourse(MODEL, SPACE, target="good", constraints=[YOUNG, OLD], why=True).fit(people)
@@ -588,6 +589,7 @@ def test_a_hull_grows_by_the_least_that_has_an_answer(kind: str) -> None:
     check()
 
 
+@pytest.mark.long
 def test_several_rules_grow_by_the_least_sum() -> None:
     likely, other = (
         Hull(PEOPLE_AROUND, enlarge=True, name="likely"),

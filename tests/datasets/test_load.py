@@ -23,6 +23,7 @@ def real(data_dir, monkeypatch):
     return json.loads((data_dir / "schema.json").read_text(encoding="utf-8"))["datasets"]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_data_set_is_read_as_its_schema_says(real, name):
     bunch = load(name)

@@ -44,6 +44,7 @@ def test_the_answer_is_the_optimum_of_explain_and_its_result_is_there(frame, log
     assert example.final_cfs_df.drop(columns="rich").equals(own.to_frame().reset_index(drop=True))
 
 
+@pytest.mark.long
 def test_rows_with_different_outcomes_each_get_the_opposite(frame, logistic):
     rows = queries(frame)[:12]
     was = logistic.predict(rows)
@@ -260,6 +261,7 @@ def test_a_regressor_needs_a_range(desired, sentence, frame):
         exp.generate_counterfactuals(queries(paid, "pay")[:1], 1, desired_range=desired)
 
 
+@pytest.mark.long
 def test_a_range_may_be_open(frame):
     from sklearn.linear_model import LinearRegression
 

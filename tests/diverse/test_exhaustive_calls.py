@@ -171,7 +171,7 @@ def every_row(model: str, rules: list[Any], epsilon: float, *, space: Any = SPAC
     return sorted(cost for cost in best.values() if cost <= min(best.values()) + epsilon)
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("model", ["trees", "line"])
 @pytest.mark.parametrize("walks", [True, False])
 @pytest.mark.parametrize("name", RULES)
@@ -188,7 +188,7 @@ def test_every_rule_against_all_rows(name: str, walks: bool, model: str) -> None
     assert ceopt.verify(found, judge, SPACE, target="granted", constraints=RULES[name]).ok or not expected
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("weight", [(1.0, 3.0), (3.0, 1.0)])
 @pytest.mark.parametrize("rule", ["line", "if", "equal"])
 @pytest.mark.parametrize("cost", [ceopt.L0(), ceopt.L1(scale="none"), ceopt.L2(scale="none"), ceopt.Linf(scale="none")])
@@ -204,6 +204,7 @@ def test_prices_by_direction_where_a_rule_moves_the_point(cost: Any, rule: str, 
 
 
 # ---- where it stops --------------------------------------------------------------------------------------------------
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("limit", "complete"), [(1, False), (3, False), (5, False), (6, True), (9, True)])
 @pytest.mark.parametrize("walks", [True, False])
 def test_a_limit(limit: int, complete: bool, walks: bool) -> None:

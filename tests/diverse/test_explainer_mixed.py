@@ -131,6 +131,7 @@ def test_every_answer_is_verified_whatever_is_asked(
         assert getattr(again, field) == getattr(result, field)
 
 
+@pytest.mark.long
 @draws(8)
 @given(seed=st.integers(0, 1000), place=st.integers(0, 40))
 def test_the_order_of_the_rows_does_not_matter_but_for_ties(seed, place):

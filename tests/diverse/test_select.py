@@ -147,6 +147,7 @@ def test_every_solver_chooses_as_well(solver: str) -> None:
         assert found.gap <= 1e-6
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("size", [1e-7, 1.0, 1e7])
 @pytest.mark.parametrize("objective", BY_K)
 def test_units_do_not_matter(size: float, objective: str) -> None:

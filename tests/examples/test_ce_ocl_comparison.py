@@ -423,6 +423,7 @@ def results_of(path):
     return {**found["models"], **found["results"]}
 
 
+@pytest.mark.long
 def test_the_other_models_of_the_grid_are_asked_where_the_best_misses(example, tmp_path, monkeypatch):
     run, report = example("run"), example("report")
     script, made = importlib.import_module("ce_ocl.comparison"), {}
@@ -486,6 +487,7 @@ def test_fast_needs_nothing_goes_on_and_leaves_other_selections_alone(papers, ex
         assert (tmp_path / "ce_ocl_comparison_loans.png").stat().st_size > 10_000
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not importlib.util.find_spec("matplotlib"), reason="The figure needs matplotlib.")
 @pytest.mark.parametrize("peer", [False, True])
 def test_the_legend_names_what_is_drawn(example, tmp_path, monkeypatch, peer):

@@ -303,6 +303,7 @@ def test_part_f_is_causal_and_only_there_the_hull_has_to_grow(german, found):
     assert from_hull(german, frame(part.result))[0] == pytest.approx(0.0350279, abs=1e-6)
 
 
+@pytest.mark.long
 def test_a_smaller_amount_has_its_consequence_in_part_f(study, german):
     """The cheapest answers leave the amount alone; where it may not stay, the duration follows in the same table."""
     (part,) = (part for part in german.parts if part.letter == "F")

@@ -80,6 +80,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_cannot_be_stated_is_refused_with_the_line_to_write_and_that_line_answers(kind: str) -> None:
     model = REFUSED[kind]()
@@ -146,6 +147,7 @@ def test_the_exact_engine_bounds_it_where_it_knows_the_optimum() -> None:
     assert result[0].prediction == "yes"
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("model", "target"),
     [

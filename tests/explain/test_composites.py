@@ -271,6 +271,7 @@ def test_three_answers_with_a_level_that_no_member_has_seen(name: str, diversity
     assert ceopt.verify(result, model, POET, target="good", factual=row).ok
 
 
+@pytest.mark.long
 def test_a_time_limit_holds_for_votes_as_well() -> None:
     frame, label = people()
     model = VotingClassifier([(f"m{k}", coded(RandomForestClassifier(60, random_state=k))) for k in range(4)])

@@ -38,6 +38,7 @@ def test_the_unit_of_a_regressor_changes_neither_cost_nor_status(size):
         assert result[0].cost == pytest.approx(3.0 if isinstance(model, TreeEnsemble) else 1.0)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("seed", range(4))
 def test_columns_of_very_different_scales(seed):
     """In raw units, big-M rows of 1e9 beside coefficients of 1e-10 made HiGHS prove what was not so."""

@@ -40,7 +40,7 @@ def agree(instance: Any, result: ceopt.SolutionSet, tolerance: float) -> None:
 ALL = ("l0", "l1", "l2", "linf", "mad", "mahalanobis")
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize(("instance", "solver"), on_every_solver("linear_projection", *ALL))
 def test_linear_projection(instance: Any, solver: str) -> None:
     inputs = instance["inputs"]

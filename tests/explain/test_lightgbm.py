@@ -92,7 +92,7 @@ def test_regressors(objective: str) -> None:
     agree(model, model.predict(LATTICE) >= level, ceopt.AtLeast(level))
 
 
-@pytest.mark.long(every=4)
+@pytest.mark.long(every=8)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize(("label", "at_least"), [("yes", 0.35), ("yes", 0.5), ("no", 0.9)])
 def test_probabilities(name: str, label: str, at_least: float) -> None:
@@ -101,6 +101,7 @@ def test_probabilities(name: str, label: str, at_least: float) -> None:
     agree(model, share >= at_least, ceopt.Probability(label, at_least), rows=3)
 
 
+@pytest.mark.long
 def test_a_pipeline() -> None:
     columns = make_column_transformer((OneHotEncoder(), ["job", "code"]), remainder="passthrough")
     model = make_pipeline(columns, lightgbm.LGBMClassifier(**OPTIONS)).fit(LATTICE, RARE)

@@ -68,6 +68,7 @@ def test_every_formulation_has_the_same_optimum(name: str) -> None:
     agree(model, model.predict(LATTICE) == "yes", "yes", rows=3, formulation=name)
 
 
+@pytest.mark.long
 def test_levels_behind_an_encoder() -> None:
     columns = make_column_transformer((OneHotEncoder(), ["job"]), remainder=StandardScaler())
     model = make_pipeline(columns, MLPClassifier(hidden_layer_sizes=(6,), **TRAINED)).fit(WITH_JOBS, RARE)
@@ -75,6 +76,7 @@ def test_levels_behind_an_encoder() -> None:
     agree(model, model.predict(WITH_JOBS) == "yes", "yes", space=space, lattice=WITH_JOBS)
 
 
+@pytest.mark.long
 def test_a_network_in_float32() -> None:
     """Levels that an encoder hands on in float32 are added up in float32, and the logistic is taken of that."""
     levels = LATTICE.astype(str)

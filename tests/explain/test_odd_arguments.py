@@ -164,6 +164,7 @@ CALLS = {
 }  # fmt: skip
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("call", CALLS)
 def test_an_odd_argument_is_answered_or_refused_in_a_sentence(call):
     said = [sentence for odd in ODD if (sentence := outcome(CALLS[call], odd))]

@@ -125,6 +125,7 @@ def test_a_file_of_pytorch(tmp_path: Any) -> None:
     agree(str(path), run(made, MATRIX)[0].ravel() <= 0.5, 0, rows=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model", [RandomForestClassifier(8, max_depth=4, random_state=0), MLPClassifier(**MLP)], ids=repr
 )
@@ -146,6 +147,7 @@ def test_a_pipeline_with_one_input_per_column(model: Any) -> None:
     agree(made, run(made, *feeds)[0] == "yes", "yes", rows=4, space=space, lattice=lattice)
 
 
+@pytest.mark.long
 def test_many_people_by_a_recourse_that_crossed_a_process_boundary() -> None:
     made = MODELS["gradient"](TWO)
     recourse = ceopt.Recourse(made.SerializeToString(), SPACE, target=1, cost=L1).fit(LATTICE)

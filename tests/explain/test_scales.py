@@ -49,7 +49,7 @@ def test_a_coefficient_of_1e_9_beside_one_of_1_counts(solver):
     assert result[0].gap <= 1e-6
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("kind", ["continuous", "integer"])
 @pytest.mark.parametrize("upper", [1e5, 1e10, 1e12, np.inf])
 def test_the_width_of_bounds_does_not_make_an_answer_dearer(solver, kind, upper):
@@ -90,6 +90,7 @@ def test_people_with_incomes_in_won_have_answers_and_they_are_the_cheapest(solve
         assert result[0].cost == pytest.approx(expected, rel=2 * CLOSE)  # an income is a whole number
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("cost", [ceopt.L1, ceopt.L2, ceopt.Linf])
 def test_a_column_of_1e12_beside_one_of_1e_9(solver, cost):
     space = ceopt.FeatureSpace(

@@ -238,6 +238,7 @@ def test_every_suite_takes_everything_and_gives_a_number_for_each_metric(name):
     assert found.attrs["better"] == suites().loc[name]["better"].to_dict()
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", SUITES)
 def test_what_a_metric_needs_is_named_and_without_it_only_that_metric_is_nan(name):
     full = suite(name, S, **EVERYTHING)

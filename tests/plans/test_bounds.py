@@ -404,6 +404,7 @@ def test_a_certain_counterfactual_has_no_weight() -> None:
     assert found.weights == pytest.approx([0.0, *rest.weights], abs=1e-9)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("rank", [1, 2])
 @pytest.mark.parametrize("rho", [0.0, 0.2])
 def test_singular_covariances_by_every_form(rank: int, rho: float) -> None:

@@ -45,6 +45,7 @@ def plan(factual: Any, mean: Any, covariance: Any = EYE, **changed: Any) -> Any:
 
 
 # ---- published -------------------------------------------------------------------------------------------------------
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("instance", instances("copa_plan", "l2"))
 def test_published_plans_by_gradients(instance: Any) -> None:
     found, expected = asked(instance), instance["expected"]
@@ -74,6 +75,7 @@ def test_published_plans_are_proved(instance: Any) -> None:
     assert found.bound <= found.objective
 
 
+@pytest.mark.long
 @needs_scip
 def test_two_counterfactuals_are_proved() -> None:
     """One column: 1 and 2 are optimal (by hand, see the program's docstring)."""
@@ -312,6 +314,7 @@ def test_a_collapsed_plan_says_so() -> None:
     assert "coincide" in found.reason
 
 
+@pytest.mark.long
 def test_the_same_state_is_the_same_plan() -> None:
     problem = ([-1.0, 0.5, 0.2], [1.0, -0.4, 0.3], np.diag([0.3, 0.2, 0.5]))
     one, again = (plan(*problem, n=3, margin=0.1, random_state=5) for _ in range(2))
@@ -445,6 +448,7 @@ def test_shapes_must_agree() -> None:
         plan([-1, 0], [1, 0], [[1, 2], [2, 1]])
 
 
+@pytest.mark.long
 def test_the_global_search_ends_where_the_margin_is_zero() -> None:
     """Near x = 0 the ratio of a solver's point is noise: the halving of angles came to two neighbouring floats."""
     asked_for = {"n": 1, "validity_weight": 0.5, "diversity_weight": 0.0}
@@ -453,6 +457,7 @@ def test_the_global_search_ends_where_the_margin_is_zero() -> None:
     assert found.objective == pytest.approx(copa_plan([-1, 0], [1, 0.3], np.eye(2), **asked_for).objective, abs=1e-6)
 
 
+@pytest.mark.long
 def test_groups_may_be_an_array() -> None:
     asked_for = {"n": 1, "validity_weight": 0.5, "diversity_weight": 0.0, "margin": 0.1}
     found = copa_plan([-1.0, 1.0, 0.0], [1, 0.3, 0.2], np.eye(3), groups=np.array([[1, 2]]), **asked_for)

@@ -44,6 +44,7 @@ def probability(found: Any, plan: Any, bound: str) -> tuple[float, float]:
     return float(found.weights[valid].sum()), float(found.weights[valid].sum() + found.rest_weight)
 
 
+@pytest.mark.long
 @draws(50)
 @given(case=cases, rho=radii, bound=st.sampled_from(SIDES))
 @example(case=(np.eye(2), np.array([1.0, 0.0]), np.eye(2)), rho=0.1, bound="lower")  # only approached

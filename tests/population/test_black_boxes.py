@@ -159,6 +159,7 @@ def test_rows_that_may_not_be_sent_are_a_reason() -> None:
     assert all("max_queries is 160" in result.reason for result in cohort)
 
 
+@pytest.mark.long
 def test_an_interrupt_keeps_what_is_finished_and_resume_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -215,6 +216,7 @@ def test_clone_and_pickle_keep_the_model_and_the_fit() -> None:
     pd.testing.assert_frame_equal(read.explain(PEOPLE).to_frame(), table)
 
 
+@pytest.mark.long
 def test_what_only_explain_uses_counts_when_it_is_called() -> None:
     recourse = fitted()
     before = recourse.explain(PEOPLE)
@@ -269,6 +271,7 @@ def test_fit_checks_everything_and_constructing_nothing() -> None:
             fitted(**given)
 
 
+@pytest.mark.long
 def test_labels_count_where_no_rule_learns_from_rows_and_are_refused_where_one_does() -> None:
     recourse = Recourse(predict, SPACE, target="yes", surrogate=SVM)
 

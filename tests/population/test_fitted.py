@@ -50,7 +50,7 @@ def fresh(recourse: Recourse, people: pd.DataFrame) -> pd.DataFrame:
     return clone(recourse).fit(X).explain(people).to_frame()
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize(
     "change",
     [
@@ -100,7 +100,7 @@ def test_a_rule_that_has_learned_stays_while_others_come_and_go() -> None:
     pd.testing.assert_frame_equal(recourse.explain(people).to_frame(), both)
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize(
     ("change", "match"),
     [

@@ -113,6 +113,7 @@ def test_the_battery_runs_on_a_new_rule(listed: None, tmp_path: Any) -> None:
     objects.check_documentation(Together)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("fault", "check", "says"),
     [

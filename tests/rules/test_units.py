@@ -38,7 +38,7 @@ def test_a_column_off_its_equation_is_acted_on_in_every_unit(
         assert list(dict(found[0].actions)) == ["x"]
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("unit", [1e3, 1.0, 1e-3, 1e-6])
 @pytest.mark.parametrize("kind", ["linear", "hull"])
 @pytest.mark.parametrize(("x", "cost"), [(0.5, 2.0), (0.61, 2.04)])

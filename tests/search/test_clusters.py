@@ -53,6 +53,7 @@ def least_cost(points: Any, row: Any, weights: Any, least: float) -> float | Non
     return float(result.fun) if result.status == 0 else None
 
 
+@pytest.mark.long
 @draws(40)
 @given(
     points=st.lists(st.tuples(*[st.integers(0, 10)] * 2), min_size=2, max_size=9),
@@ -150,6 +151,7 @@ def test_what_was_met_on_the_way_has_a_cluster_too() -> None:
     assert {answer.cluster for answer in result} <= {"x", "y", "z"}
 
 
+@pytest.mark.long
 def test_nothing_in_any_cluster_is_infeasible() -> None:
     result = asked(model=Affine([1.0, 1.0], -19.9, labels=("no", "yes")))
     assert (result.status, len(result), result.complete) == ("infeasible", 0, True)

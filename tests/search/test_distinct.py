@@ -170,6 +170,7 @@ def test_no_least_move_is_asked_for() -> None:
 
 
 # ---- solvers, rows and points ----------------------------------------------------------------------------------------
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("solver", ["scip", "gurobi"])
 @pytest.mark.parametrize("kind", ["linear", "network", "trees"])
 def test_every_solver_gives_the_same_ranks(kind: str, solver: str) -> None:

@@ -148,6 +148,7 @@ def is_optimal_rank_by_rank(
     assert all(b.cost >= a.cost - 1e-9 for a, b in itertools.pairwise(result))
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("how", WAYS, ids=str)
 @draws(25)
 @given(model=models(), row=st.sampled_from(ROWS), rules=some_rules(), n=st.integers(2, 5), data=st.data())
@@ -219,6 +220,7 @@ MODEL = Affine([1.0, 1.0, 0.0, 1.0, 1.0], -2.5, labels=("no", "yes"))
 WORDS: dict[str, Any] = {"target": "yes", "cost": COST, "n": 4}
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("how", WAYS, ids=str)
 def test_out_of_time_is_not_complete(how: Any, monkeypatch: Any) -> None:
     """Answers in hand stay, and the reason says why there are no more."""

@@ -46,7 +46,7 @@ def ask(people: Any, kind: str, **more: Any) -> ceopt.SolutionSet:
     return ceopt.explain(model, row, people.space, **{"target": "good", "data": people.frame, **more})
 
 
-@pytest.mark.long(every=11)
+@pytest.mark.long(every=22)
 @pytest.mark.parametrize(("kind", "fault"), PAIRED)
 @pytest.mark.parametrize("n", [1, 3])
 def test_what_passes_the_check_is_returned_as_feasible_and_the_fault_is_named(people, kind, fault, n) -> None:
@@ -76,7 +76,7 @@ def test_a_solver_that_does_not_open_is_no_exception(people, kind) -> None:
     assert "failed (DiedError: no server)" in found.reason
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_without_a_point_in_hand_it_is_an_error_and_no_exception(people, fault) -> None:
     """Nothing may move but income, and no income is enough: no start is found, and no answer exists."""
@@ -125,6 +125,7 @@ def test_a_further_answer_that_is_cheaper_takes_the_first_proof_back(people) -> 
     assert "less than was proved" in found.reason
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("fault", ["infeasible", "unbounded", "raises", "zeros"])
 def test_a_start_that_the_program_does_not_hold_counts_as_well(people, monkeypatch, fault) -> None:
     """The solver was given no start, so that nothing but the verified answer itself contradicts it."""
@@ -155,7 +156,7 @@ def test_a_point_dearer_than_a_start_is_not_the_best(people, monkeypatch) -> Non
     assert (found[0].cost, found.bound) == (pytest.approx(best.cost), 0.0)
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("diversity", ["incumbents", "distinct", "support", ceopt.Apart(1.0)])
 @pytest.mark.parametrize("fault", ["infeasible", "raises", "NaN", "bound above", "zeros"])
 def test_other_ways_to_differ_claim_no_more(people, diversity, fault) -> None:

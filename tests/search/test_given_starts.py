@@ -88,6 +88,7 @@ def test_where_the_time_ends_at_once_the_cheapest_start_is_the_answer(name: str)
     assert not len(without) or without[0].values.tolist() != [2.0, 2.0, 5]
 
 
+@pytest.mark.long
 def test_what_fails_the_check_is_left_out() -> None:
     forest = MODELS["forest"]
     starts = pd.concat([FAR, FAR.assign(k=4), ROW, FAR.assign(a=-3.0, b=-3.0)], ignore_index=True)

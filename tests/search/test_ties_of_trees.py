@@ -126,7 +126,7 @@ SEEDS = {
 }
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_the_cheapest_cell_that_predict_accepts_is_the_answer(kind, classes):
@@ -139,6 +139,7 @@ def test_the_cheapest_cell_that_predict_accepts_is_the_answer(kind, classes):
         assert_agrees(model, place, wanted, said == wanted, formulation=form)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     "kind", ["tree", "forest of pure leaves", "forest of shares", "boosting", "xgboost", "bagging"]
 )
@@ -153,6 +154,7 @@ def test_a_probability_that_the_model_gives_exactly_is_reached(kind):
             assert_agrees(model, 11, ceopt.Probability(position, level), shares[:, position] >= level)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -55,7 +55,7 @@ def test_the_end_of_a_wide_reach_is_an_answer_where_the_model_accepts_it(solver,
     assert result[0].gap <= 1e-6
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=14)
 @pytest.mark.parametrize("seed", range(12))
 def test_what_the_end_misses_by_a_float_is_proved_infeasible(solver, seed):
     model, space, person = question(seed)
@@ -96,7 +96,7 @@ WAS_WRONG = {
 }
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=14)
 @pytest.mark.parametrize("key", WAS_WRONG)
 def test_what_was_claimed_of_wide_columns_is_what_enumeration_finds(solver, key):
     kind, number = key.split("-")

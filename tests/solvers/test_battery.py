@@ -168,7 +168,7 @@ def test_a_model_is_of_its_class(model):
     assert built.name == model
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @battery
 def test_the_answer_twice(name, model, counted):
     case = MODELS[model]
@@ -189,7 +189,7 @@ def test_the_answer_twice(name, model, counted):
         counted.append("loaded")
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=14)
 @battery
 def test_a_limit_is_a_status(name, model, counted):
     case = MODELS[model]
@@ -205,7 +205,7 @@ def test_a_limit_is_a_status(name, model, counted):
     check_answer(name, case.status, outcome, built, compiled, case.optimum)
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=14)
 @battery
 def test_an_interruption_is_a_status(name, model, counted):
     case = MODELS[model]
@@ -226,7 +226,7 @@ def test_an_interruption_is_a_status(name, model, counted):
     counted.append("afterwards")
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=14)
 @battery
 def test_a_start_changes_nothing(name, model, counted):
     case = MODELS[model]
@@ -239,7 +239,7 @@ def test_a_start_changes_nothing(name, model, counted):
         check_answer(name, case.status, session.solve(start=start), built, compiled, case.optimum)
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=14)
 @battery
 def test_two_threads_and_another_seed(name, model, counted):
     case = MODELS[model]
@@ -248,7 +248,7 @@ def test_two_threads_and_another_seed(name, model, counted):
     counted.append("threads")
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize(("name", "model"), [pair for pair in PAIRS if MODELS[pair[1]].data], ids=lambda part: part)
 def test_data_move(name, model, counted):
     case = MODELS[model]
@@ -259,7 +259,7 @@ def test_data_move(name, model, counted):
         counted.append("data")
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=14)
 @pytest.mark.parametrize(
     ("name", "model"),
     [pair for pair in PAIRS if MODELS[pair[1]].status is Status.OPTIMAL and pair[1] not in {"empty", "all_fixed"}],

@@ -418,6 +418,7 @@ def quadratic() -> Any:
     return m
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", CONES)
 def test_a_quadratic_row_is_a_cone_exactly_where_it_holds(quadratic, name):
     m = quadratic

@@ -557,6 +557,7 @@ CLOSED = {
 }
 
 
+@pytest.mark.long(every=2)
 @SESSIONS
 @pytest.mark.parametrize("name", CLOSED)
 def test_closed_forms(Session, name):

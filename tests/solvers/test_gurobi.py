@@ -195,7 +195,7 @@ def _distance(kind: str, far: float, seed: int, *, choice: bool) -> tuple[Any, f
     return m, -best if seed % 2 else best
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=14)
 @pytest.mark.parametrize("kind", ["cone", "offset", "row", "rotated", "squares"])
 @pytest.mark.parametrize("far", [10.0, 1.0, 1e-2, 1e-4, 1e-6, 0.0])
 @pytest.mark.parametrize("choice", [False, True])
@@ -557,6 +557,7 @@ def test_appended_columns_quadratics_and_cones_are_taken_over():
         session.solve()
 
 
+@pytest.mark.long
 def test_a_session_is_freed(make_knapsack: Callable[..., Any]):
     session = GurobiSession(compile_model(make_knapsack(5, 1)))
     session.solve()
@@ -584,7 +585,7 @@ def test_a_pool_is_what_enumeration_finds(make_knapsack: Callable[..., Any], see
     assert found <= {tuple(point) for point in points}
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("squares", [False, True])
 def test_a_pool_has_the_best_continuous_part_of_each(seed, squares):
@@ -632,6 +633,7 @@ def test_a_pool_of_a_cone_program_is_its_true_optimum_alone():
         assert [x.tolist() for x in outcome.pool] == [outcome.x.tolist()]
 
 
+@pytest.mark.long
 def test_a_pool_that_was_cut_short_claims_nothing(hard: Any):
     outcome = GurobiSession(compile_model(hard)).solve(pool=50, time_limit_s=1)
     assert outcome.status is Status.FEASIBLE

@@ -150,7 +150,7 @@ _FORMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("form", _FORMS)
 @draws(12)
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 4))
@@ -170,6 +170,7 @@ def test_integer_quadratics_and_cones_equal_enumeration_and_are_counted(form: st
         assert count_solutions(compiled) == (count, True)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e3])
 @pytest.mark.parametrize("form", ["soc", "rotated", "row", "square"])
 def test_the_distance_to_a_half_space(form: str, scale: float) -> None:
@@ -317,6 +318,7 @@ def test_unbounded_and_infeasible_are_told_apart(model: Any, cost: Callable[[Any
 
 
 # ---- limits ----
+@pytest.mark.long
 def test_a_limit_is_named(hard: Any) -> None:
     assert ScipSession(compile_model(hard)).solve(time_limit_s=1).message == "SCIP stopped: time limit."
     limited = ScipSession(compile_model(hard), options={"limits/nodes": 1}).solve()

@@ -284,6 +284,7 @@ def test_a_model_is_asked_no_more_than_it_may_be() -> None:
         asked(sampler=BoundarySampler(max_queries=100))
 
 
+@pytest.mark.long
 def test_a_classifier_on_a_frame() -> None:
     model = KNeighborsClassifier(5).fit(NUMBERS, np.where(NUMBERS["a"] > 0.3, "yes", "no"))
     row = NUMBERS[model.predict(NUMBERS) == "no"].iloc[0]

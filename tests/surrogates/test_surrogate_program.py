@@ -44,6 +44,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("coef", "intercept", "home", "margin"), CASES)
 @pytest.mark.parametrize(("kind", "norm"), [("robust", "l2"), ("roar", "linf")])
 def test_a_robust_search_is_the_robust_projection(

@@ -77,6 +77,7 @@ def test_a_checkpoint_of_another_training_is_refused(people, tmp_path):
     small(progress=True, device="cpu", **options).fit(frame, labels)  # changes nothing about the training
 
 
+@pytest.mark.long
 def test_what_is_no_checkpoint_is_refused(people, tmp_path, monkeypatch):
     path = tmp_path / "training.npz"
     model = small(checkpoint=path, epochs=1)

@@ -43,6 +43,7 @@ def usual(people):
 
 
 # ---- what it learns --------------------------------------------------------------------------------------------------
+@pytest.mark.long
 def test_both_networks_learn(people, model):
     frame, labels = people
     said = model.predict(frame)
@@ -227,6 +228,7 @@ def test_polished_advice_is_checked_and_has_a_proved_price(people, model):
     assert (strict["cost"] >= table["bound"] - 1e-6).all()
 
 
+@pytest.mark.long
 def test_who_is_at_the_target_needs_no_polish(people, plain):
     frame, _ = people
     before = frame.head(20)

@@ -68,6 +68,7 @@ def test_a_network_of_three_classes_is_read_as_it_predicts(people):
     assert found.objective[-1] > found.objective[0]
 
 
+@pytest.mark.long
 def test_a_stronger_attack_loses_more(people, model):
     losses = []
     for radius in (0.0, 0.1, 0.3):
@@ -98,6 +99,7 @@ def test_the_same_seed_gives_the_same_shift(people, model):
     assert (first.shift != other.shift).any()
 
 
+@pytest.mark.long
 def test_the_retrained_model_is_the_one_whose_loss_is_reported(people, model):
     found = virtual_data_shift(model, *people, advice(people), steps=3)
     wanted = np.eye(2)[(model.predict(people[0]) == "bad").astype(int)]
@@ -107,6 +109,7 @@ def test_the_retrained_model_is_the_one_whose_loss_is_reported(people, model):
     assert set(found.model.predict(people[0])) <= set(model.classes_)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.filterwarnings("error")  # a program that is new casts what another has cast already
 @pytest.mark.parametrize(
     ("changes", "says"),

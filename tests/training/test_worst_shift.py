@@ -108,6 +108,7 @@ def test_the_optimum_is_that_of_enumeration(
     check_against_enumeration(question, loss, shift, lam, intercept)
 
 
+@pytest.mark.long
 @draws(20)
 @given(
     question=questions(),
@@ -271,6 +272,7 @@ def test_an_answer_that_training_does_not_confirm_is_not_optimal(monkeypatch: py
     assert found.bound < found.unshifted - 0.1
 
 
+@pytest.mark.long
 def test_a_limit_of_time_leaves_what_is_in_hand() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(12, 3)), np.where(np.arange(12) % 2, 1.0, -1.0)

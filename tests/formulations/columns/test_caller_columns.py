@@ -95,6 +95,7 @@ def test_a_column_that_no_model_reads_adds_nothing() -> None:
     assert not m.p.columns.x
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in MODELS for name in FORMULATIONS[kind]])
 def test_optimum_over_own_variables_equals_enumeration(kind: str, name: str) -> None:
     model, rng = MODELS[kind], np.random.default_rng(0)

@@ -56,6 +56,7 @@ def own() -> Any:
     return m
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("sense", [pyo.maximize, pyo.minimize])
 def test_optima_are_those_of_enumeration_and_of_a_space(kind: str, sense: Any) -> None:

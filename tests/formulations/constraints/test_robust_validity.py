@@ -293,7 +293,7 @@ def test_the_optimum_on_a_lattice_is_that_of_enumeration(solver):
 LINE = FeatureSpace([Feature("a", kind="continuous", lower=-50.0, upper=50.0)])
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("solver", CONTINUOUS)
 @pytest.mark.parametrize(
     ("variance", "radius", "level"), [(0.04, 0.0, 0.9), (0.01, 0.05, 0.8), (0.0, 0.2, 0.5), (1e-8, 1e-5, 0.999)]

@@ -62,6 +62,7 @@ def test_published_optima(instance: Any) -> None:
     assert np.array([table[name] for name in grid]) == pytest.approx(np.array(expected["cost_table"]), abs=1e-9)
 
 
+@pytest.mark.long(every=2)
 @published
 def test_flip_sets_by_support_are_those_of_enumeration(instance: Any) -> None:
     found, cost, grid, space = ask(instance, n=20, diversity="support")

@@ -370,6 +370,7 @@ def model_of(kind: str, rng: np.random.Generator) -> Any:
     return TreeEnsemble([tree(3) for _ in range(3)], 0.0)
 
 
+@pytest.mark.long(every=2)
 @draws(12)
 @given(
     seed=st.integers(0, 10_000),
@@ -453,7 +454,7 @@ def ray(size: float, gap: float, seed: int) -> tuple[Any, dict[str, float], Feat
     return model, dict(zip("abcd", x0.tolist(), strict=True)), space, covariance
 
 
-@pytest.mark.long(every=11)
+@pytest.mark.long(every=22)
 @pytest.mark.parametrize("gap", [1e-2, 1.0, 1e3])
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("name", ["auto", *CONVEX])

@@ -202,6 +202,7 @@ WHO = {
 }
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("loss", "shift"), CLASSES)
 def test_each_question_has_its_class_and_its_solvers(loss: str, shift: str) -> None:
     model = stated(loss=loss, shift=shift, radius=1)
@@ -230,7 +231,7 @@ LABELS = np.array([1.0, 1.0, -1.0, -1.0])
 
 
 @pytest.mark.parametrize(("loss", "shift"), CLASSES)
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("intercept", [True, False])
 def test_a_solution_is_stationary(loss: str, shift: str, intercept: bool) -> None:
     """In plain numbers: the shifted data, the classifier, and what each row pulls with."""

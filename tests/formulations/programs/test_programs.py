@@ -110,7 +110,7 @@ def test_a_program_says_what_it_is(name: str) -> None:
     assert summary["variables"].sum() == len(compile_model(model).columns)
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize(
     ("name", "solver"),
     [
@@ -128,6 +128,7 @@ def test_a_program_has_its_optimum_on_every_solver(name: str, solver: str) -> No
     assert result.bound == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.long(every=2)
 @each
 def test_a_program_survives_its_file(name: str, tmp_path: Path) -> None:
     build, expected, suffix = EXAMPLES[name]

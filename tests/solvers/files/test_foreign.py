@@ -124,7 +124,7 @@ def _model_for(road: str) -> Any:
     return model(pyo.Integers if road == "docplex_model writer" else pyo.Reals)  # it has no continuous columns
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=14)
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.filterwarnings("ignore")  # libraries of others warn of their own things

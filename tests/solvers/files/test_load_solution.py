@@ -100,7 +100,7 @@ def program(question: Any) -> Any:
     return m
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("suffix", [".lp", ".mps"])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_kind_of_column_comes_back(question: Any, library: str, suffix: str, tmp_path: Path) -> None:

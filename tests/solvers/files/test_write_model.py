@@ -128,6 +128,7 @@ def test_the_file_holds_the_compiled_arrays(tmp_path: Path, kind: str, suffix: s
         np.testing.assert_allclose(full[np.ix_(kept, kept)], expected[np.ix_(order, order)], rtol=tolerance)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("kind", "suffix", "maximise"), CASES)
 def test_the_file_has_the_same_optimum(tmp_path: Path, kind: str, suffix: str, maximise: bool) -> None:
     m, path = model(kind, maximise=maximise), tmp_path / f"m{suffix}"
@@ -293,6 +294,7 @@ QUADRATIC = [
 ]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("kind", "suffix", "maximise"), QUADRATIC)
 def test_quadratic_rows_come_back_array_by_array(tmp_path: Path, kind: str, suffix: str, maximise: bool) -> None:
     m, path = quadratic(kind, maximise=maximise), tmp_path / f"m{suffix}"
@@ -345,7 +347,7 @@ READS = [
 ]
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize(("kind", "suffix", "maximise", "reader"), READS)
 def test_every_reader_finds_the_same_optimum(
     tmp_path: Path, kind: str, suffix: str, maximise: bool, reader: str
@@ -460,6 +462,7 @@ def conic(*, maximise: bool = False) -> Any:
     return m
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("maximise", [False, True])
 @pytest.mark.parametrize("suffix", [".lp", ".mps"])
 def test_second_order_cones_are_quadratic_rows(tmp_path: Path, suffix: str, maximise: bool) -> None:
@@ -536,7 +539,7 @@ def built(name: str) -> Any:
     return m
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize(("name", "suffix"), STATED)
 def test_every_model_of_the_battery_comes_back_from_its_file(tmp_path: Path, name: str, suffix: str) -> None:
     """Array by array where the file states the model as it is, else by its optimum."""

@@ -27,7 +27,7 @@ def knapsack(sense: Any = pyo.maximize) -> Any:
     return m
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("sense", [pyo.maximize, pyo.minimize])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("how", [{}, {"pool": 3}, {"pool": 3, "distinct": Apart("take", 1.0)}])

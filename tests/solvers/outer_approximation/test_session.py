@@ -99,6 +99,7 @@ def test_no_cut_removes_a_point_of_the_program(seed: int) -> None:
             assert (least - matrix @ whole).max() < 1e-9 * max(1.0, float(np.abs(whole).max()))
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_cuts_at_a_point_outside_remove_it(seed: int) -> None:
     compiled, points = every_kind(seed)
@@ -201,7 +202,7 @@ def test_mahalanobis_distances_with_binaries_equal_least_squares_over_all_of_the
     assert outcome.violation < 1e-7
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("scale", [1e-5, 1e-2, 1.0, 1e3, 1e6])
 @pytest.mark.parametrize("integer", [False, True])
 def test_distance_to_a_half_space_at_every_scale(scale: float, *, integer: bool) -> None:
@@ -495,6 +496,7 @@ def distance(n: int = 8) -> Any:
     return m
 
 
+@pytest.mark.long
 def test_data_and_rows_change_between_solves_and_history_does_not_matter() -> None:
     model = distance()
     compiled = compile_model(model, [model.x0])

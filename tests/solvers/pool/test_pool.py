@@ -263,6 +263,7 @@ def test_support_is_the_best_of_each(solver: str, seed: int, mixed: bool) -> Non
     assert (result.status, result.complete) == (Status.OPTIMAL if best else Status.INFEASIBLE, True)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("norm", ["l1", "linf"])
 @pytest.mark.parametrize("solver", SOLVERS)
 @draws(8)

@@ -87,6 +87,7 @@ def test_golden_limits(instance: Any) -> None:
 
 
 # ---- scikit-learn ----------------------------------------------------------------------------------------------------
+@pytest.mark.long(every=2)
 @parametrize_with_checks(
     [
         MinimaxProbabilityMachine(),

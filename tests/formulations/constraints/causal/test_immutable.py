@@ -57,7 +57,7 @@ def cheapest(kind: Kind, held: tuple[str, ...], least: float) -> float | None:
     return best
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("kind", ["none", "soft", "hard"])
 @pytest.mark.parametrize("held", [("wage",), ("rent",), ("wage", "saved"), ("age", "rent"), NAMES[1:]])
 def test_optima_are_those_of_enumeration(kind: Kind, held: tuple[str, ...]) -> None:

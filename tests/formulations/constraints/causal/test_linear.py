@@ -129,6 +129,7 @@ def gap_of(inputs: Any) -> float:
     return -float(np.dot(inputs["w"], inputs["x0"]) + inputs["intercept"])
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("seed", range(4))
 def test_soft_interventions_are_a_projection_in_the_shifts(seed: int) -> None:
     """With x = x0 + (I - B)^-1 delta the score of delta is linear, and each norm has its closed form (6.1, 9.4)."""

@@ -67,6 +67,7 @@ def test_it_stops_where_more_is_of_no_interest(norm: Any) -> None:
     assert hull_distance(points, x, norm, beyond=distance * 1.01)[0] == pytest.approx(distance, abs=1e-8)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 @pytest.mark.parametrize("place", [0, 1, 5, 6, 11])
 def test_the_least_sum_within_a_limit(place: int, norm: Any) -> None:

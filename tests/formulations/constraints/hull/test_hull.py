@@ -205,6 +205,7 @@ def ask(inputs: Any, data: Any, **more: Any) -> tuple[ceopt.SolutionSet, Hull]:
     return found, hull
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("solver", ["auto", "highs"])
 @pytest.mark.parametrize("instance", instances("epsilon_hull", "l1", "l2"))
 def test_epsilon_hull(instance: Any, solver: str) -> None:
@@ -227,6 +228,7 @@ def test_epsilon_hull(instance: Any, solver: str) -> None:
         assert found[0].values.to_numpy(float) == pytest.approx(np.array(expected["x"]), abs=tolerance["x"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("instance", instances("clustered_hull", "l1", "l2"))
 def test_clustered_hull(instance: Any) -> None:
     """The best, and one answer for each cluster that has some."""

@@ -300,6 +300,7 @@ def test_a_flat_set_keeps_its_points() -> None:
 
 
 # ---- through the one call --------------------------------------------------------------------------------------------
+@pytest.mark.long
 @draws(15)
 @given(
     rows=st.lists(lattice_points, min_size=2, max_size=6),

@@ -94,7 +94,7 @@ CASES = [
 ]
 
 
-@pytest.mark.long(every=11)
+@pytest.mark.long(every=22)
 @pytest.mark.parametrize("formulation", FORMULATIONS["trees"])
 @pytest.mark.parametrize(("width", "target"), CASES)
 @pytest.mark.parametrize(("trees", "seed"), [(1, 4), (3, 3), (10, 10)])

@@ -164,7 +164,7 @@ def example(request: pytest.FixtureRequest) -> Any:
     return request.param[0], open_model(fitted(*request.param, PEOPLE, value))
 
 
-@pytest.mark.long(every=11)
+@pytest.mark.long(every=22)
 @pytest.mark.parametrize("with_data", [False, True])
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_what_a_reader_gets_wrong_is_refused(example, mistake, with_data, monkeypatch):
@@ -207,7 +207,7 @@ BEHIND = {
 }
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("name", BEHIND)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_reader_behind_scalers_and_encoders_is_checked_as_well(name, mistake, monkeypatch):
@@ -240,6 +240,7 @@ def test_a_level_that_moved_is_refused_behind_every_row_of_data(monkeypatch):
         ceopt.explain(model, frame.iloc[[0]], space, target=True, data=frame)
 
 
+@pytest.mark.long
 def test_a_forest_that_adds_up_in_jobs_may_break_ties_its_own_way():
     """Values of leaves that add up to a tie: the order of jobs is not fixed, so a label there says nothing."""
     rng = np.random.default_rng(0)

@@ -179,7 +179,7 @@ def categorical(data, way):
     return options, frame, space
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("way", NATIVE)
 @pytest.mark.parametrize("classes", [0, 2, 3])
 def test_native_categories_are_sets_of_levels(data, way, classes):
@@ -259,7 +259,7 @@ MISSING = {
 }
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("name", MISSING)
 @pytest.mark.parametrize("several", [False, True])
 def test_models_trained_with_gaps_are_exact_on_complete_rows(data, name, several):

@@ -167,7 +167,7 @@ WRAPPED = {
 }  # fmt: skip
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("array", [False, True])
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("name", EXACT)
@@ -182,7 +182,7 @@ def test_shares_are_those_of_the_library_to_the_bit(numbers, name, several, arra
     assert predictor.core.probability == "share"
 
 
-@pytest.mark.long(every=7)
+@pytest.mark.long(every=14)
 @pytest.mark.parametrize("array", [False, True])
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("name", DECIDED)
@@ -193,7 +193,7 @@ def test_labels_are_those_of_the_library_ties_included(numbers, name, several, a
     check_composite(model, numbers, array=array, exact=False)
 
 
-@pytest.mark.long(every=5)
+@pytest.mark.long(every=10)
 @pytest.mark.parametrize("name", WRAPPED)
 def test_two_classes_turn_over_where_the_library_says(numbers, name):
     model = clone(WRAPPED[name]).fit(numbers.frame, numbers.two)
@@ -396,6 +396,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_no_rows_can_state_is_refused_with_the_members_name(numbers, name):
     model, target, match = REFUSED[name]

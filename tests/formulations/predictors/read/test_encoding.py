@@ -34,6 +34,7 @@ numbers = st.floats(-1e6, 1e6).filter(lambda x: x == 0 or abs(x) > 1e-6)
 up, down = np.inf, -np.inf
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", SCALERS)
 @draws(40)
 @example(a=1000.0, b=1001.0)

@@ -39,7 +39,7 @@ def model(request: pytest.FixtureRequest, people: pd.DataFrame) -> Any:
     return open_model(fitted(*request.param, people, value))
 
 
-@pytest.mark.long(every=2)
+@pytest.mark.long(every=4)
 def test_predictions_are_the_librarys_beside_every_threshold(
     model: Any, people: pd.DataFrame, space: ceopt.FeatureSpace
 ) -> None:
@@ -59,7 +59,7 @@ def test_predictions_are_the_librarys_beside_every_threshold(
         assert len(set(ours.tolist())) > 1
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 def test_an_answer_is_optimal_and_the_librarys_own(model: Any, people: pd.DataFrame, space: ceopt.FeatureSpace) -> None:
     said = ModelOracle(model, space).predict(people)
     if read(model, space).labels is None:
@@ -75,7 +75,7 @@ def test_an_answer_is_optimal_and_the_librarys_own(model: Any, people: pd.DataFr
         assert ModelOracle(model, space).predict(result[0].frame)[0] == target
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 def test_the_block_says_what_the_library_says(model: Any, people: pd.DataFrame, space: ceopt.FeatureSpace) -> None:
     m = pyo.ConcreteModel()
     m.x = Factual(space, people.iloc[[7]])

@@ -88,6 +88,7 @@ def leaves_agree(model: Any, predictor: Any, coordinates: Any) -> None:
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_two_classes(numbers: Any, name: str) -> None:
     rare = np.where(numbers.value > np.quantile(numbers.value, 0.8), "yes", "no")
@@ -485,6 +486,7 @@ def test_pipelines_and_searches(folk: Any) -> None:
 
 
 # ---- boosters and files ---------------------------------------------------------------------------------------------
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("objective", "labels"),
     [("binary", (0, 1)), ("cross_entropy", (0, 1)), ("multiclass", (0, 1, 2)), ("regression", None), ("none", None)],

@@ -183,6 +183,7 @@ def test_several_outputs_and_one_class_are_refused(numbers):
         read(MLPClassifier(**FEW), numbers.space)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize(("name", "place"), [("coefs_", 0), ("coefs_", 1), ("intercepts_", 1)])
 def test_weights_that_diverged_are_refused_by_layer(numbers, value, name, place):

@@ -139,7 +139,7 @@ def matrix_check(made, frame, space, dtype="f4"):
 DOUBLE = ("forest", "logistic", "discriminant", "mlp", "linear")
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize(
     ("name", "dtype"),
@@ -156,6 +156,7 @@ def test_classifiers_of_scikit_learn(numbers, name, dtype, several):
     assert (core.probability in {"logistic", "identity"}) == has_probability
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("name", "dtype"), [*((name, "float32") for name in REGRESSORS), ("linear", "float64"), ("mlp", "float64")]
 )
@@ -198,6 +199,7 @@ def test_labels_of_a_zipmap(numbers):
 SCALERS = [StandardScaler(), MinMaxScaler(), MinMaxScaler(clip=True), RobustScaler(), MaxAbsScaler()]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("scaler", "dtype"),
     [
@@ -238,7 +240,7 @@ ENCODERS = {
 }
 
 
-@pytest.mark.long(every=3)
+@pytest.mark.long(every=6)
 @pytest.mark.parametrize("estimator", ["forest", "logistic", "gradient", "mlp"])
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_pipelines_with_one_input_per_column(data, encoder, estimator):

@@ -214,7 +214,7 @@ CASES = [
 ]
 
 
-@pytest.mark.long(every=11)
+@pytest.mark.long(every=22)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("preparation", "name", "estimator", "classes"), CASES, ids=[f"{case[0]}-{case[1]}-{case[3]}" for case in CASES]
@@ -269,6 +269,7 @@ SCALERS = {
 OTHERS = {"FunctionTransformer": FunctionTransformer(), "SimpleImputer": SimpleImputer(strategy="median")}
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", [*SELECTORS, *SCALERS, *OTHERS])
 def test_every_step_on_numbers(numbers, name):
     step = {**SELECTORS, **SCALERS, **OTHERS}[name]
@@ -348,6 +349,7 @@ def test_labels_of_any_type(numbers, labels, estimator):
     assert predicted.dtype == estimator.predict(frame).dtype
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("drop", [None, "first", "if_binary", ["cook", "own"]])
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("unknown", ["error", "ignore", "infrequent_if_exist", "warn"])
