@@ -25,7 +25,11 @@ def mathml(tex: str, *, block: bool) -> str:
     """Return a formula as MathML."""
     for command, instead in SAID_OTHERWISE.items():
         tex = re.sub(rf"{command}(?![A-Za-z])", instead, tex)
-    return str(latex2mathml.tex2mathml(tex, as_block=block))
+    try:
+        return str(latex2mathml.tex2mathml(tex, as_block=block))
+    except latex2mathml.MathError as error:
+        message = f"A formula needs TeX that docutils knows, but {tex!r} has other: {error}"
+        raise ValueError(f"{message} Write it otherwise, or name it in SAID_OTHERWISE of docs/mathml.py.") from error
 
 
 def inline(self: Any, node: nodes.math) -> None:

@@ -10,9 +10,10 @@ var Scorer = {
   term: 5,
   partialTerm: 2,
   score: (result) => {
-    const [docname, , , , score] = result;
-    if (/^(how_to|tutorials)\//.test(docname)) return score + 4;
-    if (/^(explanation|reference)\//.test(docname)) return score + 3;
+    const [docname, , , , score, , kind] = result;
+    const heading = kind === "title" ? 5 : 0; // leads to the place itself
+    if (/^(how_to|tutorials)\//.test(docname)) return score + heading + 4;
+    if (/^(explanation|reference)\//.test(docname)) return score + heading + 3;
     if (/^made\/outside\/(measured|changelog|benchmarks)/.test(docname)) return score - 10;
     return score;
   },
