@@ -98,6 +98,7 @@ autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # the templates list them
 numpydoc_xref_param_type = False
 
@@ -155,5 +156,6 @@ def setup(app: Any) -> None:
     app.connect("config-inited", lambda app, config: outside_pages.write(HERE / "made" / "outside"))
     app.connect("source-read", outside_pages.links_inside)
     app.connect("autodoc-skip-member", reference_pages.skipped)
+    app.connect("autodoc-process-signature", reference_pages.readable)
     app.connect("missing-reference", reference_pages.resolved)
     app.connect("env-check-consistency", reference_pages.check_complete)

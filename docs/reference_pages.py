@@ -58,6 +58,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 RETURNED = (
     "ceopt.verify.Report",
     "ceopt.population.summary.CohortSummary",
+    "ceopt.solution.surrogate_report.SurrogateReport",
     "ceopt.words.results.ToldResult",
     "ceopt.words.language.Language",
     "ceopt.formulations.columns.columns_block.AbstractColumns",
@@ -344,6 +345,12 @@ def skipped(app: Any, what: str, name: str, value: Any, *rest: Any) -> bool | No
     own = getattr(value, "fget", None) or getattr(value, "__func__", value)
     module = getattr(own, "__module__", None) or "ceopt"
     return None if module.startswith("ceopt") else True
+
+
+def readable(app: Any, what: str, name: str, *rest: Any) -> tuple[str | None, str | None]:
+    """Write a default that is no Python, such as ``<factory>``, as dots: else Sphinx lays no signature out."""
+    *_, signature, returned = rest
+    return (re.sub(r"= ?<[^<>]*>", "= ...", signature) if signature else signature), returned
 
 
 def check_complete(app: Any, env: Any) -> None:
