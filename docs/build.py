@@ -1,5 +1,6 @@
 """The site, made from docs/ and the docstrings: any warning is an error, and so is a link to nothing.
 
+Where there is node, the search of the site is then asked what people type (docs/asked.py).
 The notebooks are run once and kept in a cache, which a change of their code renews; `--anew` runs them all again.
 
 Run: python docs/build.py              needs the extra `docs`; the site stands in site/, open site/index.html
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+import asked
 
 DOCS = Path(__file__).resolve().parent
 #: What is made on the way: pages beside the sources, and what Sphinx and the notebooks keep.
@@ -45,7 +48,9 @@ def main() -> int:
     seconds = (now.children_user - spent.children_user) + (now.children_system - spent.children_system)
     pages = sum(1 for _ in chosen.out.rglob("*.html"))
     sys.stdout.write(f"{pages} pages, {time.perf_counter() - start:.0f} s, {seconds:.0f} s of the processor\n")
-    return status
+    if status or chosen.outer or shutil.which("node") is None:
+        return status
+    return asked.report(chosen.out)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,10 @@ JAX = {
 for name, value in JAX.items():
     os.environ.setdefault(name, value)
 
+import array_types  # noqa: E402
+
+array_types.name_them()  # before ceopt is imported
+
 import outside_pages  # noqa: E402
 import reference_pages  # noqa: E402
 from gallery_pictures import AxesScraper  # noqa: E402
@@ -40,7 +44,7 @@ version = release = ceopt.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",  # beside this file
     "numpydoc",
     "myst_nb",
     "sphinx_gallery.gen_gallery",
@@ -63,7 +67,10 @@ nitpick_ignore_regex = [
     (r"py:(obj|class|exc)", r"(str|int|float|bool|bytes|object|type|tuple|list|dict|set|frozenset|None|slice|range)"),
     (r"py:class", r"(abc\.ABC|decimal\.Decimal|Figure|Metric|BlockData|RowDistance|Keeper)"),
     # Names for types that say what they are, and bases that only share code.
-    (r"py:class", r"(Floats|Bools|Codes|Flags|Point|Interval|Reach|DataRows|Intervention|Count|Link|Bound|Moments)"),
+    (
+        r"py:class",
+        r"(Floats|Bools|Codes|FeatureMap|Flags|Point|Interval|Reach|DataRows|Intervention|Count|Link|Bound|Moments)",
+    ),
     (r"py:class", r"ceopt\..*\.(Link|Bound|Interval|Moments|Auxiliary)"),
     (r"py:class", r"ceopt\..*\.(Readable|AbstractMahalanobis|AbstractNorm|AbstractLevels)"),
     (r"py:exc", r"[A-Z][A-Za-z]*(Error|Warning|Exception)"),  # of Python's own
@@ -91,6 +98,7 @@ autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # the templates list them
 numpydoc_xref_param_type = False
 
@@ -112,10 +120,12 @@ sphinx_gallery_conf = {
 }
 
 # ---- what it looks like ----------------------------------------------------------------------------------------------
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "ceopt"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -128,6 +138,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,
     "navigation_depth": 2,
+    "collapse_navigation": True,
     "show_nav_level": 1,
     "header_links_before_dropdown": 6,
     "pygments_light_style": "a11y-high-contrast-light",
@@ -145,5 +156,6 @@ def setup(app: Any) -> None:
     app.connect("config-inited", lambda app, config: outside_pages.write(HERE / "made" / "outside"))
     app.connect("source-read", outside_pages.links_inside)
     app.connect("autodoc-skip-member", reference_pages.skipped)
+    app.connect("autodoc-process-signature", reference_pages.readable)
     app.connect("missing-reference", reference_pages.resolved)
     app.connect("env-check-consistency", reference_pages.check_complete)

@@ -18,6 +18,7 @@ from typing import Any
 #: What a user imports from, by what it is for; a test compares with what is exported and with what the pages import.
 MODULES: Mapping[str, tuple[str, ...]] = {
     "A question and its answer": ("ceopt", "ceopt.datasets", "ceopt.words", "ceopt.pictures.svg"),
+    "Coming from DiCE": ("ceopt.dice",),
     "Sets, plans, black boxes, training": (
         "ceopt.diverse",
         "ceopt.plans",
@@ -57,6 +58,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 RETURNED = (
     "ceopt.verify.Report",
     "ceopt.population.summary.CohortSummary",
+    "ceopt.solution.surrogate_report.SurrogateReport",
     "ceopt.words.results.ToldResult",
     "ceopt.words.language.Language",
     "ceopt.formulations.columns.columns_block.AbstractColumns",
@@ -126,7 +128,7 @@ def places() -> Mapping[str, str]:
 def kind_of(value: Any) -> str:
     """Return under which heading a name stands."""
     if isinstance(value, type) and issubclass(value, BaseException):
-        return "Errors"
+        return "Errors and warnings"
     if isinstance(value, type):
         return "Classes"
     if isinstance(value, ModuleType):
@@ -160,7 +162,7 @@ def page(name: str) -> str:
             elsewhere.append(places()[full])
         else:
             by_kind.setdefault(kind_of(getattr(module, public)), []).append(public)
-    for kind in ("Functions", "Classes", "Errors"):
+    for kind in ("Functions", "Classes", "Errors and warnings"):
         if kind in by_kind:
             lines += [kind, "-" * len(kind), "", ".. autosummary::", "   :toctree: names", "   :nosignatures:", ""]
             lines += [f"   {public}" for public in by_kind[kind]] + [""]
@@ -225,7 +227,7 @@ def index() -> str:
     lines += ["Every name that ``ceopt`` exports, from the docstrings of the code that is installed.", ""]
     for title, names in MODULES.items():
         lines += [title, "-" * len(title), "", ".. toctree::", "   :hidden:", ""]
-        lines += [f"   {name}" for name in names] + [""]
+        lines += [f"   {_breakable(name)} <{name}>" for name in names] + [""]
         lines += [".. list-table::", "   :widths: 40 60", "   :class: modules", ""]
         for name in names:
             said = _first_lines(importlib.import_module(name)).partition("\n\n")[0].replace("\n", " ")
@@ -233,6 +235,11 @@ def index() -> str:
         lines += [""]
     lines += ["What they return", "----------------", "", ".. toctree::", "", "   returned", ""]
     return "\n".join(lines)
+
+
+def _breakable(name: str) -> str:
+    """Return a dotted name that a narrow column breaks behind its dots, and nowhere else."""
+    return name.replace(".", ".\u200b")
 
 
 def returned() -> str:
@@ -338,6 +345,12 @@ def skipped(app: Any, what: str, name: str, value: Any, *rest: Any) -> bool | No
     own = getattr(value, "fget", None) or getattr(value, "__func__", value)
     module = getattr(own, "__module__", None) or "ceopt"
     return None if module.startswith("ceopt") else True
+
+
+def readable(app: Any, what: str, name: str, *rest: Any) -> tuple[str | None, str | None]:
+    """Write a default that is no Python, such as ``<factory>``, as dots: else Sphinx lays no signature out."""
+    *_, signature, returned = rest
+    return (re.sub(r"= ?<[^<>]*>", "= ...", signature) if signature else signature), returned
 
 
 def check_complete(app: Any, env: Any) -> None:

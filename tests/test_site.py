@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import shutil
 import sys
 from collections import Counter
 from functools import cache
@@ -15,24 +16,26 @@ import pytest
 from sources import ROOT, checkout
 
 DOCS = ROOT / "docs"
+SITE = ROOT / "site"  # where docs/build.py puts it
 SECTIONS = ("tutorials", "how_to", "explanation", "reference")
 _FENCE = re.compile(r"^ *(`{3,}|:{3,}).*?^ *\1 *$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)(?: \"[^\"]*\")?\)")
 _OUTER = re.compile(r"https?://[^\s)>\"'`]+")
+_LISTED = re.compile(r"^```\{toctree\}\n:glob:\n(?:[^`]*\n)?(\w+\*)\n```$", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:>>> |\.\.\. )? *from (ceopt[\w.]*) import", re.MULTILINE)
 
 pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="The documentation is not beside the tests.")
 
 
 @cache
-def reference() -> ModuleType:
-    """The script that lists the public names."""
-    spec = importlib.util.spec_from_file_location("reference_pages", DOCS / "reference_pages.py")
+def load(name: str) -> ModuleType:
+    """A script of the site."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["reference_pages"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -107,8 +110,11 @@ def test_every_page_that_is_named_by_its_path_is_there():
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_index_of_a_section_links_to_each_of_its_pages(section):
-    index = prose(DOCS / section / "index.md")
+    index = (DOCS / section / "index.md").read_text(encoding="utf-8")
     linked = {found["target"].partition("#")[0] for found in _LINK.finditer(index)}
+
+    for shown in _LISTED.findall(index):  # a table of contents that is seen, of all pages whose names are alike
+        linked |= {path.name for path in (DOCS / section).glob(f"{shown}.md")}
 
     assert {path.name for path in (DOCS / section).glob("*.md")} - {"index.md"} <= linked
 
@@ -119,18 +125,29 @@ def test_every_module_that_exports_names_or_is_shown_has_a_page_of_the_reference
         if page.is_relative_to(DOCS) or page.name == "README.md":
             shown |= set(_IMPORT.findall(page.read_text(encoding="utf-8")))
 
-    assert reference().exported_modules() | shown <= set(reference().modules())
+    assert load("reference_pages").exported_modules() | shown <= set(load("reference_pages").modules())
 
 
 def test_every_public_name_stands_on_the_page_of_its_module():
-    for name in reference().modules():
-        page = reference().page(name)
+    for name in load("reference_pages").modules():
+        page = load("reference_pages").page(name)
         for public in importlib.import_module(name).__all__:
-            place = reference().places()[f"{name}.{public}"]
+            place = load("reference_pages").places()[f"{name}.{public}"]
             assert re.search(rf"(?:{re.escape(place)}|^ +{public}|data:: {public})\b", page, re.MULTILINE), (
                 name,
                 public,
             )
+
+
+def test_what_people_type_is_answered_by_pages_that_are_there():
+    answers = {page for pages in load("asked").ASKED.values() for page in pages}
+
+    assert {page for page in answers if not page.startswith("made/") and not (DOCS / f"{page}.md").is_file()} == set()
+
+
+@pytest.mark.skipif(not SITE.is_dir() or shutil.which("node") is None, reason="No site was built, or no node.")
+def test_the_search_of_the_site_answers_what_people_type():
+    assert load("asked").missed(SITE) == {}
 
 
 def test_every_link_to_another_site_is_listed_with_when_it_was_tried():
