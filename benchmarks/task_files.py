@@ -1,7 +1,7 @@
 """A question as plain files for libraries in environments of their own: columns, rows and a forest, without a pickle.
 
-Needs numpy alone. Rows are coordinates, (n, d): a number itself, a level by its place in the column's list. The forest is
-scikit-learn's in numpy: the same encoding, float32 columns, thresholds, and order of summation.
+Needs numpy alone. Rows are coordinates, (n, d): a number itself, a level by its place in the column's list. The forest
+is scikit-learn's in numpy: the same encoding, float32 columns, thresholds, and order of summation.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TaskFiles:
 def write_task(
     folder: Path, *, columns: list[dict[str, Any]], target: int, forest: Any, seed: int, **rows: np.ndarray
 ) -> None:
-    """Write a question; ``forest`` is scikit-learn's and was grown with the seed, ``rows`` are train, labels, people."""
+    """Write a question; ``forest`` is scikit-learn's and was grown with the seed, ``rows``: train, labels, people."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "task.json").write_text(json.dumps({"columns": columns, "target": target}), encoding="utf-8")
     np.savez(folder / "rows.npz", **rows)
