@@ -42,6 +42,10 @@ TREES, DEPTH = 50, 6
 #: A category that changes costs 1, a number its share of the range: what NICE and OCEAN minimise too.
 COST = ceopt.L1(scale="range")
 OWN = "ceopt"
+#: Who is told which columns are fixed and which only rise.
+TOLD = {OWN, "dice-ml"}
+#: Libraries that take up to the limit for a person; ``--slow N`` asks them about the first N people.
+SLOW = {"alibi", "OCEAN"}
 #: Of a method's name, the variable that names the Python of its environment.
 VARIABLES = {"dice-ml": "EXCESS_DICE", "NICE": "EXCESS_NICE", "alibi": "EXCESS_ALIBI", "OCEAN": "EXCESS_OCEAN"}
 PEERS = Path(__file__).with_name("excess_peers.py")
@@ -131,27 +135,27 @@ def raw(columns: Sequence[Mapping[str, Any]], answer: Sequence[float] | None, li
 # ---- the run ---------------------------------------------------------------------------------------------------------
 def main() -> None:
     """Ask every method that has an environment about all people, and write the report."""
-    options = common.arguments("The excess of public libraries' answers over the optimum.", rows=30, limit=60, alibi=30)
+    options = common.arguments("The excess of public libraries' answers over the optimum.", rows=30, limit=60, slow=30)
     rows = 2 if options.quick else options.rows
+    settings = {"rows": rows, "limit_s": options.limit, "seed": common.SEED, "trees": TREES, "depth": DEPTH}
+    journal = common.Journal("excess-quick" if options.quick else "excess", settings)
     pythons = {method: os.environ.get(VARIABLES[library(method)], "") for method in METHODS}
     ways = [OWN, *(method for method, python in pythons.items() if python)]
-    settings = {
-        "rows": rows, "alibi_rows": min(rows, options.alibi), "limit_s": options.limit, "seed": common.SEED,
-        "trees": TREES, "depth": DEPTH, "ways": ways,
-        "left_out": [method for method, python in pythons.items() if not python],
-    }  # fmt: skip
-    journal = common.Journal("excess-quick" if options.quick else "excess", settings)
     jobs = [(name, way) for way in ways for name in DATA_SETS]
     with tempfile.TemporaryDirectory() as scratch:
         for name, way in common.bar(jobs, len(jobs)):
             if f"{name}/{way}" not in journal.done:
-                ask(name, way, pythons.get(way, ""), settings, Path(scratch), journal)
-        for name in common.bar(DATA_SETS, len(DATA_SETS)):
-            if f"{name}/held" not in journal.done:
-                journal.add(f"{name}/held", {"data": name, "held": hold(name, settings, journal.records)})
-    record = {"settings": settings, "records": told(journal.records)}
-    common.report("excess", TITLE, MEASURES, text_of, record, quick=options.quick)
-    journal.close()
+                some = min(rows, options.slow) if library(way) in SLOW else rows
+                record = ask(
+                    question(name, rows), some, way,
+                    python=pythons.get(way, ""), folder=Path(scratch) / name, limit_s=options.limit,
+                )  # fmt: skip
+                journal.add(f"{name}/{way}", {"data": name, "way": way, **record})
+    answers = journal.records
+    held = [record for name in common.bar(DATA_SETS, len(DATA_SETS)) for record in hold(name, settings, answers)]
+    common.report("excess", TITLE, MEASURES, text_of, {"settings": settings, "records": held}, quick=options.quick)
+    if {record["way"] for record in answers} == {OWN, *METHODS}:
+        journal.close()  # else a library that is installed later is asked alone
 
 
 def library(method: str) -> str:
@@ -167,16 +171,17 @@ def question(name: str, rows: int) -> tuple[common.Task, Pipeline, pd.DataFrame]
     return task, model, common.rejected(task, model, rows)
 
 
-def ask(name: str, way: str, python: str, settings: Mapping[str, Any], scratch: Path, journal: common.Journal) -> None:
-    """Ask one method about the people of one data set."""
-    task, model, people = question(name, settings["rows"])
+def ask(
+    asked: tuple[common.Task, Pipeline, pd.DataFrame], rows: int, way: str, *, python: str, folder: Path, limit_s: int
+) -> dict[str, Any]:
+    """Ask one method about the first people of one data set."""
+    task, model, people = asked
+    people = people.iloc[:rows]
     if way == OWN:
-        answers, versions = ours(task, model, people, settings["limit_s"]), {}
-    else:
-        some = people.iloc[: settings["alibi_rows"]] if library(way) == "alibi" else people
-        written(scratch / name, task, model, some)
-        answers, versions = theirs(python, way, scratch / name, settings["limit_s"])
-    journal.add(f"{name}/{way}", {"data": name, "way": way, "versions": versions, "answers": answers})
+        return {"versions": {}, "answers": ours(task, model, people, limit_s)}
+    written(folder, task, model, people)
+    answers, versions = theirs(python, way, folder, limit_s)
+    return {"versions": versions, "answers": answers}
 
 
 def ours(task: common.Task, model: Pipeline, people: pd.DataFrame, limit_s: int) -> list[dict[str, Any]]:
@@ -209,37 +214,46 @@ def theirs(python: str, method: str, folder: Path, limit_s: int) -> tuple[list[d
 
 # ---- the answers beside the optimum ----------------------------------------------------------------------------------
 def hold(name: str, settings: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Hold the answers of all methods against the optimum, with the rules and without those of actionability."""
+    """Hold the answers of all methods for one data set against the optimum, and those not told the rules without them."""
+    asked = [record for record in records if record["data"] == name]
+    untold = [record for record in asked if library(record["way"]) not in TOLD]
+    space = question(name, settings["rows"])[0].bunch.space
+    free = ceopt.FeatureSpace(replace(feature, mutable=True, direction="any") for feature in space)
+    with_rules, without = beside(name, space, asked, settings), beside(name, free, untold, settings)
+    found = []
+    for record in asked:
+        people = []
+        for place, answer in enumerate(record["answers"]):
+            key = (record["way"], place)
+            people.append(
+                {
+                    **answer,
+                    "answered": answer["answer"] is not None,
+                    "schema": with_rules[key],
+                    "none": without.get(key),
+                }
+            )
+        found.append({"data": name, "way": record["way"], "versions": record["versions"], "people": people})
+    return found
+
+
+def beside(
+    name: str, space: ceopt.FeatureSpace, records: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
+) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return each answer beside the optimum of its person, by method and person."""
     task, model, people = question(name, settings["rows"])
     columns = columns_of(task)
-    free = ceopt.FeatureSpace(replace(feature, mutable=True, direction="any") for feature in task.bunch.space)
-    held: list[dict[str, Any]] = []
-    for rules, space in (("schema", task.bunch.space), ("none", free)):
-        places = [
-            (record["way"], place)
-            for record in records
-            if record["data"] == name and "answers" in record and (rules == "schema" or not is_told(record["way"]))
-            for place in range(len(record["answers"]))
-        ]
-        given = {record["way"]: record["answers"] for record in records if record["data"] == name and "way" in record}
-        rows = [raw(columns, given[way][place]["answer"], people) for way, place in places]
-        factuals = people.iloc[[place for _, place in places]]
-        table = ceopt.metrics.excess(
-            rows, model, space, target=task.target, factual=factuals, cost=COST, data=task.train,
-            time_limit_s=settings["limit_s"],
-        )  # fmt: skip
-        for (way, place), line in zip(places, table.to_dict("records"), strict=True):
-            answered = given[way][place]["answer"] is not None
-            broken = [rule_of(text) for text in line["broken"]] if answered else []
-            numbers = {word: _number(line[word]) for word in ("cost", "optimum", "bound", "excess")}
-            kept = {"rules": rules, "way": way, "place": place, "valid": bool(line["valid"])}
-            held.append({**kept, **numbers, "broken": sorted(set(broken))})
-    return held
-
-
-def is_told(way: str) -> bool:
-    """Return whether a method is told the rules of actionability."""
-    return library(way) in {OWN, "dice-ml"}
+    given = {(record["way"], at): one["answer"] for record in records for at, one in enumerate(record["answers"])}
+    table = ceopt.metrics.excess(
+        [raw(columns, answer, people) for answer in given.values()], model, space, target=task.target,
+        factual=people.iloc[[at for _, at in given]], cost=COST, data=task.train, time_limit_s=settings["limit_s"],
+    )  # fmt: skip
+    found = {}
+    for (key, answer), line in zip(given.items(), table.to_dict("records"), strict=True):
+        broken = [] if answer is None else sorted({rule_of(text) for text in line["broken"]})
+        numbers = {word: _number(line[word]) for word in ("cost", "optimum", "bound", "excess")}
+        found[key] = {**numbers, "valid": bool(line["valid"]), "broken": broken}
+    return found
 
 
 #: How a broken rule begins, after the name of its column, and what the table calls it.
@@ -254,30 +268,6 @@ def rule_of(text: str) -> str:
     name, _, fault = text.partition(": ")
     kinds = [kind for beginning, kind in RULES.items() if fault.startswith(beginning)]
     return f"{name} ({kinds[0] if kinds else 'no value of the column'})"
-
-
-#: What is kept of an answer that is held against an optimum.
-KEPT = ("cost", "optimum", "bound", "excess", "valid", "broken")
-
-
-def told(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return one record for each data set and method: what was asked, and one line a person."""
-    held = {}
-    for record in records:
-        for one in record.get("held", ()):
-            held[record["data"], one["rules"], one["way"], one["place"]] = {word: one[word] for word in KEPT}
-    found = []
-    for record in records:
-        if "answers" not in record:
-            continue
-        people = []
-        for place, answer in enumerate(record["answers"]):
-            line: dict[str, Any] = {**answer, "answered": answer["answer"] is not None}
-            for rules in ("schema", "none"):
-                line[rules] = held.get((record["data"], rules, record["way"], place))
-            people.append(line)
-        found.append({"data": record["data"], "way": record["way"], "versions": record["versions"], "people": people})
-    return sorted(found, key=lambda one: DATA_SETS.index(one["data"]))
 
 
 def _number(value: float) -> float | None:
@@ -300,20 +290,21 @@ def text_of(record: dict[str, Any]) -> str:
         f"{settings['rows']} people each whom a forest of {settings['trees']} trees of depth {settings['depth']} "
         f"rejects, drawn with seed {settings['seed']}; one counterfactual each, {settings['limit_s']} s each, one "
         "thread. The cost is l1: a category that changes costs 1, a number its share of the range, an ordinal its "
-        "share of the levels. The rules are those of the data's schema: columns that cannot change or can only rise, levels, "
-        "whole numbers. Excess is the cost over the proved optimum, less 1. It is counted for the answers that keep "
+        "share of the levels. The rules are those of the data's schema: columns that cannot change or can only rise, "
+        "levels, whole numbers. Excess is the cost over the proved optimum, less 1. It is counted for the answers that keep "
         "every rule and that the model agrees with; how many do not stands before it. ceopt's row is the same check of "
         "its own answers."
     )
-    if settings["alibi_rows"] < settings["rows"]:
-        asked += f" alibi is asked about the first {settings['alibi_rows']} of the people, as it takes up to the limit."
+    for library_, most in sorted({(library(r["way"]), len(r["people"])) for r in records}):
+        if most < settings["rows"]:
+            asked += f" {library_} is asked about the first {most} of them only, as it takes minutes."
     said = (
         "What each was told: dice-ml which columns are fixed and from where the rising ones go; alibi, NICE and OCEAN "
         "have no place for it. dice-ml and NICE with their defaults; alibi with the settings of its example on Adult "
         "and k-d trees. NICE and OCEAN minimise the same cost, dice-ml and alibi costs of their own. alibi and OCEAN "
         "move numbers and ordinals as continuous ones: for alibi the model rounds what it is asked about and the "
-        "answer is rounded in the same way; OCEAN's answers are moved on to the next whole number away from the person, which "
-        "adds less than one unit to a column."
+        "answer is rounded in the same way; OCEAN's answers are moved on to the next whole number away from the "
+        "person, which adds less than one unit to a column."
     )
     free = (
         "## Without fixed and rising columns\n\nThe same answers of the methods that have no place for such rules, "
@@ -325,8 +316,9 @@ def text_of(record: dict[str, Any]) -> str:
     versions = {name: said for r in records for name, said in r["versions"].items() if name != "python"}
     if versions:
         parts.append("Asked: " + ", ".join(f"{name} {said}" for name, said in sorted(versions.items())) + ".")
-    if settings["left_out"]:
-        parts.append(f"Not asked, as there was no environment: {'; '.join(settings['left_out'])}.")
+    left_out = [method for method in METHODS if method not in {r["way"] for r in records}]
+    if left_out:
+        parts.append(f"Not asked, as there was no environment: {'; '.join(left_out)}.")
     return "\n\n".join(parts)
 
 

@@ -28,6 +28,9 @@ from task_files import TaskFiles, read_task, write_answers
 
 __all__ = ["METHODS", "PACKAGES"]
 
+#: Of the limit, what a solver with a limit of its own is left to hand over its answer.
+REST_S = 5
+
 Ask = Callable[[np.ndarray, int], "np.ndarray | None"]
 
 
@@ -48,7 +51,7 @@ def limited(seconds: int) -> Iterator[None]:
 
 
 # ---- dice-ml ---------------------------------------------------------------------------------------------------------
-def dice(task: TaskFiles, method: str) -> Ask:
+def dice(task: TaskFiles, method: str, _limit_s: int) -> Ask:
     """dice-ml, scikit-learn back end: levels are text, fixed columns do not vary, rising ones have a range."""
     import dice_ml
 
@@ -121,7 +124,7 @@ def _reach(task: TaskFiles, row: np.ndarray) -> dict[str, list[Any]]:
 
 
 # ---- NICE ------------------------------------------------------------------------------------------------------------
-def nice(task: TaskFiles, method: str) -> Ask:
+def nice(task: TaskFiles, method: str, _limit_s: int) -> Ask:
     """NICEx: levels by their places, categories apart from numbers; of the rules it can be told none."""
     from nice import NICE
 
@@ -139,7 +142,7 @@ def nice(task: TaskFiles, method: str) -> Ask:
 
 
 # ---- alibi -----------------------------------------------------------------------------------------------------------
-def alibi(task: TaskFiles, _method: str) -> Ask:
+def alibi(task: TaskFiles, _method: str, _limit_s: int) -> Ask:
     """CounterfactualProto with k-d trees, on ordinal codes, with the settings of its example on Adult.
 
     Numbers and ranks are scaled to [-1, 1], and the model rounds what is whole: so the answer may be rounded too.
@@ -190,8 +193,8 @@ def alibi(task: TaskFiles, _method: str) -> Ask:
 
 
 # ---- OCEAN -----------------------------------------------------------------------------------------------------------
-def ocean(task: TaskFiles, _method: str, limit_s: int = 60) -> Ask:
-    """The constraint programme of oceanpy, l1 over the forest's own columns; of the rules it can be told none.
+def ocean(task: TaskFiles, _method: str, limit_s: int) -> Ask:
+    """Ask oceanpy's constraint programme, l1 over the forest's own columns; of the rules it can be told none.
 
     Numbers and ranks are continuous and scaled to [-0.5, 0.5], as its ``parse_features`` makes them: its discrete
     features cost their raw difference. It goes just past a threshold; what is whole goes on to the next whole number.
@@ -217,7 +220,7 @@ def ocean(task: TaskFiles, _method: str, limit_s: int = 60) -> Ask:
 
     def ask(row: np.ndarray, seed: int) -> np.ndarray | None:
         x = task.encoded(row[None])[0]
-        found = explainer.explain(x, y=task.target, norm=1, max_time=limit_s, num_workers=1, random_seed=seed)
+        found = explainer.explain(x, y=task.target, norm=1, max_time=limit_s - REST_S, num_workers=1, random_seed=seed)
         if found is None:
             return None
         return _decoded(task, row, x, np.asarray(found.x, dtype=np.float64))
@@ -253,7 +256,7 @@ def as_sklearn(task: TaskFiles) -> Any:
     return forest
 
 
-METHODS: dict[str, tuple[Callable[[TaskFiles, str], Ask], str]] = {
+METHODS: dict[str, tuple[Callable[[TaskFiles, str, int], Ask], str]] = {
     "dice-ml, random": (dice, "random"),
     "dice-ml, genetic": (dice, "genetic"),
     "dice-ml, kdtree": (dice, "kdtree"),
@@ -280,7 +283,7 @@ def main() -> None:
     make, way = METHODS[options.method]
     warnings.simplefilter("ignore")
     with contextlib.redirect_stdout(io.StringIO()):
-        ask = make(task, way)
+        ask = make(task, way, options.limit)
         records = [asked(ask, row, place, options.limit) for place, row in enumerate(task.people)]
     write_answers(options.answers, records)
     found = {"python": sys.version.split()[0]}
