@@ -182,10 +182,16 @@ def alibi(task: TaskFiles, _method: str, _limit_s: int) -> Ask:
 
     def ask(row: np.ndarray, _seed: int) -> np.ndarray | None:
         asked = there(row[None])
-        found = explainer.explain(asked)
-        if found.cf is None:
+        explainer.cf_global = {}
+        try:
+            explainer.explain(asked)
+        except TimeoutError:  # what it has found by then is its answer, as of a solver
+            if not any(explainer.cf_global.values()):
+                raise
+        best = [found for _, step in sorted(explainer.cf_global.items()) for found in step]  # each better than the last
+        if not best:
             return None
-        codes = np.asarray(found.cf["X"], dtype=np.float32).reshape(1, -1)
+        codes = np.asarray(best[-1], dtype=np.float32).reshape(1, -1)
         kept = (codes == asked)[0, back]  # what it left as it was stays to the last digit
         return np.where(kept, row, here(codes)[0])
 
