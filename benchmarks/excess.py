@@ -154,7 +154,7 @@ def main() -> None:
     answers = journal.records
     held = [record for name in common.bar(DATA_SETS, len(DATA_SETS)) for record in hold(name, settings, answers)]
     common.report("excess", TITLE, MEASURES, text_of, {"settings": settings, "records": held}, quick=options.quick)
-    if {record["way"] for record in answers} == {OWN, *METHODS}:
+    if not _left_out(answers):
         journal.close()  # else a library that is installed later is asked alone
 
 
@@ -214,7 +214,7 @@ def theirs(python: str, method: str, folder: Path, limit_s: int) -> tuple[list[d
 
 # ---- the answers beside the optimum ----------------------------------------------------------------------------------
 def hold(name: str, settings: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Hold the answers of all methods for one data set against the optimum, and those not told the rules without them."""
+    """Hold the answers for one data set against the optimum, those of methods not told the rules without them too."""
     asked = [record for record in records if record["data"] == name]
     untold = [record for record in asked if library(record["way"]) not in TOLD]
     space = question(name, settings["rows"])[0].bunch.space
@@ -277,7 +277,8 @@ def _number(value: float) -> float | None:
 # ---- report ----------------------------------------------------------------------------------------------------------
 HEAD = (
     "data", "method", "people", "answered", "model disagrees", "break a rule", "rules broken most", "counted",
-    "excess: median", "worst", "optimal", "seconds: median / 90 % / worst", "CPU seconds: the same",
+    "cost, optimum: medians", "excess: median", "worst", "optimal", "seconds: median / 90 % / worst",
+    "CPU seconds: the same",
 )  # fmt: skip
 #: Up to this the excess is that of the margin of the decision.
 SAME = 1e-4
@@ -291,9 +292,10 @@ def text_of(record: dict[str, Any]) -> str:
         f"rejects, drawn with seed {settings['seed']}; one counterfactual each, {settings['limit_s']} s each, one "
         "thread. The cost is l1: a category that changes costs 1, a number its share of the range, an ordinal its "
         "share of the levels. The rules are those of the data's schema: columns that cannot change or can only rise, "
-        "levels, whole numbers. Excess is the cost over the proved optimum, less 1. It is counted for the answers that keep "
-        "every rule and that the model agrees with; how many do not stands before it. ceopt's row is the same check of "
-        "its own answers."
+        "levels, whole numbers. Excess is the cost over the proved optimum, less 1. It is counted for the answers that "
+        "keep every rule and that the model agrees with; how many do not stands before it. ceopt's row is the same check "
+        "of its own answers. Where a person is all but accepted, the optimum is a few units of one column, and an excess "
+        "of hundreds says little else; so the median costs stand beside it."
     )
     for library_, most in sorted({(library(r["way"]), len(r["people"])) for r in records}):
         if most < settings["rows"]:
@@ -316,10 +318,21 @@ def text_of(record: dict[str, Any]) -> str:
     versions = {name: said for r in records for name, said in r["versions"].items() if name != "python"}
     if versions:
         parts.append("Asked: " + ", ".join(f"{name} {said}" for name, said in sorted(versions.items())) + ".")
-    left_out = [method for method in METHODS if method not in {r["way"] for r in records}]
+    left_out = _left_out(records)
     if left_out:
-        parts.append(f"Not asked, as there was no environment: {'; '.join(left_out)}.")
+        parts.append(f"Not asked yet: {'; '.join(left_out)}.")
     return "\n\n".join(parts)
+
+
+def _left_out(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return each method that was not asked about every data set, with those that it was not asked about."""
+    asked = {(record["way"], record["data"]) for record in records}
+    found = []
+    for method in METHODS:
+        lacks = [name for name in DATA_SETS if (method, name) not in asked]
+        if lacks:
+            found.append(f"{method} ({', '.join(lacks)})")
+    return found
 
 
 def _lines(records: Sequence[Mapping[str, Any]], rules: str) -> list[list[Any]]:
@@ -329,7 +342,8 @@ def _lines(records: Sequence[Mapping[str, Any]], rules: str) -> list[list[Any]]:
         if not people:
             continue
         answers = [one[rules] for one in people if one["answered"]]
-        good = [one["excess"] for one in answers if one["valid"] and not one["broken"] and one["excess"] is not None]
+        kept = [one for one in answers if one["valid"] and not one["broken"] and one["excess"] is not None]
+        good = [one["excess"] for one in kept]
         columns = Counter(name for one in answers for name in one["broken"])
         lines.append(
             [
@@ -337,6 +351,7 @@ def _lines(records: Sequence[Mapping[str, Any]], rules: str) -> list[list[Any]]:
                 _share(sum(not one["valid"] for one in answers), len(answers)),
                 _share(sum(bool(one["broken"]) for one in answers), len(answers)),
                 ", ".join(f"{name} {count}" for name, count in columns.most_common(4)) or "-", len(good),
+                ", ".join(f"{np.median([one[of] for one in kept]):.3f}" for of in ("cost", "optimum")) if kept else "-",
                 f"{abs(np.median(good)):.3f}" if good else "-", f"{abs(max(good)):.3f}" if good else "-",
                 _share(sum(excess <= SAME for excess in good), len(good)),
                 common.spread([one["seconds"] for one in people], 2), common.spread([one["cpu"] for one in people], 2),

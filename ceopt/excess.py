@@ -168,7 +168,7 @@ def _people(factual: Any, space: FeatureSpace, n: int) -> list[tuple[Point, list
 
 
 def _widened(space: FeatureSpace, start: Point, points: Sequence[Point]) -> FeatureSpace:
-    """Return the space with inferred bounds wide enough for the points, without inferred steps that they do not keep."""
+    """Return the space with inferred bounds wide enough for the points, and without inferred steps that they break."""
     return FeatureSpace(
         _wide(feature, start[feature.name], [point[feature.name] for point in points if point]) for feature in space
     )
