@@ -293,9 +293,9 @@ def text_of(record: dict[str, Any]) -> str:
         "thread. The cost is l1: a category that changes costs 1, a number its share of the range, an ordinal its "
         "share of the levels. The rules are those of the data's schema: columns that cannot change or can only rise, "
         "levels, whole numbers. Excess is the cost over the proved optimum, less 1. It is counted for the answers that "
-        "keep every rule and that the model agrees with; how many do not stands before it. ceopt's row is the same check "
-        "of its own answers. Where a person is all but accepted, the optimum is a few units of one column, and an excess "
-        "of hundreds says little else; so the median costs stand beside it."
+        "keep every rule and that the model agrees with; how many do not stands before it. ceopt's row is the same "
+        "check of its own answers. Where a person is all but accepted, the optimum is a few units of one column, and "
+        "an excess of hundreds says little else; so the median costs stand beside it."
     )
     for library_, most in sorted({(library(r["way"]), len(r["people"])) for r in records}):
         if most < settings["rows"]:
