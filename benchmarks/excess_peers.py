@@ -28,6 +28,9 @@ from task_files import TaskFiles, read_task, write_answers
 
 __all__ = ["METHODS", "PACKAGES"]
 
+#: Of the limit, what a solver with a limit of its own is left to hand over its answer.
+REST_S = 5
+
 Ask = Callable[[np.ndarray, int], "np.ndarray | None"]
 
 
@@ -48,7 +51,7 @@ def limited(seconds: int) -> Iterator[None]:
 
 
 # ---- dice-ml ---------------------------------------------------------------------------------------------------------
-def dice(task: TaskFiles, method: str) -> Ask:
+def dice(task: TaskFiles, method: str, _limit_s: int) -> Ask:
     """dice-ml, scikit-learn back end: levels are text, fixed columns do not vary, rising ones have a range."""
     import dice_ml
 
@@ -121,7 +124,7 @@ def _reach(task: TaskFiles, row: np.ndarray) -> dict[str, list[Any]]:
 
 
 # ---- NICE ------------------------------------------------------------------------------------------------------------
-def nice(task: TaskFiles, method: str) -> Ask:
+def nice(task: TaskFiles, method: str, _limit_s: int) -> Ask:
     """NICEx: levels by their places, categories apart from numbers; of the rules it can be told none."""
     from nice import NICE
 
@@ -139,8 +142,11 @@ def nice(task: TaskFiles, method: str) -> Ask:
 
 
 # ---- alibi -----------------------------------------------------------------------------------------------------------
-def alibi(task: TaskFiles, _method: str) -> Ask:
-    """CounterfactualProto with a k-d tree, on ordinal codes, with the settings of its example on Adult."""
+def alibi(task: TaskFiles, _method: str, _limit_s: int) -> Ask:
+    """CounterfactualProto with k-d trees, on ordinal codes, with the settings of its example on Adult.
+
+    Numbers and ranks are scaled to [-1, 1], and the model rounds what is whole: so the answer may be rounded too.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow as tf
 
@@ -152,38 +158,53 @@ def alibi(task: TaskFiles, _method: str) -> Ask:
     back = np.argsort(order)
     low, high = task.train.min(axis=0), task.train.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
-    scaled = [place not in levels for place in order]
+    scaled = np.array([place not in levels for place in order])
+    whole = np.array([column["whole"] for column in task.columns])
 
     def there(rows: np.ndarray) -> np.ndarray:
         moved = rows[:, order].astype(np.float64)
         return np.asarray(np.where(scaled, 2.0 * (moved - low[order]) / width[order] - 1.0, moved), dtype=np.float32)
 
-    whole = np.array([column["whole"] for column in task.columns])
-
     def here(rows: np.ndarray) -> np.ndarray:
-        moved = np.where(scaled, (rows.astype(np.float64) + 1.0) / 2.0 * width[order] + low[order], np.rint(rows))
-        numbers = np.asarray(moved[:, back])
-        return np.asarray(np.where(whole, np.rint(numbers), numbers))  # the model is asked about what is returned
+        codes = rows.astype(np.float64)
+        moved = np.where(scaled, (codes + 1.0) / 2.0 * width[order] + low[order], codes)[:, back]
+        return np.asarray(np.where(whole, np.rint(moved), moved))
 
     train = there(task.train)
     categories = {order.index(place): len(task.columns[place]["levels"]) for place in levels}
+    shape = (1, train.shape[1])
     explainer = CounterfactualProto(
-        lambda rows: task.predict_proba(here(np.atleast_2d(rows))), (1, train.shape[1]), beta=0.01, theta=10.0,
+        lambda rows: task.predict_proba(here(np.atleast_2d(rows))), shape, beta=0.01, theta=10.0,
         cat_vars=categories or None, ohe=False, use_kdtree=True, max_iterations=500, c_init=1.0, c_steps=5,
-        feature_range=(train.min(axis=0, keepdims=True), train.max(axis=0, keepdims=True)),
+        eps=(0.01, 0.01), feature_range=(-np.ones(shape, dtype=np.float32), np.ones(shape, dtype=np.float32)),
     )  # fmt: skip
     explainer.fit(train, d_type="abdm", disc_perc=[25, 50, 75])
 
     def ask(row: np.ndarray, _seed: int) -> np.ndarray | None:
-        found = explainer.explain(there(row[None]))
-        return None if found.cf is None else here(found.cf["X"])[0]
+        asked = there(row[None])
+        explainer.cf_global = {}
+        try:
+            explainer.explain(asked)
+        except TimeoutError:  # what it has found by then is its answer, as of a solver
+            if not any(explainer.cf_global.values()):
+                raise
+        best = [found for _, step in sorted(explainer.cf_global.items()) for found in step]  # each better than the last
+        if not best:
+            return None
+        codes = np.asarray(best[-1], dtype=np.float32).reshape(1, -1)
+        kept = (codes == asked)[0, back]  # what it left as it was stays to the last digit
+        return np.where(kept, row, here(codes)[0])
 
     return ask
 
 
 # ---- OCEAN -----------------------------------------------------------------------------------------------------------
-def ocean(task: TaskFiles, _method: str, limit_s: int = 60) -> Ask:
-    """Oceanpy's constraint programme, l1 over the forest's own columns; of the rules it can be told none."""
+def ocean(task: TaskFiles, _method: str, limit_s: int) -> Ask:
+    """Ask oceanpy's constraint programme, l1 over the forest's own columns; of the rules it can be told none.
+
+    Numbers and ranks are continuous and scaled to [-0.5, 0.5], as its ``parse_features`` makes them: its discrete
+    features cost their raw difference. It goes just past a threshold; what is whole goes on to the next whole number.
+    """
     import pandas as pd
     from ocean import ConstraintProgrammingExplainer
     from ocean.abc import Mapper
@@ -197,10 +218,6 @@ def ocean(task: TaskFiles, _method: str, limit_s: int = 60) -> Ask:
             codes = [f"{rank:03d}" for rank in range(len(column["levels"]))]
             kinds[name] = Feature(Feature.Type.ONE_HOT_ENCODED, codes=codes)
             columns += [(name, code) for code in codes]
-        elif column["kind"] == "ranked":
-            ranks = np.arange(len(column["levels"])) * column["scale"] + column["shift"]
-            kinds[name] = Feature(Feature.Type.DISCRETE, levels=ranks.tolist(), thresholds=[])
-            columns.append((name, ""))
         else:
             kinds[name] = Feature(Feature.Type.CONTINUOUS, levels=(-1.0, 1.0))
             columns.append((name, ""))
@@ -209,22 +226,27 @@ def ocean(task: TaskFiles, _method: str, limit_s: int = 60) -> Ask:
 
     def ask(row: np.ndarray, seed: int) -> np.ndarray | None:
         x = task.encoded(row[None])[0]
-        found = explainer.explain(x, y=task.target, norm=1, max_time=limit_s, num_workers=1, random_seed=seed)
+        found = explainer.explain(x, y=task.target, norm=1, max_time=limit_s - REST_S, num_workers=1, random_seed=seed)
         if found is None:
             return None
-        codes = np.asarray(found.x, dtype=np.float64)
-        answer, at = [], 0
-        for column in task.columns:
-            if column["kind"] == "one_hot":
-                answer.append(float(np.argmax(codes[at : at + len(column["levels"])])))
-                at += len(column["levels"])
-                continue
-            value = (codes[at] - column["shift"]) / column["scale"]
-            answer.append(float(np.rint(value)) if column["whole"] else float(value))
-            at += 1
-        return np.array(answer)
+        return _decoded(task, row, x, np.asarray(found.x, dtype=np.float64))
 
     return ask
+
+
+def _decoded(task: TaskFiles, row: np.ndarray, x: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return an answer in the forest's columns as coordinates."""
+    answer, at = row.astype(np.float64).copy(), 0
+    for place, column in enumerate(task.columns):
+        width = len(column["levels"]) if column["kind"] == "one_hot" else 1
+        if column["kind"] == "one_hot":
+            answer[place] = np.argmax(codes[at : at + width])
+        elif codes[at] != x[at]:
+            value = (codes[at] - column["shift"]) / column["scale"]
+            beyond = np.floor if codes[at] < x[at] else np.ceil
+            answer[place] = beyond(value) if column["whole"] else value
+        at += width
+    return answer
 
 
 def as_sklearn(task: TaskFiles) -> Any:
@@ -240,14 +262,14 @@ def as_sklearn(task: TaskFiles) -> Any:
     return forest
 
 
-METHODS: dict[str, tuple[Callable[[TaskFiles, str], Ask], str]] = {
+METHODS: dict[str, tuple[Callable[[TaskFiles, str, int], Ask], str]] = {
     "dice-ml, random": (dice, "random"),
     "dice-ml, genetic": (dice, "genetic"),
     "dice-ml, kdtree": (dice, "kdtree"),
     "NICE, proximity": (nice, "proximity"),
     "NICE, sparsity": (nice, "sparsity"),
-    "alibi, prototypes": (alibi, ""),
     "OCEAN, l1": (ocean, ""),
+    "alibi, prototypes": (alibi, ""),
 }
 #: The distributions behind each function, whose versions are told.
 PACKAGES = {
@@ -267,7 +289,7 @@ def main() -> None:
     make, way = METHODS[options.method]
     warnings.simplefilter("ignore")
     with contextlib.redirect_stdout(io.StringIO()):
-        ask = make(task, way)
+        ask = make(task, way, options.limit)
         records = [asked(ask, row, place, options.limit) for place, row in enumerate(task.people)]
     write_answers(options.answers, records)
     found = {"python": sys.version.split()[0]}

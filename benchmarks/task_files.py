@@ -62,7 +62,7 @@ class TaskFiles:
 def write_task(
     folder: Path, *, columns: list[dict[str, Any]], target: int, forest: Any, seed: int, **rows: np.ndarray
 ) -> None:
-    """Write a question; ``forest`` is scikit-learn's, grown with the seed; ``rows`` are train, labels, people."""
+    """Write a question; ``forest`` is scikit-learn's and was grown with the seed, ``rows``: train, labels, people."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "task.json").write_text(json.dumps({"columns": columns, "target": target}), encoding="utf-8")
     np.savez(folder / "rows.npz", **rows)

@@ -17,6 +17,8 @@ from ceopt.checking.given_answers import answer_point, answer_rows
 from ceopt.checking.rule_checks import Check
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.formulations.tolerances import STEP_ROUNDINGS
+from ceopt.query.known_columns import known_part, known_row, warn_of
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
@@ -24,7 +26,7 @@ from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import CeoptError, InvalidValueError, within_memory
 from ceopt.solvers.plural import counted
 from ceopt.status import Status
-from ceopt.verify import check_points
+from ceopt.verify import all_names, check_points
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
@@ -61,10 +63,12 @@ def excess(
     ----------
     answers
         A :class:`~ceopt.SolutionSet`, a frame, or a list of Series, dicts or counterfactuals, in raw units. A row that
-        a method left empty may be there with missing values.
+        a method left empty may be there with missing values. Columns that the space does not have are left out, with
+        one warning a call.
     model, space, target, cost, constraints, data, solver
-        The question, as for :func:`ceopt.explain`. Bounds that were inferred are no rules: they widen to hold the
-        answers of the person, so that the optimum is sought wherever an answer went.
+        The question, as for :func:`ceopt.explain`. Bounds and steps that were inferred are no rules: bounds widen
+        to hold the answers of the person and a step that one of them does not keep is dropped, so that the optimum is
+        sought wherever an answer went.
     factual
         The person's row, or a frame with one row for each answer, in their order.
     time_limit_s
@@ -108,16 +112,18 @@ def excess(
     ('income: must be at most 9, but is 12.0',)
     """
     require_space("excess", space)
+    ranks, rows = answer_rows("excess", answers)
+    warn_of("excess", space, answers=all_names(space, rows), factual=factual, data=data)
+    data = known_part(space, data)
     settings = Settings(
         target=target, cost=cost, constraints=constraints, solver=solver, time_limit_s=time_limit_s, why=False
     )
     shared = prepare(model, space, settings, data=data)
-    ranks, rows = answer_rows("excess", answers)
     given = [_given(space, row) for row in rows]
     lines: list[_Line | None] = [None] * len(rows)
     for start, places in _people(factual, space, len(rows)):
         some = [given[place] for place in places]
-        wide = _widened(space, [one.point for one in some])
+        wide = _widened(space, start, [one.point for one in some])
         asked = shared if wide == space else prepare(model, wide, settings, data=data)
         for place, line in zip(places, _lines(asked, start, some), strict=True):
             lines[place] = line
@@ -149,23 +155,26 @@ def _labels(answers: Any, ranks: Sequence[int]) -> list[Any]:
 def _people(factual: Any, space: FeatureSpace, n: int) -> list[tuple[Point, list[int]]]:
     """Return each person, in coordinates, with the places of the answers for that one."""
     if not isinstance(factual, pd.DataFrame) or len(factual) == 1:
-        return [(space.row(factual), list(range(n)))]
+        return [(space.row(known_row("excess", space, factual)), list(range(n)))] if n else []
     if len(factual) != n:
         but = f"factual has {counted(len(factual), 'row')} and there are {counted(n, 'answer')}"
         raise InvalidValueError("excess", "one factual, or one for each answer", but, "Give a row for each.")
     people: dict[tuple[float, ...], tuple[Point, list[int]]] = {}
+    known = known_part(space, factual)
     for place in range(n):
-        start = space.row(factual.iloc[[place]])
+        start = space.row(known.iloc[[place]])
         people.setdefault(tuple(start.values()), (start, []))[1].append(place)
     return list(people.values())
 
 
-def _widened(space: FeatureSpace, points: Sequence[Point]) -> FeatureSpace:
-    """Return the space with inferred bounds wide enough for the points."""
-    return FeatureSpace(_wide(feature, [point[feature.name] for point in points if point]) for feature in space)
+def _widened(space: FeatureSpace, start: Point, points: Sequence[Point]) -> FeatureSpace:
+    """Return the space with inferred bounds wide enough for the points, and without inferred steps that they break."""
+    return FeatureSpace(
+        _wide(feature, start[feature.name], [point[feature.name] for point in points if point]) for feature in space
+    )
 
 
-def _wide(feature: Feature, values: Sequence[float]) -> Feature:
+def _wide(feature: Feature, start: float, values: Sequence[float]) -> Feature:
     finite = [value for value in values if math.isfinite(value)]
     if feature.is_finite or not finite:
         return feature
@@ -174,7 +183,16 @@ def _wide(feature: Feature, values: Sequence[float]) -> Feature:
         lower = min(lower, *finite)
     if feature.upper_inferred:
         upper = max(upper, *finite)
-    return replace(feature, lower=lower, upper=upper)
+    wide = replace(feature, lower=lower, upper=upper)
+    if feature.step is not None and feature.step_inferred and any(_off(feature.step, start, value) for value in finite):
+        return replace(wide, step=None, step_inferred=False)
+    return wide
+
+
+def _off(step: float, start: float, value: float) -> bool:
+    """Return whether a value is no whole number of steps from the start, but for roundings."""
+    steps = (value - start) / step
+    return abs(steps - round(steps)) * step > STEP_ROUNDINGS * max(abs(value), abs(start))
 
 
 # ---- what it is held against -----------------------------------------------------------------------------------------

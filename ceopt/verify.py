@@ -29,7 +29,7 @@ from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import CeoptError, within_memory
 from ceopt.solvers.plural import counted
 
-__all__ = ["Report", "check_points", "verify"]
+__all__ = ["Report", "all_names", "check_points", "verify"]
 
 Point = Mapping[str, float]
 
@@ -141,7 +141,7 @@ def verify(
     """
     require_space("verify", space)
     ranks, rows = answer_rows("verify", answers)
-    warn_of("verify", space, answers=_all_names(space, rows), factual=factual, data=data)
+    warn_of("verify", space, answers=all_names(space, rows), factual=factual, data=data)
     data = known_part(space, data)
     opened = model_behind(open_model(model), target)
     oracle, checked = _asked(opened, space, target)
@@ -241,7 +241,7 @@ def _missed(target: Target | FunctionTarget, prediction: Any) -> str:
     return f"target: the model predicts {said}, not {target.text()}"
 
 
-def _all_names(space: FeatureSpace, rows: Iterable[Any]) -> dict[Any, None]:
+def all_names(space: FeatureSpace, rows: Iterable[Any]) -> dict[Any, None]:
     """Return the names that any of some rows has, of those that lack no column."""
     names = dict.fromkeys(space.names)
     for row in rows:
