@@ -305,8 +305,8 @@ def text_of(record: dict[str, Any]) -> str:
         "have no place for it. dice-ml and NICE with their defaults; alibi with the settings of its example on Adult "
         "and k-d trees. NICE and OCEAN minimise the same cost, dice-ml and alibi costs of their own. alibi and OCEAN "
         "move numbers and ordinals as continuous ones: for alibi the model rounds what it is asked about and the "
-        "answer is rounded in the same way; OCEAN's answers are moved on to the next whole number away from the "
-        "person, which adds less than one unit to a column."
+        "answer is rounded in the same way. OCEAN proves which cell of the forest is nearest and returns the middle "
+        "of that cell, moved on here to the next whole number away from the person."
     )
     free = (
         "## Without fixed and rising columns\n\nThe same answers of the methods that have no place for such rules, "
