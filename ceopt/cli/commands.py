@@ -97,6 +97,12 @@ Rules = Annotated[
 ]
 ShowSpace = Annotated[bool, typer.Option("--show-space", help="Print what each column is and how it may move.")]
 Fixed = Annotated[list[str] | None, typer.Option(metavar="COL", help="A column that may not change; may be repeated.")]
+Up = Annotated[list[str] | None, typer.Option(metavar="COL", help="A column that may only rise; may be repeated.")]
+Down = Annotated[list[str] | None, typer.Option(metavar="COL", help="A column that may only fall; may be repeated.")]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL", help="A column whose numbers are names, such as a code; may be repeated."),
+]
 LabelColumn = Annotated[
     list[str] | None, typer.Option(metavar="COL", help="A column of DATA that is no feature; may be repeated.")
 ]
@@ -152,6 +158,9 @@ def explain(
         ),
     ] = None,
     fixed: Fixed = None,
+    up: Up = None,
+    down: Down = None,
+    categorical: Categorical = None,
     label_column: LabelColumn = None,
     show_space: ShowSpace = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per row instead of a table.")] = False,
@@ -168,8 +177,9 @@ def explain(
         options = {"surrogate": surrogate_named(surrogate)}
     given = _noted(
         read_inputs(
-            model, data, rows=row, target=target, space_path=space, fixed=fixed or (), label_columns=label_column or (),
-            allow_pickle=allow_pickle, may_be_function=surrogate is not None, show_space=show_space,
+            model, data, rows=row, target=target, space_path=space, moves=_moves(fixed, up, down),
+            categorical=categorical or (), label_columns=label_column or (), allow_pickle=allow_pickle,
+            may_be_function=surrogate is not None, show_space=show_space,
         )
     )  # fmt: skip
     recourse = Recourse(
@@ -203,6 +213,9 @@ def export(
         typer.Option(help="Of a model of trees: auto, ordered, misic or leaf.", autocompletion=completion.formulations),
     ] = "auto",
     fixed: Fixed = None,
+    up: Up = None,
+    down: Down = None,
+    categorical: Categorical = None,
     label_column: LabelColumn = None,
     show_space: ShowSpace = False,
     allow_pickle: AllowPickle = False,
@@ -217,8 +230,9 @@ def export(
     require_place("--out", out)
     given = _noted(
         read_inputs(
-            model, data, rows=[row], target=target, space_path=space, fixed=fixed or (),
-            label_columns=label_column or (), allow_pickle=allow_pickle, show_space=show_space,
+            model, data, rows=[row], target=target, space_path=space, moves=_moves(fixed, up, down),
+            categorical=categorical or (), label_columns=label_column or (), allow_pickle=allow_pickle,
+            show_space=show_space,
         )
     )  # fmt: skip
     asked = Settings(
@@ -295,6 +309,24 @@ def _noted(given: CommandInputs) -> CommandInputs:
     for sentence in given.notes:
         note(sentence)
     return given
+
+
+def _moves(fixed: list[str] | None, up: list[str] | None, down: list[str] | None) -> dict[str, str]:
+    """Return how each column that is named may move.
+
+    Raises
+    ------
+    InvalidValueError
+        A column of two options.
+    """
+    moves: dict[str, str] = {}
+    for move, names in (("fixed", fixed), ("up", up), ("down", down)):
+        for name in dict.fromkeys(names or ()):
+            if name in moves:
+                but = f"{name!r} has --{moves[name]} too"
+                raise InvalidValueError(f"--{move}", "a column that no other option moves", but, "Leave one out.")
+            moves[name] = move
+    return moves
 
 
 def _rules(max_changes: int | None, path: Path | None, space: Any) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -65,7 +65,8 @@ def read_inputs(
     rows: Sequence[int],
     target: str,
     space_path: Path | None,
-    fixed: Sequence[str],
+    moves: Mapping[str, str],
+    categorical: Sequence[str],
     label_columns: Sequence[str],
     allow_pickle: bool,
     may_be_function: bool = False,
@@ -102,10 +103,13 @@ def read_inputs(
         but = f"{str(data_path)!r} has only {', '.join(map(str, frame.columns[:10]))}"
         raise UnreadableFileError("DATA", f"columns that {who} knows{wanted}", but, "Check the file and its header.")
     if space is None:
-        space, seen = inferred_space(features, settled=fixed)
+        space, seen = inferred_space(features, categorical=categorical, settled=moves)
         shown = "" if show_space else "; --show-space prints it"
         notes += [f"The space is inferred from {data_path} (no --space was given){shown}.", *seen]
-    space = space.fix(*fixed)
+    elif categorical:
+        then = "Say it in the file of the space, or leave --space out."
+        raise InvalidValueError("--categorical", "a space that is inferred", "--space is given", then)
+    space = _moved(space, moves)
     if show_space:
         notes.append(str(space))
     for name in space.names:
@@ -115,6 +119,13 @@ def read_inputs(
     data, note = _usable(features[list(space.names)], space)
     wanted = read_target(target, _labels_of(model, space, data))
     return CommandInputs(model, space, data, asked, wanted, (*notes, *note))
+
+
+def _moved(space: FeatureSpace, moves: Mapping[str, str]) -> FeatureSpace:
+    """Return the space with columns that move as options say."""
+    for name, move in moves.items():
+        space = space.fix(name) if move == "fixed" else space.update(name, direction=move)
+    return space
 
 
 def _labels_of(model: Any, space: FeatureSpace, data: pd.DataFrame) -> tuple[Any, ...] | None:

@@ -86,7 +86,7 @@ class CohortSummary:
             ("share answered", _shown(self.share_answered, ".1%")),
             ("median cost", _shown(self.median_cost, ".4g")),
             ("most changed", ", ".join(changed) or "none"),
-            ("seconds", f"{self.seconds:.1f} s in all, {_shown(self.median_seconds, '.2g')} s a person"),
+            ("seconds", f"{self.seconds:.1f} s in all, {_shown(self.median_seconds, '.2g')} s a person (median)"),
         ]
 
 

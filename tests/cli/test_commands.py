@@ -15,10 +15,14 @@ import pandas as pd
 import pytest
 import xgboost
 from skl2onnx import to_onnx
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
+import ceopt
 import ceopt.population.batch
 from ceopt import AtLeast, AtMost, Between, SolutionSet, __version__
 from ceopt.cli.commands import app
@@ -87,6 +91,37 @@ def test_the_space_is_printed_when_asked_for(files):
     assert "range or levels" not in given.stdout
 
 
+def test_columns_move_as_options_say(files):
+    first, _ = files.rejected
+    said = asked("--row", first, "--show-space", "--up", "income", "--down", "loans")
+    lines = {line.split()[0]: line for line in said.stderr.splitlines() if line}
+    assert " up " in lines["income"]
+    assert " down " in lines["loans"]
+    both = asked("--row", first, "--up", "income", "--fixed", "income")
+    assert both.exit_code == 2
+    assert "--up needs a column that no other option moves, but 'income' has --fixed too. Leave one out." in both.stderr
+
+
+def test_codes_are_categories_where_an_option_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"branch": [11, 12, 13, 11, 12, 13] * 5, "pay": np.arange(30.0) + 0.25})
+    label = (frame["pay"] + 40 * (frame["branch"] == 13) > 20).astype(int)
+    encode = make_column_transformer((OneHotEncoder(), ["branch"]), remainder="passthrough")
+    joblib.dump(make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(frame, label), "model.joblib")
+    frame.to_csv("people.csv", index=False)
+    refused = asked("--row", 0, "--target", 1)
+    answered = asked("--row", 0, "--target", 1, "--categorical", "branch")
+    assert refused.exit_code != 0
+    assert answered.exit_code == 0, answered.stderr
+    assert "11" in answered.stdout
+    unknown = asked("--row", 0, "--target", 1, "--categorical", "brunch")
+    assert "Did you mean 'branch'?" in unknown.stderr
+    frame_space = ceopt.FeatureSpace.infer(frame, categorical=["branch"])
+    frame_space.to_json("space.json")
+    given = asked("--row", 0, "--target", 1, "--categorical", "branch", "--space", "space.json")
+    assert "--categorical needs a space that is inferred, but --space is given." in given.stderr
+
+
 def test_rules_are_read_from_a_file(files, credit):
     first, second = files.rejected
     rules = [
@@ -148,6 +183,8 @@ def test_what_is_easily_overlooked_is_noted_and_what_is_fixed_is_not(tmp_path, m
     assert "add --fixed 'customer id' if the model reads it." in noted[0]
     assert noted[1] == "Column 'sex' looks protected, and answers may change it. Add --fixed sex."
     assert all("moves=" not in line and "infer" not in line for line in noted)
+    assert noted[2].endswith("Add --up age, or --fixed age.")
+    assert noted[3].endswith("Add --categorical zip if its numbers are names, or --fixed zip.")
     assert "Column " not in quiet.stderr
     assert "SpaceWarning" not in result.stderr
 
