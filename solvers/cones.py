@@ -223,7 +223,7 @@ def soc_affine(t: Any, F: Any, xs: Iterable[Any]) -> Any:  # noqa: N803  (named 
     if hasattr(F, "toarray"):
         dense = F.toarray()
     factor = Matrix((None, len(arguments)), "Give one column for each x.").require(who, "F", dense)
-    entries = sp.block_diag([np.ones((1, 1)), factor], format="csc")
+    entries = sp.block_diag([sp.coo_array(np.ones((1, 1))), sp.coo_array(factor)], format="csc")
     constant = np.zeros(entries.shape[0])
     return ConeMargin([_scalar(who, "t", t), *arguments], Cone.SECOND_ORDER, (constant, sp.csc_array(entries)))
 
