@@ -9,7 +9,7 @@ from ceopt.dice.call import Call, explained
 from ceopt.dice.data import Data
 from ceopt.dice.examples import CounterfactualExamples
 from ceopt.dice.explanations import CounterfactualExplanations
-from ceopt.dice.importance import importances, require_enough
+from ceopt.dice.importance import importances, require_enough, warn_of_cut
 from ceopt.dice.model import Model
 from ceopt.dice.options import METHODS, check_own_options
 from ceopt.dice.queries import query_rows
@@ -232,6 +232,7 @@ search
         require_enough(who, rows, given, total, summary=summary)
         if given is None:
             given = self._explained(who, queries, total, depth=3, **asked).cf_examples_list
+        warn_of_cut(who, given, stacklevel=3)
         names = self.data_interface.categorical_feature_names + self.data_interface.continuous_feature_names
         return importances(given, names, local=local, summary=summary)
 

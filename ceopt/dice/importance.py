@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,18 +12,27 @@ from ceopt.dice.explanations import CounterfactualExplanations
 from ceopt.formulations.space.dtypes import plain
 from ceopt.solvers.checks import Whole
 from ceopt.solvers.errors import InvalidValueError
+from ceopt.solvers.plural import counted
+from ceopt.status import Status
 
-__all__ = ["importances", "require_enough"]
+__all__ = ["importances", "require_enough", "warn_of_cut"]
 
 #: dice_ml asks for so many rows, and so many counterfactuals of each, before it speaks of importance.
 _ENOUGH: Final = 10
 _TOTAL: Final = Whole(at_least=1)
+#: Statuses of rows that have no counterfactual to be found.
+_NONE_LEFT: Final = frozenset({Status.ALREADY_FAVOURABLE, Status.INFEASIBLE})
+#: So many rows are named in a warning.
+_NAMED: Final = 5
 
 
 def require_enough(
     who: str, rows: int | None, given: Sequence[CounterfactualExamples] | None, total: Any, *, summary: bool
 ) -> None:
-    """Refuse what is too little to speak of importance, as dice_ml does; what is proved to be all is enough.
+    """Refuse what is too little to speak of importance, as dice_ml does.
+
+    Fewer than ten of a row are enough where they are proved to be all, or where ten were asked for: :func:`warn_of_cut`
+    says then which rows a limit of time has cut.
 
     Raises
     ------
@@ -41,14 +51,29 @@ def require_enough(
         return
     for place, example in enumerate(given):
         found = 0 if example.final_cfs_df is None else len(example.final_cfs_df)
-        is_all = example.solution_set is not None and example.solution_set.complete
-        asked = None if example.solution_set is None else example.solution_set.options.get("n")
-        if found < _ENOUGH and (not is_all or found == asked):
+        result = example.solution_set
+        asked = 0 if result is None else result.options.get("n", 0)
+        is_all = result is not None and result.complete and found < asked
+        if found < _ENOUGH and asked < _ENOUGH and not is_all:
             but = f"entry {place} of cf_examples_list has {found}"
             raise InvalidValueError(
                 who, f"at least {_ENOUGH} counterfactuals of each row, or all that there are", but,
                 f"Generate them with total_CFs={_ENOUGH}, or leave cf_examples_list out.",
             )  # fmt: skip
+
+
+def warn_of_cut(who: str, examples: Sequence[CounterfactualExamples], *, stacklevel: int) -> None:
+    """Name in one warning the rows that a limit has ended before all their counterfactuals were found."""
+    results = [example.solution_set for example in examples]
+    cut = [repr(one.query_id) for one in results if one is not None and not (one.complete or one.status in _NONE_LEFT)]
+    if cut:
+        named = ", ".join(cut[:_NAMED]) + (", ..." if len(cut) > _NAMED else "")
+        warnings.warn(
+            f"{who} counts what was found of {counted(len(cut), 'row')} in time, which may be fewer than there are "
+            f"({named}). Raise the limit by Dice(..., time_limit_s=...), which holds for each row.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def importances(

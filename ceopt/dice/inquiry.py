@@ -66,7 +66,7 @@ class Inquiry:
             outside = beyond(self.space, self.ranges, some.iloc[0])
             found = self._fitted(targets[places[0]], outside, n)
             black_box = found.black_box
-            results.update(zip(places, found.recourse.explain(some), strict=True))
+            results.update(zip(places, found.recourse.explain(some, progress=len(some) > 1), strict=True))
         return Answered(tuple(results[place] for place in range(len(queries))), black_box)
 
     def _fitted(self, target: Any, outside: tuple[str, ...], n: int) -> _Fitted:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ceopt.solvers.errors import CeoptError
+from ceopt.status import Status
 
 if TYPE_CHECKING:
     from ceopt.solution.solution_set import SolutionSet
@@ -14,6 +15,7 @@ __all__ = ["NoCounterfactualsError", "require_some"]
 
 #: So many rows are told why.
 _SHOWN = 3
+_NEEDLESS = "Nothing is to be changed: ask for another outcome."
 _THEN = (
     "Let more columns vary (features_to_vary), widen permitted_range, or ask for another outcome; ceopt.explain says "
     "it by a status, without an error."
@@ -41,4 +43,5 @@ def require_some(who: str, results: Sequence[SolutionSet]) -> None:
     if len(results) > _SHOWN:
         told.append("...")
     but = f"there is none for any of {len(results)} ({'; '.join(told)})"
-    raise NoCounterfactualsError(who, "a counterfactual for some row", but, _THEN)
+    is_needless = all(result.status is Status.ALREADY_FAVOURABLE for result in results)
+    raise NoCounterfactualsError(who, "a counterfactual for some row", but, _NEEDLESS if is_needless else _THEN)

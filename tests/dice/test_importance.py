@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -33,6 +34,30 @@ def test_fewer_than_ten_are_enough_where_it_is_proved_that_there_are_no_more():
     found = exp.generate_counterfactuals(queries(frame)[:1], total_CFs=10)
     assert 0 < len(found.cf_examples_list[0].final_cfs_df) < 10
     assert exp.local_feature_importance(None, cf_examples_list=found.cf_examples_list).local_importance is not None
+
+
+def test_rows_that_time_has_cut_are_counted_and_named():
+    frame = borrowers()
+    exp = explainer(frame, tree(frame, 2))
+    found = exp.generate_counterfactuals(queries(frame)[:1], total_CFs=10)
+    (example,) = found.cf_examples_list
+    cut = dataclasses.replace(example, solution_set=dataclasses.replace(example.solution_set, complete=False))
+
+    with pytest.warns(UserWarning, match="counts what was found of 1 row in time") as told:
+        again = exp.local_feature_importance(None, cf_examples_list=[cut])
+    assert told[0].filename == __file__
+    assert again.local_importance is not None
+
+
+def test_who_has_the_outcome_already_is_told_to_ask_for_another():
+    frame = borrowers()
+    model = tree(frame, 2)
+    exp = explainer(frame, model)
+    rows = frame.drop(columns="rich")
+    rich = rows[model.predict(rows) == 1][:1]
+
+    with pytest.raises(ValueError, match="Nothing is to be changed: ask for another outcome"):
+        exp.generate_counterfactuals(rich, total_CFs=1, desired_class=1)
 
 
 def test_json_has_the_shape_that_dice_ml_reads():
