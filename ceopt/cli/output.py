@@ -60,9 +60,10 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
         console.print(
             Text(f"{count}, each predicted again by the model itself and held against every rule."), soft_wrap=True
         )
-    feasible = [str(result.query_id) for result in results if result.status is Status.FEASIBLE]
-    if feasible:
-        console.print(Text(f"Not proved to be the least change: row {', '.join(feasible)}."), soft_wrap=True)
+    for status, said in ((Status.OPTIMAL, "Proved"), (Status.FEASIBLE, "Not proved")):
+        people = ", ".join(str(result.query_id) for result in results if result.status is status)
+        if people:
+            console.print(Text(f"{said} to be the least change: row {people}."), soft_wrap=True)
 
 
 def print_solvers(frame: pd.DataFrame) -> None:
