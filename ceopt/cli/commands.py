@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from ceopt.cli import completion
-from ceopt.cli.inputs import CommandInputs, read_inputs
+from ceopt.cli.inputs import CommandInputs, Move, read_inputs
 from ceopt.cli.output import note, print_answers, print_frame, print_solvers
 from ceopt.cli.surrogates import says_of_surrogate, surrogate_named
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnsupportedModelError
@@ -311,7 +311,7 @@ def _noted(given: CommandInputs) -> CommandInputs:
     return given
 
 
-def _moves(fixed: list[str] | None, up: list[str] | None, down: list[str] | None) -> dict[str, str]:
+def _moves(fixed: list[str] | None, up: list[str] | None, down: list[str] | None) -> dict[str, Move]:
     """Return how each column that is named may move.
 
     Raises
@@ -319,8 +319,9 @@ def _moves(fixed: list[str] | None, up: list[str] | None, down: list[str] | None
     InvalidValueError
         A column of two options.
     """
-    moves: dict[str, str] = {}
-    for move, names in (("fixed", fixed), ("up", up), ("down", down)):
+    moves: dict[str, Move] = {}
+    options: tuple[tuple[Move, list[str] | None], ...] = (("fixed", fixed), ("up", up), ("down", down))
+    for move, names in options:
         for name in dict.fromkeys(names or ()):
             if name in moves:
                 but = f"{name!r} has --{moves[name]} too"

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,9 @@ from ceopt.solvers.errors import (
 )
 from ceopt.solvers.plural import counted
 
-__all__ = ["CommandInputs", "read_inputs", "read_model", "read_target"]
+__all__ = ["CommandInputs", "Move", "read_inputs", "read_model", "read_target"]
+#: How an option says that a column may move.
+Move = Literal["fixed", "up", "down"]
 
 
 @final
@@ -65,7 +67,7 @@ def read_inputs(
     rows: Sequence[int],
     target: str,
     space_path: Path | None,
-    moves: Mapping[str, str],
+    moves: Mapping[str, Move],
     categorical: Sequence[str],
     label_columns: Sequence[str],
     allow_pickle: bool,
@@ -121,7 +123,7 @@ def read_inputs(
     return CommandInputs(model, space, data, asked, wanted, (*notes, *note))
 
 
-def _moved(space: FeatureSpace, moves: Mapping[str, str]) -> FeatureSpace:
+def _moved(space: FeatureSpace, moves: Mapping[str, Move]) -> FeatureSpace:
     """Return the space with columns that move as options say."""
     for name, move in moves.items():
         space = space.fix(name) if move == "fixed" else space.update(name, direction=move)

@@ -83,8 +83,8 @@ def test_a_table_without_any_column_of_the_model_is_named(tmp_path):
     (tmp_path / "other.csv").write_text("x,y\n1,2\n")
     with pytest.raises(CeoptError, match=r"DATA needs columns that the model knows .paid, debt., but .* has only x, y"):
         read_inputs(
-            tmp_path / "model", tmp_path / "other.csv", rows=[0], target="good", space_path=None, moves={}, categorical=(),
-            label_columns=(), allow_pickle=True,
+            tmp_path / "model", tmp_path / "other.csv", rows=[0], target="good", space_path=None, moves={},
+            categorical=(), label_columns=(), allow_pickle=True,
         )  # fmt: skip
 
 
