@@ -29,6 +29,7 @@ from ceopt.solvers.errors import (
 from ceopt.solvers.plural import counted
 
 __all__ = ["CommandInputs", "Move", "read_inputs", "read_model", "read_target"]
+
 #: How an option says that a column may move.
 Move = Literal["fixed", "up", "down"]
 
