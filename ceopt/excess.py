@@ -14,19 +14,18 @@ import numpy as np
 import pandas as pd
 
 from ceopt.checking.given_answers import answer_point, answer_rows
-from ceopt.checking.rule_checks import Check
+from ceopt.checking.rule_checks import Check, is_off_steps
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace, require_space
-from ceopt.formulations.tolerances import STEP_ROUNDINGS
 from ceopt.query.known_columns import known_part, known_row, warn_of
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.errors import CeoptError, InvalidValueError, within_memory
+from ceopt.solvers.errors import InvalidValueError, within_memory
 from ceopt.solvers.plural import counted
 from ceopt.status import Status
-from ceopt.verify import all_names, check_points
+from ceopt.verify import all_names, check_points, each_checked
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
@@ -184,15 +183,13 @@ def _wide(feature: Feature, start: float, values: Sequence[float]) -> Feature:
     if feature.upper_inferred:
         upper = max(upper, *finite)
     wide = replace(feature, lower=lower, upper=upper)
-    if feature.step is not None and feature.step_inferred and any(_off(feature.step, start, value) for value in finite):
+    if (
+        feature.step is not None
+        and feature.step_inferred
+        and any(is_off_steps(feature.step, start, value) for value in finite)
+    ):
         return replace(wide, step=None, step_inferred=False)
     return wide
-
-
-def _off(step: float, start: float, value: float) -> bool:
-    """Return whether a value is no whole number of steps from the start, but for roundings."""
-    steps = (value - start) / step
-    return abs(steps - round(steps)) * step > STEP_ROUNDINGS * max(abs(value), abs(start))
 
 
 # ---- what it is held against -----------------------------------------------------------------------------------------
@@ -221,11 +218,16 @@ def _lines(asked: Prepared, start: Point, answers: Sequence[_Given]) -> list[_Li
     """Return the answers for one person beside the optimum."""
     space = asked.space
     optimum, bound = _optimum(asked, start)
-    checks = iter(_checks(asked, start, [one.point for one in answers if not one.faults]))
+    settings = asked.settings
+    found = each_checked(
+        lambda some: check_points(asked.oracle, space, settings.rules, settings.target, start, some),
+        [one.point for one in answers if not one.faults],
+    )
+    checks = iter(found)
     lines = []
     for one in answers:
         check = Check(valid=False, prediction=None, broken=one.faults) if one.faults else next(checks)
-        cost = math.nan if one.faults else float(asked.settings.cost.value(space, start, one.point))
+        cost = math.nan if one.faults else float(settings.cost.value(space, start, one.point))
         lines.append(_Line(cost=cost, optimum=optimum, bound=bound, valid=check.valid, broken=check.broken))
     return lines
 
@@ -239,20 +241,6 @@ def _optimum(asked: Prepared, start: Point) -> tuple[float, float]:
         return math.nan, math.inf
     bound = -math.inf if found.bound is None else float(found.bound)
     return (found[0].cost if len(found) else math.nan), bound
-
-
-def _checks(asked: Prepared, start: Point, points: Sequence[Point]) -> list[Check]:
-    """Ask the model about all points at once and check the rules; where the model fails, one by one."""
-    settings = asked.settings
-    try:
-        return check_points(asked.oracle, asked.space, settings.rules, settings.target, start, points)
-    except CeoptError:
-        raise
-    except Exception as error:  # noqa: BLE001 - the user's model may fail in its own ways, on one point of many
-        if len(points) > 1:
-            return [check for point in points for check in _checks(asked, start, [point])]
-        fault = f"target: the model fails with {type(error).__name__}: {error}"
-        return [Check(valid=False, prediction=None, broken=(fault,))]
 
 
 def _table(labels: Sequence[Any], lines: Sequence[_Line]) -> pd.DataFrame:

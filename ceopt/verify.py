@@ -29,7 +29,7 @@ from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import CeoptError, within_memory
 from ceopt.solvers.plural import counted
 
-__all__ = ["Report", "all_names", "check_points", "verify"]
+__all__ = ["Report", "all_names", "check_points", "each_checked", "verify"]
 
 Point = Mapping[str, float]
 
@@ -164,7 +164,10 @@ def verify(
             unreadable[place] = Check(valid=False, prediction=None, broken=faults)
         else:
             points.append(point)
-    judged = iter(_judged(lambda some: check_points(oracle, space, rules, checked, start, some), checked, points))
+    found = each_checked(
+        lambda some: _judged(checked, check_points(oracle, space, rules, checked, start, some)), points
+    )
+    judged = iter(found)
     checks = tuple(unreadable[place] if place in unreadable else next(judged) for place in range(len(rows)))
     return Report(ranks, checks, tuple(unchecked), start is not None)
 
@@ -210,21 +213,21 @@ def check_points(  # noqa: PLR0917 - called with all of them, in this order
     ]
 
 
-def _judged(
-    check: Callable[[list[dict[str, float]]], list[Check]],
-    target: Target | FunctionTarget,
-    points: list[dict[str, float]],
-) -> list[Check]:
-    """Check points with the target among what is broken; where the model itself fails, one by one."""
+def each_checked(check: Callable[[Sequence[Point]], list[Check]], points: Sequence[Point]) -> list[Check]:
+    """Check all points at once; where the user's model itself fails, one by one."""
     try:
-        checks = check(points)
+        return check(points)
     except CeoptError:
         raise
     except Exception as error:  # noqa: BLE001 - the user's model may fail in its own ways, on one point of many
         if len(points) > 1:
-            return [judged for point in points for judged in _judged(check, target, [point])]
+            return [found for point in points for found in each_checked(check, [point])]
         fault = f"target: the model fails with {type(error).__name__}: {error}"
         return [Check(valid=False, prediction=None, broken=(fault,))]
+
+
+def _judged(target: Target | FunctionTarget, checks: Sequence[Check]) -> list[Check]:
+    """Return checks with the target among what is broken."""
     judged = []
     for found in checks:
         if found.valid:

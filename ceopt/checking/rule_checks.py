@@ -17,7 +17,7 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.tolerances import STEP_ROUNDINGS
 
-__all__ = ["Check", "broken_moves", "broken_rules", "needing_factual"]
+__all__ = ["Check", "broken_moves", "broken_rules", "is_off_steps", "needing_factual"]
 
 
 #: Decimals that steps are written with at most; those beyond are roundings.
@@ -107,8 +107,13 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
         yield f"may only increase, but falls from {before!r} to {after!r}"
     elif feature.direction == "decreasing" and value > start:
         yield f"may only decrease, but rises from {before!r} to {after!r}"
-    if feature.step is not None and (seen_steps or not feature.step_inferred):
-        nearest = start + float(np.round((value - start) / feature.step)) * feature.step
-        off = min(abs(value - nearest), abs(value - round(nearest, _PLACES)))  # 0.1 + 2 * 0.1 means 0.3
-        if off > STEP_ROUNDINGS * max(abs(value), abs(start)):
-            yield f"moves in steps of {feature.step:g}, but goes from {before!r} to {after!r}"
+    step = feature.step if seen_steps or not feature.step_inferred else None
+    if step is not None and is_off_steps(step, start, value):
+        yield f"moves in steps of {step:g}, but goes from {before!r} to {after!r}"
+
+
+def is_off_steps(step: float, start: float, value: float) -> bool:
+    """Tell whether a value is no whole number of steps from the start, but for roundings."""
+    nearest = start + float(np.round((value - start) / step)) * step
+    off = min(abs(value - nearest), abs(value - round(nearest, _PLACES)))  # 0.1 + 2 * 0.1 means 0.3
+    return off > STEP_ROUNDINGS * max(abs(value), abs(start))

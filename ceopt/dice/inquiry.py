@@ -55,15 +55,14 @@ class Inquiry:
 
     def answer(self, queries: pd.DataFrame, targets: Sequence[Any], n: int) -> Answered:
         """Return the answers to each row for its target, at most ``n`` each."""
-        groups: dict[Hashable, list[int]] = {}
+        groups: dict[tuple[Hashable, tuple[str, ...]], list[int]] = {}
         for place, target in enumerate(targets):
             key = (content_of(target), beyond(self.space, self.ranges, queries.iloc[place]))
             groups.setdefault(key, []).append(place)
         results: dict[int, SolutionSet] = {}
         black_box = ""
-        for places in groups.values():
+        for (_, outside), places in groups.items():
             some = queries.iloc[places]
-            outside = beyond(self.space, self.ranges, some.iloc[0])
             found = self._fitted(targets[places[0]], outside, n)
             black_box = found.black_box
             results.update(zip(places, found.recourse.explain(some, progress=len(some) > 1), strict=True))

@@ -68,7 +68,4 @@ def varying(who: str, space: FeatureSpace, names: Any) -> FeatureSpace:
     chosen = _VARYING.require(who, "features_to_vary", names)
     for name in chosen:
         Choice(space.names, "column").require(who, "features_to_vary", name)
-    for name in space.names:
-        if name not in chosen:
-            space = space.update(name, mutable=False)
-    return space
+    return space.fix([name for name in space.names if name not in chosen])
