@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -61,6 +62,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests that are marked long too, and take all examples of properties, not a tenth",
     )
+    parser.addoption(
+        "--share",
+        type=_share,
+        metavar="K/N",
+        help="of the cases of each parametrised test, run the K-th of N shares; every test has a case in each share",
+    )
+
+
+def _share(text: str) -> tuple[int, int]:
+    """Return which of how many shares, as "2/3" says it."""
+    share, shares = (int(part) for part in text.split("/"))
+    if not 1 <= share <= shares:
+        message = f"--share needs K/N with K from 1 to N, but it is {text}"
+        raise argparse.ArgumentTypeError(message)
+    return share, shares
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -75,11 +91,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked long, but for every k-th case of ``long(every=k)`` and what the command names."""
-    named = any("::" in argument for argument in config.args)
-    if config.getoption("--long") or named:
+    """Leave out what is marked long, and the cases of other shares, unless the command names it."""
+    if any("::" in argument for argument in config.args):
         return
-    kept, left = [], []
+    kept = items
+    if not config.getoption("--long"):
+        kept = _without_long(kept)
+    if config.getoption("--share"):
+        kept = _of_share(kept, *config.getoption("--share"))
+    left = set(items) - set(kept)
+    items[:] = kept
+    config.hook.pytest_deselected(items=list(left))
+
+
+def _without_long(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that are not marked long, and of the cases of ``long(every=k)`` every k-th."""
+    kept = []
     cases = Counter[str]()
     for item in items:
         strides = [mark.kwargs.get("every") for mark in item.iter_markers("long")]
@@ -87,18 +114,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             kept.append(item)
             continue
         if None in strides:  # a case that is long itself does not count among those of which every k-th runs
-            left.append(item)
             continue
         every = max(strides)
-        test = item.nodeid.partition("[")[0]
+        test = _test_of(item)
         place = cases[test]
         if (place + place // every) % every == 0:  # a diagonal: not always the same value of one parameter
             kept.append(item)
-        else:
-            left.append(item)
         cases[test] += 1
-    items[:] = kept
-    config.hook.pytest_deselected(items=left)
+    return kept
+
+
+def _of_share(items: list[pytest.Item], share: int, shares: int) -> list[pytest.Item]:
+    """Return one share of the cases of each test: of fewer cases than shares, one that another share has too."""
+    cases = Counter(_test_of(item) for item in items)
+    places = Counter[str]()
+    kept = []
+    for item in items:
+        test = _test_of(item)
+        stride = min(shares, cases[test])
+        place = places[test]
+        if (place + place // stride) % stride == (share - 1) % stride:
+            kept.append(item)
+        places[test] += 1
+    return kept
+
+
+def _test_of(item: pytest.Item) -> str:
+    """Return the name of a test, without the parameters of its case."""
+    return item.nodeid.partition("[")[0]
 
 
 def pytest_report_header() -> str:
