@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ceopt.pictures.canvas import Canvas
+    from ceopt.pictures.captions import Captions
     from ceopt.pictures.rows import RowLayout
 
 __all__ = ["Bar", "Bars", "draw_bars"]
@@ -43,17 +44,18 @@ class Bars:
 
 
 def draw_bars(
-    who: str, rows: Sequence[Bars], parts: Mapping[str, str], *, title: str, foot: str, ax: Any, dark: bool,
-    legend: bool = True,
+    who: str, rows: Sequence[Bars], parts: Mapping[str, str], *, title: str, foot: str, say: Captions, ax: Any,
+    dark: bool, legend: bool = True,
 ) -> Axes:  # fmt: skip
     """Draw the rows from above.
 
-    ``parts`` has the colour of each part: a name of the palette's, or a status. With a ``legend`` several are told.
+    ``parts`` has the colour of each part: a name of the palette's, or a status. With a ``legend`` several are told, by
+    the captions of their names.
     """
     marks = len(rows[0].bars)
     labels = []
     if legend and len(parts) > 1:
-        labels = [part.replace("_", " ") for part in parts]
+        labels = [say.put(part) for part in parts]
     head_pt = 14.0 * -(-len(labels) // 4)
     paper = canvas(who, ax, dark=dark, height=height_of(len(rows), marks=marks, legend_pt=head_pt))
     names = [clean(row.name) for row in rows]
@@ -73,7 +75,7 @@ def draw_bars(
             _draw_bar(paper, bar, height, laid, looks)
     if labels:
         paper.legend(_patches(looks), labels)
-    number_ticks(paper.ax.xaxis, whole=True)
+    number_ticks(paper.ax.xaxis, whole=True, say=say)
     paper.foot(foot)
     paper.title(title)
     return paper.ax

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ceopt.pictures.canvas import Canvas
+    from ceopt.pictures.captions import Captions
 
 __all__ = ["Move", "Sense", "draw_changes"]
 
@@ -24,8 +25,6 @@ Sense: TypeAlias = Literal["number", "level", "stays"]
 _VALUE, _GAP = 0.34, 8.0
 #: Half the length, in rows, of the line at 0.
 _HALF: Final = 0.22
-_SCALED: Final = "move / scale, which is the column's median absolute deviation; another level moves 1"
-_FOOTS: Final = (_SCALED, "move / scale; another level moves 1", "move / scale")
 
 
 @final
@@ -55,7 +54,7 @@ class Move:
     note: str = ""
 
 
-def draw_changes(who: str, moves: Sequence[Move], *, title: str, ax: Any, dark: bool) -> Axes:
+def draw_changes(who: str, moves: Sequence[Move], *, title: str, say: Captions, ax: Any, dark: bool) -> Axes:
     """Draw a row for each move: a ring at 0 with the value before, an arrow head at the move with the value after."""
     paper = canvas(who, ax, dark=dark, height=height_of(len(moves)))
     rows = lay_rows(paper, [clean(move.name) for move in moves], [move.note for move in moves])
@@ -70,8 +69,8 @@ def draw_changes(who: str, moves: Sequence[Move], *, title: str, ax: Any, dark: 
     paper.ax.set_xlim(*limits_that_fit(places, paper.width_pt))
     for move, (height,) in zip(fitting, rows.marks, strict=True):
         _draw_move(paper, move, height, rows.size)
-    number_ticks(paper.ax.xaxis)
-    paper.foot(*_FOOTS)
+    number_ticks(paper.ax.xaxis, say=say)
+    paper.foot(*(say.put(name) for name in ("moves_foot", "moves_foot_short", "moves_foot_least")))
     paper.title(title)
     return paper.ax
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ceopt.pictures.canvas import Canvas
+    from ceopt.pictures.captions import Captions
 
 __all__ = ["CostGroup", "draw_costs"]
 
@@ -41,16 +42,16 @@ class CostGroup:
     note: str
 
 
-def draw_costs(who: str, groups: Sequence[CostGroup], *, title: str, ax: Any, dark: bool) -> Axes:
+def draw_costs(who: str, groups: Sequence[CostGroup], *, say: Captions, ax: Any, dark: bool) -> Axes:
     """Draw a row for each group, empty where nobody has an answer."""
     paper = canvas(who, ax, dark=dark, height=height_of(len(groups)))
     laid = lay_rows(paper, [clean(group.name) for group in groups], [clean(group.note) for group in groups])
     costs = np.concatenate([group.costs for group in groups])
     is_wide = costs.min() > 0.0 and costs.max() > _WIDE * np.median(costs)
-    foot = "cost of the best answer"
+    foot = "costs_foot"
     if is_wide:
         paper.ax.set_xscale("log")
-        foot += " (logarithmic)"
+        foot = "costs_foot_logarithmic"
     for group, heights in zip(groups, laid.marks, strict=True):
         if len(group.costs):
             _draw_group(paper, group.costs, heights[0], 0.5 * laid.line, laid.size)
@@ -58,10 +59,10 @@ def draw_costs(who: str, groups: Sequence[CostGroup], *, title: str, ax: Any, da
         low, high = float(costs.min()), float(costs.max())
         rim = 0.04 * (high - low) or 0.5 * (abs(high) or 1.0)
         paper.ax.set_xlim(max(low - rim, 0.0 if low < 0.3 * high else low - rim), high + rim)
-        number_ticks(paper.ax.xaxis)
+        number_ticks(paper.ax.xaxis, say=say)
     paper.ax.tick_params(axis="x", which="both", colors=paper.colours.muted)
-    paper.foot(foot)
-    paper.title(title)
+    paper.foot(say.put(foot))
+    paper.title(say.put("costs"))
     return paper.ax
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ceopt.pictures.canvas import Canvas
+    from ceopt.pictures.captions import Captions
     from ceopt.pictures.decision_grid import DecisionGrid
 
 __all__ = ["draw_regions", "draw_values"]
@@ -27,7 +28,7 @@ _LABEL: Final = 150.0
 
 
 def draw_regions(
-    paper: Canvas, grid: DecisionGrid, edges: tuple[Floats, Floats], wanted: Any
+    paper: Canvas, grid: DecisionGrid, edges: tuple[Floats, Floats], wanted: Any, say: Captions
 ) -> tuple[list[Any], list[str]]:
     """Draw a colour a label, the first that of what is wanted, and return what the legend says.
 
@@ -54,7 +55,7 @@ def draw_regions(
     texts = []
     for place in sorted(set(number.values())):
         labels = [label for label, own in number.items() if own == place]
-        texts.append(_text(labels, is_target=grid.is_target))
+        texts.append(_text(labels, say, is_target=grid.is_target))
     return handles, texts
 
 
@@ -72,12 +73,12 @@ def _numbered(grid: DecisionGrid, wanted: Any, count: int) -> dict[Any, int]:
     return number
 
 
-def _text(labels: Sequence[Any], *, is_target: bool) -> str:
+def _text(labels: Sequence[Any], say: Captions, *, is_target: bool) -> str:
     if is_target:
-        return "meets the target" if labels[0] else "misses the target"
+        return say.put("meets_target" if labels[0] else "misses_target")
     if len(labels) > 1:
-        return "the model says something else"
-    return f"the model says {shortened(clean(labels[0]), SMALL, _LABEL)}"
+        return say.put("model_says_else")
+    return say.put("model_says", label=shortened(clean(labels[0]), SMALL, _LABEL))
 
 
 def _region(cells: NDArray[np.bool_], edges: tuple[Floats, Floats]) -> Any:
@@ -105,7 +106,7 @@ def _region(cells: NDArray[np.bool_], edges: tuple[Floats, Floats]) -> Any:
     return Path.make_compound_path(*paths)
 
 
-def draw_values(paper: Canvas, grid: DecisionGrid, edges: tuple[Floats, Floats]) -> None:
+def draw_values(paper: Canvas, grid: DecisionGrid, edges: tuple[Floats, Floats], say: Captions) -> None:
     """Draw values from the colour of what is not wanted over that of the ground to the other, with their scale."""
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -113,7 +114,7 @@ def draw_values(paper: Canvas, grid: DecisionGrid, edges: tuple[Floats, Floats])
     scale = LinearSegmentedColormap.from_list("ceopt", [colours.regions[1], colours.ground, colours.regions[0]])
     cells = paper.ax.pcolorfast(*edges, grid.said.astype(np.float64), cmap=scale, zorder=0.5)
     bar = paper.ax.figure.colorbar(cells, ax=paper.ax, pad=0.02)
-    bar.set_label("the model says", fontsize=SMALL, color=colours.muted)
+    bar.set_label(say.put("model_says_value"), fontsize=SMALL, color=colours.muted)
     bar.outline.set_edgecolor(colours.grid)
     bar.ax.tick_params(colors=colours.muted, labelsize=SMALL)
-    number_ticks(bar.ax.yaxis)
+    number_ticks(bar.ax.yaxis, say=say)

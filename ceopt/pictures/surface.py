@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ceopt.pictures.canvas import Canvas
+    from ceopt.pictures.captions import Captions
     from ceopt.pictures.decision_grid import DecisionGrid
 
 __all__ = ["draw_surface"]
@@ -33,8 +34,8 @@ _TURNED: Final = 30.0
 
 
 def draw_surface(
-    who: str, grid: DecisionGrid, names: tuple[str, str], labels: Sequence[str], wanted: Any, *, title: str, ax: Any,
-    dark: bool,
+    who: str, grid: DecisionGrid, names: tuple[str, str], labels: Sequence[str], wanted: Any, *, title: str,
+    say: Captions, ax: Any, dark: bool,
 ) -> Axes:  # fmt: skip
     """Draw the cells about all pairs of values, and the points with their labels; ``wanted`` has the first colour."""
     paper = canvas(who, ax, dark=dark, height=_HEIGHT, inside=False)
@@ -44,13 +45,13 @@ def draw_surface(
     handles: list[Any] = []
     texts: list[str] = []
     if grid.has_labels:
-        handles, texts = draw_regions(paper, grid, edges, wanted)
+        handles, texts = draw_regions(paper, grid, edges, wanted, say)
     else:
-        draw_values(paper, grid, edges)
+        draw_values(paper, grid, edges, say)
     axes.set_xlim(edges[0][0], edges[0][-1])
     axes.set_ylim(edges[1][0], edges[1][-1])
-    _name_axis(paper, "x", names[0], first, grid.levels[0])
-    _name_axis(paper, "y", names[1], second, grid.levels[1])
+    _name_axis(paper, "x", names[0], first, grid.levels[0], say=say)
+    _name_axis(paper, "y", names[1], second, grid.levels[1], say=say)
     paper.title("A title", above_pt=paper.above_pt(texts))  # for the layout; its width is known afterwards
     paper = paper.settled()
     paper.title(title, above_pt=paper.above_pt(texts))
@@ -79,7 +80,9 @@ def _edges(places: Floats) -> Floats:
 
 
 # ---- axes and points -------------------------------------------------------------------------------------------------
-def _name_axis(paper: Canvas, side: str, name: str, places: Floats, levels: tuple[str, ...] | None) -> None:
+def _name_axis(
+    paper: Canvas, side: str, name: str, places: Floats, levels: tuple[str, ...] | None, *, say: Captions
+) -> None:
     axes = paper.ax
     axis: Any = axes.xaxis
     length = paper.width_pt
@@ -90,7 +93,7 @@ def _name_axis(paper: Canvas, side: str, name: str, places: Floats, levels: tupl
         shortened(clean(name), SMALL, length), fontsize=SMALL, color=paper.colours.text, parse_math=False
     )
     if levels is None:
-        number_ticks(axis, whole=bool((places == np.rint(places)).all()))
+        number_ticks(axis, whole=bool((places == np.rint(places)).all()), say=say)
         return
     texts = [shortened(clean(level), SMALL, _LONGEST_LEVEL) for level in levels]
     axis.set_ticks(places, labels=texts, parse_math=False, fontsize=SMALL)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from ceopt.pictures.captions import ENGLISH
+
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
+
+    from ceopt.pictures.captions import Captions
 
 __all__ = ["number_ticks", "tick_text"]
 
@@ -42,12 +46,12 @@ def tick_text(value: float, low: float, high: float) -> str:
     return text.replace("-", _MINUS)
 
 
-def number_ticks(axis: Axis, *, whole: bool = False) -> None:
-    """Give an axis of numbers, or of whole numbers, a few ticks, and texts that tell them apart."""
+def number_ticks(axis: Axis, *, whole: bool = False, say: Captions = ENGLISH) -> None:
+    """Give an axis of numbers, or of whole numbers, a few ticks, and texts that tell them apart, in a language."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     def text(value: float, _place: int | None = None) -> str:
-        return tick_text(value, *axis.get_view_interval())
+        return say.number(tick_text(value, *axis.get_view_interval()))
 
     axis.set_major_locator(MaxNLocator(_MOST, steps=[1, 2, 2.5, 5, 10], integer=whole))
     axis.set_major_formatter(FuncFormatter(text))

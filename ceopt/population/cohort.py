@@ -197,6 +197,7 @@ class Cohort:
         by: Any = None,
         ax: Axes | None = None,
         dark: bool = False,
+        language: str = "en",
     ) -> Axes:
         """Draw all results in one picture; matplotlib is the extra ``plot``.
 
@@ -224,6 +225,8 @@ class Cohort:
             writes it, and a notebook shows it.
         dark
             Colours for a dark ground, which the figure gets.
+        language
+            "en" or "de": what is written in the picture, and how its numbers are.
 
         Returns
         -------
@@ -233,7 +236,7 @@ class Cohort:
         Raises
         ------
         UnknownNameError
-            There is no such kind or column.
+            There is no such kind, column or language.
         InvalidTypeError, InvalidValueError
             No rows; nobody with an answer, where answers are drawn; groups of another number than the rows, or too
             many; ``ax`` is something else.
@@ -254,7 +257,7 @@ class Cohort:
         """
         from ceopt.population.pictured import plot_cohort
 
-        return plot_cohort(self, kind, by=by, ax=ax, dark=dark)
+        return plot_cohort(self, kind, by=by, ax=ax, dark=dark, language=language)
 
     def report(self, path: str | Path, *, title: str | None = None, language: str = "en") -> None:
         """Write one file of HTML about all people, which needs nothing else, and prints; it is the extra ``report``.

@@ -11,11 +11,12 @@ import pandas as pd
 
 from ceopt.extras import require_library
 from ceopt.pictures.bars import Bar, Bars, draw_bars
+from ceopt.pictures.captions import CAPTIONS, Captions
 from ceopt.pictures.costs import CostGroup, draw_costs
 from ceopt.solution.cells import shown
 from ceopt.solution.counterfactual import scalars
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.checks import Choice
+from ceopt.solvers.checks import AbstractCheck, Choice, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.plural import counted
 from ceopt.status import Status
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
 __all__ = ["PicturedCohort", "plot_cohort"]
 
 _WHO: Final = "Cohort.plot"
-_KIND: Final = Choice(("changes", "costs", "status"))
+_CHECKS: Final[dict[str, AbstractCheck]] = {
+    "kind": Choice(("changes", "costs", "status")),
+    "language": Choice(tuple(CAPTIONS)),
+}
 #: More groups are no groups: nobody could read them.
 _GROUPS: Final = 12
-_SENSES: Final = {"raised": "rise", "lowered": "fall", "another level": "other"}
-_ALL: Final = "all"
+_SENSES: Final = {"raised": "rise", "lowered": "fall", "another_level": "other"}
 
 
 class PicturedCohort(Protocol):
@@ -51,29 +54,30 @@ class PicturedCohort(Protocol):
         """The columns."""
 
 
-def plot_cohort(cohort: PicturedCohort, kind: str, *, by: Any, ax: Any, dark: bool) -> Axes:
+def plot_cohort(cohort: PicturedCohort, kind: str, *, by: Any, ax: Any, dark: bool, language: str) -> Axes:
     """Draw what :meth:`ceopt.Cohort.plot` is asked for; see there."""
     require_library(_WHO, "matplotlib")
-    _KIND.require(_WHO, "kind", kind)
+    checked = check_arguments(_WHO, _CHECKS, {"kind": kind, "language": language})
+    say = CAPTIONS[checked["language"]]
     if not cohort.results:
         raise InvalidValueError(_WHO, "some rows", "the cohort has none", "Ask about some.")
-    groups = _groups(cohort, by)
+    groups = _groups(cohort, by, say)
     if kind == "status":
-        return _status(groups, by=by, ax=ax, dark=dark)
+        return _status(groups, say, by=by, ax=ax, dark=dark)
     if not any(len(result) for result in cohort.results):
         counts = Counter(str(result.status) for result in cohort.results)
         said = ", ".join(f"{count} are {status}" for status, count in counts.items())
         raise InvalidValueError(_WHO, "someone with an answer", said, 'kind="status" draws this.')
     if kind == "costs":
-        return _costs(groups, ax=ax, dark=dark)
-    return _changes(groups, cohort.space, by=by, ax=ax, dark=dark)
+        return _costs(groups, say, ax=ax, dark=dark)
+    return _changes(groups, cohort.space, say, by=by, ax=ax, dark=dark)
 
 
 # ---- groups ----------------------------------------------------------------------------------------------------------
-def _groups(cohort: PicturedCohort, by: Any) -> dict[str, list[SolutionSet]]:
+def _groups(cohort: PicturedCohort, by: Any, say: Captions) -> dict[str, list[SolutionSet]]:
     """Return the results by group, in the order of levels, of numbers or of the alphabet; one group without ``by``."""
     if by is None:
-        return {_ALL: list(cohort.results)}
+        return {say.put("all"): list(cohort.results)}
     keys = _keys(cohort, by)
     members: dict[str, list[SolutionSet]] = {}
     for key in _ordered(keys, by, cohort.space):
@@ -131,7 +135,9 @@ def _named(key: Any) -> str:
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------
-def _changes(groups: dict[str, list[SolutionSet]], space: FeatureSpace, *, by: Any, ax: Any, dark: bool) -> Axes:
+def _changes(
+    groups: dict[str, list[SolutionSet]], space: FeatureSpace, say: Captions, *, by: Any, ax: Any, dark: bool
+) -> Axes:
     """Draw for each column that changes how many people's best answers change it, and how."""
     counts = {group: _counted_changes(results, space) for group, results in groups.items()}
     answered = {group: sum(len(result) > 0 for result in results) for group, results in groups.items()}
@@ -148,15 +154,12 @@ def _changes(groups: dict[str, list[SolutionSet]], space: FeatureSpace, *, by: A
     for name in sorted(total, key=lambda name: (-total[name], places[name])):
         bars = []
         for group, of_group in counts.items():
-            bars.append(_change_bar(group, of_group.get(name, Counter()), answered[group], by=by))
+            bars.append(_change_bar(group, of_group.get(name, Counter()), answered[group], say, by=by))
         rows.append(Bars(name, tuple(bars)))
     parts = {sense: colour for sense, colour in _SENSES.items() if senses[sense]}
-    people = counted(sum(answered.values()), "person", things="people")
-    title = f"What the best answers change, of {people} with an answer"
-    foot = "people"
-    if by is not None:
-        foot = "% of the group's people with an answer"
-    return draw_bars(_WHO, rows, parts, title=title, foot=foot, ax=ax, dark=dark)
+    title = say.count("changes", sum(answered.values()))
+    foot = say.put("people" if by is None else "share_of_answered")
+    return draw_bars(_WHO, rows, parts, title=title, foot=foot, say=say, ax=ax, dark=dark)
 
 
 def _counted_changes(results: Sequence[SolutionSet], space: FeatureSpace) -> dict[str, Counter[str]]:
@@ -168,7 +171,7 @@ def _counted_changes(results: Sequence[SolutionSet], space: FeatureSpace) -> dic
         before = scalars(result.factual)
         for name in answer.changed:
             feature = space[name]
-            sense = "another level"
+            sense = "another_level"
             if feature.kind not in {"categorical", "binary"}:
                 rises = feature.to_coordinate(answer.values[name]) > feature.to_coordinate(before[name])
                 sense = "raised" if rises else "lowered"
@@ -176,30 +179,37 @@ def _counted_changes(results: Sequence[SolutionSet], space: FeatureSpace) -> dic
     return found
 
 
-def _change_bar(group: str, how: Counter[str], answered: int, *, by: Any) -> Bar:
+def _change_bar(group: str, how: Counter[str], answered: int, say: Captions, *, by: Any) -> Bar:
     share = 100.0 * how.total() / max(answered, 1)
     if by is None:
-        return Bar(dict(how), f"{how.total():,} ({share:.0f} %)")
+        return Bar(dict(how), f"{say.number(f'{how.total():,}')} ({share:.0f} %)")
     parts = {sense: 100.0 * count / max(answered, 1) for sense, count in how.items()}
-    return Bar(parts, f"{group}: {share:.0f} %, {how.total():,} of {answered:,}")
+    text = say.put("share_bar", group=group, share=f"{share:.0f}", **_part(how.total(), answered, say))
+    return Bar(parts, text)
 
 
-def _costs(groups: dict[str, list[SolutionSet]], *, ax: Any, dark: bool) -> Axes:
+def _part(part: int, whole: int, say: Captions) -> dict[str, str]:
+    """Return the fields of a text that says how many of how many."""
+    return {"part": say.number(f"{part:,}"), "whole": say.number(f"{whole:,}")}
+
+
+def _costs(groups: dict[str, list[SolutionSet]], say: Captions, *, ax: Any, dark: bool) -> Axes:
     """Draw what the best answers cost, and say how many have one of those who are not favourable already."""
     drawn = []
     for group, results in groups.items():
         costs = np.array([result[0].cost for result in results if len(result)])
         asked = sum(result.status is not Status.ALREADY_FAVOURABLE for result in results)
-        note = f"{len(costs):,} of {asked:,} have an answer"
+        note = say.put("have_answer", **_part(len(costs), asked, say))
         if len(costs):
-            note = f"median {shown(float(f'{np.median(costs):.4g}'))}; {note}"
+            median = say.number(shown(float(f"{np.median(costs):.4g}")))
+            note = say.put("median", cost=median, note=note)
         elif not asked:
-            note = "nobody needs one"
+            note = say.put("nobody_needs")
         drawn.append(CostGroup(group, costs, note))
-    return draw_costs(_WHO, drawn, title="What the best answers cost", ax=ax, dark=dark)
+    return draw_costs(_WHO, drawn, say=say, ax=ax, dark=dark)
 
 
-def _status(groups: dict[str, list[SolutionSet]], *, by: Any, ax: Any, dark: bool) -> Axes:
+def _status(groups: dict[str, list[SolutionSet]], say: Captions, *, by: Any, ax: Any, dark: bool) -> Axes:
     """Draw how many people have each status: a row a status, or a row a group."""
     counts = {group: Counter(str(result.status) for result in results) for group, results in groups.items()}
     total = Counter[str]()
@@ -211,15 +221,15 @@ def _status(groups: dict[str, list[SolutionSet]], *, by: Any, ax: Any, dark: boo
     if by is None:
         for status in there:
             count = total[status]
-            text = f"{count:,} ({100.0 * count / people:.0f} %)"
-            rows.append(Bars(status.replace("_", " "), (Bar({status: count}, text),)))
+            text = f"{say.number(f'{count:,}')} ({100.0 * count / people:.0f} %)"
+            rows.append(Bars(say.put(status), (Bar({status: count}, text),)))
     else:
         for group, of_group in counts.items():
             size = of_group.total()
             settled = sum(count for status, count in of_group.items() if Status(status).is_settled)
             shares = {status: 100.0 * count / size for status, count in of_group.items()}
-            rows.append(Bars(group, (Bar(shares, f"{settled:,} of {size:,} served"),)))
-    title = f"Statuses of {counted(people, 'row')}"
-    foot = "rows" if by is None else "% of the group's rows"
+            rows.append(Bars(group, (Bar(shares, say.put("served", **_part(settled, size, say))),)))
+    title = say.count("statuses", people)
+    foot = say.put("rows" if by is None else "share_of_rows")
     parts = {status: status for status in there}
-    return draw_bars(_WHO, rows, parts, title=title, foot=foot, ax=ax, dark=dark, legend=by is not None)
+    return draw_bars(_WHO, rows, parts, title=title, foot=foot, say=say, ax=ax, dark=dark, legend=by is not None)

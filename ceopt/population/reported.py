@@ -56,7 +56,7 @@ def report_cohort(cohort: ReportedCohort, path: Any, *, title: Any, language: An
         title=heading,
         language=language,
         summary=_summary(cohort.summary(), say, spoken),
-        pictures=_pictures(cohort),
+        pictures=_pictures(cohort, language),
         people=people,
         proved=without[True],
         unproved=without[False],
@@ -96,7 +96,7 @@ def _summary(summary: CohortSummary, say: Mapping[str, str], language: Language)
     return [(name, text) for name, text in rows if text]
 
 
-def _pictures(cohort: ReportedCohort) -> list[dict[str, Any]]:
+def _pictures(cohort: ReportedCohort, language: str) -> list[dict[str, Any]]:
     """Return the picture of statuses and, where somebody has an answer, those of changes and costs."""
     if not cohort.results:
         return []
@@ -105,7 +105,7 @@ def _pictures(cohort: ReportedCohort) -> list[dict[str, Any]]:
         kinds = ["changes", "costs", "status"]
     drawn = []
     for kind in kinds:
-        drawn.append(picture(partial(plot_cohort, cohort, kind, by=None, ax=None), kind))
+        drawn.append(picture(partial(plot_cohort, cohort, kind, by=None, ax=None, language=language), kind))
     return drawn
 
 

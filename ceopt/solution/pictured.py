@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from ceopt.extras import require_library
+from ceopt.pictures.captions import CAPTIONS, Captions
 from ceopt.pictures.changes import Move, draw_changes
 from ceopt.pictures.parallel import ParallelAxis, ParallelLine, draw_parallel
 from ceopt.solution.cells import shown, shown_move
@@ -15,8 +16,9 @@ from ceopt.solution.counterfactual import Counterfactual, scalars
 from ceopt.solution.tables import ShownResult
 from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, OrNone, Refusal, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-from ceopt.solvers.plural import counted
 from ceopt.status import Status
+from ceopt.words.language import language_of
+from ceopt.words.numbers import is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +35,7 @@ _NONE: Final = Refusal("some column to draw", "Name one, or leave columns out.")
 _CHECKS: Final[dict[str, AbstractCheck]] = {
     "kind": Choice(_KINDS),
     "columns": OrNone(ListOf(_NO_LIST, empty=_NONE, texts=True)),
+    "language": Choice(tuple(CAPTIONS)),
 }
 
 
@@ -45,27 +48,29 @@ class PicturedResult(ShownResult, Protocol):
 
 
 def plot_answers(
-    result: PicturedResult, kind: str, *, columns: Any, rank: Any, ax: Any, dark: bool, model: Any, target: Any
-) -> Axes:
+    result: PicturedResult, kind: str, *, columns: Any, rank: Any, ax: Any, dark: bool, model: Any, target: Any,
+    language: str,
+) -> Axes:  # fmt: skip
     """Draw what :meth:`ceopt.SolutionSet.plot` is asked for; see there."""
     require_library(_WHO, "matplotlib")
-    checked = check_arguments(_WHO, _CHECKS, {"kind": kind, "columns": columns})
+    checked = check_arguments(_WHO, _CHECKS, {"kind": kind, "columns": columns, "language": language})
+    say = CAPTIONS[checked["language"]]
     space = _space_of(result)
     chosen = _known(space, checked["columns"])
     if kind == "surface":
         answer = None
         if len(result):
             answer = _answer(result, rank)
-        return _surface(result, space, chosen, answer, model=model, target=target, ax=ax, dark=dark)
+        return _surface(result, space, chosen, answer, say, model=model, target=target, ax=ax, dark=dark)
     answer = _answer(result, rank)
+    goal = language_of(_WHO, language).say(result.target)
     if kind == "parallel":
-        return _parallel(result, space, chosen, answer, ax=ax, dark=dark)
-    moves = list(_moves(result, space, chosen, answer))
+        return _parallel(result, space, chosen, answer, say, goal=goal, ax=ax, dark=dark)
+    moves = list(_moves(result, space, chosen, answer, say))
     if not moves:
         raise _nothing_changes(f"answer {answer.rank} changes nothing")
-    cost = f"cost {answer.cost:.4g}"
-    title = f"{_headed(result)}nswer {answer.rank} of {len(result)}: {result.target}, {cost}"
-    return draw_changes(_WHO, moves, title=title, ax=ax, dark=dark)
+    title = _titled(result, "answer", say, rank=answer.rank, count=len(result), target=goal, cost=_cost(answer, say))
+    return draw_changes(_WHO, moves, title=title, say=say, ax=ax, dark=dark)
 
 
 # ---- what is asked for -----------------------------------------------------------------------------------------------
@@ -116,11 +121,24 @@ def _one_of(count: int) -> str:
     return f"an answer, from 1 to {count},"
 
 
-def _headed(result: PicturedResult) -> str:
-    """Return the beginning of a title up to the first letter of "answer", or "all answers"."""
+def _titled(result: PicturedResult, name: str, say: Captions, **fields: Any) -> str:
+    """Return a title, which begins with the label of the row where there is one."""
     if result.query_id is None:
-        return "A"
-    return f"Row {result.query_id}, a"
+        return say.put(name, **fields)
+    return say.put(f"{name}_of_row", row=result.query_id, **fields)
+
+
+def _cost(answer: Counterfactual, say: Captions) -> str:
+    return say.number(f"{answer.cost:.4g}")
+
+
+def _value(text: str, value: Any, say: Captions) -> str:
+    """Return the text of a value as the language writes numbers and truth values; other levels stay."""
+    if isinstance(value, bool):
+        return say.put("true" if value else "false")
+    if is_number(value):
+        return say.number(text)
+    return text
 
 
 def _named(feature: Feature) -> str:
@@ -131,7 +149,7 @@ def _named(feature: Feature) -> str:
 
 # ---- changes ---------------------------------------------------------------------------------------------------------
 def _moves(
-    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual
+    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions
 ) -> Iterator[Move]:
     """Give a move for each column that changes, or that is held by an intervention, or for each that was named."""
     before = scalars(result.factual)
@@ -139,12 +157,13 @@ def _moves(
         feature = space[name]
         old = before[name]
         new = answer.values[name]
-        texts = (_named(feature), *shown_move(old, new, feature))
+        first, second = shown_move(old, new, feature)
+        texts = (_named(feature), _value(first, old, say), _value(second, new, say))
         note = ""
         if answer.actions is not None and name in answer.listed:
-            note = answer.why(name)
+            note = say.put(answer.why(name))
         if name not in answer.changed:
-            yield Move(*texts, amount=0.0, sense="stays", note="held" if note else "stays")
+            yield Move(*texts, amount=0.0, sense="stays", note=say.put("held" if note else "stays"))
         elif feature.kind in {"categorical", "binary"}:
             yield Move(*texts, amount=1.0, sense="level", note=note)
         else:
@@ -154,8 +173,8 @@ def _moves(
 
 # ---- parallel coordinates --------------------------------------------------------------------------------------------
 def _parallel(
-    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, *, ax: Any,
-    dark: bool,
+    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual, say: Captions,
+    *, goal: str, ax: Any, dark: bool,
 ) -> Axes:  # fmt: skip
     foot = ""
     if columns is None:
@@ -165,27 +184,28 @@ def _parallel(
             raise _nothing_changes("no answer changes anything")
         stay = len(space) - len(columns)
         if stay:
-            foot = f"{counted(stay, 'column stays', things='columns stay')} as they are and are not drawn"
-            foot = foot.replace("stays as they are and are", "stays as it is and is")
+            foot = say.count("not_drawn", stay)
     rows = [scalars(result.factual), *(one.values for one in result)]
     scales = []
     places = []
     for name in columns:
-        scale, own = _scale(space[name], [row[name] for row in rows], answer.rank)
+        scale, own = _scale(space[name], [row[name] for row in rows], answer.rank, say)
         scales.append(scale)
         places.append(own)
     by_row = list(zip(*places, strict=True))
-    person = ParallelLine(("as it is",) * 3, by_row[0])
+    person = ParallelLine((say.put("as_it_is"),) * 3, by_row[0])
     answers = []
     for one, own in zip(result, by_row[1:], strict=True):
-        name = f"answer {one.rank}"
-        answers.append(ParallelLine((f"{name}, cost {one.cost:.4g}", name, str(one.rank)), own))
-    title = f"{_headed(result)}ll answers: {result.target}; each axis from its least to its greatest value"
+        at_length = say.put("line", rank=one.rank, cost=_cost(one, say))
+        answers.append(ParallelLine((at_length, say.put("line_short", rank=one.rank), str(one.rank)), own))
+    title = _titled(result, "answers", say, target=goal)
     strongest = answer.rank - 1
     return draw_parallel(_WHO, scales, person, answers, strongest=strongest, title=title, foot=foot, ax=ax, dark=dark)
 
 
-def _scale(feature: Feature, values: Sequence[Any], strongest: int) -> tuple[ParallelAxis, tuple[float, ...]]:
+def _scale(
+    feature: Feature, values: Sequence[Any], strongest: int, say: Captions
+) -> tuple[ParallelAxis, tuple[float, ...]]:
     """Return the axis of a column for the row's value and the answers', and the place of each on it."""
     coordinates = [feature.to_coordinate(value) for value in values]
     ends = sorted(set(coordinates))
@@ -199,7 +219,7 @@ def _scale(feature: Feature, values: Sequence[Any], strongest: int) -> tuple[Par
             place_of[coordinate] = (coordinate - ends[0]) / (ends[-1] - ends[0])
     texts = {}
     for coordinate, value in zip(coordinates, values, strict=True):
-        texts[coordinate] = shown_move(values[0], value, feature)[1]
+        texts[coordinate] = _value(shown_move(values[0], value, feature)[1], value, say)
     weighty = dict.fromkeys([coordinates[0], coordinates[strongest], ends[0], ends[-1], *coordinates])
     written = tuple((place_of[coordinate], texts[coordinate]) for coordinate in weighty)
     return ParallelAxis(_named(feature), written, not feature.is_finite), tuple(place_of[one] for one in coordinates)
@@ -207,8 +227,8 @@ def _scale(feature: Feature, values: Sequence[Any], strongest: int) -> tuple[Par
 
 # ---- surface ---------------------------------------------------------------------------------------------------------
 def _surface(
-    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual | None, *,
-    model: Any, target: Any, ax: Any, dark: bool,
+    result: PicturedResult, space: FeatureSpace, columns: tuple[str, ...] | None, answer: Counterfactual | None,
+    say: Captions, *, model: Any, target: Any, ax: Any, dark: bool,
 ) -> Axes:  # fmt: skip
     from ceopt.pictures.decision_grid import decisions
     from ceopt.pictures.surface import draw_surface
@@ -220,20 +240,20 @@ def _surface(
     person = _coordinates(space, scalars(result.factual))
     points = [person, *(_coordinates(space, one.values) for one in result)]
     base = person
-    said = "other columns as in the row"
+    others = say.put("others_as_in_row")
     if answer is not None:
         base = points[answer.rank]
-        said = f"other columns as in answer {answer.rank}"
-        others = [name for name in answer.changed if name not in pair]
-        if others:
-            words = ", ".join(f"{name} {shown(answer.values[name])}" for name in others)
-            said = f"{said}: {words}"
+        others = say.put("others_as_in_answer", rank=answer.rank)
+        held = [name for name in answer.changed if name not in pair]
+        if held:
+            values = [f"{name} {_value(shown(answer.values[name]), answer.values[name], say)}" for name in held]
+            others = say.put("others_named", others=others, values=", ".join(values))
     grid = decisions(space, model, target, pair, held=base, points=points)
-    labels = ["as it is", *(str(one.rank) for one in result)]
+    labels = [say.put("as_it_is"), *(str(one.rank) for one in result)]
     wanted = answer.prediction if answer is not None else None
     names = (_named(space[pair[0]]), _named(space[pair[1]]))
-    title = f"What the model decides; {said}"
-    return draw_surface(_WHO, grid, names, labels, wanted, title=title, ax=ax, dark=dark)
+    title = say.put("surface", others=others)
+    return draw_surface(_WHO, grid, names, labels, wanted, title=title, say=say, ax=ax, dark=dark)
 
 
 def _coordinates(space: FeatureSpace, values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

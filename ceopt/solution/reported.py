@@ -89,7 +89,7 @@ def report_answers(result: ReportedResult, path: Any, *, title: Any, language: A
         language=language,
         words=words,
         ways=_ways(result, words, say, spoken),
-        pictures=_pictures(result),
+        pictures=_pictures(result, language),
         person=_person(result, spoken),
         proof=_proof(result, say, spoken),
         sources=sources(result, say, spoken),
@@ -126,12 +126,12 @@ def _ways(
     return ways
 
 
-def _pictures(result: ReportedResult) -> list[dict[str, Any]]:
+def _pictures(result: ReportedResult, language: str) -> list[dict[str, Any]]:
     """Return a picture of each answer that changes something, and one of all of them where there are several."""
     if result.space is None:
         return []
     drawn = []
-    draw = partial(plot_answers, result, columns=None, ax=None, model=None, target=None)
+    draw = partial(plot_answers, result, columns=None, ax=None, model=None, target=None, language=language)
     moving = [answer for answer in result if answer.listed]
     for answer in moving:
         prefix = f"answer-{answer.rank}"

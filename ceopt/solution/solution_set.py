@@ -262,6 +262,7 @@ class SolutionSet:
         dark: bool = False,
         model: Any = None,
         target: Any = None,
+        language: str = "en",
     ) -> Axes:
         """Draw the answers; matplotlib is the extra ``plot``.
 
@@ -298,6 +299,8 @@ class SolutionSet:
         target
             For "surface": what is wanted, as for :func:`ceopt.explain`, to draw where it is met; by default what the
             model says is drawn, label by label or as a value.
+        language
+            "en" or "de": what is written in the picture, and how its numbers are.
 
         Returns
         -------
@@ -307,7 +310,7 @@ class SolutionSet:
         Raises
         ------
         UnknownNameError
-            There is no such kind or column.
+            There is no such kind, column or language.
         InvalidTypeError, InvalidValueError
             No answer (unless a surface is asked for) or none of this rank, another number of columns than two for
             "surface", no model for it, ``ax`` is something else.
@@ -326,14 +329,16 @@ class SolutionSet:
         """
         from ceopt.solution.pictured import plot_answers
 
-        return plot_answers(self, kind, columns=columns, rank=rank, ax=ax, dark=dark, model=model, target=target)
+        return plot_answers(
+            self, kind, columns=columns, rank=rank, ax=ax, dark=dark, model=model, target=target, language=language
+        )
 
     def report(self, path: str | Path, *, title: str | None = None, language: str = "en") -> None:
         """Write all that is known as one file of HTML that needs nothing else, and prints; it is the extra ``report``.
 
         It says the ways out in sentences and pictures, the person, the rules that were kept, what was out of reach,
         what was proved and by which solver, and by what model, data and program are known again. Names, levels and
-        units are escaped; the texts within pictures are English.
+        units are escaped.
 
         Parameters
         ----------

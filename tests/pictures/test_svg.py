@@ -10,6 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from ceopt import CeoptError
+from ceopt.pictures.captions import ENGLISH
 from ceopt.pictures.changes import Move, draw_changes
 from ceopt.pictures.svg import svg
 
@@ -17,7 +18,7 @@ HOSTILE = 'id="x" <script>alert("&")</script> url(#y) $x_1$'
 
 
 def picture(name="income"):
-    return draw_changes("test", [Move(name, "1", HOSTILE[:20], 1.0)], title=HOSTILE, ax=None, dark=False)
+    return draw_changes("test", [Move(name, "1", HOSTILE[:20], 1.0)], title=HOSTILE, say=ENGLISH, ax=None, dark=False)
 
 
 def test_the_same_picture_is_the_same_text_and_settings_stay():

@@ -66,6 +66,15 @@ def test_changes_are_counted_column_by_column_and_way_by_way():
     assert ax.get_title("left") == "What the best answers change, of 3 people with an answer"
 
 
+def test_a_cohort_is_drawn_in_german():
+    changes, costs, status = (cohort_of().plot(kind, language="de") for kind in ("changes", "costs", "status"))
+
+    assert changes.get_title("left") == "Was die besten Wege ändern, bei 3 Personen mit einem Weg"
+    assert [text.get_text() for text in changes.get_legend().get_texts()] == ["erhöht", "gesenkt", "andere Stufe"]
+    assert texts(costs) == ["Median 2; 3 von 4 haben einen Weg"]
+    assert names(status) == ["Weg, bewiesen der beste", "Weg", "bewiesen: keiner", "Ziel schon erreicht"]
+
+
 def test_groups_are_compared_by_shares_of_their_people_with_an_answer():
     ax = cohort_of().plot("changes", by="region")
 

@@ -70,6 +70,8 @@ def test_the_german_report_says_the_same(cohort, tmp_path):
     assert "<h1>Anträge</h1>" in text
     assert "income von 10 auf 35 k$ erhöhen" in text
     assert HEADINGS["en"]["people"] not in text
+    assert "Was die besten Wege kosten" in text
+    assert "What the best answers cost" not in text
 
 
 def test_nobody_has_a_report(cohort, tmp_path):

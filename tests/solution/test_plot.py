@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 import sys
 from dataclasses import replace
 
@@ -14,8 +15,10 @@ from matplotlib import pyplot as plt
 
 import ceopt
 from ceopt import Feature, FeatureSpace, SolutionSet
+from ceopt.pictures.captions import CAPTIONS
 from ceopt.pictures.decision_grid import decisions
 from ceopt.pictures.svg import svg
+from ceopt.words import LANGUAGES
 
 SPACE = FeatureSpace(
     [
@@ -56,6 +59,44 @@ def a_set(*answers, **more):
 @pytest.fixture
 def result():
     return a_set(answer(1, FIRST), answer(2, SECOND))
+
+
+# ---- languages -------------------------------------------------------------------------------------------------------
+def test_a_picture_speaks_german_and_writes_numbers_so():
+    rich = {"income": 1500.5, "owner": True, "job": "cook"}
+    space = SPACE.update("income", upper=5000.0)
+    found = a_set(replace(answer(1, {}), values=space.frame([space.row(ROW | rich)]), changed=tuple(rich)), space=space)
+
+    ax = found.plot(language="de")
+    lines = found.plot("parallel", language="de")
+    surface = found.plot("surface", columns=["income", "age"], model=decide, language="de")
+
+    assert ax.get_title("left") == "Weg 1 von 1: good, Kosten 1"
+    assert texts(ax) == ["5", "1.500,5", "nurse", "cook", "Nein", "Ja"]
+    assert ax.get_xlabel().startswith("Änderung / ")
+    assert lines.get_title("left").startswith("Alle Wege: good; ")
+    assert [text.get_text() for text in lines.get_legend().get_texts()] == ["wie es ist", "Weg 1, Kosten 1"]
+    assert surface.get_title("left").startswith(
+        "Was das Modell entscheidet; andere Spalten wie in Weg 1: owner Ja, job"
+    )
+    assert "das Modell sagt good" in [text.get_text() for text in surface.get_legend().get_texts()]
+
+
+def test_every_caption_is_there_in_every_language_with_the_same_fields():
+    fields = {}
+    for language, captions in CAPTIONS.items():
+        fields[language] = {
+            name: sorted(field for _, field, _, _ in string.Formatter().parse(text) if field)
+            for name, text in captions.texts.items()
+        }
+
+    assert set(CAPTIONS) == set(LANGUAGES)
+    assert fields["de"] == fields["en"]
+
+
+def test_a_language_that_is_not_shipped_is_refused(result):
+    with pytest.raises(ceopt.CeoptError, match="language"):
+        result.plot(language="fr")
 
 
 # ---- changes ---------------------------------------------------------------------------------------------------------
