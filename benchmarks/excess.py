@@ -22,7 +22,7 @@ from typing import Any
 import common
 import numpy as np
 import pandas as pd
-from excess_peers import METHODS
+from excess_peers import METHODS, REST_S
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -305,8 +305,9 @@ def text_of(record: dict[str, Any]) -> str:
         "have no place for it. dice-ml and NICE with their defaults; alibi with the settings of its example on Adult "
         "and k-d trees. NICE and OCEAN minimise the same cost, dice-ml and alibi costs of their own. alibi and OCEAN "
         "move numbers and ordinals as continuous ones: for alibi the model rounds what it is asked about and the "
-        "answer is rounded in the same way. OCEAN proves which cell of the forest is nearest and returns the middle "
-        "of that cell, moved on here to the next whole number away from the person."
+        "answer is rounded in the same way. OCEAN proves which cell of the forest is nearest, or takes the nearest "
+        f"that it has found after {settings['limit_s'] - REST_S} s, and returns the middle of that cell, moved on here "
+        "to the next whole number away from the person."
     )
     free = (
         "## Without fixed and rising columns\n\nThe same answers of the methods that have no place for such rules, "

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from task_files import TaskFiles, read_task, write_answers
 
-__all__ = ["METHODS", "PACKAGES"]
+__all__ = ["METHODS", "PACKAGES", "REST_S"]
 
 #: Of the limit, what a solver with a limit of its own is left to hand over its answer.
 REST_S = 5
