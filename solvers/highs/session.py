@@ -293,7 +293,8 @@ class HighsSession(AbstractSession):
 
         HiGHS 1.15.1 was seen to presolve feasible programs away; given a start, it then calls it optimal without any
         bound. A few seconds are spent on a second opinion; if they end without a point, the first one stands. After
-        presolve it also ends in a "solve error" where it settles the program as it is.
+        presolve it also ends in a "solve error" where it settles the program as it is, or "optimal" at a point that
+        breaks a row.
         """
         highs = self._highs
         known = self._library.HighsModelStatus
@@ -301,7 +302,8 @@ class HighsSession(AbstractSession):
             return status
         info = highs.getInfo()
         empty = status == known.kInfeasible and info.mip_node_count <= 0
-        unproved = status == known.kOptimal and not math.isfinite(info.mip_dual_bound)
+        has_point = info.primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
+        unproved = status == known.kOptimal and not (has_point and math.isfinite(info.mip_dual_bound))
         failed = status == known.kSolveError
         left = deadline - time.perf_counter()
         if not (empty or unproved or failed) or left <= 0:

@@ -295,6 +295,20 @@ def test_a_program_that_presolve_calls_empty_is_solved_without_it(with_start):
     assert outcome.bound == pytest.approx(answer.objective)
 
 
+@pytest.mark.parametrize("with_start", [False, True])
+def test_an_optimum_that_breaks_a_row_after_presolve_is_found_without_it(with_start: bool) -> None:
+    """Votes of a forest: HiGHS 1.15.1 ends "optimal" with no feasible point, or with the start and a bound below it."""
+    compiled = compile_model(read(Path(__file__).parents[1] / "golden" / "presolved_past_a_row.mps"))
+    answer = HighsSession(compiled, options={"presolve": "off"}).solve()
+    start = dict(enumerate(answer.x.tolist())) if with_start else None
+
+    outcome = HighsSession(compiled).solve(start=start)
+
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(answer.objective)
+    assert outcome.bound == pytest.approx(answer.objective)
+
+
 def test_a_start_that_presolve_maps_wrongly_is_left_out() -> None:
     """Votes of boosted trees: of the start of cost 1024 HiGHS 1.16.0 says that it costs 0 after presolve."""
     compiled = compile_model(read(Path(__file__).parents[1] / "golden" / "start_of_another_program.mps"))
