@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import pyomo.environ as pyo
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor, VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -461,3 +462,61 @@ def test_a_block_that_stands_alone_is_refused_and_so_are_its_variables() -> None
     m.low = pyo.Constraint(expr=alone.raw["a"] >= 2)
     with pytest.raises(CeoptError, match=r"'x' belongs to none of its blocks"):
         solve(m)
+
+
+def reaching(m: Any, fitted: Any) -> None:
+    m.p = embed(fitted, {"a": m.free})
+    m.valid = Reaches(m.p, {0, 2})
+
+
+def classes(kind: Any) -> Any:
+    """A fitted classifier of three classes whose scores are linear in a column 'a'."""
+    frame = pd.DataFrame({"a": np.arange(30.0)})
+    return kind.fit(frame, np.repeat([0, 1, 2], 10))
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (lambda m: m.free, r"Give the Var 'free' bounds: pyo\.Var\(bounds="),
+        (lambda m: m.many[1], r"Give the Var 'many\[1\]' bounds"),
+        (lambda m: m.far + 2 * m.free, "Give the Var 'free' bounds"),
+        (lambda m: m.many[0] + m.many[1], r"Give the Vars 'many\[0\]', 'many\[1\]' bounds"),
+        (lambda m: 1 / (m.far - 8), r"Give a Var with bounds in the place of 1/\(far - 8\)"),
+    ],
+)
+def test_who_lacks_a_bound_is_told_of_the_var_and_not_of_a_space(given: Any, advice: str) -> None:
+    m = caller()
+    with pytest.raises(UnboundedFeatureError, match=f"column 'a' may reach.*{advice}"):
+        m.p = embed(TreeEnsemble([STUMP]), {"a": given(m)}, space=LINE)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MLPRegressor(hidden_layer_sizes=(3,), max_iter=5, random_state=0),
+        VotingClassifier([("linear", LogisticRegression())]),
+        LogisticRegression(),
+    ],
+)
+def test_every_model_that_lacks_a_bound_tells_of_the_var(model: Any) -> None:
+    m = caller()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of so few steps
+        fitted = classes(model)
+    with pytest.raises(UnboundedFeatureError, match="column 'a' has none. Give the Var 'free' bounds"):
+        reaching(m, fitted)
+
+
+def test_a_var_that_is_on_no_concrete_model_is_refused_by_its_column() -> None:
+    sentence = "needs Vars that are on a ConcreteModel, but that of column 'a' is not. Assign it"
+    abstract = pyo.AbstractModel()
+    abstract.a = pyo.Var(bounds=(0, 5))
+    model = classes(LinearRegression())
+    for given in (pyo.Var(bounds=(0, 5)), 2 * pyo.Var(bounds=(0, 5)) + 1, abstract.a):
+        with pytest.raises(InvalidValueError, match=f"embed {sentence}"):
+            embed(model, {"a": given})
+        with pytest.raises(InvalidValueError, match=f"Columns {sentence}"):
+            Columns(LINE, {"a": given})
+    with pytest.raises(InvalidValueError, match="that of column 'job' is not"):
+        Columns(SPACE, whole(job=pyo.Var([10, 20, 30], domain=pyo.Binary)))
