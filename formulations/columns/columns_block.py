@@ -96,6 +96,8 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         ``raw[name]`` in raw units; the rank of an ordinal column, 0 or 1 of a binary one; a categorical one has none.
     is_level
         ``is_level[name, level]``, 1 iff the column takes the level.
+    surcharges
+        Expressions that rules (a penalised :class:`Hull`) want added to the objective.
     """
 
     def __init__(self, space: FeatureSpace, reach: Reach) -> None:
@@ -103,6 +105,7 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         self.space = space
         self.reach = dict(reach)
         self.coordinates: dict[str, AbstractCoordinate] = {}
+        self.surcharges: list[Any] = []
         self.raw = Lookup(self, _numbered, _raw)
         self.is_level = Lookup(self, _levelled, _is_level)
         #: Columns whose rows do not follow yet from all that was asked of them.

@@ -348,6 +348,51 @@ def test_a_clone_is_a_program_of_its_own() -> None:
     assert float(embedding_error(other.p)) == 0.0
 
 
+# ---- rules -----------------------------------------------------------------------------------------------------------
+ANSWERS = pd.DataFrame(
+    {"age": [1, 3, 4, 2], "size": ["S", "L", "M", "S"], "job": [10, 20, 20, 30], "owner": [False, True, True, False]}
+)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        ceopt.Hull(ANSWERS),
+        ceopt.Hull(ANSWERS, clusters=2),
+        ceopt.Hull(ANSWERS.iloc[:2], radius=0.5),
+        ceopt.Linear({"age": 1.0, "size": 2.0}, ">=", 5.0),
+        ceopt.AllowedValues({"age": [0, 2], "job": [20, 30]}),
+        ceopt.AllowedRows(["age", "job"], ANSWERS),
+    ],
+    ids=lambda rule: type(rule).__name__,
+)
+def test_a_rule_about_the_answer_alone_holds_on_own_variables(rule: Any) -> None:
+    """The optimum under the rule is that of all points of the lattice that keep it in plain numbers."""
+    rng = np.random.default_rng(0)
+    kept = [point for point in POINTS if rule.violation(SPACE, None, dict(zip(SPACE.names, point, strict=True))) == 0.0]
+    assert 0 < len(kept) < len(POINTS)
+    for weights in rng.normal(size=(4, 4)):
+        m = pyo.ConcreteModel()
+        m.x = Columns(SPACE, own(m))
+        m.p = embed(MODELS["linear"], m.x)  # so that every column is read
+        m.rule = ceopt.formulations.impose(rule, m.x)
+        levels = (m.job[30] + 2 * m.job[20]) * weights[2]
+        m.cost = pyo.Objective(expr=weights[0] * m.age + weights[1] * m.size + levels + weights[3] * m.owner)
+        result = solve(m)
+        assert result.objective == pytest.approx(min(np.dot(weights, point) for point in kept), abs=1e-6)
+
+
+def test_a_penalty_is_an_expression_for_the_callers_objective() -> None:
+    m = pyo.ConcreteModel()
+    m.a = pyo.Var(bounds=(0, 9))
+    m.x = Columns(narrow(), {"a": m.a})
+    m.near = ceopt.formulations.impose(ceopt.Hull(pd.DataFrame({"a": [2.0, 3.0]}), penalty=4.0), m.x)
+    m.cost = pyo.Objective(expr=-m.a + m.near.penalty)
+
+    assert solve(m).objective == pytest.approx(-5.0 + 4.0 * 2.0 / 5.0)
+    assert list(m.x.surcharges) == [m.near.penalty]
+
+
 # ---- embedding_error -------------------------------------------------------------------------------------------------
 def test_an_error_is_seen_in_score_value_and_label() -> None:
     X = frame(80)[["rate", "cards"]]
@@ -432,6 +477,11 @@ def caller() -> Any:
             lambda _: ceopt.formulations.impose(ceopt.MaxChanges(1), Columns(LINE, {"a": 1})),
             InvalidTypeError,
             "Factual",
+        ),
+        (
+            lambda m: ceopt.formulations.impose(ceopt.Linear({"a": 1.0}, "<=", 1.0), {"a": m.free}),
+            InvalidTypeError,
+            "impose needs a Factual or a Columns block, but x is dict",
         ),
     ],
 )
