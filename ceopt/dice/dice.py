@@ -33,7 +33,7 @@ _SPACE: Final = OrNone(
 _METHOD: Final = Choice(METHODS)
 _TOTAL: Final = OrNone(TIME_LIMIT_S)
 #: Seconds that all rows of an importance share unless told: a notebook is waited for.
-_IMPORTANCE_S: Final = 60.0
+_IMPORTANCE_S: Final = 120.0
 
 
 @final
@@ -57,7 +57,7 @@ class Dice:
         :class:`~ceopt.FeatureSpace` says counts: directions, steps, weights.
     total_time_limit_s
         Seconds for all rows of a call together, without the reading of the model: each row has an equal part of what is
-        left. None: 60 where importance is asked for; no limit but that of each row where counterfactuals are.
+        left. None: 120 where importance is asked for; no limit but that of each row where counterfactuals are.
     options
         Keywords of :class:`ceopt.Recourse` that hold for every call: ``cost``, ``constraints``, ``diversity``,
         ``solver``, ``time_limit_s`` (for each row), ``relative_gap``, ``margin``, ``formulation``, ``threads``.

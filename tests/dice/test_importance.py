@@ -51,7 +51,7 @@ def test_rows_that_time_has_cut_are_counted_and_named():
     assert again.local_importance is not None
 
 
-def test_the_rows_of_an_importance_share_a_minute_unless_told():
+def test_the_rows_of_an_importance_share_two_minutes_unless_told():
     frame = borrowers()
     model = tree(frame, 2)
     rows = queries(frame)[:12]
@@ -62,11 +62,11 @@ def test_the_rows_of_an_importance_share_a_minute_unless_told():
 
     each, shared = limits(explainer(frame, model))
     assert each == [60.0] * 12
-    assert min(shared) == pytest.approx(5.0, abs=1.0)  # rows of both outcomes are two questions, each with its part
+    assert min(shared) == pytest.approx(10.0, abs=1.0)  # rows of both outcomes are two questions, each with its part
     assert max(shared) <= 60.0
-    each, shared = limits(explainer(frame, model, total_time_limit_s=120.0, time_limit_s=11.0))
-    assert min(each) == pytest.approx(10.0, abs=1.0)
-    assert max(each) == max(shared) == 11.0
+    each, shared = limits(explainer(frame, model, total_time_limit_s=60.0, time_limit_s=7.0))
+    assert min(each) == pytest.approx(5.0, abs=1.0)
+    assert max(each) == max(shared) == 7.0
     with pytest.raises(ValueError, match="Dice needs a finite number above 0 as total_time_limit_s, but"):
         explainer(frame, model, total_time_limit_s=0)
 
