@@ -16,7 +16,7 @@ from ceopt.population.black_box_fit import BlackBoxFit, black_box_fit
 from ceopt.population.cohort import Cohort
 from ceopt.population.fitted import Fit, fit_of
 from ceopt.query.known_columns import known_part, warn_of
-from ceopt.settings import Settings, check_setting
+from ceopt.settings import TIME_LIMIT_S, Settings, check_setting
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
 
@@ -171,6 +171,7 @@ random_state, solver_options, why, surrogate, starts
         n_jobs: int = 1,
         progress: bool = False,
         resume: Cohort | None = None,
+        total_time_limit_s: float | None = None,
     ) -> Cohort:
         """Ask about each row of a frame; what is wrong with a row becomes its status "error" with a reason.
 
@@ -193,11 +194,14 @@ random_state, solver_options, why, surrogate, starts
             Show a bar on standard error.
         resume
             An earlier cohort of the same rows and settings, whose finished rows are not solved again.
+        total_time_limit_s
+            Seconds for all rows together, without the reading of the model: each row has an equal part of what is left
+            when its turn comes, and at most ``time_limit_s``. None: no limit but that of each row.
 
         Returns
         -------
         Cohort
-            In the order of the rows; the same whatever ``n_jobs`` is.
+            In the order of the rows; the same whatever ``n_jobs`` is, unless a limit of time ends a row.
 
         Raises
         ------
@@ -219,6 +223,8 @@ random_state, solver_options, why, surrogate, starts
         if n is not None:
             prepared = prepared.wanting(check_setting("n", n))
         jobs = whole_jobs("Recourse.explain", n_jobs)
+        if total_time_limit_s is not None:
+            total_time_limit_s = TIME_LIMIT_S.require("Recourse.explain", "total_time_limit_s", total_time_limit_s)
         self._check_frame("Recourse.explain", frame)
         warn_of("Recourse.explain", self.space, frame=frame)
         queries = frame[list(self.space.names)]
@@ -227,7 +233,7 @@ random_state, solver_options, why, surrogate, starts
         if resume is not None:
             done = resumed(resume, queries, self.space, options)
         left = [place for place, result in enumerate(done) if result is None]
-        found = answers(prepared, queries, left, jobs)
+        found = answers(prepared, queries, left, jobs, total_time_limit_s)
         return cohort_of(found, queries, self.space, options, done=done, progress=progress)
 
     def _settings(self) -> Settings:

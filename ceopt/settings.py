@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.diversity import parse_diversity
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["CheckedSettings", "Settings"]
+__all__ = ["TIME_LIMIT_S", "CheckedSettings", "Settings"]
 
 INCUMBENTS = "incumbents"
 #: Seconds, and share of the time limit, that the search for a conflict takes unless told: the lesser of both.
@@ -187,7 +187,8 @@ class _OrFlag(AbstractCheck):
         return value if isinstance(value, bool) else self.check.require(who, name, value)
 
 
-_ABOVE_0 = Real(
+#: Seconds that something may take.
+TIME_LIMIT_S: Final = Real(
     above=0.0,
     finite=True,
     otherwise=Refusal("a finite number above 0 as {name}", "Change it."),
@@ -206,7 +207,7 @@ _CHECKS: Mapping[str, AbstractCheck] = {
     "margin": OrNone(AllOf((_AT_LEAST_0, Divisor("Give None, 0 or an ordinary number.")))),
     "n": whole_from(1),
     "solver": SOLVER_NAME,
-    "time_limit_s": _ABOVE_0,
+    "time_limit_s": TIME_LIMIT_S,
     "relative_gap": _AT_LEAST_0,
     "threads": whole_from(1),
     "random_state": whole_from(0, 2**31 - 1),

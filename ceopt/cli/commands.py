@@ -53,6 +53,14 @@ class _Group(TyperGroup):
             _fail(f"{error.format_message().rstrip('.')}. See {path} --help.")
         sys.exit(code or 0)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; after an option of completion a shell's name counts, and is not guessed."""
+        if len(args) > 1 and args[0] in {"--show-completion", "--install-completion"}:
+            shell = completion.shell_named(args[0], args[1])
+            option = next(option for option in self.params if args[0] in option.opts)
+            option.callback(ctx, option, shell)  # type: ignore[misc]  # typer gives both one, which ends the process
+        return super().parse_args(ctx, args)
+
 
 def _fail(sentence: str) -> NoReturn:
     note(" ".join(sentence.split()))

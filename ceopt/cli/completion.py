@@ -6,8 +6,32 @@ Each function gives the values that begin with what was typed. Lists are importe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
-__all__ = ["costs", "formulations", "languages", "solvers", "surrogates"]
+__all__ = ["costs", "formulations", "languages", "shell_named", "solvers", "surrogates"]
+
+#: Shells that typer has a script for.
+_SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
+
+
+def shell_named(option: str, name: str) -> str:
+    """Return the shell of a name, or refuse it.
+
+    Raises
+    ------
+    UnknownNameError
+        No script for it.
+
+    Examples
+    --------
+    >>> shell_named("--show-completion", "zsh")
+    'zsh'
+    """
+    from ceopt.solvers.errors import UnknownNameError
+
+    if name not in _SHELLS:
+        raise UnknownNameError.among(option, "shell", name, _SHELLS)
+    return name
 
 
 def costs(incomplete: str) -> list[str]:

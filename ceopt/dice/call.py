@@ -40,7 +40,8 @@ _TOTAL: Final = Whole(at_least=1)
 class Call:
     """The arguments of a call by dice_ml's names, as they were given.
 
-    ``who`` is what errors call it; ``depth`` counts the calls between the user's line and :func:`explained`.
+    ``who`` is what errors call it; ``depth`` counts the calls between the user's line and :func:`explained`;
+    ``total_time_limit_s`` is for all rows together.
     """
 
     who: str
@@ -52,6 +53,7 @@ class Call:
     permitted_range: Any = None
     features_to_vary: Any = "all"
     search: Mapping[str, Any] = field(default_factory=dict)
+    total_time_limit_s: float | None = None
 
 
 def explained(
@@ -76,6 +78,7 @@ def explained(
         ranges={**data.ranges, **checked_ranges(who, space, call.permitted_range)},
         rows=data.rows,
         options=options,
+        total_time_limit_s=call.total_time_limit_s,
     )
     before = [plain(said) for said in predicted(who, model.model, queries, space).tolist()]
     wanted = _wanted(call, data, model, before)

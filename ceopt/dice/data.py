@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.dice.permitted import checked_ranges, full_ranges
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, check_unique
 from ceopt.formulations.space.space_warning import SpaceWarning
 from ceopt.solvers.checks import Choice, Instance, ListOf, MappingOf, OrNone, Refusal, Text, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -65,7 +65,8 @@ class Data:
     Raises
     ------
     InvalidTypeError, InvalidValueError, UnknownNameError
-        No frame, no list of columns, a column that is not there; a description without rows (``features``).
+        No frame, no list of columns, a column that is not there or is there twice; a description without rows
+        (``features``).
 
     Examples
     --------
@@ -99,6 +100,8 @@ class Data:
     ) -> None:
         _refuse_others(others)
         given = check_arguments(_WHO, _CHECKS, locals())
+        check_unique(_WHO, dataframe.columns)
+        check_unique(f"{_WHO}'s continuous_features", pd.Index(given["continuous_features"]))
         outcome = Choice(dataframe.columns.tolist(), "column").require(_WHO, "outcome_name", outcome_name)
         names = [name for name in dataframe.columns.tolist() if name != outcome]
         numbers = list(given["continuous_features"])

@@ -14,6 +14,7 @@ from ceopt.dice.model import Model
 from ceopt.dice.options import METHODS, check_own_options
 from ceopt.dice.queries import query_rows
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.settings import TIME_LIMIT_S
 from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -30,6 +31,9 @@ _SPACE: Final = OrNone(
     Instance(FeatureSpace, Refusal("a FeatureSpace as space", "Change data.space by update.", error=InvalidTypeError))
 )
 _METHOD: Final = Choice(METHODS)
+_TOTAL: Final = OrNone(TIME_LIMIT_S)
+#: Seconds that all rows of an importance share unless told: a notebook is waited for.
+_IMPORTANCE_S: Final = 120.0
 
 
 @final
@@ -51,6 +55,9 @@ class Dice:
     space
         What each column is and how it may move; None: ``data_interface.space``. With it, all that a
         :class:`~ceopt.FeatureSpace` says counts: directions, steps, weights.
+    total_time_limit_s
+        Seconds for all rows of a call together, without the reading of the model: each row has an equal part of what is
+        left. None: 120 where importance is asked for; no limit but that of each row where counterfactuals are.
     options
         Keywords of :class:`ceopt.Recourse` that hold for every call: ``cost``, ``constraints``, ``diversity``,
         ``solver``, ``time_limit_s`` (for each row), ``relative_gap``, ``margin``, ``formulation``, ``threads``.
@@ -81,6 +88,7 @@ class Dice:
         method: str | None = None,
         *,
         space: FeatureSpace | None = None,
+        total_time_limit_s: float | None = None,
         **options: Any,
     ) -> None:
         self.data_interface = _DATA.require("Dice", "data_interface", data_interface)
@@ -92,6 +100,7 @@ class Dice:
             _METHOD.require("Dice", "method", method)
         self.method = method
         self.space = _SPACE.require("Dice", "space", space) or data_interface.space
+        self.total_time_limit_s = _TOTAL.require("Dice", "total_time_limit_s", total_time_limit_s)
         self.options = check_own_options(options)
         if set(self.space.names) != set(data_interface.feature_names):
             then = "Change data.space by update."
@@ -144,6 +153,7 @@ class Dice:
         return self._explained(
             _GENERATE, query_instances, total_CFs, depth=2, desired_class=desired_class, desired_range=desired_range,
             permitted_range=permitted_range, features_to_vary=features_to_vary, search=search,
+            total_time_limit_s=self.total_time_limit_s,
         )  # fmt: skip
 
     def local_feature_importance(  # noqa: PLR0917 - dice_ml's order
@@ -231,7 +241,8 @@ search
         rows = None if queries is None else len(query_rows(who, self.data_interface, queries))
         require_enough(who, rows, given, total, summary=summary)
         if given is None:
-            given = self._explained(who, queries, total, depth=3, **asked).cf_examples_list
+            total_s = self.total_time_limit_s or _IMPORTANCE_S
+            given = self._explained(who, queries, total, depth=3, total_time_limit_s=total_s, **asked).cf_examples_list
         warn_of_cut(who, given, stacklevel=3)
         names = self.data_interface.categorical_feature_names + self.data_interface.continuous_feature_names
         return importances(given, names, local=local, summary=summary)

@@ -23,7 +23,7 @@ _TOTAL: Final = Whole(at_least=1)
 #: Statuses of rows that have no counterfactual to be found.
 _NONE_LEFT: Final = frozenset({Status.ALREADY_FAVOURABLE, Status.INFEASIBLE})
 #: So many rows are named in a warning.
-_NAMED: Final = 5
+_NAMED: Final = 20
 
 
 def require_enough(
@@ -70,7 +70,8 @@ def warn_of_cut(who: str, examples: Sequence[CounterfactualExamples], *, stackle
         named = ", ".join(cut[:_NAMED]) + (", ..." if len(cut) > _NAMED else "")
         warnings.warn(
             f"{who} counts what was found of {counted(len(cut), 'row')} in time, which may be fewer than there are "
-            f"({named}). Raise the limit by Dice(..., time_limit_s=...), which holds for each row.",
+            f"({named}). Raise the limit by Dice(..., total_time_limit_s=...), which all rows share, or by "
+            "time_limit_s=..., which holds for each.",
             UserWarning,
             stacklevel=stacklevel + 1,
         )

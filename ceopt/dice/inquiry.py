@@ -45,6 +45,8 @@ class Inquiry:
         The training rows without the outcome.
     options
         Keywords of :class:`ceopt.Recourse`: cost, constraints, solver, limits.
+    total_time_limit_s
+        Seconds for all rows together; None: no limit but that of each row.
     """
 
     model: Any
@@ -52,6 +54,7 @@ class Inquiry:
     ranges: Mapping[str, tuple[Any, ...]]
     rows: pd.DataFrame
     options: Mapping[str, Any]
+    total_time_limit_s: float | None = None
 
     def answer(self, queries: pd.DataFrame, targets: Sequence[Any], n: int) -> Answered:
         """Return the answers to each row for its target, at most ``n`` each."""
@@ -65,7 +68,11 @@ class Inquiry:
             some = queries.iloc[places]
             found = self._fitted(targets[places[0]], outside, n)
             black_box = found.black_box
-            results.update(zip(places, found.recourse.explain(some, progress=len(some) > 1), strict=True))
+            part_s = None
+            if self.total_time_limit_s is not None:
+                part_s = self.total_time_limit_s * len(some) / len(queries)
+            cohort = found.recourse.explain(some, progress=len(some) > 1, total_time_limit_s=part_s)
+            results.update(zip(places, cohort, strict=True))
         return Answered(tuple(results[place] for place in range(len(queries))), black_box)
 
     def _fitted(self, target: Any, outside: tuple[str, ...], n: int) -> _Fitted:

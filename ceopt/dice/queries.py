@@ -37,6 +37,7 @@ def query_rows(who: str, data: Data, given: Any) -> pd.DataFrame:
         raise InvalidValueError(who, "rows without the outcome", f"column {data.outcome_name!r} is there", then)
     if not len(frame):
         raise InvalidValueError(who, "a row to explain", "query_instances is empty", "Give some rows.")
+    data.space.check_names(who, dict.fromkeys(frame.columns))
     data.space.coordinates(frame)
     return frame[data.feature_names]
 

@@ -7,11 +7,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import joblib
 import pandas as pd
 from tqdm import tqdm
 
 from ceopt.parallel.jobs import Lost, completed
 from ceopt.population.cohort import Cohort
+from ceopt.population.shared_time import SharedTime
 from ceopt.query.black_box_question import BlackBoxQuestion
 from ceopt.query.prepare import Prepared
 from ceopt.search.search import search
@@ -42,13 +44,31 @@ _MAY_DIFFER = {"solver", "time_limit_s", "threads", "solver_options", "why"}
 
 
 def answers(
-    prepared: Prepared | BlackBoxQuestion, queries: pd.DataFrame, left: list[int], n_jobs: int
+    prepared: Prepared | BlackBoxQuestion,
+    queries: pd.DataFrame,
+    left: list[int],
+    n_jobs: int,
+    total_time_limit_s: float | None = None,
 ) -> Iterator[tuple[int, SolutionSet | Lost]]:
     """Give the place, among ``left``, and the result of each row as soon as it is there, in any order."""
-    found = completed(
-        "Recourse.explain", answered, lambda k: (prepared, queries.iloc[[left[k]]]), count=len(left), n_jobs=n_jobs
-    )
+    shared = None
+    if total_time_limit_s is not None:
+        shared = SharedTime(total_time_limit_s, joblib.effective_n_jobs(n_jobs))
+
+    def arguments(k: int) -> tuple[Any, ...]:
+        return prepared, queries.iloc[[left[k]]], shared, len(left) - k
+
+    found = completed("Recourse.explain", _answered_in_turn, arguments, count=len(left), n_jobs=n_jobs)
     return ((left[k], result) for k, result in found)
+
+
+def _answered_in_turn(
+    prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame, shared: SharedTime | None, rows_left: int
+) -> SolutionSet:
+    """Answer one person in the part of the shared time that is there when the turn comes."""
+    if shared is not None:
+        prepared = prepared.within(shared.part(rows_left=rows_left, most=prepared.settings.time_limit_s))
+    return answered(prepared, row)
 
 
 def cohort_of(

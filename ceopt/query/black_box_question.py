@@ -117,6 +117,10 @@ class BlackBoxQuestion:
         """Return the question for another number of answers."""
         return replace(self, settings=replace(self.settings, n=n))
 
+    def within(self, time_limit_s: float) -> BlackBoxQuestion:
+        """Return the question for another time limit."""
+        return replace(self, settings=replace(self.settings, time_limit_s=time_limit_s))
+
     def options(self) -> dict[str, Any]:
         """Return the settings as plain values that JSON holds."""
         return {**self.said, "n": self.settings.n}

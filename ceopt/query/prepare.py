@@ -99,6 +99,10 @@ class Prepared:
         """Return the same for another number of answers."""
         return replace(self, settings=replace(self.settings, n=n))
 
+    def within(self, time_limit_s: float) -> Prepared:
+        """Return the same for another time limit."""
+        return replace(self, settings=replace(self.settings, time_limit_s=time_limit_s))
+
     def judge(self, points: Sequence[Mapping[str, float]]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return what the user's own model says of points, and whether that meets the target whenever it is asked."""
         predicted, met = self.oracle.judge(self.space.frame(points), self.settings.target)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import pyomo.environ as pyo
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
+from pyomo.core.expr.visitor import identify_variables
 
 from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.columns.columns_block import AbstractColumns
@@ -23,7 +24,7 @@ from ceopt.solvers.manifest import Manifest, describe
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "require_on_model"]
 
 _MANIFEST = Manifest(
     title="columns of the caller's own variables",
@@ -81,7 +82,7 @@ class Columns(AbstractColumns):
     Raises
     ------
     InvalidValueError
-        A column is missing, unknown, outside its bounds, or not a value of its column.
+        A column is missing, unknown, outside its bounds, or not a value of its column; a Var is not on a ConcreteModel.
     InvalidTypeError
         What is given for a column is no value, Var or expression, or not one for this kind of column.
 
@@ -110,6 +111,7 @@ class Columns(AbstractColumns):
                 "Columns", "a mapping from columns to variables", f"it got {type(values).__name__}",
                 "Write {column: Var, expression or value}.",
             )  # fmt: skip
+        require_on_model("Columns", values)
         space.check_names("Columns", values)
         gap = _SPLIT_GAP.require("Columns", "split_gap", split_gap)
         given = {feature.name: _read(feature, values[feature.name]) for feature in space}
@@ -128,6 +130,16 @@ class Columns(AbstractColumns):
             self._tied.add(name)
             self._tie(coordinate)
         return coordinate
+
+    def bounds_advice(self, name: str) -> str:
+        """Return which of the caller's Vars to give bounds."""
+        given = self.given[name]
+        loose = [repr(var.name) for var in identify_variables(given) if None in var.bounds]
+        if not loose:
+            return f"Give a Var with bounds in the place of {given}, and a row that makes both equal."
+        if len(loose) == 1:
+            return f"Give the Var {loose[0]} bounds: pyo.Var(bounds=(..., ...))."
+        return f"Give the Vars {', '.join(loose)} bounds: pyo.Var(bounds=(..., ...))."
 
     def _tie(self, coordinate: AbstractCoordinate) -> None:
         name = coordinate.name
@@ -173,6 +185,31 @@ class Columns(AbstractColumns):
         if feature.kind == "continuous":
             return float(values[0])
         return float(round(values[0]))
+
+
+def require_on_model(who: str, values: Mapping[str, Any]) -> None:
+    """Refuse a Var that nothing has made yet, as it is on no model or on an AbstractModel: it has no domain or bounds.
+
+    Raises
+    ------
+    InvalidValueError
+        There is one.
+    """
+    for name, given in values.items():
+        parts = given.values() if isinstance(given, Mapping) else [given]
+        for part in parts:
+            if not all(component.is_constructed() for component in _components(part)):
+                raise InvalidValueError(
+                    who, "Vars that are on a ConcreteModel", f"that of column {name!r} is not",
+                    "Assign it to the model first: m.x = pyo.Var(...), then pass m.x.",
+                )  # fmt: skip
+
+
+def _components(given: Any) -> list[Any]:
+    """Return what is given if it is a component itself, else the Vars in it."""
+    if hasattr(given, "is_constructed"):
+        return [given]
+    return [var.parent_component() for var in identify_variables(given)] if _is_pyomo(given) else []
 
 
 def _read(feature: Feature, value: Any) -> _Given:

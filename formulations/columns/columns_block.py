@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns import AbstractCoordinate, Category, Numeric, Ranked
+from ceopt.formulations.space.reachable import Interval
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -94,6 +96,8 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         ``raw[name]`` in raw units; the rank of an ordinal column, 0 or 1 of a binary one; a categorical one has none.
     is_level
         ``is_level[name, level]``, 1 iff the column takes the level.
+    surcharges
+        Expressions that rules (a penalised :class:`Hull`) want added to the objective.
     """
 
     def __init__(self, space: FeatureSpace, reach: Reach) -> None:
@@ -101,6 +105,7 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         self.space = space
         self.reach = dict(reach)
         self.coordinates: dict[str, AbstractCoordinate] = {}
+        self.surcharges: list[Any] = []
         self.raw = Lookup(self, _numbered, _raw)
         self.is_level = Lookup(self, _levelled, _is_level)
         #: Columns whose rows do not follow yet from all that was asked of them.
@@ -164,6 +169,18 @@ class AbstractColumns(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         """Return a named expression, whose content a coordinate writes later."""
         self.expressions[index] = 0.0
         return self.expressions[index]
+
+    # ---- bounds ------------------------------------------------------------------------------------------------------
+    def unbounded(self) -> str:
+        """Return the first column that may reach infinity; "" where none does."""
+        for name, part in self.reach.items():
+            if isinstance(part, Interval) and not math.isfinite(part.upper - part.lower):
+                return name
+        return ""
+
+    def bounds_advice(self, name: str) -> str:
+        """Return what to do where a formulation needs a bound that the column does not have."""
+        return f"Set them: space.update({name!r}, lower=..., upper=...)."
 
     # ---- values ------------------------------------------------------------------------------------------------------
     @abstractmethod

@@ -62,8 +62,6 @@ class Factual(AbstractColumns):
         Values that each column may take, after bounds, direction, immutability, levels and steps.
     charges
         Column -> what costs count instead of its move, where a rule (:class:`Causal`) says so.
-    surcharges
-        Expressions that rules (a penalised :class:`Hull`) want added to the objective.
 
     Notes
     -----
@@ -105,7 +103,6 @@ class Factual(AbstractColumns):
         self._followers: list[tuple[Any, Callable[[list[float]], float], list[Any]]] = []
         self._placed_with: list[Callable[[Mapping[str, float]], None]] = []
         self.charges: dict[str, AbstractCharge] = {}
-        self.surcharges: list[Any] = []
         self.is_charged = False
         self.changed = Lookup(self, _names, _changed)
         describe(self, replace(_MANIFEST, columns=space.names, held=self._held))

@@ -342,7 +342,7 @@ def require_bounds(state: NumericState, who: str) -> None:
             who,
             "finite bounds",
             f"column {state.name!r} may reach [{lower}, {upper}]",
-            f"Set them: space.update({state.name!r}, lower=..., upper=...).",
+            state.block.bounds_advice(state.name),
         )
 
 

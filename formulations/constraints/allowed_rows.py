@@ -21,7 +21,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AllowedRows"]
@@ -115,6 +115,7 @@ class AllowedRows(AbstractRule):
         features={"agree": 0},
     )
     needs_factual: ClassVar[bool] = False
+    takes_columns: ClassVar[bool] = True
     gives_bounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -140,7 +141,7 @@ class AllowedRows(AbstractRule):
         """Return the rows as coordinates, (n, columns)."""
         return np.stack([column_coordinates(space[name], self.frame[name]) for name in self.columns], axis=1)
 
-    def _in_reach(self, x: Factual) -> Floats:
+    def _in_reach(self, x: AbstractColumns) -> Floats:
         """Return the distinct rows whose values are all in reach, as coordinates there."""
         table = self._table(x.space)
         kept = np.ones(len(self.frame), dtype=bool)
@@ -158,7 +159,7 @@ class AllowedRows(AbstractRule):
                 table[here, j] = known[0] if known else value
         return np.unique(table[kept], axis=0)
 
-    def build(self, block: Any, x: Factual) -> None:
+    def build(self, block: Any, x: AbstractColumns) -> None:
         """Add the weights ``row`` and the rows ``one_row`` and ``agree``."""
         table = self._in_reach(x)
         block.row = pyo.Var(range(len(table)), domain=pyo.NonNegativeReals)

@@ -20,7 +20,7 @@ from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
@@ -110,6 +110,7 @@ class AllowedValues(AbstractRule):
         features={"allowed": 0},
     )
     needs_factual: ClassVar[bool] = False
+    takes_columns: ClassVar[bool] = True
     gives_bounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -124,7 +125,7 @@ class AllowedValues(AbstractRule):
                 coordinate = space[name].to_coordinate(value)
                 Moderate().require("AllowedValues", f"a value of column {name!r}", coordinate)
 
-    def build(self, block: Any, x: Factual) -> None:
+    def build(self, block: Any, x: AbstractColumns) -> None:
         """Add the rows ``allowed``."""
         for name, some in self.values.items():
             at = x.coordinate(name)

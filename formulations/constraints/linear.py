@@ -17,7 +17,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["Linear"]
@@ -90,6 +90,7 @@ class Linear(AbstractElastic):
         title="linear row over raw columns", formula="sum_j a_j x_j {<=, >=, ==} b", rule="Linear"
     )
     needs_factual: ClassVar[bool] = False
+    takes_columns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_fields(self, _CHECKS)
@@ -110,12 +111,12 @@ class Linear(AbstractElastic):
                     "State the row in Pyomo over is_level[name, level], or make the column ordinal.",
                 )
 
-    def build(self, block: Any, x: Factual) -> None:
+    def build(self, block: Any, x: AbstractColumns) -> None:
         """Add the row ``row``."""
         low, high = self._sides
         Rows(block, "row").add(self.sense_word, self._form(x), lower=low, upper=high)
 
-    def relax(self, block: Any, x: Factual) -> Any:
+    def relax(self, block: Any, x: AbstractColumns) -> Any:
         """Add the row ``row`` that may be off by ``wider``; return that amount."""
         block.wider = pyo.Var(domain=pyo.NonNegativeReals, initialize=0.0)
         rows = Rows(block, "row")
@@ -145,7 +146,7 @@ class Linear(AbstractElastic):
             high = None
         return low, high
 
-    def _form(self, x: Factual) -> LinearForm:
+    def _form(self, x: AbstractColumns) -> LinearForm:
         return total(x.coordinate(name).raw().scaled(float(a)) for name, a in self.coefficients.items())
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
+from ceopt.formulations.columns.columns_block import AbstractColumns
 from ceopt.formulations.columns.factual import Factual, require_factual
 from ceopt.solvers.checks import ListOf, OrNone, Refusal, Text
 from ceopt.solvers.errors import InvalidTypeError
@@ -113,6 +114,8 @@ class AbstractRule(ABC):
     manifest: ClassVar[Manifest]
     #: Whether :meth:`violation` needs the factual.
     needs_factual: ClassVar[bool] = True
+    #: Whether :meth:`build` takes the caller's own variables (``Columns``) as well as a person's block.
+    takes_columns: ClassVar[bool] = False
     #: Whether :meth:`violation` takes milliseconds: the search for a start then asks for few.
     slow: ClassVar[bool] = False
     #: Whether the rows leave a finite part of columns without bounds, which then serve the big-M of the rules after it.
@@ -155,14 +158,23 @@ def rule_name(rule: AbstractRule, position: int) -> str:
     return given or f"{type(rule).__name__}_{position + 1}"
 
 
-def impose(rule: AbstractRule, x: Factual) -> Any:
-    """Return a block that imposes a rule on a person's block: ``m.few = impose(MaxChanges(3), m.x)``."""
+def impose(rule: AbstractRule, x: AbstractColumns) -> Any:
+    """Return a block that imposes a rule on a person's block: ``m.few = impose(MaxChanges(3), m.x)``.
+
+    A rule about the answer alone (``Hull``, ``Linear``, ``AllowedValues``, ``AllowedRows``) holds on the caller's own
+    variables too: ``m.near = impose(Hull(X), m.sales.columns)`` beside ``m.sales = embed(...)``.
+    """
+    if not isinstance(x, AbstractColumns):
+        raise InvalidTypeError(
+            "impose", "a Factual or a Columns block", f"x is {type(x).__name__}",
+            "Pass m.x = Factual(space, row), or m.sales.columns of m.sales = embed(model, {column: Var}).",
+        )  # fmt: skip
     parse_rules((rule,), x.space)
     block = ScalarBlock(concrete=True)
     describe(block, rule.manifest)
-    person = require_factual(type(rule).__name__, x)
-    with person.collecting():
-        rule.build(block, person)
+    columns: Any = x if rule.takes_columns else require_factual(type(rule).__name__, x)
+    with columns.collecting():
+        rule.build(block, columns)
     return block
 
 

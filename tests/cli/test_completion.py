@@ -73,12 +73,19 @@ def test_lists_are_those_of_the_program():
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_scripts_are_shown_and_installed(monkeypatch, capsys, tmp_path, shell):
-    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # so that the option takes a shell's name
     monkeypatch.setenv("HOME", str(tmp_path))
     for option in ("--show-completion", "--install-completion"):
         with pytest.raises(SystemExit) as ended:
             app([option, shell], prog_name="ceopt")
         assert ended.value.code == 0
-        assert shell in capsys.readouterr().out or option == "--show-completion"
+        printed = capsys.readouterr().out
+        assert (f"complete_{shell}" if option == "--show-completion" else shell) in printed
 
     assert any("_CEOPT_COMPLETE" in path.read_text(encoding="utf-8") for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_shell_without_a_script_is_refused(capsys):
+    with pytest.raises(SystemExit) as ended:
+        app(["--show-completion", "tcsh"], prog_name="ceopt")
+    assert ended.value.code == 2
+    assert "shell" in capsys.readouterr().err

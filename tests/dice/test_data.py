@@ -46,6 +46,16 @@ def test_steps_are_the_decimals_that_are_given_or_that_the_values_have():
         ({"continuous_features": "age"}, TypeError, "Data needs continuous_features as a list of column names"),
         ({"continuous_features": ["agee"]}, ValueError, "Did you mean 'age'?"),
         ({"continuous_features": ["rich"]}, ValueError, "column is 'rich'|continuous_features is 'rich'"),
+        (
+            {"continuous_features": ["age", "age"]},
+            ValueError,
+            "Data's continuous_features needs each column once, but 'age'",
+        ),
+        (
+            {"dataframe": borrowers().iloc[:, [0, 1, 0, 4]]},
+            ValueError,
+            "Data needs each column once, but 'age' is there",
+        ),
         ({"outcome_name": "richh"}, ValueError, "Did you mean 'rich'?"),
         ({"outcome_name": None}, TypeError, "the outcome's column as outcome_name"),
         ({"permitted_range": {"age": [60, 20]}}, ValueError, "two numbers in ascending order"),

@@ -43,10 +43,32 @@ def test_rows_that_time_has_cut_are_counted_and_named():
     (example,) = found.cf_examples_list
     cut = dataclasses.replace(example, solution_set=dataclasses.replace(example.solution_set, complete=False))
 
-    with pytest.warns(UserWarning, match="counts what was found of 1 row in time") as told:
+    with pytest.warns(
+        UserWarning, match=r"counts what was found of 1 row in time.*\('p0'\).*total_time_limit_s"
+    ) as told:
         again = exp.local_feature_importance(None, cf_examples_list=[cut])
     assert told[0].filename == __file__
     assert again.local_importance is not None
+
+
+def test_the_rows_of_an_importance_share_two_minutes_unless_told():
+    frame = borrowers()
+    model = tree(frame, 2)
+    rows = queries(frame)[:12]
+
+    def limits(exp):
+        asked = (exp.generate_counterfactuals(rows, total_CFs=1), exp.global_feature_importance(rows))
+        return [[result.options["time_limit_s"] for result in found.solution_sets] for found in asked]
+
+    each, shared = limits(explainer(frame, model))
+    assert each == [60.0] * 12
+    assert min(shared) == pytest.approx(10.0, abs=1.0)  # rows of both outcomes are two questions, each with its part
+    assert max(shared) <= 60.0
+    each, shared = limits(explainer(frame, model, total_time_limit_s=60.0, time_limit_s=7.0))
+    assert min(each) == pytest.approx(5.0, abs=1.0)
+    assert max(each) == max(shared) == 7.0
+    with pytest.raises(ValueError, match="Dice needs a finite number above 0 as total_time_limit_s, but"):
+        explainer(frame, model, total_time_limit_s=0)
 
 
 def test_who_has_the_outcome_already_is_told_to_ask_for_another():

@@ -232,6 +232,12 @@ def test_misuse_of_rows_is_named(frame, logistic):
         exp.generate_counterfactuals(row.assign(job="baker"), 1)
     with pytest.raises(ValueError, match="hours"):
         exp.generate_counterfactuals(row.assign(hours=np.nan), 1)
+    with pytest.raises(
+        ValueError, match="generate_counterfactuals needs every column of the space, but 'job' is missing"
+    ):
+        exp.generate_counterfactuals(row.drop(columns="job"), 1)
+    with pytest.raises(ValueError, match="generate_counterfactuals needs a known column, but column is 'wage'"):
+        exp.generate_counterfactuals(row.assign(wage=1), 1)
     with pytest.raises(TypeError, match="query_instances is ndarray"):
         exp.generate_counterfactuals(row.to_numpy(), 1)
 

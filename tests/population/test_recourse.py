@@ -250,3 +250,27 @@ def test_an_estimator_survives_a_pickle(recourse, people):
     again = pickle.loads(pickle.dumps(recourse))
 
     pd.testing.assert_frame_equal(again.explain(people).to_frame(), recourse.explain(people).to_frame())
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_rows_share_a_limit_and_leave_what_they_do_not_need_to_those_after_them(recourse, people, n_jobs):
+    own = recourse.explain(people)
+    shared = recourse.explain(people, total_time_limit_s=20.0, n_jobs=n_jobs)
+
+    assert own.to_frame().equals(shared.to_frame())
+    assert [result.options["time_limit_s"] for result in own] == [60.0] * 4
+    limits = [result.options["time_limit_s"] for result in shared]
+    assert max(limits) <= 20.0
+    if n_jobs == 1:
+        assert limits[0] == pytest.approx(5.0, abs=1.0)
+        assert limits == sorted(limits)
+    assert [result.options["time_limit_s"] for result in recourse.explain(people, total_time_limit_s=1e6)] == [60.0] * 4
+
+
+def test_a_limit_that_is_used_up_leaves_every_row_with_a_reason(recourse, people):
+    cohort = recourse.explain(people, total_time_limit_s=1e-9)
+
+    assert len(cohort) == 4
+    assert [result.options["time_limit_s"] for result in cohort] == [0.01] * 4
+    with pytest.raises(InvalidValueError, match="total_time_limit_s is 0"):
+        recourse.explain(people, total_time_limit_s=0)

@@ -34,7 +34,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["Hull"]
@@ -175,6 +175,7 @@ class Hull(AbstractElastic):
         features=dict.fromkeys(("point", "slack", "over", "under", "within_each"), 0),
     )
     needs_factual: ClassVar[bool] = False
+    takes_columns: ClassVar[bool] = True
     slow: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -241,11 +242,11 @@ class Hull(AbstractElastic):
         return found
 
     # ---- the program -------------------------------------------------------------------------------------------------
-    def build(self, block: Any, x: Factual) -> None:
+    def build(self, block: Any, x: AbstractColumns) -> None:
         """Add the rows of the hulls."""
         self._write(block, x, self._limit)
 
-    def relax(self, block: Any, x: Factual) -> Any:
+    def relax(self, block: Any, x: AbstractColumns) -> Any:
         """Add the same with the radius as a variable, ``radius``; return by how much it is greater."""
         if self._limit is None:
             self.build(block, x)
@@ -262,7 +263,7 @@ class Hull(AbstractElastic):
             return replace(self, radius=self.radius + by)
         return self._knowing(self._known["space"], self._known["points"], radius=self.radius + by)
 
-    def _write(self, block: Any, x: Factual, limit: Any) -> None:
+    def _write(self, block: Any, x: AbstractColumns, limit: Any) -> None:
         HullRows(block, x, self._points(x.space), self.norm, limit, self.penalty).write()
         if self.sample is not None:
             title = f"{self.manifest.title}, a sample of at most {self.sample}"

@@ -18,7 +18,7 @@ from ceopt.formulations.tolerances import ORDINARY_HULL_COEFFICIENTS, TINY
 from ceopt.solvers.cones import soc
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import AbstractColumns
     from ceopt.formulations.constraints.hull.points import HullColumn, HullPoints
 
 __all__ = ["HullRows"]
@@ -42,7 +42,7 @@ class HullRows:
     """
 
     block: Any
-    x: Factual
+    x: AbstractColumns
     points: HullPoints
     norm: Norm
     limit: Any

@@ -342,11 +342,12 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
                 least = place.least
                 big_m = least - block.range_of(weights)[0]
                 if not math.isfinite(big_m):
+                    name = block.x.unbounded()
                     raise UnboundedFeatureError(
                         "A target of several labels",
                         "finite bounds",
-                        f"column {_unbounded(block)!r} has none",
-                        "Set them with space.update(name, lower=..., upper=...), or ask for one label.",
+                        f"column {name!r} has none",
+                        f"{block.x.bounds_advice(name)} Or ask for one label.",
                     )
                 form = block.combine(weights) + wins.scaled(-max(big_m, 0.0))
                 index = (target.labels[t], target.labels[k])
@@ -371,11 +372,3 @@ def _difference(n_scores: int, target: int, rival: int, unit: float) -> Sequence
     weights[rival] = -unit
     weights[target] = unit
     return weights
-
-
-def _unbounded(block: AbstractEmbedded) -> str:
-    parts = block.x.reach.items()
-    return next(
-        (name for name, part in parts if not math.isfinite(getattr(part, "upper", 0.0) - getattr(part, "lower", 0.0))),
-        "",
-    )

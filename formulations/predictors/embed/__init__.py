@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ceopt.formulations.columns.caller_columns import Columns
+from ceopt.formulations.columns.caller_columns import Columns, require_on_model
 from ceopt.formulations.columns.caller_space import space_of
 from ceopt.formulations.columns.columns_block import AbstractColumns
 from ceopt.formulations.costs.cost_cutoff import CostCutoff
@@ -103,6 +103,8 @@ def embed(
         The formulation does not exist for this kind of model.
     UnboundedFeatureError
         The formulation needs a bound that a column, or the Var given for it, does not have.
+    InvalidValueError
+        A Var is not on a ConcreteModel.
     InvalidTypeError
         Without a space, a model that does not name its columns, or a domain or value that tells no kind.
 
@@ -155,6 +157,7 @@ def _columns(model: Any, x: Any, space: FeatureSpace | None, split_gap: float | 
             "embed", "a Factual block, a Columns block or a mapping from columns to variables", f"x is {x!r}",
             "Pass m.x = Factual(space, row), or {column: Var} with space=.",
         )  # fmt: skip
+    require_on_model("embed", x)
     if space is None and isinstance(model, Predictor):
         space = model.space
     return Columns(space_of(model, x) if space is None else space, x, split_gap=split_gap)

@@ -192,11 +192,12 @@ class EmbeddedVotes(AbstractCombined):
             return
         low = member.range_of(weights)[0]
         if not math.isfinite(low):
+            name = self.x.unbounded()
             raise UnboundedFeatureError(
                 "Hard voting",
                 "finite bounds of all columns that a linear member reads",
-                f"member {index[0]} has none",
-                "Set them with space.update(name, lower=..., upper=...).",
+                f"column {name!r} has none",
+                self.x.bounds_advice(name),
             )
         big_m = max(least - low, 0.0)
         form = member.combine(weights) + LinearForm(0.0, ((-big_m, says),))

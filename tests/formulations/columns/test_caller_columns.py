@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import pyomo.environ as pyo
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor, VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -347,6 +348,51 @@ def test_a_clone_is_a_program_of_its_own() -> None:
     assert float(embedding_error(other.p)) == 0.0
 
 
+# ---- rules -----------------------------------------------------------------------------------------------------------
+ANSWERS = pd.DataFrame(
+    {"age": [1, 3, 4, 2], "size": ["S", "L", "M", "S"], "job": [10, 20, 20, 30], "owner": [False, True, True, False]}
+)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        ceopt.Hull(ANSWERS),
+        ceopt.Hull(ANSWERS, clusters=2),
+        ceopt.Hull(ANSWERS.iloc[:2], radius=0.5),
+        ceopt.Linear({"age": 1.0, "size": 2.0}, ">=", 5.0),
+        ceopt.AllowedValues({"age": [0, 2], "job": [20, 30]}),
+        ceopt.AllowedRows(["age", "job"], ANSWERS),
+    ],
+    ids=lambda rule: type(rule).__name__,
+)
+def test_a_rule_about_the_answer_alone_holds_on_own_variables(rule: Any) -> None:
+    """The optimum under the rule is that of all points of the lattice that keep it in plain numbers."""
+    rng = np.random.default_rng(0)
+    kept = [point for point in POINTS if rule.violation(SPACE, None, dict(zip(SPACE.names, point, strict=True))) == 0.0]
+    assert 0 < len(kept) < len(POINTS)
+    for weights in rng.normal(size=(4, 4)):
+        m = pyo.ConcreteModel()
+        m.x = Columns(SPACE, own(m))
+        m.p = embed(MODELS["linear"], m.x)  # so that every column is read
+        m.rule = ceopt.formulations.impose(rule, m.x)
+        levels = (m.job[30] + 2 * m.job[20]) * weights[2]
+        m.cost = pyo.Objective(expr=weights[0] * m.age + weights[1] * m.size + levels + weights[3] * m.owner)
+        result = solve(m)
+        assert result.objective == pytest.approx(min(np.dot(weights, point) for point in kept), abs=1e-6)
+
+
+def test_a_penalty_is_an_expression_for_the_callers_objective() -> None:
+    m = pyo.ConcreteModel()
+    m.a = pyo.Var(bounds=(0, 9))
+    m.x = Columns(narrow(), {"a": m.a})
+    m.near = ceopt.formulations.impose(ceopt.Hull(pd.DataFrame({"a": [2.0, 3.0]}), penalty=4.0), m.x)
+    m.cost = pyo.Objective(expr=-m.a + m.near.penalty)
+
+    assert solve(m).objective == pytest.approx(-5.0 + 4.0 * 2.0 / 5.0)
+    assert list(m.x.surcharges) == [m.near.penalty]
+
+
 # ---- embedding_error -------------------------------------------------------------------------------------------------
 def test_an_error_is_seen_in_score_value_and_label() -> None:
     X = frame(80)[["rate", "cards"]]
@@ -432,6 +478,11 @@ def caller() -> Any:
             InvalidTypeError,
             "Factual",
         ),
+        (
+            lambda m: ceopt.formulations.impose(ceopt.Linear({"a": 1.0}, "<=", 1.0), {"a": m.free}),
+            InvalidTypeError,
+            "impose needs a Factual or a Columns block, but x is dict",
+        ),
     ],
 )
 def test_misuse_is_refused_by_name(act: Any, error: type[CeoptError], match: str) -> None:
@@ -461,3 +512,61 @@ def test_a_block_that_stands_alone_is_refused_and_so_are_its_variables() -> None
     m.low = pyo.Constraint(expr=alone.raw["a"] >= 2)
     with pytest.raises(CeoptError, match=r"'x' belongs to none of its blocks"):
         solve(m)
+
+
+def reaching(m: Any, fitted: Any) -> None:
+    m.p = embed(fitted, {"a": m.free})
+    m.valid = Reaches(m.p, {0, 2})
+
+
+def classes(kind: Any) -> Any:
+    """A fitted classifier of three classes whose scores are linear in a column 'a'."""
+    frame = pd.DataFrame({"a": np.arange(30.0)})
+    return kind.fit(frame, np.repeat([0, 1, 2], 10))
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (lambda m: m.free, r"Give the Var 'free' bounds: pyo\.Var\(bounds="),
+        (lambda m: m.many[1], r"Give the Var 'many\[1\]' bounds"),
+        (lambda m: m.far + 2 * m.free, "Give the Var 'free' bounds"),
+        (lambda m: m.many[0] + m.many[1], r"Give the Vars 'many\[0\]', 'many\[1\]' bounds"),
+        (lambda m: 1 / (m.far - 8), r"Give a Var with bounds in the place of 1/\(far - 8\)"),
+    ],
+)
+def test_who_lacks_a_bound_is_told_of_the_var_and_not_of_a_space(given: Any, advice: str) -> None:
+    m = caller()
+    with pytest.raises(UnboundedFeatureError, match=f"column 'a' may reach.*{advice}"):
+        m.p = embed(TreeEnsemble([STUMP]), {"a": given(m)}, space=LINE)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MLPRegressor(hidden_layer_sizes=(3,), max_iter=5, random_state=0),
+        VotingClassifier([("linear", LogisticRegression())]),
+        LogisticRegression(),
+    ],
+)
+def test_every_model_that_lacks_a_bound_tells_of_the_var(model: Any) -> None:
+    m = caller()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of so few steps
+        fitted = classes(model)
+    with pytest.raises(UnboundedFeatureError, match="column 'a' has none. Give the Var 'free' bounds"):
+        reaching(m, fitted)
+
+
+def test_a_var_that_is_on_no_concrete_model_is_refused_by_its_column() -> None:
+    sentence = "needs Vars that are on a ConcreteModel, but that of column 'a' is not. Assign it"
+    abstract = pyo.AbstractModel()
+    abstract.a = pyo.Var(bounds=(0, 5))
+    model = classes(LinearRegression())
+    for given in (pyo.Var(bounds=(0, 5)), 2 * pyo.Var(bounds=(0, 5)) + 1, abstract.a):
+        with pytest.raises(InvalidValueError, match=f"embed {sentence}"):
+            embed(model, {"a": given})
+        with pytest.raises(InvalidValueError, match=f"Columns {sentence}"):
+            Columns(LINE, {"a": given})
+    with pytest.raises(InvalidValueError, match="that of column 'job' is not"):
+        Columns(SPACE, whole(job=pyo.Var([10, 20, 30], domain=pyo.Binary)))

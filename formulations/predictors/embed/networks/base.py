@@ -152,10 +152,11 @@ class AbstractNetwork(AbstractEmbedded):
     def _require_finite(self, bounds: LayerBounds) -> None:
         if np.isfinite((bounds.lower - bounds.upper)[bounds.unstable]).all():
             return
+        name = self._inputs.unbounded(self._layers[0][0])
+        assert name is not None  # noqa: S101 - bounds are infinite only where a column's are
         raise UnboundedFeatureError(
-            "A ReLU network", "finite bounds of every column that it reads",
-            f"column {(name := self._inputs.unbounded(self._layers[0][0]))!r} has none",
-            f"Set them: space.update({name!r}, lower=..., upper=...).",
+            "A ReLU network", "finite bounds of every column that it reads", f"column {name!r} has none",
+            self.x.bounds_advice(name),
         )  # fmt: skip
 
     def _write_layers(self) -> Layer:
