@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ceopt.tolerances import DIGIT_NOISE
-from ceopt.words.numbers import is_number, move_in_digits
+from ceopt.words.numbers import is_number, move_in_digits, stops_short
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
@@ -40,6 +40,8 @@ def shown(value: Any, away_from: Any = None) -> str:
     exact = Decimal(value)
     last_digit = Decimal(1).scaleb(min(exact.adjusted() - _DIGITS + 1, 0))
     loses_digits = abs(value - float(short)) > DIGIT_NOISE * abs(value)
+    if is_number(away_from) and stops_short(float(short), value, away_from):
+        loses_digits = True
     rounding = ROUND_HALF_EVEN
     if loses_digits and is_number(away_from) and value > away_from:
         rounding = ROUND_CEILING
