@@ -17,7 +17,9 @@ import xgboost
 from skl2onnx import to_onnx
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
@@ -27,6 +29,7 @@ import ceopt.population.batch
 from ceopt import AtLeast, AtMost, Between, SolutionSet, __version__
 from ceopt.cli.commands import app
 from ceopt.cli.inputs import read_target
+from ceopt.cli.tables import read_table
 from ceopt.solvers import read
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
@@ -120,6 +123,68 @@ def test_codes_are_categories_where_an_option_says_so(tmp_path, monkeypatch):
     frame_space.to_json("space.json")
     given = asked("--row", 0, "--target", 1, "--categorical", "branch", "--space", "space.json")
     assert "--categorical needs a space that is inferred, but --space is given." in given.stderr
+
+
+ZIPS = pd.DataFrame({"zip": ["00123", "01067", "10115", "01067"] * 6, "pay": np.arange(24.0) + 0.25})
+RICH = np.where(ZIPS["pay"] + 6 * (ZIPS["zip"] == "00123") > 14, "good", "bad")
+
+
+def _encoded(*steps):
+    encode = make_column_transformer((make_pipeline(*steps), ["zip"]), remainder="passthrough")
+    return make_pipeline(encode, LogisticRegression(max_iter=1000))
+
+
+@pytest.mark.parametrize("option", [(), ("--categorical", "zip")])
+@pytest.mark.parametrize(
+    "model",
+    [
+        _encoded(OneHotEncoder()),
+        _encoded(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")),
+        GridSearchCV(_encoded(OneHotEncoder(handle_unknown="ignore")), {"logisticregression__C": [1.0]}, cv=2),
+        None,
+    ],
+    ids=["encoder", "imputer", "search", "onnx"],
+)
+def test_codes_that_the_model_knows_as_text_keep_their_zeros(tmp_path, monkeypatch, model, option):
+    monkeypatch.chdir(tmp_path)
+    ZIPS.to_csv("people.csv", index=False)
+    name = "model.joblib"
+    if model is None:
+        name = "model.onnx"
+        graph = to_onnx(_encoded(OneHotEncoder()).fit(ZIPS, RICH), ZIPS[:1].astype({"pay": np.float32}))
+        Path(name).write_bytes(graph.SerializeToString())
+    else:
+        joblib.dump(model.fit(ZIPS, RICH), name)
+    words = ("people.csv", "--row", 10, "--target", "good", "--fixed", "pay", "--allow-pickle")
+    result = run("explain", name, *words, *option)
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[3].split()[:5] == ["10", "1", "zip", "10115", "00123"]
+    assert "read as the number" not in result.stderr
+
+
+def test_codes_that_the_model_knows_as_numbers_stay_numbers_and_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ZIPS.to_csv("people.csv", index=False)
+    joblib.dump(_encoded(OneHotEncoder()).fit(pd.read_csv("people.csv"), RICH), "model.joblib")
+    result = asked("--row", 10, "--categorical", "zip", "--fixed", "pay")
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[3].split()[:5] == ["10", "1", "zip", "10115", "123"]
+    assert "Column 'zip' has '00123' in people.csv, read as the number 123" in result.stderr
+
+
+def test_codes_of_a_function_are_text_where_an_option_says_that_they_are_categories(tmp_path):
+    path = tmp_path / "people.csv"
+    ZIPS.to_csv(path, index=False)
+    kept, *notes = read_table(path, None, codes=["zip", "pay", "no"])
+    lost, note = read_table(path, None)
+
+    assert kept["zip"].tolist() == ZIPS["zip"].tolist()
+    assert kept["pay"].dtype == "float64"
+    assert notes == []
+    assert lost["zip"].tolist()[0] == 123
+    assert "'00123'" in note
 
 
 def test_rules_are_read_from_a_file(files, credit):

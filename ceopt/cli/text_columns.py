@@ -1,0 +1,86 @@
+"""Columns that a saved model knows as text: its encoders were fitted on texts, or its inputs are texts.
+
+A file of CSV does not say whether 00123 is a number. The model does: it was fitted on one or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = ["text_columns"]
+
+#: Where models of scikit-learn keep the models that they are made of, once these are fitted.
+_PARTS: Final = ("best_estimator_", "estimator_", "estimator", "estimators_", "calibrated_classifiers_")
+
+
+def text_columns(model: Any) -> set[str]:
+    """Return the names of the columns that a model takes as text, as far as it says so.
+
+    Encoders of scikit-learn say it by their categories, at any place of pipelines and of what is made of them; a model
+    of ONNX by the types of its inputs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> sorted(text_columns(OneHotEncoder().fit(pd.DataFrame({"zip": ["00123", "10115"], "rooms": [2, 3]}))))
+    ['zip']
+    """
+    return set(_texts_of(model, _names(getattr(model, "feature_names_in_", None))))
+
+
+def _texts_of(part: Any, names: Sequence[str]) -> Iterator[str]:
+    """Yield the columns that a part of a model takes as text, where it is given the columns ``names``."""
+    names = _names(getattr(part, "feature_names_in_", names))
+    if hasattr(part, "categories_"):
+        yield from _of_encoder(names, part.categories_)
+    elif hasattr(part, "takes_codes"):
+        yield from (name for name, kind in zip(names, part.types, strict=False) if kind == "object")
+    elif hasattr(part, "transformers_"):
+        for _, inner, columns in part.transformers_:
+            yield from _texts_of(inner, _chosen(names, columns))
+    elif hasattr(part, "steps"):
+        for _, step in part.steps:
+            yield from _texts_of(step, names)
+            if hasattr(step, "transformers_"):  # what comes behind has other columns
+                break
+    else:
+        for inner in _members(part):
+            yield from _texts_of(inner, names)
+
+
+def _of_encoder(names: Sequence[str], categories: Sequence[Any]) -> Iterator[str]:
+    """Yield the columns of an encoder of which some category is a text."""
+    if len(names) != len(categories):
+        return
+    for name, known in zip(names, categories, strict=True):
+        if any(isinstance(level, str) for level in np.asarray(known).tolist()):
+            yield name
+
+
+def _members(part: Any) -> Iterator[Any]:
+    """Yield the models that a model is made of."""
+    for word in _PARTS:
+        held = getattr(part, word, None)
+        listed = held if isinstance(held, list) else [held]
+        yield from (inner for inner in listed if inner is not None and not isinstance(inner, str))
+
+
+def _names(given: Any) -> list[str]:
+    """Return names as a list; none where a model was not fitted on a frame."""
+    return [] if given is None else [str(name) for name in given]
+
+
+def _chosen(names: Sequence[str], columns: Any) -> list[str]:
+    """Return the names of the columns of a transformer, which are named, counted, marked or a slice."""
+    if isinstance(columns, str):
+        return [columns]
+    if not isinstance(columns, slice):
+        listed = np.asarray(columns).tolist()
+        if all(isinstance(column, str) for column in listed):
+            return listed
+        columns = np.asarray(columns)
+    return np.asarray(names, dtype=object)[columns].tolist() if len(names) else []
