@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["read_table"]
 
 _WHO: Final = "DATA"
+_NONE: Final[Mapping[str, Collection[str]]] = {}
 #: Cells of a number that mean "missing". A level of text is what it says, "NA" included; there only an empty cell is.
 _MISSING: Final = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
 #: What separates columns where it is no comma, the likeliest first.
@@ -27,7 +28,7 @@ _WITH_ZERO: Final = re.compile(r"\s*0\d+\s*")
 
 
 def read_table(
-    path: Path, space: FeatureSpace | None, *, texts: Collection[str] = (), codes: Collection[str] = ()
+    path: Path, space: FeatureSpace | None, *, texts: Mapping[str, Collection[str]] = _NONE, codes: Collection[str] = ()
 ) -> tuple[Any, ...]:
     """Return the frame of a .csv or .parquet file, then a note on each thing that was assumed of it.
 
@@ -39,9 +40,11 @@ def read_table(
         The file.
     space
         Says which columns are text whatever they look like.
-    texts, codes
-        Without a space: columns that are text whatever they look like, and those that are where a number in them begins
-        with a zero, which it would lose.
+    texts
+        Without a space: columns that are text whatever they look like, and the texts that are known of each, which are
+        levels even where they look like a missing value ("None").
+    codes
+        Without a space: columns that are text where a number in them begins with a zero, which it would lose.
 
     Raises
     ------
@@ -76,7 +79,11 @@ def read_table(
 
 
 def _read_csv(
-    path: Path, space: FeatureSpace | None, texts: Collection[str], codes: Collection[str], notes: list[str]
+    path: Path,
+    space: FeatureSpace | None,
+    texts: Mapping[str, Collection[str]],
+    codes: Collection[str],
+    notes: list[str],
 ) -> pd.DataFrame:
     """Return the frame of a file, and note where it is not as CSV files are."""
     how: dict[str, Any] = {"sep": _separator(path)}
@@ -95,7 +102,7 @@ def _read_csv(
     lost = _with_zeros_lost(path, frame, **how)
     kept = lost.keys() & set(codes)
     if kept:
-        frame = _parsed(path, space, {*texts, *kept}, **how)
+        frame = _parsed(path, space, {**texts, **dict.fromkeys(kept, ())}, **how)
     for name, cell in lost.items():
         if name not in kept:
             notes.append(
@@ -139,16 +146,29 @@ def _has_commas_in_numbers(frame: pd.DataFrame) -> bool:
     return False
 
 
-def _parsed(path: Path, space: FeatureSpace | None, texts: Collection[str], **how: Any) -> pd.DataFrame:
+def _parsed(path: Path, space: FeatureSpace | None, texts: Mapping[str, Collection[str]], **how: Any) -> pd.DataFrame:
     names = pd.read_csv(path, nrows=0, **how).columns
     if space is None:
         plain: pd.DataFrame = pd.read_csv(path, dtype={name: str for name in names if name in texts}, **how)
-        return plain
-    texts = {f.name for f in space if f.name in names and any(isinstance(level, str) for level in f.levels)}
-    missing = {name: [""] if name in texts else _MISSING for name in names}
+        return _with_levels(path, plain, texts, **how)
+    levels = {f.name: f.levels for f in space if f.name in names and any(isinstance(level, str) for level in f.levels)}
+    missing: dict[str, list[str]] = dict.fromkeys(names, _MISSING)
+    missing |= {name: [] if "" in known else [""] for name, known in levels.items()}
     frame: pd.DataFrame = pd.read_csv(
-        path, dtype=dict.fromkeys(texts, str), keep_default_na=False, na_values=missing, **how
+        path, dtype=dict.fromkeys(levels, str), keep_default_na=False, na_values=missing, **how
     )
+    return frame
+
+
+def _with_levels(path: Path, frame: pd.DataFrame, texts: Mapping[str, Collection[str]], **how: Any) -> pd.DataFrame:
+    """Return the frame with the texts that are known in place of the missing values that they were taken for."""
+    names = [name for name in frame.columns if texts.get(name) and frame[name].isna().any()]
+    if not names:
+        return frame
+    cells = pd.read_csv(path, dtype=str, keep_default_na=False, **how)
+    for name in names:
+        is_level = frame[name].isna() & cells[name].isin(list(texts[name]))
+        frame[name] = frame[name].mask(is_level, cells[name])
     return frame
 
 

@@ -16,29 +16,35 @@ __all__ = ["text_columns"]
 _PARTS: Final = ("best_estimator_", "estimator_", "estimator", "estimators_", "calibrated_classifiers_")
 
 
-def text_columns(model: Any) -> set[str]:
-    """Return the names of the columns that a model takes as text, as far as it says so.
+def text_columns(model: Any) -> dict[str, set[str]]:
+    """Return the columns that a model takes as text, as far as it says so, and the texts that it knows of each.
 
     Encoders of scikit-learn say it by their categories, at any place of pipelines and of what is made of them; a model
-    of ONNX by the types of its inputs.
+    of ONNX by the types of its inputs, which says nothing of the texts.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from sklearn.preprocessing import OneHotEncoder
-    >>> sorted(text_columns(OneHotEncoder().fit(pd.DataFrame({"zip": ["00123", "10115"], "rooms": [2, 3]}))))
-    ['zip']
+    >>> known = text_columns(OneHotEncoder().fit(pd.DataFrame({"zip": ["00123", "10115"], "rooms": [2, 3]})))
+    >>> {name: sorted(texts) for name, texts in known.items()}
+    {'zip': ['00123', '10115']}
     """
-    return set(_texts_of(model, _names(getattr(model, "feature_names_in_", None))))
+    found: dict[str, set[str]] = {}
+    for name, texts in _texts_of(model, _names(getattr(model, "feature_names_in_", None))):
+        found.setdefault(name, set()).update(texts)
+    return found
 
 
-def _texts_of(part: Any, names: Sequence[str]) -> Iterator[str]:
+def _texts_of(part: Any, names: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
     """Yield the columns that a part of a model takes as text, where it is given the columns ``names``."""
     names = _names(getattr(part, "feature_names_in_", names))
     if hasattr(part, "categories_"):
         yield from _of_encoder(names, part.categories_)
     elif hasattr(part, "takes_codes"):
-        yield from (name for name, kind in zip(names, part.types, strict=False) if kind == "object")
+        for name, kind in zip(names, part.types, strict=False):
+            if kind == "object":
+                yield name, set()
     elif hasattr(part, "transformers_"):
         for _, inner, columns in part.transformers_:
             yield from _texts_of(inner, _chosen(names, columns))
@@ -52,13 +58,14 @@ def _texts_of(part: Any, names: Sequence[str]) -> Iterator[str]:
             yield from _texts_of(inner, names)
 
 
-def _of_encoder(names: Sequence[str], categories: Sequence[Any]) -> Iterator[str]:
-    """Yield the columns of an encoder of which some category is a text."""
+def _of_encoder(names: Sequence[str], categories: Sequence[Any]) -> Iterator[tuple[str, set[str]]]:
+    """Yield the columns of an encoder of which some category is a text, and these texts."""
     if len(names) != len(categories):
         return
     for name, known in zip(names, categories, strict=True):
-        if any(isinstance(level, str) for level in np.asarray(known).tolist()):
-            yield name
+        texts = {level for level in np.asarray(known).tolist() if isinstance(level, str)}
+        if texts:
+            yield name, texts
 
 
 def _members(part: Any) -> Iterator[Any]:

@@ -187,6 +187,39 @@ def test_codes_of_a_function_are_text_where_an_option_says_that_they_are_categor
     assert "'00123'" in note
 
 
+@pytest.mark.parametrize("with_space", [False, True])
+@pytest.mark.parametrize("level", ["None", "NA", ""])
+def test_a_level_that_looks_like_a_missing_value_is_one_where_the_model_knows_it(
+    tmp_path, monkeypatch, level, with_space
+):
+    monkeypatch.chdir(tmp_path)
+    frame = ZIPS.assign(zip=ZIPS["zip"].replace("10115", level))
+    frame.to_csv("people.csv", index=False)
+    ceopt.FeatureSpace.infer(frame).to_json("space.json")
+    joblib.dump(_encoded(OneHotEncoder()).fit(frame, RICH), "model.joblib")
+    words = ("--space", "space.json") if with_space else ()
+    result = asked("--row", 10, "--fixed", "pay", "--json", *words)
+
+    assert result.exit_code == 0, result.stderr
+    assert "not used as examples" not in result.stderr
+    found = SolutionSet.from_json(result.stdout)
+    assert found.factual["zip"].iloc[0] == level
+    assert found[0].values["zip"] == "00123"
+
+
+def test_a_report_is_made_of_lines_whose_texts_hold_a_line_separator(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = ZIPS.assign(zip=ZIPS["zip"].replace("10115", "one\u2028two\x85"))
+    frame.to_csv("people.csv", index=False)
+    joblib.dump(_encoded(OneHotEncoder()).fit(frame, RICH), "model.joblib")
+    found = asked("--row", 10, "--row", 9, "--json")
+    Path("answers.json").write_text(found.stdout, encoding="utf-8")
+    result = run("report", "answers.json", "answers.html")
+
+    assert result.exit_code == 0, result.stderr
+    assert Path("answers.html").is_file()
+
+
 def test_rules_are_read_from_a_file(files, credit):
     first, second = files.rejected
     rules = [
