@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 __all__ = ["text_columns"]
 
@@ -86,8 +87,13 @@ def _chosen(names: Sequence[str], columns: Any) -> list[str]:
     if isinstance(columns, str):
         return [columns]
     if not isinstance(columns, slice):
-        listed = np.asarray(columns).tolist()
-        if all(isinstance(column, str) for column in listed):
-            return listed
         columns = np.asarray(columns)
-    return np.asarray(names, dtype=object)[columns].tolist() if len(names) else []
+        listed = columns.tolist()
+        if all(isinstance(column, str) for column in listed):
+            return _names(listed)
+    if not names:
+        return []
+    by_name: pd.Series[Any] = pd.Series(list(names), index=list(names))
+    if isinstance(columns, slice) and isinstance(columns.start or columns.stop, str):
+        return _names(by_name.loc[columns])
+    return _names(by_name.to_numpy()[columns])

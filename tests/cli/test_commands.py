@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 import xgboost
 from skl2onnx import to_onnx
-from sklearn.compose import make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -30,6 +31,7 @@ from ceopt import AtLeast, AtMost, Between, SolutionSet, __version__
 from ceopt.cli.commands import app
 from ceopt.cli.inputs import read_target
 from ceopt.cli.tables import read_table
+from ceopt.cli.text_columns import text_columns
 from ceopt.solvers import read
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
@@ -172,6 +174,17 @@ def test_codes_that_the_model_knows_as_numbers_stay_numbers_and_it_is_said(tmp_p
     assert result.exit_code == 0, result.stderr
     assert result.stdout.splitlines()[3].split()[:5] == ["10", "1", "zip", "10115", "123"]
     assert "Column 'zip' has '00123' in people.csv, read as the number 123" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "columns", [["zip"], "zip", [0], [True, False], slice(0, 1), slice("zip", "zip"), slice(None, "zip")]
+)
+def test_columns_that_are_text_are_found_however_they_were_named(columns):
+    take = OneHotEncoder() if columns != "zip" else CountVectorizer()
+    known = text_columns(ColumnTransformer([("codes", take, columns)]).fit(ZIPS))
+
+    assert known == ({} if columns == "zip" else {"zip": {"00123", "01067", "10115"}})
+    assert text_columns(LogisticRegression().fit(ZIPS[["pay"]], RICH)) == {}
 
 
 def test_codes_of_a_function_are_text_where_an_option_says_that_they_are_categories(tmp_path):
