@@ -103,6 +103,23 @@ def test_a_cohort_that_was_read_is_resumed(cohort, recourse):
     assert again[0].timings == cohort[0].timings  # not solved again
 
 
+def test_a_target_or_a_rule_that_differs_in_its_seventh_digit_is_another():
+    space = FeatureSpace([Feature("income", kind="continuous", lower=0, upper=9_000_000.25, direction="up")])
+    people = pd.DataFrame({"income": [1_234_560.5]})
+
+    def asked(least, cap):
+        rules = [Linear({"income": 1.0}, "<=", cap)]
+        return Recourse(Affine([1.0], 0.0), space, target=ceopt.AtLeast(least), constraints=rules).fit(people)
+
+    first = asked(1_234_567.25, 1_300_000.25).explain(people)
+    assert first[0].target == "at least 1234567.25"
+    assert first[0].rules == {"Linear_1": "income <= 1300000.25"}
+    assert first[0].removed == {"income": "stays within 1234560.5 and 9000000.25"}
+    for least, cap in ((1_234_567.5, 1_300_000.25), (1_234_567.25, 1_300_000.5)):
+        with pytest.raises(CeoptError, match="Start anew"):
+            asked(least, cap).explain(people, resume=first)
+
+
 def test_causal_actions_come_back(recourse):
     rule = ceopt.Causal({"debt": LinearEquation({"income": 0.5})}, intervention="soft", slack=0.5)
     space = SPACE.update("debt", mutable=True)
