@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.tolerances import WHOLE_SHARE
 from ceopt.solvers.checks import AllOf, Moderate, Real, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -169,7 +170,7 @@ class ProbabilityOf:
 
     def text(self) -> str:
         """Return the target as a person would write it."""
-        return f"P({self.labels[self.position]}) >= {self.at_least:g}"
+        return f"P({self.labels[self.position]}) >= {digits(self.at_least)}"
 
 
 @final
@@ -208,10 +209,10 @@ class Values:
     def text(self) -> str:
         """Return the target as a person would write it."""
         if math.isinf(self.high):
-            return f"at least {self.low:g}"
+            return f"at least {digits(self.low)}"
         if math.isinf(self.low):
-            return f"at most {self.high:g}"
-        return f"from {self.low:g} to {self.high:g}"
+            return f"at most {digits(self.high)}"
+        return f"from {digits(self.low)} to {digits(self.high)}"
 
 
 Target = Labels | ProbabilityOf | Values | DisagreementOf

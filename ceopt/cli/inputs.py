@@ -16,6 +16,7 @@ from ceopt.checking.functions import FunctionOracle, is_function
 from ceopt.checking.model_oracle import ModelOracle
 from ceopt.cli.inferred_space import inferred_space
 from ceopt.cli.tables import read_table
+from ceopt.cli.text_columns import text_columns
 from ceopt.formulations.predictors.read import SUFFIXES, open_model
 from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace
@@ -89,7 +90,8 @@ def read_inputs(
     """
     model = read_model(model_path, allow_pickle=allow_pickle, may_be_function=may_be_function)
     space = None if space_path is None else FeatureSpace.from_json(space_path)
-    frame, *notes = read_table(data_path, space)
+    codes = categorical if is_function(model) else ()
+    frame, *notes = read_table(data_path, space, texts=text_columns(model), codes=codes)
     for name in label_columns:
         if name not in frame.columns:
             raise UnknownNameError.among("--label-column", "column", name, frame.columns)

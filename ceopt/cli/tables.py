@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,19 +17,34 @@ if TYPE_CHECKING:
 __all__ = ["read_table"]
 
 _WHO: Final = "DATA"
+_NONE: Final[Mapping[str, Collection[str]]] = {}
 #: Cells of a number that mean "missing". A level of text is what it says, "NA" included; there only an empty cell is.
 _MISSING: Final = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
 #: What separates columns where it is no comma, the likeliest first.
 _SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _COMMA: Final = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _WHOLE: Final = re.compile(r"\s*[+-]?\d+\s*")
+_WITH_ZERO: Final = re.compile(r"\s*0\d+\s*")
 
 
-def read_table(path: Path, space: FeatureSpace | None) -> tuple[Any, ...]:
+def read_table(
+    path: Path, space: FeatureSpace | None, *, texts: Mapping[str, Collection[str]] = _NONE, codes: Collection[str] = ()
+) -> tuple[Any, ...]:
     """Return the frame of a .csv or .parquet file, then a note on each thing that was assumed of it.
 
-    A space says which columns are text whatever they look like. A .csv file may separate its columns by semicolons (and
-    write decimals with commas then), tabs or vertical bars.
+    A .csv file may separate its columns by semicolons (and write decimals with commas then), tabs or vertical bars.
+
+    Parameters
+    ----------
+    path
+        The file.
+    space
+        Says which columns are text whatever they look like.
+    texts
+        Without a space: columns that are text whatever they look like, and the texts that are known of each, which are
+        levels even where they look like a missing value ("None").
+    codes
+        Without a space: columns that are text where a number in them begins with a zero, which it would lose.
 
     Raises
     ------
@@ -44,7 +60,7 @@ def read_table(path: Path, space: FeatureSpace | None) -> tuple[Any, ...]:
         raise UnreadableFileError(_WHO, "a .csv or .parquet file", f"it is {str(path)!r}", "Convert it.")
     notes: list[str] = []
     try:
-        frame = pd.read_parquet(path) if suffix == ".parquet" else _read_csv(path, space, notes)
+        frame = pd.read_parquet(path) if suffix == ".parquet" else _read_csv(path, space, texts, codes, notes)
     except ImportError as error:
         raise MissingLibraryError(
             _WHO, "pyarrow to read parquet", f"it is not installed and DATA is {str(path)!r}",
@@ -62,18 +78,53 @@ def read_table(path: Path, space: FeatureSpace | None) -> tuple[Any, ...]:
     return frame, *notes
 
 
-def _read_csv(path: Path, space: FeatureSpace | None, notes: list[str]) -> pd.DataFrame:
+def _read_csv(
+    path: Path,
+    space: FeatureSpace | None,
+    texts: Mapping[str, Collection[str]],
+    codes: Collection[str],
+    notes: list[str],
+) -> pd.DataFrame:
     """Return the frame of a file, and note where it is not as CSV files are."""
-    sep = _separator(path)
-    frame = _parsed(path, space, sep=sep)
-    if sep == ",":
-        return frame
-    note = f"{path} separates its columns by {_SEPARATORS[sep]}"
-    if sep == ";" and _has_commas_in_numbers(frame):
+    how: dict[str, Any] = {"sep": _separator(path)}
+    frame = _parsed(path, space, texts, **how)
+    note = ""
+    if how["sep"] != ",":
+        note = f"{path} separates its columns by {_SEPARATORS[how['sep']]}"
+    if how["sep"] == ";" and _has_commas_in_numbers(frame.drop(columns=list(texts), errors="ignore")):
         note += " and writes decimals with commas"
-        frame = _parsed(path, space, sep=sep, decimal=",")
-    notes.append(f"{note}; it was read so.")
+        how["decimal"] = ","
+        frame = _parsed(path, space, texts, **how)
+    if note:
+        notes.append(f"{note}; it was read so.")
+    if space is not None:
+        return frame
+    lost = _with_zeros_lost(path, frame, **how)
+    kept = lost.keys() & set(codes)
+    if kept:
+        frame = _parsed(path, space, {**texts, **dict.fromkeys(kept, ())}, **how)
+    for name, cell in lost.items():
+        if name not in kept:
+            notes.append(
+                f"Column {name!r} has {cell!r} in {path}, read as the number {int(cell)}, as the model does not say "
+                "that it is text. A space in which its levels are texts (--space) keeps the zeros."
+            )
     return frame
+
+
+def _with_zeros_lost(path: Path, frame: pd.DataFrame, **how: Any) -> dict[str, str]:
+    """Return the columns that were read as numbers though a whole number in them begins with a zero, and one such."""
+    names = frame.select_dtypes(include="number").columns.tolist()
+    if not names:
+        return {}
+    texts = pd.read_csv(path, dtype=str, **how)
+    found = {}
+    for name in names:
+        cells = texts[name].dropna().unique()
+        first = next((cell.strip() for cell in cells if _WITH_ZERO.fullmatch(cell)), None)
+        if first is not None:
+            found[name] = first
+    return found
 
 
 def _separator(path: Path) -> str:
@@ -95,16 +146,29 @@ def _has_commas_in_numbers(frame: pd.DataFrame) -> bool:
     return False
 
 
-def _parsed(path: Path, space: FeatureSpace | None, **how: Any) -> pd.DataFrame:
-    if space is None:
-        plain: pd.DataFrame = pd.read_csv(path, **how)
-        return plain
+def _parsed(path: Path, space: FeatureSpace | None, texts: Mapping[str, Collection[str]], **how: Any) -> pd.DataFrame:
     names = pd.read_csv(path, nrows=0, **how).columns
-    texts = {f.name for f in space if f.name in names and any(isinstance(level, str) for level in f.levels)}
-    missing = {name: [""] if name in texts else _MISSING for name in names}
+    if space is None:
+        plain: pd.DataFrame = pd.read_csv(path, dtype={name: str for name in names if name in texts}, **how)
+        return _with_levels(path, plain, texts, **how)
+    levels = {f.name: f.levels for f in space if f.name in names and any(isinstance(level, str) for level in f.levels)}
+    missing: dict[str, list[str]] = dict.fromkeys(names, _MISSING)
+    missing |= {name: [] if "" in known else [""] for name, known in levels.items()}
     frame: pd.DataFrame = pd.read_csv(
-        path, dtype=dict.fromkeys(texts, str), keep_default_na=False, na_values=missing, **how
+        path, dtype=dict.fromkeys(levels, str), keep_default_na=False, na_values=missing, **how
     )
+    return frame
+
+
+def _with_levels(path: Path, frame: pd.DataFrame, texts: Mapping[str, Collection[str]], **how: Any) -> pd.DataFrame:
+    """Return the frame with the texts that are known in place of the missing values that they were taken for."""
+    names = [name for name in frame.columns if texts.get(name) and frame[name].isna().any()]
+    if not names:
+        return frame
+    cells = pd.read_csv(path, dtype=str, keep_default_na=False, **how)
+    for name in names:
+        is_level = frame[name].isna() & cells[name].isin(list(texts[name]))
+        frame[name] = frame[name].mask(is_level, cells[name])
     return frame
 
 

@@ -116,7 +116,8 @@ class Cohort:
     def to_json(self, path: str | Path | None = None) -> str:
         """Write everything as JSON that :meth:`from_json` reads back exactly; also to ``path`` if given.
 
-        A cohort that was read back gives the same tables, sentences and pictures, and may be resumed.
+        A cohort that was read back gives the same tables, sentences and pictures, and may be resumed. A label of a row
+        that is no number, text, truth value or time (a ``pandas.Interval``, for instance) comes back as its text.
         """
         text = cohort_to_json(self)
         if path is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
-from ceopt.solution.cells import html_table, shown, shown_move, text_table
+from ceopt.solution.cells import html_table, shown, shown_move, shown_value, text_table
 from ceopt.words.changes import ToldAnswer, feature_of, unit_of
 
 __all__ = ["answer_to_html", "answer_to_text"]
@@ -69,7 +69,7 @@ def _rows(answer: ShownAnswer, names: list[str]) -> Iterator[tuple[str, str, str
     for name in names:
         feature = feature_of(answer.space, name)
         was = ""
-        value = shown(values[name])
+        value = shown_value(values[name], feature)
         if before is not None and name in answer.changed:
             was, value = shown_move(before[name], values[name], feature)
         unit = unit_of(feature)

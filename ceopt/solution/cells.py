@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ceopt.tolerances import DIGIT_NOISE
-from ceopt.words.numbers import is_number, move_in_digits
+from ceopt.words.numbers import exact, is_number, move_in_digits, stops_short
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["html_table", "shown", "shown_move", "text_table"]
+__all__ = ["html_table", "shown", "shown_move", "shown_value", "text_table"]
 
 #: Digits shown; the answer itself has all of them.
 _DIGITS = 6
@@ -40,6 +40,8 @@ def shown(value: Any, away_from: Any = None) -> str:
     exact = Decimal(value)
     last_digit = Decimal(1).scaleb(min(exact.adjusted() - _DIGITS + 1, 0))
     loses_digits = abs(value - float(short)) > DIGIT_NOISE * abs(value)
+    if is_number(away_from) and stops_short(float(short), value, away_from):
+        loses_digits = True
     rounding = ROUND_HALF_EVEN
     if loses_digits and is_number(away_from) and value > away_from:
         rounding = ROUND_CEILING
@@ -49,8 +51,17 @@ def shown(value: Any, away_from: Any = None) -> str:
     return text if len(text) <= _LONGEST else short
 
 
+def shown_value(value: Any, feature: Feature | None) -> str:
+    """Return a value of a column as text; a number that is a level is a code, which has no thousands."""
+    if feature is not None and feature.is_finite and is_number(value):
+        return f"{exact(value):f}"
+    return shown(value)
+
+
 def shown_move(before: Any, after: Any, feature: Feature | None) -> tuple[str, str]:
-    """Return two values of a column as text: of one with steps digit for digit, else as :func:`shown` has them."""
+    """Return two values of a column as text: of one with steps or levels digit for digit, else short."""
+    if feature is not None and feature.is_finite:
+        return shown_value(before, feature), shown_value(after, feature)
     if feature is None or feature.step is None or not (is_number(before) and is_number(after)):
         return shown(before), shown(after, before)
     first, second = (f"{digits:,f}" for digits in move_in_digits(before, after, step=feature.step))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,9 @@ from ceopt.solution.json_values import read_value, write_value
 from ceopt.solvers.errors import InvalidTypeError
 
 __all__ = ["read_frame", "read_row", "write_frame", "write_row"]
+
+#: How the dtypes of times begin, which pandas names and reads by itself.
+_TIMES: Final = ("datetime64[", "timedelta64[", "period[")
 
 
 def write_row(frame: pd.DataFrame) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def write_frame(frame: pd.DataFrame) -> dict[str, Any]:
         "labels": [write_value(label) for label in index.tolist()],
     }
     if not isinstance(index, pd.MultiIndex):
-        labels["dtype"] = _dtype_name(index.dtype)
+        labels |= _dtype_entry(index.dtype)
     return {"index": labels, "columns": columns}
 
 
@@ -58,7 +61,7 @@ def read_frame(who: str, entry: dict[str, Any]) -> pd.DataFrame:
     names = [read_value(name) for name in given["names"]]
     labels = [read_value(label) for label in given["labels"]]
     if "dtype" in given:
-        held = _held(who, given["dtype"], None, labels)
+        held = _held(who, given, labels)
         index: Any = pd.Index(held, dtype=held.dtype, tupleize_cols=False, name=names[0])
     else:
         index = pd.MultiIndex.from_tuples(labels, names=names)
@@ -70,29 +73,45 @@ def read_frame(who: str, entry: dict[str, Any]) -> pd.DataFrame:
 
 
 def _column(name: Any, dtype: Any) -> dict[str, Any]:
-    entry = {"name": write_value(name), "dtype": _dtype_name(dtype)}
+    return {"name": write_value(name), **_dtype_entry(dtype)}
+
+
+def _dtype_entry(dtype: Any) -> dict[str, Any]:
+    entry: dict[str, Any] = {"dtype": _dtype_name(dtype)}
     if isinstance(dtype, pd.CategoricalDtype):
         entry["categories"] = [write_value(level) for level in dtype.categories.tolist()]
     return entry
 
 
 def _series(who: str, column: dict[str, Any], values: list[Any], index: Any) -> pd.Series[Any]:
-    held = _held(who, column["dtype"], read_value(column.get("categories")), values)
+    held = _held(who, column, values)
     if isinstance(held, np.ndarray) and is_object_dtype(held.dtype):
         return pd.Series(held, index=index, dtype=object)
     return pd.Series(held, index=index)
 
 
-def _held(who: str, dtype: Any, categories: Any, values: list[Any]) -> Any:
-    """Return values in their dtype."""
-    if isinstance(dtype, str) and dtype.startswith("datetime64["):
-        return pd.Series(values, dtype=object).astype(dtype).array  # type: ignore[call-overload]  # one of dates
-    return pool(values, dtype_from_text(who, dtype, categories))
+def _held(who: str, entry: dict[str, Any], values: list[Any]) -> Any:
+    """Return values in the dtype that :func:`_dtype_entry` wrote."""
+    name = entry["dtype"]
+    if isinstance(name, str) and name.startswith(_TIMES):
+        return pd.Series(values, dtype=object).astype(name).array  # type: ignore[call-overload]  # one of times
+    dtype = dtype_from_text(who, name, read_value(entry.get("categories")))
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _categories(values, dtype)
+    return pool(values, dtype)
+
+
+def _categories(values: list[Any], dtype: pd.CategoricalDtype) -> pd.Categorical:
+    """Return categories, of which a row that was refused may lack some."""
+    is_known = np.array([not pd.api.types.is_scalar(value) or not pd.isna(value) for value in values], dtype=bool)
+    codes = np.full(len(values), -1)
+    codes[is_known] = pool([value for value, known in zip(values, is_known, strict=True) if known], dtype).codes
+    return pd.Categorical.from_codes(codes, dtype=dtype)
 
 
 def _dtype_name(dtype: Any) -> str:
-    """Name a dtype; a row that was refused may hold others, which come back as objects, dates excepted."""
-    if getattr(dtype, "kind", "") == "M":
+    """Name a dtype; a row that was refused may hold others, which come back as objects, times excepted."""
+    if str(dtype).startswith(_TIMES):
         return str(dtype)
     try:
         return dtype_text("to_json", dtype)

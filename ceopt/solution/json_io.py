@@ -159,10 +159,17 @@ def _write_answer(answer: Counterfactual) -> dict[str, Any]:
     return entry
 
 
+def _read_actions(entry: Any) -> Any:
+    """Return interventions by column; a column may bear the name of a mark, such as "time"."""
+    if not isinstance(entry, dict):
+        return read_value(entry)
+    return {name: read_value(value) for name, value in entry.items()}
+
+
 def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual:
     fields = {name: read_value(entry[name]) for name in _ANSWER}
     fields["way"] = read_value(entry.get("way"))
-    given = read_value(entry["actions"])
+    given = _read_actions(entry["actions"])
     values = read_row(_WHO, entry["values"])
     require_fields(_WHO, " of an answer", fields | {"actions": given}, ANSWER)
     if list(values.columns) != list(factual.columns) or not set(fields["changed"]) <= set(map(str, factual.columns)):

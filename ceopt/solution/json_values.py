@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ceopt.formulations.space.dtypes import plain
+from ceopt.solution.json_times import is_time, read_time, write_time
 from ceopt.words.said import Phrase, Said
 
 __all__ = ["phrases_document", "read_said", "read_value", "write_value"]
@@ -33,8 +34,8 @@ def write_value(value: Any) -> Any:
         return {"tuple": [write_value(part) for part in value]}
     if isinstance(value, list):
         return [write_value(part) for part in value]
-    if isinstance(value, pd.Timestamp):
-        return {"time": value.isoformat()}
+    if is_time(value):
+        return {"time": write_time(value)}
     if value is pd.NA:
         return {"missing": None}
     return repr(value)
@@ -59,7 +60,7 @@ def read_value(value: Any) -> Any:
             case "tuple":
                 return tuple(read_value(part) for part in held)
             case "time":
-                return pd.Timestamp(held)
+                return read_time(held)
             case "missing":
                 return pd.NA
     return {key: read_value(part) for key, part in value.items()}

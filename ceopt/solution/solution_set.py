@@ -138,7 +138,7 @@ class SolutionSet:
         object.__setattr__(self, "status", Status(self.status))
         self._bind()
         object.__setattr__(self, "conflict", tuple(self.conflict))
-        object.__setattr__(self, "query_id", plain(self.query_id))
+        object.__setattr__(self, "query_id", _plain_label(self.query_id))
 
     def sharing(self, space: FeatureSpace) -> SolutionSet:
         """Return the same result around this space, where it has an equal one of its own from another process."""
@@ -398,3 +398,10 @@ class SolutionSet:
 
     def _repr_html_(self) -> str:
         return to_html(self)
+
+
+def _plain_label(label: Any) -> Any:
+    """Return a row's label without numpy's scalars, also of several levels."""
+    if isinstance(label, tuple):
+        return tuple(plain(part) for part in label)
+    return plain(label)

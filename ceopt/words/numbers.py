@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ceopt.tolerances import DIGIT_NOISE
 
-__all__ = ["exact", "is_number", "move_in_digits"]
+__all__ = ["exact", "is_number", "move_in_digits", "stops_short"]
 
 #: Share of a move, and of a value, that may be rounded away from a number without a grid.
 _SHARE: Final = 0.01
@@ -50,8 +50,8 @@ def move_in_digits(
 
     With a step the values are those of the grid, digit for digit. Without one, few digits: what is rounded away is at
     most a hundredth of the move and of the value, or what six significant digits lose, if these tell the two values
-    apart. The value that is to be reached is rounded away from where the person is, so that nobody stops short, and
-    never past a limit of the column.
+    apart. The value that is to be reached is rounded away from where the person is, so that nobody stops short, not by
+    a trace either, and never past a limit of the column; one that has so few digits is written as it is.
 
     Parameters
     ----------
@@ -66,6 +66,8 @@ def move_in_digits(
     --------
     >>> print(*move_in_digits(26800.0, 29850.000977))
     26800 29851
+    >>> print(*move_in_digits(1.5, 2.5), *move_in_digits(1.5, 2.5000000000000004))
+    1.5 2.5 1.5 2.51
     >>> print(*move_in_digits(3.3, 3.3000001283))
     3.3 3.30001
     >>> print(*move_in_digits(26800.5, 29850.75, step=0.25))
@@ -84,6 +86,11 @@ def move_in_digits(
         if first != second:
             return first, second
     return exact(before), exact(after)
+
+
+def stops_short(rounded: float, value: float, home: float) -> bool:
+    """Whether a rounded number is nearer to home than the value, if by a trace: a split may lie in between."""
+    return rounded < value if value > home else rounded > value
 
 
 def _on_grid(value: float, home: float, step: float) -> Decimal:
@@ -108,6 +115,9 @@ def _nearest(value: float, room: float, digits: int) -> Decimal:
 
 def _away(value: float, home: float, room: float, limits: tuple[float, float], digits: int) -> Decimal:
     """Return the shortest decimal number that is not nearer to home than a value, and near enough to it."""
+    whole = exact(value)
+    if len(whole.as_tuple().digits) <= _DIGITS:
+        return whole
     room = min(room, _SHARE * abs(value))
     if value > home:
         rounding = ROUND_CEILING
@@ -116,7 +126,7 @@ def _away(value: float, home: float, room: float, limits: tuple[float, float], d
     most = _most_places(value, digits)
     for places in range(_most_places(value, _FLOAT_DIGITS) + 1):
         rounded = _rounded(value, places, ROUND_HALF_EVEN)
-        if _is_noise(rounded, value, abs(value)):
+        if _is_noise(rounded, value, abs(value)) and not stops_short(float(rounded), value, home):
             return _tidy(rounded)
         rounded = _rounded(value, places, rounding)
         is_inside = limits[0] <= float(rounded) <= limits[1] or not limits[0] <= value <= limits[1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
+from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.trace import trace_of
 from ceopt.formulations.tolerances import SUM_ROUNDING
@@ -179,9 +180,9 @@ class Linear(AbstractElastic):
                 sign = " + "
             else:
                 sign = ""
-            size = "" if abs(a) == 1 else f"{abs(a):g} "
+            size = "" if abs(a) == 1 else f"{digits(abs(a))} "
             left += f"{sign}{size}{name}"
-        sentence = f"{left} {self.sense} {self.rhs:g}"
+        sentence = f"{left} {self.sense} {digits(self.rhs)}"
         if self.within:
-            sentence += f" within {self.within:g}"
+            sentence += f" within {digits(self.within)}"
         return sentence

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.decimal_grid import DecimalGrid, decimal_grid
 from ceopt.formulations.tolerances import STEP_ROUNDINGS
 from ceopt.solvers.errors import InvalidValueError
@@ -213,7 +214,7 @@ def removed_by(space: FeatureSpace, reach: Reach) -> dict[str, str]:
                 lost = [repr(level) for rank, level in enumerate(feature.levels) if not part.holds(rank)]
                 report[feature.name] = f"cannot become {', '.join(lost)}"
         elif part.is_point:
-            report[feature.name] = f"fixed at {np.format_float_positional(part.lower, trim='-')}"
+            report[feature.name] = f"fixed at {digits(part.lower)}"
         elif part.lower > feature.lower or part.upper < feature.upper:
-            report[feature.name] = f"stays within {part.lower:g} and {part.upper:g}"
+            report[feature.name] = f"stays within {digits(part.lower)} and {digits(part.upper)}"
     return report

@@ -15,9 +15,12 @@ import pandas as pd
 import pytest
 import xgboost
 from skl2onnx import to_onnx
-from sklearn.compose import make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
@@ -27,6 +30,8 @@ import ceopt.population.batch
 from ceopt import AtLeast, AtMost, Between, SolutionSet, __version__
 from ceopt.cli.commands import app
 from ceopt.cli.inputs import read_target
+from ceopt.cli.tables import read_table
+from ceopt.cli.text_columns import text_columns
 from ceopt.solvers import read
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
@@ -120,6 +125,112 @@ def test_codes_are_categories_where_an_option_says_so(tmp_path, monkeypatch):
     frame_space.to_json("space.json")
     given = asked("--row", 0, "--target", 1, "--categorical", "branch", "--space", "space.json")
     assert "--categorical needs a space that is inferred, but --space is given." in given.stderr
+
+
+ZIPS = pd.DataFrame({"zip": ["00123", "01067", "10115", "01067"] * 6, "pay": np.arange(24.0) + 0.25})
+RICH = np.where(ZIPS["pay"] + 6 * (ZIPS["zip"] == "00123") > 14, "good", "bad")
+
+
+def _encoded(*steps):
+    encode = make_column_transformer((make_pipeline(*steps), ["zip"]), remainder="passthrough")
+    return make_pipeline(encode, LogisticRegression(max_iter=1000))
+
+
+@pytest.mark.parametrize("option", [(), ("--categorical", "zip")])
+@pytest.mark.parametrize(
+    "model",
+    [
+        _encoded(OneHotEncoder()),
+        _encoded(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")),
+        GridSearchCV(_encoded(OneHotEncoder(handle_unknown="ignore")), {"logisticregression__C": [1.0]}, cv=2),
+        None,
+    ],
+    ids=["encoder", "imputer", "search", "onnx"],
+)
+def test_codes_that_the_model_knows_as_text_keep_their_zeros(tmp_path, monkeypatch, model, option):
+    monkeypatch.chdir(tmp_path)
+    ZIPS.to_csv("people.csv", index=False)
+    name = "model.joblib"
+    if model is None:
+        name = "model.onnx"
+        graph = to_onnx(_encoded(OneHotEncoder()).fit(ZIPS, RICH), ZIPS[:1].astype({"pay": np.float32}))
+        Path(name).write_bytes(graph.SerializeToString())
+    else:
+        joblib.dump(model.fit(ZIPS, RICH), name)
+    words = ("people.csv", "--row", 10, "--target", "good", "--fixed", "pay", "--allow-pickle")
+    result = run("explain", name, *words, *option)
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[3].split()[:5] == ["10", "1", "zip", "10115", "00123"]
+    assert "read as the number" not in result.stderr
+
+
+def test_codes_that_the_model_knows_as_numbers_stay_numbers_and_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ZIPS.to_csv("people.csv", index=False)
+    joblib.dump(_encoded(OneHotEncoder()).fit(pd.read_csv("people.csv"), RICH), "model.joblib")
+    result = asked("--row", 10, "--categorical", "zip", "--fixed", "pay")
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[3].split()[:5] == ["10", "1", "zip", "10115", "123"]
+    assert "Column 'zip' has '00123' in people.csv, read as the number 123" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "columns", [["zip"], "zip", [0], [True, False], slice(0, 1), slice("zip", "zip"), slice(None, "zip")]
+)
+def test_columns_that_are_text_are_found_however_they_were_named(columns):
+    take = OneHotEncoder() if columns != "zip" else CountVectorizer()
+    known = text_columns(ColumnTransformer([("codes", take, columns)]).fit(ZIPS))
+
+    assert known == ({} if columns == "zip" else {"zip": {"00123", "01067", "10115"}})
+    assert text_columns(LogisticRegression().fit(ZIPS[["pay"]], RICH)) == {}
+
+
+def test_codes_of_a_function_are_text_where_an_option_says_that_they_are_categories(tmp_path):
+    path = tmp_path / "people.csv"
+    ZIPS.to_csv(path, index=False)
+    kept, *notes = read_table(path, None, codes=["zip", "pay", "no"])
+    lost, note = read_table(path, None)
+
+    assert kept["zip"].tolist() == ZIPS["zip"].tolist()
+    assert kept["pay"].dtype == "float64"
+    assert notes == []
+    assert lost["zip"].tolist()[0] == 123
+    assert "'00123'" in note
+
+
+@pytest.mark.parametrize("with_space", [False, True])
+@pytest.mark.parametrize("level", ["None", "NA", ""])
+def test_a_level_that_looks_like_a_missing_value_is_one_where_the_model_knows_it(
+    tmp_path, monkeypatch, level, with_space
+):
+    monkeypatch.chdir(tmp_path)
+    frame = ZIPS.assign(zip=ZIPS["zip"].replace("10115", level))
+    frame.to_csv("people.csv", index=False)
+    ceopt.FeatureSpace.infer(frame).to_json("space.json")
+    joblib.dump(_encoded(OneHotEncoder()).fit(frame, RICH), "model.joblib")
+    words = ("--space", "space.json") if with_space else ()
+    result = asked("--row", 10, "--fixed", "pay", "--json", *words)
+
+    assert result.exit_code == 0, result.stderr
+    assert "not used as examples" not in result.stderr
+    found = SolutionSet.from_json(result.stdout)
+    assert found.factual["zip"].iloc[0] == level
+    assert found[0].values["zip"] == "00123"
+
+
+def test_a_report_is_made_of_lines_whose_texts_hold_a_line_separator(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = ZIPS.assign(zip=ZIPS["zip"].replace("10115", "one\u2028two\x85"))
+    frame.to_csv("people.csv", index=False)
+    joblib.dump(_encoded(OneHotEncoder()).fit(frame, RICH), "model.joblib")
+    found = asked("--row", 10, "--row", 9, "--json")
+    Path("answers.json").write_text(found.stdout, encoding="utf-8")
+    result = run("report", "answers.json", "answers.html")
+
+    assert result.exit_code == 0, result.stderr
+    assert Path("answers.html").is_file()
 
 
 def test_rules_are_read_from_a_file(files, credit):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import json
 
 import numpy as np
@@ -102,6 +103,23 @@ def test_a_cohort_that_was_read_is_resumed(cohort, recourse):
     assert again[0].timings == cohort[0].timings  # not solved again
 
 
+def test_a_target_or_a_rule_that_differs_in_its_seventh_digit_is_another():
+    space = FeatureSpace([Feature("income", kind="continuous", lower=0, upper=9_000_000.25, direction="up")])
+    people = pd.DataFrame({"income": [1_234_560.5]})
+
+    def asked(least, cap):
+        rules = [Linear({"income": 1.0}, "<=", cap)]
+        return Recourse(Affine([1.0], 0.0), space, target=ceopt.AtLeast(least), constraints=rules).fit(people)
+
+    first = asked(1_234_567.25, 1_300_000.25).explain(people)
+    assert first[0].target == "at least 1234567.25"
+    assert first[0].rules == {"Linear_1": "income <= 1300000.25"}
+    assert first[0].removed == {"income": "stays within 1234560.5 and 9000000.25"}
+    for least, cap in ((1_234_567.5, 1_300_000.25), (1_234_567.25, 1_300_000.5)):
+        with pytest.raises(CeoptError, match="Start anew"):
+            asked(least, cap).explain(people, resume=first)
+
+
 def test_causal_actions_come_back(recourse):
     rule = ceopt.Causal({"debt": LinearEquation({"income": 0.5})}, intervention="soft", slack=0.5)
     space = SPACE.update("debt", mutable=True)
@@ -161,6 +179,12 @@ def test_a_surrogates_report_comes_back(cohort):
         pd.Index([True, False, True, True]),
         pd.Index(["a", "b", "c", "c"], dtype=object, name="person"),
         pd.Index([7, 8, 9, 9], dtype="Int64"),
+        pd.DatetimeIndex(["2024-02-29", "2024-03-31", "2024-04-02", "2024-04-02"], tz="Europe/Berlin"),
+        pd.DatetimeIndex(["2024-02-29", None, "2024-03-02", "2024-03-02"]),
+        pd.Index([dt.date(2024, 2, 29), dt.datetime(2024, 3, 1, 12, tzinfo=dt.UTC), None, "b"], dtype=object),
+        pd.PeriodIndex(["2024-02", "2024-03", "2024-04", "2024-04"], freq="M"),
+        pd.TimedeltaIndex(["1 days", "2 days 00:00:00.000000005", "3 hours", "3 hours"]),
+        pd.CategoricalIndex(["b", "a", "b", "b"], categories=["b", "c", "a"], ordered=True),
     ],
     ids=lambda index: type(index).__name__ + "_" + str(index.dtype),
 )
@@ -173,8 +197,11 @@ def test_labels_of_any_kind_come_back(cohort, index):
     again = Cohort.from_json(labelled.to_json())
 
     pd.testing.assert_index_equal(again.queries.index, queries.index, exact="equiv")
-    assert [type(result.query_id) for result in again] == [type(result.query_id) for result in labelled]
-    assert [result.query_id for result in again] == [result.query_id for result in labelled]
+    assert again.changes()["query_id"].dtype == labelled.changes()["query_id"].dtype
+    for one, other in zip(again, labelled, strict=True):
+        assert type(one.query_id) is type(other.query_id)
+        assert one.query_id == other.query_id or one.query_id is pd.NaT
+        assert repr(one) == repr(other)
 
 
 def test_rows_that_were_refused_come_back(recourse):
@@ -185,6 +212,36 @@ def test_rows_that_were_refused_come_back(recourse):
     assert [str(result.status) for result in cohort] == ["error", "optimal"]
     assert_same(again, cohort)
     assert recourse.explain(people, resume=again)[1].timings == cohort[1].timings
+
+
+def test_rows_that_lack_a_category_come_back():
+    people = pd.DataFrame({"income": [5, 2, 2], "zone": pd.Categorical([3, None, 1], categories=[3, 1], ordered=True)})
+    cohort = Recourse(MODEL, FeatureSpace.infer(people), target="good").fit(people.dropna()).explain(people)
+    again = Cohort.from_json(cohort.to_json())
+
+    assert [str(result.status) for result in cohort] == ["optimal", "error", "optimal"]
+    assert_same(again, cohort)
+
+
+def test_labels_of_several_levels_are_plain_values(recourse):
+    index = pd.MultiIndex.from_product([["north"], [1, 2, 3, 4]], names=["region", "place"])
+    cohort = recourse.explain(PEOPLE.set_axis(index))
+
+    assert repr(cohort[0]).startswith("('north', 1): optimal")
+    assert_same(Cohort.from_json(cohort.to_json()), cohort)
+
+
+@pytest.mark.parametrize("name", ["time", "float", "pairs", "tuple", "missing"])
+def test_an_action_on_a_column_that_is_named_as_a_mark_comes_back(name):
+    space = FeatureSpace([Feature(name, kind="integer", lower=0, upper=9), Feature("debt", kind="integer", lower=0)])
+    rule = ceopt.Causal({"debt": LinearEquation({name: 1.0})}, intervention="soft")
+    person = {name: 1, "debt": 1}
+    model = Affine([1.0, 1.0], -7.5, labels=("bad", "good"))
+    result = ceopt.explain(model, person, space, target="good", constraints=[rule])
+    again = SolutionSet.from_json(result.to_json())
+
+    assert again[0].actions.to_dict() == result[0].actions.to_dict() == {name: 3.0}
+    assert again.to_json() == result.to_json()
 
 
 # ---- made-up people --------------------------------------------------------------------------------------------------
