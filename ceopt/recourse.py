@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from ceopt.formulations.content_hash import content_of
 from ceopt.parallel.jobs import whole_jobs
 from ceopt.population.batch import answers, cohort_of, resumed
 from ceopt.population.black_box_fit import BlackBoxFit, black_box_fit
@@ -228,7 +229,7 @@ random_state, solver_options, why, surrogate, starts
         self._check_frame("Recourse.explain", frame)
         warn_of("Recourse.explain", self.space, frame=frame)
         queries = frame[list(self.space.names)]
-        options = prepared.options() | self.fit_.marks()
+        options = prepared.options() | self.fit_.marks() | {"rules": content_of(_listed(self.constraints))}
         done: list[SolutionSet | None] = [None] * len(queries)
         if resume is not None:
             done = resumed(resume, queries, self.space, options)
@@ -258,3 +259,10 @@ random_state, solver_options, why, surrogate, starts
     def __sklearn_clone__(self) -> Self:
         """Make an unfitted Recourse of the same parameters, around the same fitted model."""
         return type(self)(**self.get_params(deep=False))
+
+
+def _listed(constraints: Any) -> tuple[Any, ...]:
+    """Return rules as they were given, one or several: their sentences do not say all of long lists and of tables."""
+    if hasattr(constraints, "__iter__"):
+        return tuple(constraints)
+    return (constraints,)

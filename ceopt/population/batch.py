@@ -41,6 +41,8 @@ _LOST: Final = "Pass this cohort as resume to try the row again, with fewer n_jo
 
 #: Options that may differ between a run and its resumption: they say how long and with what, not what is asked.
 _MAY_DIFFER = {"solver", "time_limit_s", "threads", "solver_options", "why"}
+#: Options that cohorts of an earlier version lack.
+_LATER = {"rules"}
 
 
 def answers(
@@ -171,7 +173,8 @@ def resumed(
     if earlier.space != space:
         raise InvalidValueError(who, "the same space to resume", "it is another", "Start anew.")
     for word, value in options.items():
-        if word not in _MAY_DIFFER and earlier.options.get(word) != value:
+        is_unknown = word in _LATER and word not in earlier.options
+        if word not in _MAY_DIFFER and not is_unknown and earlier.options.get(word) != value:
             raise InvalidValueError(
                 who,
                 f"the same {word} to resume",

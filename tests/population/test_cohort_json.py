@@ -120,6 +120,22 @@ def test_a_target_or_a_rule_that_differs_in_its_seventh_digit_is_another():
             asked(least, cap).explain(people, resume=first)
 
 
+@pytest.mark.parametrize(
+    "rule", [lambda last: ceopt.AllowedValues({"income": [*range(8), last]}),
+             lambda last: ceopt.AllowedRows(["income"], pd.DataFrame({"income": [1, 2, last]}))],
+)  # fmt: skip
+def test_rules_that_differ_in_what_no_sentence_says_are_others(rule):
+    def asked(last):
+        return Recourse(MODEL, SPACE, target="good", constraints=[rule(last)]).fit(PEOPLE)
+
+    first = Cohort.from_json(asked(8).explain(PEOPLE.head(2)).to_json())
+    assert asked(8).explain(PEOPLE.head(2), resume=first)[0].timings == first[0].timings
+    with pytest.raises(CeoptError, match="the same rules to resume"):
+        asked(9).explain(PEOPLE.head(2), resume=first)
+    older = dataclasses.replace(first, options={word: v for word, v in first.options.items() if word != "rules"})
+    assert asked(8).explain(PEOPLE.head(2), resume=older).finished == (True, True)
+
+
 def test_causal_actions_come_back(recourse):
     rule = ceopt.Causal({"debt": LinearEquation({"income": 0.5})}, intervention="soft", slack=0.5)
     space = SPACE.update("debt", mutable=True)
