@@ -32,7 +32,10 @@ _NO_LIST = Refusal("a list of values for {name}", "Write [value, ...].", "it got
 @final
 @dataclass(frozen=True, slots=True)
 class ValueList(AbstractCheck):
-    """A collection of values, plain ones of an array; text, a frame and a single value are none."""
+    """A collection of values, plain ones of an array; text, a frame and a single value are none.
+
+    Those of a set come in an order that is the same in every process.
+    """
 
     entries: AbstractCheck | None = None
     empty: Refusal | None = None
@@ -41,6 +44,8 @@ class ValueList(AbstractCheck):
         """Return the values as a tuple."""
         if isinstance(value, np.ndarray | pd.Series | pd.Index) and value.ndim:
             values = tuple(value.tolist())
+        elif isinstance(value, set | frozenset):
+            values = tuple(sorted(value, key=lambda entry: (type(entry).__name__, repr(entry))))
         elif isinstance(value, Iterable) and not isinstance(value, np.ndarray | str | bytes | pd.DataFrame):
             values = tuple(value)
         else:

@@ -46,6 +46,15 @@ def at(*space: Feature, **row: Any) -> Any:
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def test_values_of_a_set_stand_in_the_same_order_in_every_process():
+    levels = [f"level {place}" for place in range(9)]
+
+    assert ceopt.AllowedValues({"area": set(levels)}).values["area"] == tuple(levels)
+    assert ceopt.AllowedValues({"term": {3, 1, 2}}).values["term"] == (1, 2, 3)
+
+
 def test_a_number_is_cut_on_both_sides_of_each_value() -> None:
     m = at(AGE, age=35)
     m.r = impose(AllowedValues({"age": [21, 40, 41]}), m.x)
