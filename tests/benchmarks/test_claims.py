@@ -91,7 +91,6 @@ def test_a_claim_is_what_the_results_say(benchmarks: Any, claim: Claim) -> None:
 
 #: Numbers with a unit of time or a ratio that are settings of a call, not measurements.
 SETTINGS = {
-    "docs/how_to/from_dice.md": ["the limit of 60 s for each row"],
     "docs/how_to/questions.md": ["60 s, if none is given"],
     "docs/how_to/ratio.md": ["at most 40 % of the income"],
     "docs/how_to/retraining.md": ["a probability of at least 80 %"],
