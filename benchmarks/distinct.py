@@ -186,6 +186,11 @@ def text_of(record: dict[str, Any]) -> str:
         f"Distinct answers that are a superset of an earlier one: {more} (to reach: 0), the same again: {again}, "
         f"refused by the model or the schema: {invalid}, of {of}."
     )
+    wall, cpu = (sum(r[what] for r in found) for what in ("seconds", "cpu"))
+    busy = (
+        f"All ways together took {wall / cpu:.2f} times as many seconds of the clock as of the processor, as the "
+        "machine did other things beside. The limit counts the clock."
+    )
     price = (
         "What it costs to ask for distinct answers: the l1 length of each, mean over the people to whom both ways give "
         "all, and CPU seconds, mean over all people."
@@ -196,6 +201,7 @@ def text_of(record: dict[str, Any]) -> str:
     )
     parts = [
         asked,
+        busy,
         reached,
         common.markdown_table(COUNT_HEAD, _counts(found, settings)),
         price,
