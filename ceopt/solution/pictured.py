@@ -63,7 +63,9 @@ def plot_answers(
             answer = _answer(result, rank)
         return _surface(result, space, chosen, answer, say, model=model, target=target, ax=ax, dark=dark)
     answer = _answer(result, rank)
-    goal = language_of(_WHO, language).say(result.target)
+    goal = result.target  # in English as short as it is
+    if language != "en":
+        goal = language_of(_WHO, language).say(result.target)
     if kind == "parallel":
         return _parallel(result, space, chosen, answer, say, goal=goal, ax=ax, dark=dark)
     moves = list(_moves(result, space, chosen, answer, say))
