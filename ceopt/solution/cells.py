@@ -37,8 +37,8 @@ def shown(value: Any, away_from: Any = None) -> str:
     short = f"{value:.{_DIGITS}g}"
     if isinstance(value, int) or value == math.floor(value):
         return f"{value:,.0f}" if abs(value) < _WRITTEN_OUT else short
-    exact = Decimal(value)
-    last_digit = Decimal(1).scaleb(min(exact.adjusted() - _DIGITS + 1, 0))
+    held = Decimal(value)
+    last_digit = Decimal(1).scaleb(min(held.adjusted() - _DIGITS + 1, 0))
     loses_digits = abs(value - float(short)) > DIGIT_NOISE * abs(value)
     if is_number(away_from) and stops_short(float(short), value, away_from):
         loses_digits = True
@@ -47,7 +47,7 @@ def shown(value: Any, away_from: Any = None) -> str:
         rounding = ROUND_CEILING
     elif loses_digits and is_number(away_from) and value < away_from:
         rounding = ROUND_FLOOR
-    text = f"{exact.quantize(last_digit, rounding=rounding).normalize():,f}"
+    text = f"{held.quantize(last_digit, rounding=rounding).normalize():,f}"
     return text if len(text) <= _LONGEST else short
 
 
