@@ -8,7 +8,7 @@ from typing import Any
 import common
 import numpy as np
 
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings

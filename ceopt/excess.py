@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
+from ceopt.checking.answer_check import Check, is_off_steps
 from ceopt.checking.given_answers import answer_point, answer_rows
-from ceopt.checking.rule_checks import Check, is_off_steps
-from ceopt.formulations.space.dtypes import plain
-from ceopt.formulations.space.space import FeatureSpace, require_space
-from ceopt.query.known_columns import known_part, known_row, warn_of
+from ceopt.formulations.space.space import FeatureSpace, known_part, known_row, require_space, warn_of
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
 from ceopt.solution.solution_set import SolutionSet
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidValueError, within_memory
 from ceopt.solvers.plural import counted
 from ceopt.status import Status

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ceopt.formulations.space.space import require_space
+from ceopt.formulations.space.space import known_part, known_row, require_space, warn_of
 from ceopt.population.batch import OUT_OF_MEMORY, no_answer
 from ceopt.query.black_box_question import asked_once
-from ceopt.query.fingerprints import fingerprints_of
-from ceopt.query.known_columns import known_part, known_row, warn_of
-from ceopt.query.prepare import prepare
+from ceopt.query.prepare import fingerprints_of, prepare
 from ceopt.search.search import search, unread
 from ceopt.settings import Settings
 from ceopt.solvers.deadline import OutOfTimeError, until

@@ -11,12 +11,12 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from ceopt.formulations.content_hash import content_of
+from ceopt.formulations.space.space import known_part, warn_of
 from ceopt.parallel.jobs import whole_jobs
 from ceopt.population.batch import answers, cohort_of, resumed
 from ceopt.population.black_box_fit import BlackBoxFit, black_box_fit
 from ceopt.population.cohort import Cohort
 from ceopt.population.fitted import Fit, fit_of
-from ceopt.query.known_columns import known_part, warn_of
 from ceopt.settings import TIME_LIMIT_S, Settings, check_setting
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory

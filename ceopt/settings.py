@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
-from ceopt.formulations.constraints.diversity import parse_diversity
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
-from ceopt.formulations.costs import AbstractCost, parse_cost
+from ceopt.formulations.constraints.diversity import DIVERSITIES
+from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, FitsSpace
+from ceopt.formulations.costs import COST, AbstractCost
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.targets import Target, parse_target
 from ceopt.solvers.checks import (
@@ -19,6 +19,7 @@ from ceopt.solvers.checks import (
     AllOf,
     Choice,
     Divisor,
+    NameOrObject,
     OrNone,
     Real,
     Refusal,
@@ -148,24 +149,22 @@ class Settings:
         MissingLibraryError, MissingLicenceError
             The solver asked for is not installed, or has no licence.
         """
-        asked = parse_cost(self.cost)
+        asked = COST.require("cost", "cost", self.cost)
         cost = asked.fitted(space, data)
         cost.prices(space)  # refuses scales of columns that do not exist
         rules = _rules(self.constraints, space)
-        diversity = parse_diversity(self.diversity, INCUMBENTS)
-        if diversity is not None:
-            diversity.check(space, rules)
         wanted = parse_target(self.target, labels)
         given = {word.name: getattr(self, word.name) for word in fields(self)}
         checked = check_arguments("explain", _CHECKS, given)
         checked["solver_options"] = checked["solver_options"] or {}
+        if isinstance(checked["diversity"], FitsSpace):
+            checked["diversity"].check(space, rules)
         _require_licence(self.solver)
         return CheckedSettings(
             **checked,
             target=wanted,
             cost=cost,
             rules=rules,
-            diversity=diversity,
             cost_name=self.cost if isinstance(self.cost, str) else repr(asked),
         )
 
@@ -201,8 +200,19 @@ _AT_LEAST_0 = Real(
     wrong_type=NOT_A_NUMBER,
 )
 _FORMULATIONS = ("auto", *dict.fromkeys(name for names in FORMULATIONS.values() for name in names))
+#: Ways to differ by word; answers that were met on the way need not differ in any.
+_DIVERSITIES: Mapping[str, Any] = {**DIVERSITIES, INCUMBENTS: lambda: None}
 #: The settings that need neither the model nor the space to be checked.
 _CHECKS: Mapping[str, AbstractCheck] = {
+    "diversity": NameOrObject(
+        AbstractDiversity,
+        _DIVERSITIES,
+        Refusal(
+            "a word or ceopt.Apart(least) as diversity",
+            f"Choose from: {', '.join(_DIVERSITIES)}, ceopt.Apart(least).",
+            error=InvalidTypeError,
+        ),
+    ),
     "formulation": Choice(_FORMULATIONS),
     "margin": OrNone(AllOf((_AT_LEAST_0, Divisor("Give None, 0 or an ordinary number.")))),
     "n": whole_from(1),

@@ -12,20 +12,18 @@ from typing import Any, final
 
 import pandas as pd
 
+from ceopt.checking.answer_check import Check, ModelOracle, broken_rules, needing_factual
 from ceopt.checking.favourable_rows import FavourableRows
-from ceopt.checking.functions import FunctionOracle, FunctionTarget, Oracle, is_function, model_behind
+from ceopt.checking.functions import FunctionOracle, FunctionTarget, Oracle, model_behind
 from ceopt.checking.given_answers import answer_point, answer_rows
-from ceopt.checking.model_oracle import ModelOracle
-from ceopt.checking.rule_checks import Check, broken_rules, needing_factual
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.rule import WidensItself, about_model, fitted_to, lacks_rows
-from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.space.dtypes import plain
-from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.formulations.predictors.read import is_function, open_model, read
+from ceopt.formulations.space.space import FeatureSpace, known_part, known_row, require_space, unknown_columns, warn_of
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, parse_target
-from ceopt.query.known_columns import known_part, known_row, unknown_columns, warn_of
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import CeoptError, within_memory
 from ceopt.solvers.plural import counted
 

@@ -65,7 +65,7 @@ RETURNED = (
     "ceopt.formulations.columns.numeric_rows.Cells",
     "ceopt.formulations.columns.numeric_rows.write_rows",
     "ceopt.formulations.constraints.diversity.diversity.AbstractDiversity",
-    "ceopt.formulations.costs.cost_cutoff.CostCutoff",
+    "ceopt.formulations.costs.base.CostCutoff",
     "ceopt.formulations.predictors.decision.margin.default_margin",
     "ceopt.formulations.predictors.decision.margin.margin_near",
     "ceopt.formulations.predictors.embed.embedded.AbstractEmbedded",

@@ -5,7 +5,7 @@ Each formulation is a block that states one thing; a recourse program is a few o
 
 from ceopt.formulations import predictors, programs
 from ceopt.formulations.columns.caller_columns import Columns
-from ceopt.formulations.columns.factual import Factual
+from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import impose
 from ceopt.formulations.costs import l0, l1, l2, l2_squared, linf, mahalanobis
 from ceopt.formulations.predictors.decision.reaches import Reaches

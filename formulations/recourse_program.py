@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, final
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
-from ceopt.formulations.columns.factual import Factual
+from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import AbstractRule, impose, rule_name
 from ceopt.formulations.constraints.rule import about_model, cluster_of
 from ceopt.formulations.predictors.decision.reaches import Reaches
-from ceopt.formulations.predictors.embed import embed
+from ceopt.formulations.predictors.embed import embed_predictor
 from ceopt.formulations.space.reachable import Reach
 
 if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
-    from ceopt.formulations.costs.cost_cutoff import CostCutoff
+    from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.targets import Target
@@ -89,7 +89,7 @@ def recourse_program(
         model = pyo.ConcreteModel(name="recourse")
         model.x = x = Factual(predictor.space, row, reach=reach)
         with x.collecting():  # what the parts ask of the columns is known at the end, and their rows are written then
-            model.predictor = embedded = embed(
+            model.predictor = embedded = embed_predictor(
                 predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells
             )
             model.valid = valid = Reaches(embedded, target, margin=margin, below=below)

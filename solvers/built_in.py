@@ -2,62 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ceopt.solvers.problem import ProblemClass as Class
-from ceopt.solvers.registry import Licence, Solver
+from ceopt.solvers.registry import Imported, Licence, Solver
 
 __all__ = ["BUILT_IN"]
 
 _LINEAR = frozenset({Class.LP, Class.MILP})
 _CONVEX = frozenset({Class.LP, Class.QP, Class.SOCP, Class.SDP, Class.EXP})
+_BY_CUTS = frozenset({Class.MIQP, Class.SOCP, Class.MISOCP})
 _QUADRATIC = _LINEAR | {Class.QP, Class.MIQP, Class.SOCP, Class.MISOCP}
-
-
-def _highs(needed: Class) -> Any:
-    if needed in {Class.LP, Class.MILP, Class.QP}:
-        from ceopt.solvers.highs.session import HighsSession
-
-        return HighsSession
-    from ceopt.solvers.outer_approximation.session import TangentSession
-
-    return TangentSession
-
-
-def _clarabel(_needed: Class) -> Any:
-    from ceopt.solvers.conic.clarabel import ClarabelSession
-
-    return ClarabelSession
-
-
-def _scip(_needed: Class) -> Any:
-    from ceopt.solvers.scip.session import ScipSession
-
-    return ScipSession
-
-
-def _gurobi(_needed: Class) -> Any:
-    from ceopt.solvers.gurobi.session import GurobiSession
-
-    return GurobiSession
 
 
 def _gurobi_licence() -> Licence:
     from ceopt.solvers.gurobi.session import licence
 
     return licence()
-
-
-def _scs(_needed: Class) -> Any:
-    from ceopt.solvers.conic.scs import ScsSession
-
-    return ScsSession
-
-
-def _mosek(_needed: Class) -> Any:
-    from ceopt.solvers.mosek.session import MosekSession
-
-    return MosekSession
 
 
 def _mosek_licence() -> Licence:
@@ -74,8 +35,11 @@ BUILT_IN: Final = (
         distribution="highspy",
         extra="",
         supports=_LINEAR | {Class.QP},
-        by_cuts=frozenset({Class.MIQP, Class.SOCP, Class.MISOCP}),
-        session=_highs,
+        by_cuts=_BY_CUTS,
+        session=Imported(
+            "ceopt.solvers.highs.session:HighsSession",
+            others=dict.fromkeys(_BY_CUTS, "ceopt.solvers.outer_approximation.session:TangentSession"),
+        ),
         exact={"mip_feasibility_tolerance": 1e-9},
         takes_start=True,
         streams=True,
@@ -86,7 +50,7 @@ BUILT_IN: Final = (
         distribution="clarabel",
         extra="",
         supports=_CONVEX,
-        session=_clarabel,
+        session=Imported("ceopt.solvers.conic.clarabel:ClarabelSession"),
         certifies=True,
     ),
     Solver(
@@ -95,7 +59,7 @@ BUILT_IN: Final = (
         distribution="pyscipopt",
         extra="scip",
         supports=_QUADRATIC | {Class.NONCONVEX, Class.NONCONVEX_EXP},
-        session=_scip,
+        session=Imported("ceopt.solvers.scip.session:ScipSession"),
         exact={"numerics/feastol": 1e-9},
         takes_start=True,
         streams=True,
@@ -106,7 +70,7 @@ BUILT_IN: Final = (
         distribution="gurobipy",
         extra="gurobi",
         supports=_QUADRATIC | {Class.NONCONVEX},
-        session=_gurobi,
+        session=Imported("ceopt.solvers.gurobi.session:GurobiSession"),
         licence=_gurobi_licence,
         exact={"IntFeasTol": 1e-9, "FeasibilityTol": 1e-9},
         pool=True,
@@ -119,7 +83,7 @@ BUILT_IN: Final = (
         distribution="scs",
         extra="scs",
         supports=_CONVEX,
-        session=_scs,
+        session=Imported("ceopt.solvers.conic.scs:ScsSession"),
         certifies=True,
     ),
     Solver(
@@ -128,7 +92,7 @@ BUILT_IN: Final = (
         distribution="mosek",
         extra="mosek",
         supports=_QUADRATIC | _CONVEX | {Class.MIEXP},
-        session=_mosek,
+        session=Imported("ceopt.solvers.mosek.session:MosekSession"),
         licence=_mosek_licence,
         takes_start=True,
     ),

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -44,6 +44,7 @@ __all__ = [
     "MappingOf",
     "Matrix",
     "Moderate",
+    "NameOrObject",
     "OneOrMapping",
     "OrNone",
     "Real",
@@ -55,6 +56,7 @@ __all__ = [
     "in_double",
     "is_number",
     "is_whole",
+    "plain",
     "refuse_argument",
     "whole_from",
 ]
@@ -255,6 +257,31 @@ class Choice(AbstractCheck):
         if not isinstance(value, str) or value not in choices:
             raise UnknownNameError.among(who, self.word or name, value, choices)
         return value
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NameOrObject(AbstractCheck):
+    """An object of a class, or the name of one that is listed, which is then made; ``spelt`` has other spellings.
+
+    ``otherwise`` refuses what is neither an object of the class nor a text.
+    """
+
+    kind: type[Any]
+    listed: Mapping[str, Callable[[], Any]]
+    otherwise: Refusal
+    spelt: Mapping[str, str] = field(default_factory=dict)
+
+    def require(self, who: str, name: str, value: Any) -> Any:
+        """Return the object."""
+        if isinstance(value, self.kind):
+            return value
+        if not isinstance(value, str):
+            raise self.otherwise.of(who, name, value)
+        word = self.spelt.get(value, value)
+        if word not in self.listed:
+            raise UnknownNameError.among(who, name, word, self.listed)
+        return self.listed[word]()
 
 
 @final
@@ -495,7 +522,7 @@ OPTIONS = OrNone(
 LENGTH = Real(at_least=0.0, finite=True)
 
 
-# ---- numbers ---------------------------------------------------------------------------------------------------------
+# ---- values ----------------------------------------------------------------------------------------------------------
 def is_number(value: Any) -> bool:
     """Whether a value is a real number that double precision holds; bool, complex numbers and spans of time are not."""
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | float | np.integer | np.floating):
@@ -506,6 +533,11 @@ def is_number(value: Any) -> bool:
 def is_whole(value: Any) -> bool:
     """Whether a value is a whole number by its type; bool and spans of time are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def plain(value: Any) -> Any:
+    """Turn a numpy scalar into the Python scalar of equal value; everything else is returned as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def in_double(value: Any) -> float:

@@ -20,7 +20,6 @@ __all__ = [
     "Stop",
     "StopTable",
     "relative_gap_of",
-    "status_of",
 ]
 
 Vector = NDArray[np.float64]
@@ -50,38 +49,6 @@ class ProblemClass(StrEnum):
     NONCONVEX_CONIC = "nonconvex conic program"
     """Semidefinite cones beside a quadratic that is not convex; nobody solves it."""
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        integer: bool,
-        quadratic: bool,
-        convex: bool = True,
-        second_order: bool = False,
-        semidefinite: bool = False,
-        exponential: bool = False,
-    ) -> ProblemClass:
-        """Return the class of a program with these parts."""
-        if not convex:
-            if semidefinite:
-                return cls.NONCONVEX_CONIC
-            if exponential:
-                return cls.NONCONVEX_EXP
-            return cls.NONCONVEX
-        for present, alone, with_integers in (
-            (semidefinite, cls.SDP, cls.MISDP),
-            (exponential, cls.EXP, cls.MIEXP),
-            (second_order, cls.SOCP, cls.MISOCP),
-            (quadratic, cls.QP, cls.MIQP),
-        ):
-            if present:
-                if integer:
-                    return with_integers
-                return alone
-        if integer:
-            return cls.MILP
-        return cls.LP
-
 
 class Stop(StrEnum):
     """Why a solve ended, in one closed set."""
@@ -108,14 +75,6 @@ class Stop(StrEnum):
 
 #: A solver's own word for its stop -> (our status with a point in hand, our status with nothing in hand).
 StopTable = Mapping[str, tuple[Stop, Stop]]
-
-
-def status_of(stops: StopTable, word: str, *, has_point: bool) -> Stop:
-    """Return our status for a solver's word; one that is not in its table is an error."""
-    with_point, without_point = stops.get(word, (Stop.ERROR, Stop.ERROR))
-    if has_point:
-        return with_point
-    return without_point
 
 
 def relative_gap_of(objective: float | None, bound: float | None) -> float | None:

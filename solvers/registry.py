@@ -6,6 +6,7 @@ in ``session.py``.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +29,17 @@ from ceopt.solvers.problem import ProblemClass as Class
 if TYPE_CHECKING:
     from ceopt.solvers.compile.compiled_model import CompiledModel
 
-__all__ = ["SOLVERS", "Licence", "Solver", "available", "choose", "register", "register_built_in", "unregister"]
+__all__ = [
+    "SOLVERS",
+    "Imported",
+    "Licence",
+    "Solver",
+    "available",
+    "choose",
+    "register",
+    "register_built_in",
+    "unregister",
+]
 
 
 def _takes_all(_compiled: CompiledModel) -> str:
@@ -53,6 +64,28 @@ class Licence:
     why_not: str = ""
     limits: str = ""
     refusal: Callable[[CompiledModel], str] = _takes_all
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """An adapter that is imported once it is asked for: its session class by problem class.
+
+    Parameters
+    ----------
+    usual
+        Where the session class is, as "module:class".
+    others
+        The same for classes that have another.
+    """
+
+    usual: str
+    others: Mapping[Class, str] = field(default_factory=dict)
+
+    def __call__(self, needed: Class) -> Any:
+        """Return the session class for a problem class."""
+        module, _, name = self.others.get(needed, self.usual).partition(":")
+        return getattr(importlib.import_module(module), name)
 
 
 @final

@@ -23,10 +23,19 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.guard.contradictions import contradicts
-from ceopt.solvers.problem import Certificate, Outcome, Stop, Vector
+from ceopt.solvers.problem import Certificate, Outcome, Stop, StopTable, Vector
 from ceopt.solvers.tolerances import NOTABLE_VIOLATION
 
-__all__ = ["AbstractSession", "RunResult", "SolveRun", "Start", "StopSwitch", "require_data", "sparse_start"]
+__all__ = [
+    "AbstractSession",
+    "RunResult",
+    "SolveRun",
+    "Start",
+    "StopSwitch",
+    "require_data",
+    "sparse_start",
+    "status_of",
+]
 
 Start = Mapping[int, float] | Sequence[float] | Vector
 
@@ -298,6 +307,14 @@ class StopSwitch:
             yield
         finally:
             signal.signal(signal.SIGINT, previous)
+
+
+def status_of(stops: StopTable, word: str, *, has_point: bool) -> Stop:
+    """Return our status for a solver's word; one that is not in its table is an error."""
+    with_point, without_point = stops.get(word, (Stop.ERROR, Stop.ERROR))
+    if has_point:
+        return with_point
+    return without_point
 
 
 def require_data(who: str, compiled: CompiledModel) -> None:

@@ -17,7 +17,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["LIBRARIES", "FunctionOracle", "FunctionTarget", "Oracle", "check_kind", "is_function", "model_behind"]
+__all__ = ["LIBRARIES", "FunctionOracle", "FunctionTarget", "Oracle", "check_kind", "model_behind"]
 
 _WHO: Final = "The model"
 _RANGES: Final = (AtLeast, AtMost, Between)
@@ -34,11 +34,6 @@ class Oracle(Protocol):
 
     def judge(self, frame: pd.DataFrame, target: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return predictions and whether they meet the target."""
-
-
-def is_function(model: Any) -> bool:
-    """Tell whether a model is a bare function of rows: it is called, and has no ``predict``."""
-    return callable(model) and not hasattr(model, "predict") and not isinstance(model, type)
 
 
 def model_behind(model: Any, target: Any) -> Any:
@@ -128,7 +123,7 @@ class FunctionTarget:
 @final
 @dataclass(frozen=True, slots=True)
 class FunctionOracle:
-    """Ask a function what it says of raw rows, as :class:`~ceopt.checking.model_oracle.ModelOracle` asks a model.
+    """Ask a function what it says of raw rows, as :class:`~ceopt.checking.answer_check.ModelOracle` asks a model.
 
     Parameters
     ----------

@@ -12,15 +12,15 @@ from typing import Any, Literal, final
 import numpy as np
 import pandas as pd
 
-from ceopt.checking.functions import FunctionOracle, is_function
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
+from ceopt.checking.functions import FunctionOracle
 from ceopt.cli.inferred_space import inferred_space
 from ceopt.cli.tables import read_table
 from ceopt.cli.text_columns import text_columns
-from ceopt.formulations.predictors.read import SUFFIXES, open_model
-from ceopt.formulations.space.dtypes import plain
+from ceopt.formulations.predictors.read import SUFFIXES, is_function, open_model
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import (
     CeoptError,
     InvalidValueError,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
-from ceopt.checking.rule_checks import broken_rules
+from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.diversity.excluded_points import leave_out
 from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
@@ -28,7 +28,7 @@ from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns import Price
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.constraints.rule import AbstractRule, Point
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared

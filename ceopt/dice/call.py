@@ -16,10 +16,9 @@ from ceopt.dice.options import check_options, warn_once
 from ceopt.dice.permitted import checked_ranges
 from ceopt.dice.queries import query_rows, varying
 from ceopt.dice.targets import Wanted, class_wanted, classes_of, range_wanted
-from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.targets import Probability
 from ceopt.metrics.predictions import predicted
-from ceopt.solvers.checks import Whole
+from ceopt.solvers.checks import Whole, plain
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from ceopt.dice.examples import CounterfactualExamples
 from ceopt.dice.explanations import CounterfactualExplanations
-from ceopt.formulations.space.dtypes import plain
-from ceopt.solvers.checks import Whole
+from ceopt.solvers.checks import Whole, plain
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.plural import counted
 from ceopt.status import Status

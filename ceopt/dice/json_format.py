@@ -9,7 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from ceopt.dice.examples import CounterfactualExamples
-from ceopt.formulations.space.dtypes import plain
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import UnreadableFileError
 
 __all__ = ["from_text", "to_text"]

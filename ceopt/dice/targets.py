@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Probability
-from ceopt.solvers.checks import Real, is_whole
+from ceopt.solvers.checks import Real, is_whole, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = ["Wanted", "class_wanted", "classes_of", "range_wanted"]

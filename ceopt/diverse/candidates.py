@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.checking.rule_checks import broken_rules
+from ceopt.checking.answer_check import broken_rules
 from ceopt.diverse.decisions import Memory
 from ceopt.diverse.distance import Floats
 from ceopt.diverse.filters import within

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
 from ceopt.diverse.distance import Floats
 from ceopt.formulations.content_hash import content_of as content_hash
 from ceopt.formulations.predictors.decision.reaches import slack
@@ -18,7 +18,6 @@ from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import array_of, takes_numbers
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 from ceopt.formulations.predictors.representation.predictor import Predictor
-from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.space import FeatureSpace
@@ -35,6 +34,7 @@ from ceopt.formulations.targets import (
     one_of,
     parse_target,
 )
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:

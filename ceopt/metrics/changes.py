@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.checking.rule_checks import broken_moves
+from ceopt.checking.answer_check import broken_moves
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.metrics.predictions import accepted, table_of
 from ceopt.metrics.rows import TableRows, read

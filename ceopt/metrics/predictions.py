@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
-from ceopt.formulations.space.dtypes import is_number_dtype, plain
+from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import (
     AtLeast,
@@ -24,6 +24,7 @@ from ceopt.formulations.targets import (
     parse_target,
 )
 from ceopt.metrics.rows import as_array, frame_of
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.plural import each_of
 
@@ -122,7 +123,7 @@ def _shape(predictions: Any, labels: NDArray[Any]) -> str:
 
 
 def _oracle(model: Any, space: FeatureSpace) -> Any:
-    from ceopt.checking.model_oracle import ModelOracle  # loads the readers, which nobody needs who asks a function
+    from ceopt.checking.answer_check import ModelOracle  # loads the readers, which nobody needs who asks a function
 
     return ModelOracle(model, space)
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.space.dtypes import is_number_dtype, plain
+from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.space import FeatureSpace, check_unique
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Floats", "TableRows", "as_array", "frame_of", "is_solution_set", "read"]

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.checking.functions import FunctionOracle, FunctionTarget, is_function, model_behind
-from ceopt.checking.model_oracle import ModelOracle
-from ceopt.formulations.predictors.read import open_model
+from ceopt.checking.answer_check import ModelOracle
+from ceopt.checking.functions import FunctionOracle, FunctionTarget, model_behind
+from ceopt.formulations.predictors.read import is_function, open_model
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.reachable import Interval

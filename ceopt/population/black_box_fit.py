@@ -12,10 +12,9 @@ import pandas as pd
 from ceopt.checking.functions import LIBRARIES
 from ceopt.formulations.constraints.rule import lacks_rows, parse_rules
 from ceopt.formulations.content_hash import content_of
-from ceopt.formulations.space.space import require_space
+from ceopt.formulations.space.space import known_part, require_space
 from ceopt.population.fitted import changed, changed_model, rows_of, state_of
 from ceopt.query.black_box_question import BlackBoxQuestion, asked_often, asked_once
-from ceopt.query.known_columns import known_part
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.solvers.plural import each_of
 

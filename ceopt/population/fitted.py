@@ -16,10 +16,9 @@ from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
+from ceopt.formulations.space.space import known_part
 from ceopt.formulations.targets import parse_target
-from ceopt.query.fingerprints import fingerprints_of, model_content
-from ceopt.query.known_columns import known_part
-from ceopt.query.prepare import Learned, Prepared, prepare
+from ceopt.query.prepare import Learned, Prepared, fingerprints_of, model_content, prepare
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:

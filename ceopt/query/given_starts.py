@@ -23,16 +23,14 @@ __all__ = ["put_in_reach", "starts_of"]
 _WHO: Final = "explain"
 
 
-def starts_of(starts: Any, space: FeatureSpace) -> NDArray[np.float64] | None:
-    """Return the user's points as coordinates, (k, d); None without any.
+def starts_of(starts: Any, space: FeatureSpace) -> NDArray[np.float64]:
+    """Return the user's points as coordinates, (k, d).
 
     Raises
     ------
     InvalidTypeError, UnknownNameError, InvalidValueError
         No frame; a column that is missing, unknown or there twice; a value that the space does not have.
     """
-    if starts is None:
-        return None
     if not isinstance(starts, pd.DataFrame):
         but = f"starts is {type(starts).__name__}"
         raise InvalidTypeError(_WHO, "a DataFrame as starts", but, "Give one row a point, such as found.to_frame().")

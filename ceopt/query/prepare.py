@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.checking.answer_check import ModelOracle
 from ceopt.checking.favourable_rows import FavourableRows, are_wanted
-from ceopt.checking.functions import is_function
-from ceopt.checking.model_oracle import ModelOracle
 from ceopt.formulations.constraints.rule import about_model, fitted_to, has_say_in_cost
 from ceopt.formulations.constraints.rule_charges import charged_by
+from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.decision.attained_levels import accepted, has_fixed_order, tie_width
 from ceopt.formulations.predictors.decision.disagreement import forest_of
 from ceopt.formulations.predictors.decision.lattice import is_on_lattice
 from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.predictors.decision.reaches import require_probability, slack, target_margin
 from ceopt.formulations.predictors.embed import check_formulation
-from ceopt.formulations.predictors.read import open_model, read
+from ceopt.formulations.predictors.read import is_function, open_model, read
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Reach
     from ceopt.settings import CheckedSettings, Settings
 
-__all__ = ["AS_BLACK_BOX", "Learned", "Prepared", "prepare"]
+__all__ = ["AS_BLACK_BOX", "Learned", "Prepared", "fingerprints_of", "model_content", "prepare"]
 
 #: What to write where a model cannot be stated as a program.
 AS_BLACK_BOX: Final = (
@@ -203,7 +204,9 @@ def prepare(
         oracle = learned.prepared.oracle
         predictor = learned.prepared.predictor
     checked = settings.check(space, predictor.labels, data=data)
-    tried_first = starts_of(starts, space)
+    tried_first = None
+    if starts is not None:
+        tried_first = starts_of(starts, space)
     _check_model(checked, predictor, oracle)
     if labelled is not None:
         are_wanted(labelled[1], len(labelled[0]), checked.target)
@@ -238,6 +241,23 @@ def prepare(
         starts=tried_first,
         read_s=time.perf_counter() - began,
     )
+
+
+def fingerprints_of(model: Any, data: pd.DataFrame | None) -> Mapping[str, str]:
+    """Return hashes of a model and of data, by name; without what was not given or cannot be pickled."""
+    found = {"model": model_content(model)}
+    if data is not None:
+        found["data"] = content_of(data)
+    return {name: content for name, content in found.items() if content is not None}
+
+
+def model_content(model: Any) -> str | None:
+    """Return the content of a model, of a file that of its bytes; None without a file, or where none can be taken."""
+    if not isinstance(model, str | Path):
+        return content_of(model)
+    if not Path(model).is_file():
+        return None
+    return content_of(Path(model).read_bytes())
 
 
 def _as_read(opened: Any, space: FeatureSpace, data: pd.DataFrame | None) -> Predictor:

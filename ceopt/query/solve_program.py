@@ -1,4 +1,10 @@
-"""One person's program: built, compiled, solved, and its point read back as integer decisions."""
+"""One person's program: built, compiled, solved, and its point read back as integer decisions.
+
+It is solved once more where there is reason to: a reach without bounds, or of the wrong size, or a budget that is too
+small. Each reason is a function that is handed how to solve (``solve``) and what is asked (``request``), and may call
+``solve`` again with another request. :data:`RETRIES` lists them from the innermost to the outermost: what one of them
+calls ``solve`` is the program with all those before it in the list.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +17,59 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import pyomo.environ as pyo
 
+from ceopt.formulations.columns.numeric import unit_of
 from ceopt.formulations.constraints.diversity.excluded_points import leave_out
-from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
-from ceopt.query.request import Person, SolvedProgram, SolveRequest
-from ceopt.query.retries import RETRIES, Solve
+from ceopt.formulations.space.reachable import Interval, Reach
+from ceopt.formulations.targets import Labels
+from ceopt.query.request import Person, SolvedProgram, SolveRequest, Start
 from ceopt.solvers.compile.compiled_model import CompiledModel, compile_model
+from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.guard.guarded_session import GuardedSession
 from ceopt.solvers.pool.ranking import met_points
+from ceopt.solvers.problem import Stop
 from ceopt.solvers.registry import choose
+from ceopt.tolerances import BOUND_ROUNDING, COST_NOISE, FINE_STEP
 
 if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
+    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared
+    from ceopt.settings import CheckedSettings
     from ceopt.solvers.problem import Outcome
 
-__all__ = ["ProgramSolver", "SolvedModel", "size_of"]
+__all__ = [
+    "MOST_UNITS",
+    "RETRIES",
+    "ProgramSolver",
+    "Retry",
+    "Solve",
+    "SolvedModel",
+    "beyond_the_budget",
+    "farthest",
+    "in_smaller_reach",
+    "in_unit_of_the_point",
+    "is_extreme",
+    "is_smaller",
+    "size_of",
+    "unit_for",
+    "within_cost_of_one_label",
+]
 
 #: Points that are decoded per answer wanted; some fail the check, and some decode to the same.
 _SPARE: Final = 3
 #: Seconds that a solver is given at least.
 _LEAST_S: Final = 1e-2
+#: What a solver ends with that leaves time for another run.
+_ENDED: Final = frozenset({Stop.OPTIMAL, Stop.FEASIBLE})
 #: Values of a start by the solver's column.
 StartValues: TypeAlias = Mapping[int, float]
+#: Solves a request within so many seconds.
+Solve: TypeAlias = Callable[[SolveRequest, float], SolvedProgram]
+#: Solves a request within so many seconds by a way to solve it, once or more often.
+Retry: TypeAlias = Callable[["CheckedSettings", Person, Solve, SolveRequest, float], SolvedProgram]
 
 
 def size_of(compiled: CompiledModel) -> dict[str, int]:
@@ -244,3 +280,239 @@ def decoded(
         compiled.load(x)
         points.append(program.x.decoded())
     return tuple(points)
+
+
+# ---- reasons to solve a program once more ----------------------------------------------------------------------------
+def in_unit_of_the_point(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> SolvedProgram:
+    """Solve, and where squares or cones turn out to be of a size that tolerances do not suit, again in its unit."""
+    deadline = time.perf_counter() + seconds
+    unit = unit_for(_expected_size(settings, person, request), 1.0)
+    solved = solve(replace(request, unit=unit), seconds)
+    for _ in range(MOST_UNITS - 1):
+        if not solved.is_curved:
+            return solved
+        size = _size_met(settings, person, solved)
+        better = unit_for(size, unit)
+        left = deadline - time.perf_counter()
+        if size is None or better == unit or left <= 0.0:
+            return solved
+        unit = better
+        starts = [*_as_starts(settings, person, solved), *request.starts]
+        try:
+            solved = solve(replace(request, unit=unit, starts=starts), left).after(solved)
+        except OutOfTimeError:
+            return solved
+    return solved
+
+
+def within_cost_of_one_label(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> SolvedProgram:
+    """Solve; where columns without bounds forbid it, first for one of the wanted labels alone.
+
+    A program for one label needs no bounds on scores. The cost of its point bounds how far any better answer can be.
+    """
+    began = time.perf_counter()
+    try:
+        return solve(request, seconds)
+    except UnboundedFeatureError:
+        start = _start_of_one_label(settings, person, solve, request, seconds)
+        if start is None:
+            raise
+        left = max(seconds - (time.perf_counter() - began), _LEAST_S)
+        return solve(replace(request, starts=[start], budget=start[0]), left)
+
+
+def in_smaller_reach(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> SolvedProgram:
+    """Solve, and again within the cost of what was found, where the reach was of another size: units come from it."""
+    deadline = time.perf_counter() + seconds
+    solved = solve(request, seconds)
+    if request.met:
+        return solved
+    for _ in range(MOST_UNITS - 1):
+        left = deadline - time.perf_counter()
+        if solved.point is None or left <= 0.0 or solved.outcome.status not in _ENDED:
+            return solved
+        cost = settings.cost.value(person.space, person.factual, solved.point)
+        if cost <= 0.0:
+            return solved
+        is_open = solved.outcome.status is Stop.FEASIBLE
+        reach = _reach_within(settings, person, cost)
+        if not is_smaller(reach, _reach_within(settings, person, request.budget), person.space, is_open=is_open):
+            return solved
+        request = request.within((cost, solved.point))
+        nearer = solve(request, left)
+        if nearer.point is None:
+            return solved
+        bound = nearer.outcome.bound
+        if bound is not None and nearer.outcome.status is not Stop.OPTIMAL:
+            # Beyond the cost nothing was searched this time.
+            nearer = nearer.with_outcome(bound=min(bound, settings.cost.to_objective(cost)))
+        solved = nearer.after(solved)
+    return solved
+
+
+def beyond_the_budget(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> SolvedProgram:
+    """Solve within the budget; where nothing is found there, or only what costs more, in the whole reach.
+
+    That happens: a start may differ by less than answers must (a column that no row reads), or stand nearer to a tie
+    than the program allows.
+    """
+    began = time.perf_counter()
+    solved = solve(request, seconds)
+    if request.budget is None or (request.closed and solved.outcome.status is Stop.INFEASIBLE):
+        return solved
+    limit = settings.cost.to_objective(request.budget)
+    if request.closed or not _needs_more(settings, person, request.budget, solved):
+        # Where the place of the answer may be beyond the budget, no more than the budget is proved.
+        bound = solved.outcome.bound
+        if bound is None or bound <= limit or solved.outcome.status is Stop.OPTIMAL:
+            return solved
+        return solved.with_outcome(bound=limit)
+    left = max(seconds - (time.perf_counter() - began), _LEAST_S)
+    try:
+        return solve(replace(request, budget=None), left)
+    except OutOfTimeError:  # what was found stays, proved up to the budget only
+        return solved.with_outcome(status=Stop.TIME_LIMIT, bound=limit, message="The time limit is used up.")
+    except UnboundedFeatureError as error:  # the same
+        if solved.point is None:
+            status = Stop.ERROR
+        else:
+            status = solved.outcome.status
+        return solved.with_outcome(status=status, bound=limit, message=str(error))
+
+
+RETRIES: Final[tuple[Retry, ...]] = (
+    in_unit_of_the_point,
+    within_cost_of_one_label,
+    in_smaller_reach,
+    beyond_the_budget,
+)
+
+
+def _expected_size(settings: CheckedSettings, person: Person, request: SolveRequest) -> float | None:
+    """Return the lengths' size that the point which set the budget has; without one, the budget; or None."""
+    if settings.cost.curved:
+        for cost, point in request.starts:
+            if cost == request.budget:
+                return settings.cost.size(person.space, person.factual, point)
+    return request.budget
+
+
+def _size_met(settings: CheckedSettings, person: Person, solved: SolvedProgram) -> float | None:
+    """Return the lengths' size at the point found; where the solver failed, that at the farthest point; or None."""
+    if solved.point is not None:
+        return settings.cost.size(person.space, person.factual, solved.point)
+    if solved.outcome.status in {Stop.UNBOUNDED, Stop.ERROR}:
+        return settings.cost.size(person.space, person.factual, farthest(person.factual, person.reach))
+    return None
+
+
+def _as_starts(settings: CheckedSettings, person: Person, solved: SolvedProgram) -> list[Start]:
+    if solved.point is None:
+        return []
+    return [(settings.cost.value(person.space, person.factual, solved.point), solved.point)]
+
+
+def _start_of_one_label(
+    settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
+) -> Start | None:
+    """Return a point that takes one of several wanted labels, and its cost."""
+    target = settings.target
+    if not isinstance(target, Labels) or len(target.wanted) == 1:
+        return None
+    for wanted in target.wanted:
+        alone = Labels((wanted,), target.labels)
+        solved = solve(replace(request, starts=(), budget=None, target=alone), seconds / len(target.wanted))
+        if solved.point is not None:
+            return settings.cost.value(person.space, person.factual, solved.point), solved.point
+    return None
+
+
+def _reach_within(settings: CheckedSettings, person: Person, budget: float | None) -> Reach:
+    """Return what the columns may become within a budget."""
+    if budget is None:
+        return person.reach
+    cost = settings.cost
+    return CostCutoff(person.space, person.factual, cost, cost.to_objective(budget)).narrowed(person.reach)
+
+
+def _needs_more(settings: CheckedSettings, person: Person, budget: float, solved: SolvedProgram) -> bool:
+    """Tell whether the solver ended, and what it found does not keep the budget."""
+    if solved.outcome.status not in {Stop.OPTIMAL, Stop.INFEASIBLE}:
+        return False  # the time is used up: what there is stays
+    if solved.point is None:
+        return True
+    cost = settings.cost.value(person.space, person.factual, solved.point)
+    return cost > budget * (1.0 + settings.relative_gap) + BOUND_ROUNDING
+
+
+# ---- the unit of lengths, and the size of a reach --------------------------------------------------------------------
+#: Lengths, in the unit, whose squares a tolerance of 1e-7 is right for.
+_ORDINARY = (0.1, 1e3)
+#: A column that was stated in a unit so many times too large, or of so many steps, was stated too coarsely.
+_COARSE, _STEPS = 2.0**10, 2.0**23
+#: Steps up to this size are ordinary, as those from FINE_STEP on are.
+_LARGE_STEP = 1e7
+#: How many units are tried at most.
+MOST_UNITS = 3
+
+
+def unit_for(size: float | None, unit: float) -> float:
+    """Return the unit for lengths of some size: the one in use where it will do, else the nearest power of two."""
+    if size is None or not COST_NOISE < size < math.inf or _ORDINARY[0] <= size / unit <= _ORDINARY[1]:
+        return unit
+    return 2.0 ** round(math.log2(size))
+
+
+def farthest(factual: Mapping[str, float], reach: Reach) -> dict[str, float]:
+    """Return the point of a reach that is farthest from the factual in each number with bounds."""
+    far = dict(factual)
+    for name, part in reach.items():
+        if isinstance(part, Interval) and math.isfinite(part.lower) and math.isfinite(part.upper):
+            if far[name] - part.lower > part.upper - far[name]:
+                far[name] = part.lower
+            else:
+                far[name] = part.upper
+    return far
+
+
+def is_smaller(reach: Reach, before: Reach, space: FeatureSpace, *, is_open: bool) -> bool:
+    """Tell whether a reach is so much smaller than the one before that a program over it is another one to a solver.
+
+    Either the unit of a column is, or a column of more steps than a solver tells apart has a fraction of them: half
+    where a gap ``is_open``.
+    """
+    for name, part in reach.items():
+        was = before[name]
+        if not isinstance(part, Interval) or not isinstance(was, Interval) or was.is_point:
+            continue
+        if part.step is None:
+            if not 1.0 / _COARSE < unit_of(part, space[name]) / unit_of(was, space[name]) < _COARSE:
+                return True
+        elif (was.upper - was.lower) / part.step > _STEPS:
+            least = 2.0 if is_open else _COARSE
+            if (part.upper - part.lower) * least < was.upper - was.lower:
+                return True
+    return False
+
+
+def is_extreme(reach: Reach, space: FeatureSpace) -> bool:
+    """Tell whether a column may take values of a size, or as many, that a solver's tolerances do not suit."""
+    for name, part in reach.items():
+        if not isinstance(part, Interval) or part.is_point:
+            continue
+        if part.step is None:
+            if unit_of(part, space[name]) != 1.0:
+                return True
+        else:
+            is_ordinary = FINE_STEP <= part.step <= _LARGE_STEP
+            if not is_ordinary or _STEPS < (part.upper - part.lower) / part.step < math.inf:
+                return True
+    return False

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from ceopt.formulations.constraints.diversity.diversity import changed_columns
 from ceopt.formulations.constraints.diversity.some_stay import SomeStay
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
-from ceopt.search.accept import accept_checked
-from ceopt.search.solve_check_repair import MOST_REPAIRS, attempt
+from ceopt.search.solve_check_repair import MOST_REPAIRS, accept_checked, attempt
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import EQUAL_COSTS
 
@@ -37,7 +36,7 @@ def with_fewer_columns(state: State) -> State:
 
 def _is_worth_a_look(state: State) -> bool:
     question = state.question
-    if question.settings.n == 1 or not state.diversity.prefers_fewer_columns:
+    if not state.diversity.prefers_fewer_columns:
         return False
     if state.last is None or state.last.answer is None or state.interrupted or question.is_late:
         return False

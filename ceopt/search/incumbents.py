@@ -7,31 +7,22 @@ to 100 trees), while the search for the start ends with one for each set of chan
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from ceopt.search.accept import accept_checked
+from ceopt.search.solve_check_repair import accept_checked
 from ceopt.search.state import Finding
 from ceopt.status import Status
 from ceopt.tolerances import SAME_VALUE
 from ceopt.words.said import said
 
 if TYPE_CHECKING:
-    from ceopt.query.request import Point, Start
+    from ceopt.query.request import Point
     from ceopt.search.state import State
 
-__all__ = ["are_same", "cheapest_first", "next_incumbent"]
+__all__ = ["are_same", "next_incumbent"]
 
 Coordinates: TypeAlias = dict[str, float]
-
-
-def cheapest_first(
-    met: Sequence[Coordinates], starts: Sequence[Start], cost: Callable[[Point], float]
-) -> tuple[Coordinates, ...]:
-    """Return what was met, the cheapest first."""
-    points = [*met, *(point for _, point in starts)]
-    return tuple(sorted(points, key=cost))
 
 
 def next_incumbent(state: State) -> State:

@@ -35,14 +35,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.query.request import Person
-from ceopt.search.accept import fall_back, is_disproved, out_of_time, used_up
 from ceopt.search.fewer_columns import with_fewer_columns
 from ceopt.search.incumbents import next_incumbent
 from ceopt.search.no_answer import look_for_conflict, look_under_wider_rules
-from ceopt.search.solve_check_repair import solve_and_check
+from ceopt.search.solve_check_repair import fall_back, is_disproved, out_of_time, solve_and_check, used_up
 from ceopt.search.starts import find_starts
 from ceopt.search.state import Answer, Finding, Phase, Question, State, Stopwatch, Tries, favourable, without_unseen
 from ceopt.search.ties import look_within_margin
+from ceopt.solution.copies import when_read
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError
@@ -196,7 +196,9 @@ def _conflict(state: State) -> State:
 
 
 def _fewer(state: State) -> State:
-    return replace(with_fewer_columns(state), phase=Phase.NEXT)
+    if state.question.settings.n > 1:  # what comes first decides what may follow
+        state = with_fewer_columns(state)
+    return replace(state, phase=Phase.NEXT)
 
 
 def _next(state: State) -> State:
@@ -249,6 +251,8 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         Name of the question, for its asker.
     """
     question = state.question
+    space = question.space
+    reach = question.person.reach
     last = state.last
     assert last is not None  # noqa: S101 - the search has ended
     answers = ranked_anew(state)
@@ -273,11 +277,11 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         solver=state.solver,
         versions=dict(versions("pyomo", "highspy")),
         options=asked.options(),
-        target=target_said(asked.target),
-        removed=removed_said(question.space, question.person.reach),
+        target=when_read(lambda: target_said(asked.target)),
+        removed=when_read(lambda: removed_said(space, reach)),
         query_id=query_id,
-        space=question.space,
-        rules=rules_said(asked.rules, question.space),
+        space=space,
+        rules=when_read(lambda: rules_said(asked.rules, space)),
         fingerprints=question.prepared.fingerprints,
         size=state.size,
     )
@@ -301,6 +305,8 @@ def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:
         more = said("Proved: there are no more.", "proved_no_more")
     elif last.answer is None and answers:
         more = said(f"No more, as: {last.reason}", "no_more_as", why=last.reason)
+    if not more:
+        return first
     return replace(first, reason=together(first.reason, more))
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.checking.rule_checks import broken_rules
+from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.query.given_starts import put_in_reach
-from ceopt.query.retries import is_extreme
+from ceopt.query.solve_program import is_extreme
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import START_MARGIN_ROUNDING
 from ceopt.warm_start.heuristic import StartSearch

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
-from ceopt.checking.rule_checks import Check, broken_rules
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions
+from ceopt.checking.answer_check import Check, broken_rules
+from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, TakesFromRules
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.query.request import Person, Point, Start
 from ceopt.query.solve_program import ProgramSolver
@@ -315,7 +315,9 @@ class State:
         What is left to choose from shrinks with each answer, so what was proved of the one before holds.
         """
         settings = self.question.settings
-        diversity = (settings.diversity or OtherDecisions()).fitted(settings.rules)
+        diversity = settings.diversity or OtherDecisions()
+        if isinstance(diversity, TakesFromRules):
+            diversity = diversity.fitted(settings.rules)
         bound = self.answers[-1][0].bound if self.answers else None
         tries = Tries(self.margin, diversity, bound)
         return replace(self, phase=Phase.PROGRAM, diversity=diversity, tries=tries)

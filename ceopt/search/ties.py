@@ -12,9 +12,8 @@ from ceopt.formulations.predictors.decision.lattice import is_on_lattice
 from ceopt.formulations.predictors.decision.margin import rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
-from ceopt.query.retries import is_extreme
-from ceopt.search.accept import accept_checked
-from ceopt.search.solve_check_repair import MOST_REPAIRS, attempt
+from ceopt.query.solve_program import is_extreme
+from ceopt.search.solve_check_repair import MOST_REPAIRS, accept_checked, attempt
 from ceopt.search.state import Finding
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Stop

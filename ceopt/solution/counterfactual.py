@@ -10,10 +10,10 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solution.answer_table import answer_to_html, answer_to_text
 from ceopt.solution.copies import hands_out_copies
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.words.changes import sentences_of
 from ceopt.words.language import language_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from ceopt.formulations.space.dtypes import plain
 from ceopt.solution.json_times import is_time, read_time, write_time
+from ceopt.solvers.checks import plain
 from ceopt.words.said import Phrase, Said
 
 __all__ = ["phrases_document", "read_said", "read_value", "write_value"]

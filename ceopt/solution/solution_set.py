@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 import pandas as pd
 
-from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solution.copies import hands_out_copies
 from ceopt.solution.counterfactual import Counterfactual, scalars
 from ceopt.solution.json_io import from_json, to_json
 from ceopt.solution.surrogate_report import SurrogateReport
 from ceopt.solution.tables import to_html, to_text
+from ceopt.solvers.checks import plain
 from ceopt.solvers.files.whole_files import write_text
 from ceopt.status import Status
 from ceopt.words.language import language_of
@@ -31,7 +31,9 @@ __all__ = ["SolutionSet"]
 
 
 @final
-@hands_out_copies("factual", "relaxed", "timings", "versions", "options", "removed", "rules", "fingerprints", "size")
+@hands_out_copies(
+    "factual", "relaxed", "timings", "versions", "options", "target", "removed", "rules", "fingerprints", "size"
+)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SolutionSet:
     """The answers for one person, best first, and what is known beyond them; frames and mappings come as copies.

@@ -8,8 +8,8 @@ from typing import Any, final
 
 import pandas as pd
 
-from ceopt.formulations.space.dtypes import plain
 from ceopt.solution.copies import hands_out_copies
+from ceopt.solvers.checks import plain
 
 __all__ = ["SurrogateReport"]
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.checking.functions import check_kind, is_function, model_behind
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
+from ceopt.checking.functions import check_kind, model_behind
+from ceopt.formulations.predictors.read import is_function
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 from ceopt.formulations.predictors.representation.predictor import Predictor

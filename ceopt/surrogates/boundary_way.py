@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.checking.rule_checks import broken_rules
+from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.surrogates.legal_values import on_grid

@@ -9,7 +9,7 @@ from typing import Any, Final, final
 import numpy as np
 import pandas as pd
 
-from ceopt.checking.rule_checks import broken_rules
+from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import FeatureSpace
@@ -17,9 +17,8 @@ from ceopt.parallel.jobs import Lost, completed, whole_jobs
 from ceopt.population.batch import answered, cohort_of
 from ceopt.population.cohort import Cohort
 from ceopt.query.build_answer import answer_of
-from ceopt.query.fingerprints import fingerprints_of
 from ceopt.query.given_starts import put_in_reach
-from ceopt.query.prepare import Prepared, prepare
+from ceopt.query.prepare import Prepared, fingerprints_of, prepare
 from ceopt.settings import Settings
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import Real, check_arguments

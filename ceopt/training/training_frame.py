@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.training.predictor_network import Codes
 from ceopt.training.scaled_frame import Floats, ScaledFrame

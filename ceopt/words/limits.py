@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.reachable import Levels, removed_by
 from ceopt.formulations.targets import (
     AtLeast,
@@ -19,6 +18,7 @@ from ceopt.formulations.targets import (
     Target,
     parse_target,
 )
+from ceopt.solvers.checks import plain
 from ceopt.words.language import LEVEL
 from ceopt.words.rules import any_of, value_phrase
 from ceopt.words.said import Phrase, Said

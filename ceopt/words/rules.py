@@ -19,7 +19,7 @@ from ceopt.formulations.constraints import (
     rule_name,
 )
 from ceopt.formulations.constraints.causal.equation import parse_equations
-from ceopt.formulations.space.dtypes import plain
+from ceopt.solvers.checks import plain
 from ceopt.words.changes import truths, unit_of
 from ceopt.words.language import ALL_OF, AMOUNT, ANY_OF, LEVEL, TERMS
 from ceopt.words.numbers import is_number

@@ -14,7 +14,7 @@ from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AllowedTransitions"]

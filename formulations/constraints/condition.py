@@ -17,7 +17,7 @@ from ceopt.solvers.checks import AbstractCheck, Choice, Flag, Moderate, Refusal,
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 

@@ -12,7 +12,7 @@ from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["IfThen"]

@@ -16,7 +16,7 @@ from ceopt.solvers.checks import Choice, Refusal, Whole, check_fields
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["MaxChanges"]

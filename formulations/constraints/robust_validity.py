@@ -38,7 +38,7 @@ from ceopt.solvers.errors import InvalidValueError, UnsupportedModelError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.space.space import FeatureSpace
 

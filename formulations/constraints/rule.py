@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
-from ceopt.formulations.columns.columns_block import AbstractColumns
-from ceopt.formulations.columns.factual import Factual, require_factual
+from ceopt.formulations.columns.columns_block import AbstractColumns, Factual, require_factual
 from ceopt.solvers.checks import ListOf, OrNone, Refusal, Text
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe

@@ -21,7 +21,7 @@ from ceopt.formulations.costs.base import AbstractCost, Floats, Sum
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.space.space import FeatureSpace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ceopt.formulations.columns.factual import Factual, require_factual
+from ceopt.formulations.columns.columns_block import Factual, require_factual
 from ceopt.formulations.costs.base import AbstractCost, Count, Sum
 from ceopt.formulations.costs.l0 import L0, Changes
 from ceopt.formulations.costs.l1 import L1
@@ -14,9 +14,11 @@ from ceopt.formulations.costs.l2 import L2
 from ceopt.formulations.costs.linf import Linf
 from ceopt.formulations.costs.mahalanobis import Mahalanobis
 from ceopt.formulations.costs.percentile import Percentile
-from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
+from ceopt.solvers.checks import NameOrObject, Refusal
+from ceopt.solvers.errors import InvalidTypeError
 
 __all__ = [
+    "COST",
     "COSTS",
     "L0",
     "L1",
@@ -51,17 +53,19 @@ COSTS: Mapping[str, Callable[[], AbstractCost]] = {
 }
 
 
+#: What an argument that says a cost may be; "L1" is the class's name, "l1" that of the same cost by default.
+COST: Final = NameOrObject(
+    AbstractCost,
+    COSTS,
+    Refusal("a name or a cost object", f"Choose from: {', '.join(COSTS)}.", error=InvalidTypeError),
+    spelt={"L0": "l0", "L1": "l1", "L2": "l2"},
+)
+
+
 def parse_cost(cost: Any) -> AbstractCost:
     """Return a cost given by name or as an object, or refuse it with the choices."""
-    if isinstance(cost, AbstractCost):
-        return cost
-    if isinstance(cost, str):
-        # "L1" is the class's name, "l1" that of the same cost by default.
-        cost = cost.lower() if cost in {"L0", "L1", "L2"} else cost
-        if cost not in COSTS:
-            raise UnknownNameError.among("cost", "cost", cost, COSTS)
-        return COSTS[cost]()
-    raise InvalidTypeError("cost", "a name or a cost object", f"cost is {cost!r}", f"Choose from: {', '.join(COSTS)}.")
+    parsed: AbstractCost = COST.require("cost", "cost", cost)
+    return parsed
 
 
 def l0(x: Factual) -> Any:

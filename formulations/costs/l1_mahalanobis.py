@@ -15,7 +15,7 @@ from ceopt.formulations.costs.mahalanobis_matrix import root_of
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["L1Mahalanobis"]

@@ -17,7 +17,7 @@ from ceopt.solvers.checks import Flag, check_fields
 from ceopt.solvers.cones import soc
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["L2", "AbstractNorm", "Kind", "NormEpigraph"]

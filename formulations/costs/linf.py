@@ -14,7 +14,7 @@ from ceopt.formulations.costs.base import SCALE, AbstractCost, Floats, price_tab
 from ceopt.solvers.checks import check_fields
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["Linf", "greatest_of"]

@@ -27,7 +27,7 @@ from ceopt.solvers.checks import Flag, check_fields
 from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["AbstractMahalanobis", "Mahalanobis", "paid", "rows_of"]

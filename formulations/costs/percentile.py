@@ -20,7 +20,7 @@ from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
 
 __all__ = ["Percentile"]
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.feature import Feature, Kind
 from ceopt.formulations.space.feature_checks import LEVELS, require_level
-from ceopt.solvers.checks import Choice
+from ceopt.solvers.checks import Choice, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = ["changed"]

@@ -19,7 +19,6 @@ __all__ = [
     "integer_limits",
     "is_number_dtype",
     "is_object_dtype",
-    "plain",
     "pool",
 ]
 
@@ -31,11 +30,6 @@ _ARROW = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 halffloat float double string large_string".split()
 )
 _EXACT = 2**53 - 1  # the greatest whole number that no other rounds to in float64
-
-
-def plain(value: Any) -> Any:
-    """Turn a numpy scalar into the Python scalar of equal value; everything else is returned as it is."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def dtype_text(who: str, dtype: Any) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ceopt.formulations.space.bisection import last_true
+from ceopt.formulations.space.floats import last_true
 from ceopt.formulations.space.step import Floats, Step
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 

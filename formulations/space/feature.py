@@ -10,10 +10,10 @@ from typing import Any, cast, final, get_args
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.space.dtypes import Level, is_object_dtype, plain
+from ceopt.formulations.space.dtypes import Level
 from ceopt.formulations.space.dtypes import pool as array_of
 from ceopt.formulations.space.feature_checks import FINITE, Direction, Kind, Scale, settled
-from ceopt.solvers.checks import LARGEST, Choice, is_number
+from ceopt.solvers.checks import LARGEST, Choice, is_number, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Direction", "Feature", "Kind", "Scale"]
@@ -264,7 +264,7 @@ class Feature:
         if self.is_finite:
             return self.pool.take(coordinates.astype(np.intp))
         whole = coordinates.astype(np.int64)
-        if isinstance(self.pandas_dtype, np.dtype) and not is_object_dtype(self.pandas_dtype):
+        if isinstance(self.pandas_dtype, np.dtype) and self.pandas_dtype.kind != "O":
             return whole.astype(self.pandas_dtype)
         return array_of(whole.tolist(), self.pandas_dtype)
 

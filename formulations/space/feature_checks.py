@@ -16,7 +16,6 @@ from ceopt.formulations.space.dtypes import (
     integer_limits,
     is_number_dtype,
     is_object_dtype,
-    plain,
     pool,
 )
 from ceopt.solvers.checks import (
@@ -30,6 +29,7 @@ from ceopt.solvers.checks import (
     Refusal,
     Text,
     check_arguments,
+    plain,
 )
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.column_names import counts_years, is_code, is_identifier, is_protected, words_of
-from ceopt.formulations.space.dtypes import plain
+from ceopt.solvers.checks import plain
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.digits import digits
-from ceopt.formulations.space.decimal_grid import DecimalGrid, decimal_grid
+from ceopt.formulations.space.floats import DecimalGrid, decimal_grid, digits
 from ceopt.formulations.tolerances import STEP_ROUNDINGS
 from ceopt.solvers.errors import InvalidValueError
 

@@ -21,7 +21,17 @@ from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.files.whole_files import write_text
 
-__all__ = ["FeatureSpace", "check_unique", "column_coordinates", "require_space", "row_mapping"]
+__all__ = [
+    "FeatureSpace",
+    "check_unique",
+    "column_coordinates",
+    "known_part",
+    "known_row",
+    "require_space",
+    "row_mapping",
+    "unknown_columns",
+    "warn_of",
+]
 
 _NO_FEATURE = Refusal("Feature objects", 'Write Feature("name", kind=...).', "one is {value}", InvalidTypeError)
 _FEATURES = ListOf(
@@ -520,3 +530,59 @@ def check_unique(who: str, names: Any) -> None:
     if not names.is_unique:
         twice = names[names.duplicated()][0]
         raise InvalidValueError(who, "each column once", f"{twice!r} is there twice", "Remove one.")
+
+
+# ---- the columns of rows and frames that a space knows; one warning names all others ---------------------------------
+def known_part(space: FeatureSpace, frame: Any) -> Any:
+    """Return a frame without the columns that the space does not know; itself where it has none, or lacks one.
+
+    What lacks a column is refused where it is used, and a column too many may be the one that is missing, misspelt.
+    """
+    return frame[list(space.names)] if unknown_columns(space, frame) else frame
+
+
+def known_row(who: str, space: FeatureSpace, row: Any) -> dict[str, Any]:
+    """Return one raw row by column, without what the space does not know.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        Something else than a Series, a dict or a one-row frame; several rows, a name twice, a column that is missing.
+    """
+    values = row_mapping(row, who)
+    known = {name: values[name] for name in space.names if name in values}
+    if len(known) < len(space):
+        space.check_names(who, values)
+    return known
+
+
+def unknown_columns(space: FeatureSpace, given: Any) -> list[Any]:
+    """Return the columns that the space does not know, of a frame, a Series or a mapping that lacks none of its own."""
+    if isinstance(given, pd.DataFrame):
+        names: Any = given.columns.tolist()
+    elif isinstance(given, pd.Series):
+        names = given.index.tolist()
+    elif isinstance(given, Mapping):
+        names = list(given)
+    else:
+        return []
+    if not set(space.names) <= set(names):
+        return []
+    return [name for name in names if name not in space]
+
+
+def warn_of(who: str, space: FeatureSpace, **given: Any) -> None:
+    """Warn, once for all that a call was given, of the columns that it leaves out."""
+    extra: dict[Any, None] = {}
+    holders = []
+    for word, part in given.items():
+        unknown = unknown_columns(space, part)
+        if unknown:
+            holders.append(word)
+            extra.update(dict.fromkeys(unknown))
+    if extra:
+        names = ", ".join(map(repr, extra))
+        warn(
+            f"{who} leaves out {names} of {' and '.join(holders)}, which the space does not know. "
+            "Write frame[list(space.names)] for what you give, or describe such a column in the space."
+        )

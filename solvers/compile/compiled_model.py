@@ -108,14 +108,30 @@ class CompiledModel:
     def problem_class(self) -> ProblemClass:
         """What a solver must support."""
         kinds = {cone.cone for cone in self.cones}
-        return ProblemClass.of(
-            integer=bool(self.integer.any()),
-            quadratic=self.Q is not None,
-            convex=self._is_convex(),
-            second_order=bool(self.quadratics) or not kinds.isdisjoint({Cone.SECOND_ORDER, Cone.ROTATED}),
-            semidefinite=Cone.SEMIDEFINITE in kinds,
-            exponential=Cone.EXPONENTIAL in kinds,
-        )
+        if not self._is_convex():
+            if Cone.SEMIDEFINITE in kinds:
+                return ProblemClass.NONCONVEX_CONIC
+            if Cone.EXPONENTIAL in kinds:
+                return ProblemClass.NONCONVEX_EXP
+            return ProblemClass.NONCONVEX
+        if Cone.SEMIDEFINITE in kinds:
+            continuous = ProblemClass.SDP
+            with_integers = ProblemClass.MISDP
+        elif Cone.EXPONENTIAL in kinds:
+            continuous = ProblemClass.EXP
+            with_integers = ProblemClass.MIEXP
+        elif self.quadratics or not kinds.isdisjoint({Cone.SECOND_ORDER, Cone.ROTATED}):
+            continuous = ProblemClass.SOCP
+            with_integers = ProblemClass.MISOCP
+        elif self.Q is not None:
+            continuous = ProblemClass.QP
+            with_integers = ProblemClass.MIQP
+        else:
+            continuous = ProblemClass.LP
+            with_integers = ProblemClass.MILP
+        if self.integer.any():
+            return with_integers
+        return continuous
 
     def _is_convex(self) -> bool:
         if self.Q is not None and not is_convex(self.Q, self.sense):

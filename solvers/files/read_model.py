@@ -19,7 +19,7 @@ from ceopt.solvers.files.misread import refuse_misread
 from ceopt.solvers.files.model_builder import add, add_column, add_row, affine
 from ceopt.solvers.files.quadratic_rows import QuadraticRows, take_quadratic_rows
 from ceopt.solvers.files.whole_files import file_path
-from ceopt.solvers.highs.silent import silent_highs
+from ceopt.solvers.highs.session import silent_highs
 
 __all__ = ["read"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.compile.rows_and_cones import QuadraticRow
 from ceopt.solvers.guard.contradictions import contradicts
-from ceopt.solvers.highs.scaling import best_conceivable
+from ceopt.solvers.highs.session import best_conceivable
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.tolerances import (
     GUROBI_DUAL_RESIDUAL,

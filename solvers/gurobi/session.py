@@ -22,9 +22,9 @@ from ceopt.solvers.gurobi.precision import (
 )
 from ceopt.solvers.gurobi.run import Run, Units, run_again, run_once
 from ceopt.solvers.gurobi.tables import IMPRECISE, STOP, set_options
-from ceopt.solvers.highs.scaling import first_scale
-from ceopt.solvers.problem import Stop, Vector, status_of
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
+from ceopt.solvers.highs.session import first_scale
+from ceopt.solvers.problem import Stop, Vector
+from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun, status_of
 from ceopt.solvers.tolerances import GUROBI_TOLERANCE, NOTABLE_VIOLATION
 
 __all__ = ["GurobiSession", "licence"]

@@ -9,7 +9,7 @@ from ceopt.solvers.checks import refuse_argument
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 from ceopt.solvers.options import plain, plain_of_type
 from ceopt.solvers.problem import Stop, StopTable
-from ceopt.solvers.problem import status_of as stop_status
+from ceopt.solvers.session import status_of as stop_status
 
 __all__ = ["PROBLEM", "SOLUTION", "TERMINATION", "name_of", "set_options", "status_of"]
 

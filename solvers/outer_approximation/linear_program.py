@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.highs.session import set_options
-from ceopt.solvers.highs.silent import silent_highs
+from ceopt.solvers.highs.session import set_options, silent_highs
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.session import SolveRun
 from ceopt.solvers.tolerances import LINEAR_PROGRAM_TOLERANCES

@@ -18,8 +18,7 @@ import scipy.sparse as sp
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import UnsupportedProblemError
-from ceopt.solvers.highs.session import HighsSession, set_options
-from ceopt.solvers.highs.silent import silent_highs
+from ceopt.solvers.highs.session import HighsSession, set_options, silent_highs
 from ceopt.solvers.outer_approximation.cuts import Cuts
 from ceopt.solvers.outer_approximation.linear_program import GrowingLP
 from ceopt.solvers.outer_approximation.relaxation import GrowingRelaxation

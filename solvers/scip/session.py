@@ -17,12 +17,12 @@ from pyomo.common.gc_manager import PauseGC
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.guard.contradictions import missed
-from ceopt.solvers.problem import ProblemClass, Stop, Vector, status_of
+from ceopt.solvers.problem import ProblemClass, Stop, Vector
 from ceopt.solvers.scip.count import count_solutions
 from ceopt.solvers.scip.model import Program
 from ceopt.solvers.scip.proof import OptimalityProof, first_scale
 from ceopt.solvers.scip.tables import STOP, new_model, refuse_huge, set_options, words_of
-from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
+from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun, status_of
 from ceopt.solvers.tolerances import LEAST_GAIN, SCIP_FINE_TOLERANCE, SCIP_MISSED, SCIP_MISSED_ROW, SCIP_ROUNDED_ROW
 
 __all__ = ["ScipSession", "attach", "count_solutions", "heard"]

@@ -11,7 +11,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import ceopt
 from ceopt import AtLeast, AtMost, Between, CeoptError, Hull, MaxChanges, OtherThan, Probability, metrics, verify
-from ceopt.checking.functions import FunctionOracle, FunctionTarget, is_function, model_behind
+from ceopt.checking.functions import FunctionOracle, FunctionTarget, model_behind
+from ceopt.formulations.predictors.read import is_function
 
 X = pd.DataFrame({"income": [1.0, 2.0, 4.0, 6.0], "job": ["clerk", "cook", "cook", "clerk"], "age": [20, 30, 40, 50]})
 SPACE = ceopt.FeatureSpace.infer(X, moves={"age": "up"})

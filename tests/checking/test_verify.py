@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ceopt import Linear, MaxChanges, Probability, explain, metrics, verify
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import parse_target
@@ -228,7 +228,7 @@ def test_misuse_is_refused(model, space, person):
 
 def test_levels_beyond_the_space_are_seen_in_coordinates():
     only = FeatureSpace([Feature("size", kind="ordinal", levels=("S", "M"))])
-    from ceopt.checking.rule_checks import broken_moves
+    from ceopt.checking.answer_check import broken_moves
 
     assert broken_moves(only, None, {"size": 2.0}) == ("size: has no level of rank 2",)
     assert broken_moves(only, None, {"size": 0.5}) == ("size: has no level of rank 0.5",)

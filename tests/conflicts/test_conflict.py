@@ -27,7 +27,7 @@ from rules.small import PEOPLE, lattice
 import ceopt
 import ceopt.conflicts.relaxation
 from ceopt import L1, Feature, FeatureSpace, Linear, MaxChanges
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
 from ceopt.conflicts.conflict import _Filter
 from ceopt.conflicts.relaxation import Relaxation, RelaxedProgram
 from ceopt.formulations.constraints import RULES, AbstractRule, Hull, parse_rules, rule_name

@@ -12,7 +12,7 @@ from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.query.prepare import prepare
 from ceopt.query.request import Person, SolvedProgram, SolveRequest
-from ceopt.query.retries import (
+from ceopt.query.solve_program import (
     RETRIES,
     beyond_the_budget,
     in_smaller_reach,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import ceopt
 from ceopt import Apart
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.constraints import AbstractRule, Linear, MaxChanges
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.query.solve_program import ProgramSolver

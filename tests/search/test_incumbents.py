@@ -9,7 +9,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import ceopt
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.search.incumbents import are_same

@@ -32,8 +32,8 @@ from ceopt.solvers.gurobi.precision import finer_units, is_missed_for_good, miss
 from ceopt.solvers.gurobi.session import GurobiSession, licence
 from ceopt.solvers.gurobi.tables import STOP, name_of
 from ceopt.solvers.highs.session import HighsSession
-from ceopt.solvers.problem import status_of
 from ceopt.solvers.registry import Licence
+from ceopt.solvers.session import status_of
 
 gurobipy = pytest.importorskip("gurobipy")
 pytestmark = pytest.mark.skipif(bool(licence().why_not), reason=licence().why_not)

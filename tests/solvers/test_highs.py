@@ -19,8 +19,7 @@ from scipy.optimize import linprog
 from ceopt.solvers import Status, compile_model, read
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs.proof import bound_from_duals
-from ceopt.solvers.highs.scaling import is_blind
-from ceopt.solvers.highs.session import STOP, HighsSession
+from ceopt.solvers.highs.session import STOP, HighsSession, is_blind
 from ceopt.solvers.scip.session import ScipSession
 
 

@@ -33,9 +33,9 @@ from ceopt.solvers.errors import (
     UnsupportedProblemError,
 )
 from ceopt.solvers.highs.session import HighsSession
-from ceopt.solvers.problem import status_of
 from ceopt.solvers.scip.session import ScipSession, _missed_cone, count_solutions
 from ceopt.solvers.scip.tables import STOP, words_of
+from ceopt.solvers.session import status_of
 
 pyscipopt = pytest.importorskip("pyscipopt")
 
@@ -797,7 +797,7 @@ def test_a_true_optimum_over_integers_without_bounds_is_confirmed() -> None:
 _LARGE_AND_CURVED = """
 import numpy as np, pyomo.environ as pyo
 from ceopt.solvers import compile_model
-from ceopt.solvers.problem import status_of
+from ceopt.solvers.session import status_of
 from ceopt.solvers.scip.session import ScipSession
 
 n, draw = 5000, np.random.default_rng(0)

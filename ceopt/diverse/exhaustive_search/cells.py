@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.constraints import MaxChanges
 from ceopt.formulations.constraints.diversity.other_cells import is_counted, read_as_numbers
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Sum
-from ceopt.formulations.costs.base import prices_of
-from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.costs.base import CostCutoff, prices_of
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import cuts_in_reach, route
 from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble

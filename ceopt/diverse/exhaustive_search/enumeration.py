@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.checking.rule_checks import broken_rules
+from ceopt.checking.answer_check import broken_rules
 from ceopt.diverse.exhaustive_search.cells import CellColumn, allowances_of
 from ceopt.diverse.exhaustive_search.score_bounds import Boxes, Ceilings
 from ceopt.diverse.exhaustive_search.score_requirements import demands_of

@@ -14,11 +14,10 @@ from ceopt.formulations.predictors.decision.attained_levels import tie_width
 from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.space.reachable import Reach, reach_of
 from ceopt.query.build_answer import answers_of
-from ceopt.query.fingerprints import fingerprints_of
-from ceopt.query.prepare import Prepared, prepare
+from ceopt.query.prepare import Prepared, fingerprints_of, prepare
 from ceopt.query.request import Point
-from ceopt.search.accept import used_up
 from ceopt.search.search import search, unread
+from ceopt.search.solve_check_repair import used_up
 from ceopt.search.state import without_unseen
 from ceopt.settings import Settings
 from ceopt.solution.counterfactual import Counterfactual

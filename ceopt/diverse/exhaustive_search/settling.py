@@ -19,11 +19,11 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from ceopt.formulations.columns.factual import Factual
+from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import impose, rule_name
-from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
-from ceopt.query.retries import unit_for
+from ceopt.query.solve_program import unit_for
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.guard.guarded_session import GuardedSession
 from ceopt.solvers.problem import Outcome, Stop

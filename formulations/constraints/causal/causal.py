@@ -23,7 +23,7 @@ from ceopt.solvers.manifest import Manifest
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["Causal"]

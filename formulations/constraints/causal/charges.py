@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Numeric
-from ceopt.formulations.columns.factual import Factual
+from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints.causal.program import Residual, move_in
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.space.feature import Feature

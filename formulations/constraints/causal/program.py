@@ -12,7 +12,7 @@ from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.space.reachable import Interval
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.constraints.causal.structure import Structure
 
 __all__ = ["Residual", "move_in", "residuals", "span"]

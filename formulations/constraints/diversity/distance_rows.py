@@ -13,7 +13,7 @@ from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.tolerances import DISTANCE_ROUNDING, TINY
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.factual import Factual
+    from ceopt.formulations.columns.columns_block import Factual
 
 __all__ = ["is_far", "is_moved", "length"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, final, runtime_checkable
 
 from ceopt.formulations.columns.numeric import Numeric
 from ceopt.formulations.linear_form import LinearForm, Rows, total
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.recourse_program import RecourseProgram
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["AbstractDiversity", "OtherDecisions", "OtherSupport", "Point"]
+__all__ = ["AbstractDiversity", "FitsSpace", "OtherDecisions", "OtherSupport", "Point", "TakesFromRules"]
 
 #: Coordinates by column.
 Point: TypeAlias = Mapping[str, float]
@@ -28,7 +28,8 @@ Point: TypeAlias = Mapping[str, float]
 class AbstractDiversity(ABC):
     """What makes an answer another one than each that is in hand.
 
-    A new one is one file, listed by its word in ``formulations.constraints.diversity.DIVERSITIES``.
+    A new one is one file, listed by its word in ``formulations.constraints.diversity.DIVERSITIES``. What only some can
+    do stands in the protocols below: one has an ability if it defines that protocol's members.
     """
 
     __slots__ = ()
@@ -39,15 +40,6 @@ class AbstractDiversity(ABC):
     needs_all_cells: ClassVar[bool] = False
     #: Whether of answers that cost the same, one that changes a part of another's columns comes first.
     prefers_fewer_columns: ClassVar[bool] = False
-
-    def check(self, space: FeatureSpace, rules: tuple[AbstractRule, ...]) -> None:
-        """Refuse what does not fit the space or the rules, before any work starts."""
-        del space, rules
-
-    def fitted(self, rules: tuple[AbstractRule, ...]) -> AbstractDiversity:
-        """Return the same with what it takes from the rules, once these know their data."""
-        del rules
-        return self
 
     def after(self, cluster: Any) -> AbstractDiversity:
         """Return what makes an answer another one than one that lies in a cluster."""
@@ -69,6 +61,23 @@ class AbstractDiversity(ABC):
     def surely(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether a point b, after a, is one that the rows let pass: its cost bounds that of the next answer."""
         return self.differ(space, factual, a, b)
+
+
+# ---- what only some can do -------------------------------------------------------------------------------------------
+@runtime_checkable
+class FitsSpace(Protocol):
+    """A way to differ that may not fit the columns or the rules."""
+
+    def check(self, space: FeatureSpace, rules: tuple[AbstractRule, ...]) -> None:
+        """Refuse what does not fit, before any work starts."""
+
+
+@runtime_checkable
+class TakesFromRules(Protocol):
+    """A way to differ that takes from the rules what these have learned from data."""
+
+    def fitted(self, rules: tuple[AbstractRule, ...]) -> AbstractDiversity:
+        """Return the same with what it takes from them."""
 
 
 def differs_row(block: Any, forms: list[LinearForm]) -> None:

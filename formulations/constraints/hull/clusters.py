@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.space.dtypes import plain
+from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 

@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
-from ceopt.formulations.columns.factual import Factual
+from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.predictors.decision.attained_levels import Place, has_fixed_order, link_rounding, place_of
 from ceopt.formulations.predictors.decision.disagreement import agreeing, agreeing_trees, forest_of

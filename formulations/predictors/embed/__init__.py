@@ -8,7 +8,7 @@ from typing import Any
 from ceopt.formulations.columns.caller_columns import Columns, require_on_model
 from ceopt.formulations.columns.caller_space import space_of
 from ceopt.formulations.columns.columns_block import AbstractColumns
-from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.linear_form import Rows
 from ceopt.formulations.predictors.embed.affine import EmbeddedAffine
 from ceopt.formulations.predictors.embed.combined import EmbeddedSum, EmbeddedVotes
@@ -26,7 +26,7 @@ from ceopt.formulations.predictors.representation.relu_network import ReluNetwor
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, UnknownNameError, within_memory
 
-__all__ = ["FORMULATIONS", "check_formulation", "embed", "kind_of"]
+__all__ = ["FORMULATIONS", "check_formulation", "embed", "embed_predictor", "kind_of"]
 
 #: Formulations by representation and name; the first of each is what "auto" means.
 FORMULATIONS: Mapping[str, Mapping[str, Callable[..., AbstractEmbedded]]] = {
@@ -128,13 +128,26 @@ def embed(
         predictor = model
     else:
         predictor = _read(model, columns.space, told=columns is x or space is not None)
+    block = embed_predictor(predictor, columns, formulation=formulation, cutoff=cutoff, all_cells=all_cells)
+    if columns is not x:
+        block.columns = columns
+    return block
+
+
+def embed_predictor(
+    predictor: Predictor,
+    columns: AbstractColumns,
+    *,
+    formulation: str = "auto",
+    cutoff: CostCutoff | None = None,
+    all_cells: bool = False,
+) -> AbstractEmbedded:
+    """Put a model as it was read on a block of columns; all else is as for :func:`embed`."""
     check_formulation(predictor, formulation)
     with columns.collecting():
         block = _embedded(predictor, columns, formulation, {"cutoff": cutoff, "all_cells": all_cells})
         for column, ranks in predictor.unseen.items():
             Rows(block, "never_seen").add(column, columns.coordinate(column).indicator(ranks), upper=0.0)
-    if columns is not x:
-        block.columns = columns
     return block
 
 

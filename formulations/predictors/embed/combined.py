@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.columns.factual import Factual
+from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.decision.attained_levels import place_of, sums_of
 from ceopt.formulations.predictors.decision.margin import default_margin, margin_near, row_scale

@@ -13,7 +13,7 @@ from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
-from ceopt.formulations.space.dtypes import plain
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["EmbeddingError", "embedding_error"]

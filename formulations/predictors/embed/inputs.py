@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ceopt.formulations.columns.columns_block import AbstractColumns
-    from ceopt.formulations.costs.cost_cutoff import CostCutoff
+    from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.space.encoding import Column

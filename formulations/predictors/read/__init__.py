@@ -48,7 +48,7 @@ from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError
 
-__all__ = ["SUFFIXES", "Behind", "open_model", "read"]
+__all__ = ["SUFFIXES", "Behind", "is_function", "open_model", "read"]
 
 #: Libraries by the suffix of the files that they save.
 SUFFIXES: Final = {".onnx": "onnx", ".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm"}
@@ -70,6 +70,11 @@ class Behind:
     def encoding(self, estimator: Any, *steps: Any) -> Encoding:
         """Return what an estimator at this place sees, through further steps."""
         return encode([*self.steps, *steps], estimator, self.space)
+
+
+def is_function(model: Any) -> bool:
+    """Tell whether a model is a bare function of rows: it is called, and has no ``predict``."""
+    return callable(model) and not hasattr(model, "predict") and not isinstance(model, type)
 
 
 def read(model: Any, space: FeatureSpace, *, data: pd.DataFrame | None = None) -> Predictor:

@@ -40,11 +40,11 @@ from ceopt.formulations.predictors.representation.decision_rule import AbstractR
 from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
 from ceopt.formulations.predictors.representation.trees import Tree, TreeEnsemble
-from ceopt.formulations.space.dtypes import plain
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.tolerances import LINK_ROUNDING, READ_ROUNDING
+from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import CeoptError
 
 __all__ = ["require_agreement", "trials"]

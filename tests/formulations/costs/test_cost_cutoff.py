@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, parse_cost
-from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.predictors import TreeEnsemble
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import prune, route
 from ceopt.formulations.predictors.read import read

@@ -22,7 +22,7 @@ import ceopt
 from ceopt import L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis
 from ceopt.formulations import Factual, Reaches, embed, l2, l2_squared, mahalanobis
 from ceopt.formulations.costs import AbstractCost, parse_cost
-from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space import Feature, FeatureSpace
@@ -32,7 +32,7 @@ from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import ProblemClass
 from ceopt.solvers.registry import SOLVERS
-from ceopt.warm_start.value_grid import grid_around
+from ceopt.warm_start.heuristic import grid_around
 
 READY = [name for name, solver in SOLVERS.items() if solver.is_installed and solver.is_licensed]
 #: A size-limited licence is one: what these tests ask is small.

@@ -21,7 +21,7 @@ from ceopt.solvers.errors import UnboundedFeatureError
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
-    from ceopt.formulations.costs.cost_cutoff import CostCutoff
+    from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.solvers.manifest import Manifest

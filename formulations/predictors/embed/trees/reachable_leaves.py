@@ -15,7 +15,7 @@ from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.solvers.deadline import checkpoint
 
 if TYPE_CHECKING:
-    from ceopt.formulations.costs.cost_cutoff import CostCutoff
+    from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.predictors.representation.trees import Tree

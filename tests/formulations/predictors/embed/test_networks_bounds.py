@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations import Factual
 from ceopt.formulations.costs import L1
-from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.predictors import Predictor, ReluNetwork
 from ceopt.formulations.predictors.embed.inputs import Inputs, InputsWithin
 from ceopt.formulations.predictors.embed.networks.bounds import NetworkBounds

@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 
 from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.costs import L1, AbstractCost, Linf
-from ceopt.formulations.costs.cost_cutoff import CostCutoff
+from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.predictors import Predictor, ReluNetwork
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.space import Feature, FeatureSpace

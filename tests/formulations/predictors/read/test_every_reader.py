@@ -12,7 +12,7 @@ from library_rows import frame_of, trial_rows
 from model_examples import fitted
 
 import ceopt
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations import Factual, embed, embedding_error, l1
 from ceopt.formulations.predictors.decision.margin import score_size
 from ceopt.formulations.predictors.read import open_model, read

@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.lightgbm import trees
 from ceopt.formulations.predictors.read.model_input import given

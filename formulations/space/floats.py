@@ -1,8 +1,9 @@
-"""Multiples of a decimal step from a decimal number, each the float that its decimals mean: 0.1 + 0.2 is 0.3."""
+"""Floats: the one that decimals mean, the text that gives one back, and the last one that passes a test."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -10,14 +11,20 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.tolerances import DECIMAL_ROUNDINGS
 
-__all__ = ["DecimalGrid", "decimal_grid", "decimal_grids", "multiples", "places_of"]
+__all__ = ["DecimalGrid", "decimal_grid", "decimal_grids", "digits", "last_true", "multiples", "places_of"]
 
 #: More decimals than these are taken for what a calculation has left, not for what somebody wrote down.
 _MOST_PLACES: Final = 9
 #: Whole numbers up to this one, and no further, are floats each.
 _EXACT: Final = 2.0**53
+#: Sizes between which a number is written without an exponent.
+_LEAST: Final = 1e-5
+_LONG: Final = 1e16
+#: Place of the greatest finite float64 among all of them, counted from 0.0.
+_GREATEST: Final = np.finfo(np.float64).max.view(np.int64)
 
 
+# ---- multiples of a decimal step: 0.1 + 0.2 is 0.3 -------------------------------------------------------------------
 class DecimalGrid(NamedTuple):
     """The numbers ``(units + k * step) / scale`` for whole ``k``, where k = 0 is ``anchor`` as it was given.
 
@@ -102,3 +109,60 @@ def places_of(numbers: NDArray[np.float64], most: int) -> int | None:
 def _means(decimal: Any, number: Any) -> Any:
     """Tell whether a number is a decimal one up to what adding up a few such leaves."""
     return np.abs(decimal - number) <= DECIMAL_ROUNDINGS * np.abs(number)
+
+
+# ---- as text ---------------------------------------------------------------------------------------------------------
+def digits(value: float) -> str:
+    """Return the shortest text that stands for a number alone; of a size that people do not write, with an exponent.
+
+    Examples
+    --------
+    >>> digits(30_000.0), digits(1_234_567.25), digits(1e-7), digits(1e300)
+    ('30000', '1234567.25', '1e-07', '1e+300')
+    """
+    number = float(value)
+    if number == 0.0 or _LEAST <= abs(number) < _LONG:
+        return np.format_float_positional(number + 0.0, trim="-")
+    return repr(number)
+
+
+# ---- bisection over all floats ---------------------------------------------------------------------------------------
+def last_true(
+    test: Callable[[NDArray[np.float64]], NDArray[np.bool_]], shape: tuple[int, ...] = ()
+) -> NDArray[np.float64]:
+    """Return the largest finite float64 for which each of many tests holds, in ``shape``.
+
+    Parameters
+    ----------
+    test
+        Numbers (in ``shape``) -> whether each passes its own test. Each test holds up to some number and not beyond.
+    shape
+        Of the numbers that the test is given.
+
+    Returns
+    -------
+    NDArray
+        -inf where no finite number passes, inf where all do.
+
+    Examples
+    --------
+    >>> float(last_true(lambda x: x * 3.0 <= 1.0))
+    0.33333333333333337
+    """
+    low = np.full(shape, -_GREATEST, dtype=np.int64)
+    high = np.full(shape, _GREATEST, dtype=np.int64)
+    with np.errstate(all="ignore"):  # the ends of float64 overflow in most tests
+        none = ~test(_number(low))
+        every = test(_number(high))
+        for _ in range(64):  # the ends are 2**64 numbers apart at most; low passes, high does not
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)
+            passes = test(_number(middle))
+            low = np.where(passes, middle, low)
+            high = np.where(passes, high, middle)
+    return np.asarray(np.where(none, -np.inf, np.where(every, np.inf, _number(low))))
+
+
+def _number(order: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the float64 whose place among all float64 is ``order``, counted from 0.0 = 0."""
+    bits = np.where(order >= 0, order, np.int64(-(2**63)) - order)
+    return np.asarray(bits).view(np.float64)

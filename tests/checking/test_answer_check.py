@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
-from ceopt.checking.model_oracle import ModelOracle
+from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import Between, Probability, parse_target
