@@ -11,6 +11,7 @@ import pytest
 
 import ceopt
 from ceopt.formulations.predictors import Affine
+from ceopt.search import search
 
 SPACE = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b")])
 MODEL = Affine([1.0, 1.0], -5.5, labels=("no", "yes"))
@@ -83,3 +84,37 @@ def test_results_are_still_frozen_replaced_copied_and_pickled(result):
         answer.values = None
     with pytest.raises(dataclasses.FrozenInstanceError):
         result.timings = {}
+
+
+WORDS = ("target", "removed", "rules")
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda held: pickle.loads(pickle.dumps(held))])
+def test_words_that_nobody_has_read_are_the_same_in_every_copy(copied, row):
+    space = SPACE.fix("b")
+    rules = [ceopt.MaxChanges(1)]
+    unread = ceopt.explain(MODEL, row, space, target="yes", constraints=rules)
+    read = ceopt.explain(MODEL, row, space, target="yes", constraints=rules)
+    expected = {name: getattr(read, name) for name in WORDS}
+
+    again = copied(unread)
+    assert {name: getattr(again, name) for name in WORDS} == expected
+    assert expected == {
+        "target": "yes", "removed": {"b": "fixed at 1"}, "rules": {"MaxChanges_1": "at most 1 feature may change"},
+    }  # fmt: skip
+
+
+def test_words_are_made_when_somebody_reads_them_and_once(monkeypatch, row):
+    made = []
+
+    def rules_said(rules, space):
+        made.append(rules)
+        return {"a rule": f"over {len(space)} columns"}
+
+    monkeypatch.setattr(search, "rules_said", rules_said)
+    result = ceopt.explain(MODEL, row, SPACE, target="yes")
+    assert made == []
+    assert result.rules == {"a rule": "over 2 columns"}
+    result.rules["more"] = "nothing"
+    assert result.rules == {"a rule": "over 2 columns"}
+    assert len(made) == 1

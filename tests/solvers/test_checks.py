@@ -17,6 +17,7 @@ from ceopt.solvers.checks import (
     MappingOf,
     Matrix,
     Moderate,
+    NameOrObject,
     OrNone,
     Real,
     Refusal,
@@ -181,3 +182,17 @@ def test_a_refusal_takes_the_value_as_it_is_whatever_it_says():
 
     with pytest.raises(InvalidTypeError, match=r"but its Odd is \{name\} \{type\}\. Give x\."):
         Text(OTHER).require("f", "x", Odd())
+
+
+def test_a_name_or_an_object_is_made_or_taken_as_it_is():
+    check = NameOrObject(Mapping, {"empty": dict, "none": lambda: None}, OTHER, spelt={"EMPTY": "empty"})
+    own = {"a": 1}
+
+    assert check.require("f", "x", own) is own
+    assert check.require("f", "x", "empty") == {}
+    assert check.require("f", "x", "EMPTY") == {}
+    assert check.require("f", "x", "none") is None
+    with pytest.raises(UnknownNameError, match=r"f needs a known x, but x is 'emty'. Did you mean 'empty'"):
+        check.require("f", "x", "emty")
+    with pytest.raises(InvalidTypeError, match="f needs something else as x, but its int is 3. Give x."):
+        check.require("f", "x", 3)
