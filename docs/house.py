@@ -124,7 +124,7 @@ LINE = 17.0
 GAP = 26.0
 STOREY = 36.0
 MARGIN = 28.0
-BAND_GAP = 30.0
+BAND_GAP = 52.0
 LETTER = 7.6
 FONT = 'font-family="Helvetica, Arial, sans-serif" font-size="13"'
 #: How often the order of each row, and then the places in it, are improved.

@@ -1,4 +1,4 @@
-"""The session of a solver: a new solver subclasses AbstractSession and writes ``version``, ``_open`` and ``_run``.
+"""The session of a solver: a new solver subclasses AbstractSession and has ``who``, ``version``, ``_open``, ``_run``.
 
 ``_run`` is given a :class:`SolveRun` and returns a :class:`RunResult`. What all sessions do alike is done here: check
 what is asked, gather incumbents, measure what came back, stop when told to.

@@ -49,6 +49,10 @@ def _imports(module: str, tree: ast.AST, known: frozenset[str]) -> Iterator[Impo
             for alias in node.names:
                 full = f"{base}.{alias.name}"
                 yield Import(module, full if full in known else base, node.lineno, node.level, lazy, for_types)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(":") == 1:
+            target = node.value.partition(":")[0]  # "module:class", as registry.Imported has it
+            if target in known:
+                yield Import(module, target, node.lineno, 0, lazy=True, for_types=False)
 
 
 @cache

@@ -3,7 +3,8 @@
 What the solver returns is read as integer decisions, rebuilt as floats, and handed to the user's own model and to the
 rules in plain numbers; only what passes is an answer. The phases, each a step from one state to another::
 
-    START          cheap points are looked for; a row that needs no change ends here
+    START          a row that needs no change ends here; cheap points  starts.py
+      |            are looked for
       |
     PROGRAM <--+   one program is solved and its point checked;        solve_check_repair.py
       |   |    |   what fails is asked for otherwise
@@ -12,17 +13,17 @@ rules in plain numbers; only what passes is an answer. The phases, each a step f
       |
       +-- of the first answer --+-- of a further one
       |                         |
-    WIDER_RULES                LIMIT   may it cost as much?
-      |   where none is proved  |
+    WIDER_RULES                 |      where none is proved            no_answer.py
+      |                       LIMIT    may it cost as much?
     CONFLICT                    |      which rules are to blame?       no_answer.py
       |                         |
     FEWER <---------------------+      would fewer columns do?         fewer_columns.py
       |
-    NEXT   back to PROGRAM for another; to LIMIT with one that was met on the way; or
+    NEXT   back to PROGRAM for another; to LIMIT with one that was met on the way (incumbents.py); or
       |
      END
 
-``State.ended`` says which phase follows a program. The module beside a phase makes its step.
+The module beside a phase makes its step; all others are here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of a search: what is asked of one person, what is in hand, and how the next program is to be asked for.
+"""The state of a search: what is asked of one person, how a point is judged, what is in hand, what is asked next.
 
 A state is passed to each step, which returns another. Only the stopwatch, an instrument, runs on in place.
 """
@@ -237,7 +237,7 @@ class State:
     margin, diversity
         Least slack of the decision in the next program, and in what its answer differs from those in hand.
     barred, refused
-        Points that failed the check by a rule, and those that the user's own model of trees refused.
+        Points that failed the check by a rule, and those that the user's own model refused.
     exact
         Whether the solver is asked to be exact.
     coarse

@@ -1,4 +1,8 @@
-"""One row in a program: a Pyomo block with a coordinate per column, in raw units, and the one around a factual."""
+"""The counterfactual in a program: a Pyomo block with a coordinate for each column of a row of data, in raw units.
+
+:class:`AbstractColumns` is what models, rules and costs are built on; :class:`Factual` is the block of a person, with the
+values that the person's row may take. A caller's own variables are in ``caller_columns.py``.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ Rule = TypeVar("Rule")
 Ability = TypeVar("Ability")
 #: Whether the rules of a class have an ability: Python takes ten microseconds to see that an object lacks a protocol.
 _KNOWN: Final[dict[tuple[type, Any], bool]] = {}
-# ---- whole or not at all ---------------------------------------------------------------------------------------------
+# ---- what every rule says, and how rules become rows -----------------------------------------------------------------
 #: Members that an ability needs beside one of its own: alone, that one would be passed over in silence.
 _BESIDE: Mapping[str, tuple[str, ...]] = {
     "lacks_rows": ("fitted",),
@@ -261,7 +261,7 @@ def about_model(rule: Rule, predictor: Callable[[], Predictor]) -> Rule:
     return cast("Rule", rule.about(predictor)) if _has(rule, LearnsFromModel) else rule
 
 
-# ---- costs -----------------------------------------------------------------------------------------------------------
+# ---- what a rule has to do with costs and actions --------------------------------------------------------------------
 @runtime_checkable
 class AddsToCost(Protocol):
     """A rule whose slack costs something: ``build`` adds it to ``x.surcharges``."""
@@ -333,7 +333,7 @@ def actions_under(rules: Iterable[object], space: FeatureSpace, factual: Point, 
     return None
 
 
-# ---- the search for a start ------------------------------------------------------------------------------------------
+# ---- points that a rule can mend -------------------------------------------------------------------------------------
 @runtime_checkable
 class MendsPoints(Protocol):
     """A rule that says where a point that breaks it is to be put."""
