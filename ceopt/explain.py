@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ceopt.formulations.space.space import known_part, known_row, require_space, warn_of
+from ceopt.formulations.space.space import FeatureSpace, known_part, known_row, require_space, warn_of
 from ceopt.population.batch import OUT_OF_MEMORY, no_answer
 from ceopt.query.black_box_question import asked_once
 from ceopt.query.prepare import fingerprints_of, prepare
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solution.solution_set import SolutionSet
     from ceopt.surrogates.recourse import LocalSurrogateRecourse
 

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from ceopt.formulations.content_hash import content_of
-from ceopt.formulations.space.space import known_part, warn_of
+from ceopt.formulations.space.space import FeatureSpace, known_part, warn_of
 from ceopt.parallel.jobs import whole_jobs
 from ceopt.population.batch import answers, cohort_of, resumed
 from ceopt.population.black_box_fit import BlackBoxFit, black_box_fit
@@ -23,7 +23,6 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.surrogates.recourse import LocalSurrogateRecourse
 
 __all__ = ["Recourse"]

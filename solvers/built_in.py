@@ -16,7 +16,7 @@ _QUADRATIC = _LINEAR | {Class.QP, Class.MIQP, Class.SOCP, Class.MISOCP}
 
 
 def _gurobi_licence() -> Licence:
-    from ceopt.solvers.gurobi.session import licence
+    from ceopt.solvers.gurobi.licence import licence
 
     return licence()
 

@@ -441,6 +441,7 @@ class ListOf(AbstractCheck):
 Floats: TypeAlias = NDArray[np.float64]
 
 
+# ---- arrays ----------------------------------------------------------------------------------------------------------
 @final
 @dataclass(frozen=True, slots=True)
 class Matrix(AbstractCheck):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SOLVERS",
+    "SOLVER_NAME",
     "Imported",
     "Licence",
     "Solver",

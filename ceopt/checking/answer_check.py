@@ -31,9 +31,6 @@ from ceopt.solvers.errors import UnknownNameError, UnsupportedModelError
 
 __all__ = ["Check", "ModelOracle", "broken_moves", "broken_rules", "is_off_steps", "needing_factual"]
 
-#: Decimals that steps are written with at most; those beyond are roundings.
-_PLACES = 9
-
 
 class Check(NamedTuple):
     """One point's check: what the model says, whether that meets the target, and which rules break.
@@ -192,6 +189,10 @@ def _labels_of(model: Any) -> tuple[Any, ...] | None:
 
 
 # ---- rules: the space's (bounds, immutable columns, directions, steps, levels), then the user's ----------------------
+#: Decimals that steps are written with at most; those beyond are roundings.
+_PLACES = 9
+
+
 def broken_rules(
     rules: Sequence[AbstractRule],
     space: FeatureSpace,

@@ -12,7 +12,7 @@ import pandas as pd
 from ceopt.checking.functions import LIBRARIES
 from ceopt.formulations.constraints.rule import lacks_rows, parse_rules
 from ceopt.formulations.content_hash import content_of
-from ceopt.formulations.space.space import known_part, require_space
+from ceopt.formulations.space.space import FeatureSpace, known_part, require_space
 from ceopt.population.fitted import changed, changed_model, rows_of, state_of
 from ceopt.query.black_box_question import BlackBoxQuestion, asked_often, asked_once
 from ceopt.solvers.errors import InvalidValueError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ceopt.formulations.constraints import AbstractRule
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.settings import Settings
 
 __all__ = ["BlackBoxFit", "black_box_fit"]

@@ -16,7 +16,7 @@ from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
-from ceopt.formulations.space.space import known_part
+from ceopt.formulations.space.space import FeatureSpace, known_part
 from ceopt.formulations.targets import parse_target
 from ceopt.query.prepare import Learned, Prepared, fingerprints_of, model_content, prepare
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ceopt.formulations.constraints import AbstractRule
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.settings import Settings
 
 __all__ = ["Fit", "changed", "changed_model", "fit_of", "rows_of", "state_of"]

@@ -11,13 +11,12 @@ import pandas as pd
 
 from ceopt.checking.functions import model_behind
 from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.space.space import require_space
+from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.query.prepare import prepare
 from ceopt.settings import Settings
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solution.solution_set import SolutionSet
     from ceopt.surrogates.black_box import BlackBox
     from ceopt.surrogates.recourse import LocalSurrogateRecourse

@@ -1,4 +1,4 @@
-"""A query without its person: the model as read, the user's own model, checked settings, favourable data."""
+"""A query without its person: the model as read, the user's own, checked settings, favourable data, given starts."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Prepared:
     read_s
         Seconds that all this took.
     fingerprints
-        Hashes of the model and of the data, by which a result says what it is about; whoever answers the user about a
-        model of theirs fills them in.
+        Hashes of the model and of the data, by which a result says what it is about. Those that answer a user
+        (``explain``, ``Recourse``) fill them in, :func:`prepare` does not.
     """
 
     predictor: Predictor

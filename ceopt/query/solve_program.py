@@ -1,9 +1,10 @@
 """One person's program: built, compiled, solved, and its point read back as integer decisions.
 
-It is solved once more where there is reason to: a reach without bounds, or of the wrong size, or a budget that is too
-small. Each reason is a function that is handed how to solve (``solve``) and what is asked (``request``), and may call
-``solve`` again with another request. :data:`RETRIES` lists them from the innermost to the outermost: what one of them
-calls ``solve`` is the program with all those before it in the list.
+It is solved once more where there is reason to: squares or cones of another size than was expected, a reach without
+bounds or of the wrong size, or a budget that is too small. Each reason is a function that is handed how to solve
+(``solve``) and what is asked (``request``), and may call ``solve`` again with another request. :data:`RETRIES` lists
+them from the innermost to the outermost: what one of them calls ``solve`` is the program with all those before it in
+the list.
 """
 
 from __future__ import annotations
@@ -41,17 +42,14 @@ if TYPE_CHECKING:
     from ceopt.solvers.problem import Outcome
 
 __all__ = [
-    "MOST_UNITS",
     "RETRIES",
     "ProgramSolver",
-    "Retry",
     "Solve",
-    "SolvedModel",
     "beyond_the_budget",
     "farthest",
+    "has_extreme_numbers",
     "in_smaller_reach",
     "in_unit_of_the_point",
-    "is_extreme",
     "is_smaller",
     "size_of",
     "unit_for",
@@ -62,7 +60,7 @@ __all__ = [
 _SPARE: Final = 3
 #: Seconds that a solver is given at least.
 _LEAST_S: Final = 1e-2
-#: What a solver ends with that leaves time for another run.
+#: Stops after which another run is tried, if there is time left.
 _ENDED: Final = frozenset({Stop.OPTIMAL, Stop.FEASIBLE})
 #: Values of a start by the solver's column.
 StartValues: TypeAlias = Mapping[int, float]
@@ -91,11 +89,6 @@ class SolvedModel:
     outcome: Outcome
     solver: str
     seconds: tuple[float, float, float]
-
-    @property
-    def is_curved(self) -> bool:
-        """Whether the program has squares or cones."""
-        return self.compiled.Q is not None or bool(self.compiled.cones) or bool(self.compiled.quadratics)
 
 
 @final
@@ -138,7 +131,7 @@ class ProgramSolver:
         compiled = solved.compiled
         outcome = solved.outcome
         if request.met:
-            met = decoded(program, compiled, outcome, request.met)
+            met = _met_decoded(program, compiled, outcome, request.met)
         else:
             met = ()
         if cost is not settings.cost:
@@ -162,7 +155,7 @@ class ProgramSolver:
             lower_s=lower_s,
             solve_s=solve_s + time.perf_counter() - began,
             met=met,
-            is_curved=solved.compiled.Q is not None or bool(solved.compiled.cones),
+            is_curved=compiled.Q is not None or bool(compiled.cones),
             cluster=cluster,
             size=size_of(compiled),
         )
@@ -271,7 +264,7 @@ def _values(program: RecourseProgram, compiled: CompiledModel) -> StartValues:
     return values
 
 
-def decoded(
+def _met_decoded(
     program: RecourseProgram, compiled: CompiledModel, outcome: Outcome, n: int
 ) -> tuple[dict[str, float], ...]:
     """Return the best points that the solver met, no two with the same decisions, in coordinates."""
@@ -283,6 +276,10 @@ def decoded(
 
 
 # ---- reasons to solve a program once more ----------------------------------------------------------------------------
+#: How often a program is solved at most for its unit, or for the size of its reach.
+MOST_RUNS: Final = 3
+
+
 def in_unit_of_the_point(
     settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
 ) -> SolvedProgram:
@@ -290,7 +287,7 @@ def in_unit_of_the_point(
     deadline = time.perf_counter() + seconds
     unit = unit_for(_expected_size(settings, person, request), 1.0)
     solved = solve(replace(request, unit=unit), seconds)
-    for _ in range(MOST_UNITS - 1):
+    for _ in range(MOST_RUNS - 1):
         if not solved.is_curved:
             return solved
         size = _size_met(settings, person, solved)
@@ -322,7 +319,9 @@ def within_cost_of_one_label(
         if start is None:
             raise
         left = max(seconds - (time.perf_counter() - began), _LEAST_S)
-        return solve(replace(request, starts=[start], budget=start[0]), left)
+        if request.budget is not None and request.budget <= start[0]:
+            return solve(request, left)
+        return solve(request.within(start), left)
 
 
 def in_smaller_reach(
@@ -333,7 +332,7 @@ def in_smaller_reach(
     solved = solve(request, seconds)
     if request.met:
         return solved
-    for _ in range(MOST_UNITS - 1):
+    for _ in range(MOST_RUNS - 1):
         left = deadline - time.perf_counter()
         if solved.point is None or left <= 0.0 or solved.outcome.status not in _ENDED:
             return solved
@@ -347,7 +346,7 @@ def in_smaller_reach(
         request = request.within((cost, solved.point))
         nearer = solve(request, left)
         if nearer.point is None:
-            return solved
+            return nearer.after(solved)
         bound = nearer.outcome.bound
         if bound is not None and nearer.outcome.status is not Stop.OPTIMAL:
             # Beyond the cost nothing was searched this time.
@@ -377,7 +376,7 @@ def beyond_the_budget(
         return solved.with_outcome(bound=limit)
     left = max(seconds - (time.perf_counter() - began), _LEAST_S)
     try:
-        return solve(replace(request, budget=None), left)
+        without_budget = solve(replace(request, budget=None), left)
     except OutOfTimeError:  # what was found stays, proved up to the budget only
         return solved.with_outcome(status=Stop.TIME_LIMIT, bound=limit, message="The time limit is used up.")
     except UnboundedFeatureError as error:  # the same
@@ -386,6 +385,7 @@ def beyond_the_budget(
         else:
             status = solved.outcome.status
         return solved.with_outcome(status=status, bound=limit, message=str(error))
+    return without_budget.after(solved.with_outcome(status=Stop.FEASIBLE, bound=limit))
 
 
 RETRIES: Final[tuple[Retry, ...]] = (
@@ -460,8 +460,6 @@ _ORDINARY = (0.1, 1e3)
 _COARSE, _STEPS = 2.0**10, 2.0**23
 #: Steps up to this size are ordinary, as those from FINE_STEP on are.
 _LARGE_STEP = 1e7
-#: How many units are tried at most.
-MOST_UNITS = 3
 
 
 def unit_for(size: float | None, unit: float) -> float:
@@ -503,7 +501,7 @@ def is_smaller(reach: Reach, before: Reach, space: FeatureSpace, *, is_open: boo
     return False
 
 
-def is_extreme(reach: Reach, space: FeatureSpace) -> bool:
+def has_extreme_numbers(reach: Reach, space: FeatureSpace) -> bool:
     """Tell whether a column may take values of a size, or as many, that a solver's tolerances do not suit."""
     for name, part in reach.items():
         if not isinstance(part, Interval) or part.is_point:

@@ -330,7 +330,10 @@ def ranked_anew(state: State) -> tuple[Answer, ...]:
     for answer, point in believed:
         if replace(state, answers=tuple(kept)).differs(point):
             kept.append((answer, point))
-    return tuple((_with(answer, rank=rank), point) for rank, (answer, point) in enumerate(kept, start=1))
+    ranked: list[Answer] = []
+    for rank, (answer, point) in enumerate(kept, start=1):
+        ranked.append((answer if answer.rank == rank else _with(answer, rank=rank), point))
+    return tuple(ranked)
 
 
 def _without_bound(answer: Counterfactual) -> Counterfactual:

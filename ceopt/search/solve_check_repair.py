@@ -38,7 +38,8 @@ __all__ = [
     "used_up",
 ]
 
-#: Times that a failed check may send the program back to the solver, for one answer.
+#: Times that a failed check may send the program back to the solver, for one answer. What the model itself refuses is
+#: left out point by point, and does not count.
 MOST_REPAIRS: Final = 6
 #: What a stop without a point means for the search.
 _STOPS: Final = {
@@ -78,7 +79,7 @@ def solve_and_check(state: State) -> State:
         # on as usual, without that point.
         return replace(_left_out(state, state.coarse), exact=False, coarse=None)
     if solved.point is None:
-        return fall_back(state, without_point(state, solved.outcome))
+        return fall_back(state, _without_point(state, solved.outcome))
     check = question.check(solved.point)
     if not check.valid and (question.prepared.is_own or question.prepared.predictor.is_trees):
         return _refused(state, solved.point, check)
@@ -92,6 +93,7 @@ def solve_and_check(state: State) -> State:
     return _repaired(_failed(state, check), solved.point, repeats=repeats)
 
 
+# ---- asking and solving ----------------------------------------------------------------------------------------------
 def attempt(
     state: State,
     seconds: float,
@@ -179,18 +181,21 @@ def _with_bound(state: State, solved: SolvedProgram) -> State:
 
     That holds for the first program of an answer. It also holds for a later one from which only points are missing that
     the model itself refuses. It does not hold with a larger margin, a barred point or a firmer difference between
-    answers: these leave out points that may be answers.
+    answers: these leave out points that may be answers. A margin and barred points stay for the answers after it.
     """
     tries = state.tries
-    is_as_asked = state.margin == tries.margin and not state.barred and state.diversity is tries.diversity
+    prepared = state.question.prepared
+    is_least_margin = state.margin == prepared.margin or (state.margin is None and prepared.margin == 0.0)
+    is_as_asked = is_least_margin and not state.barred and state.diversity is tries.diversity
     bound = tries.bound
-    if tries.solves == 0 or (is_as_asked and (state.question.prepared.is_own or not state.refused)):
+    if is_as_asked and (tries.solves == 0 or prepared.is_own or not state.refused):
         proved = state.question.bound_on_cost(solved.outcome)
         if proved is not None:
             bound = proved if bound is None else max(bound, proved)
     return replace(state, tries=replace(tries, bound=bound, solves=tries.solves + 1))
 
 
+# ---- after a failed check --------------------------------------------------------------------------------------------
 def _failed(state: State, check: Check) -> State:
     """Note why a point failed the check."""
     if check.valid:
@@ -201,7 +206,6 @@ def _failed(state: State, check: Check) -> State:
     return replace(state, tries=replace(state.tries, failures=(*state.tries.failures, failure)))
 
 
-# ---- what is asked of the next program -------------------------------------------------------------------------------
 def _refused(state: State, point: dict[str, float], check: Check) -> State:
     """Leave out what the user's own model refuses, for good: a tie that floats decide, or the solver's tolerance.
 
@@ -228,9 +232,9 @@ def _left_out(state: State, point: dict[str, float]) -> State:
 
 
 def _repaired(state: State, point: dict[str, float], *, repeats: bool) -> State:
-    """Ask more of a score that is no tree's, and of rules that a rounding broke; of trees, another cell.
+    """First ask for exact integers; then bar the cell of trees, and raise the margin of all other models.
 
-    A solver takes 1e-6 for 0, and through a large big-M that is much: first it is asked to be exact.
+    A solver takes 1e-6 for 0, and through a large big-M that is much.
     """
     state = replace(state, tries=replace(state.tries, repairs=state.tries.repairs + 1))
     firmer = state.diversity.firmer()
@@ -241,7 +245,7 @@ def _repaired(state: State, point: dict[str, float], *, repeats: bool) -> State:
     prepared = state.question.prepared
     if prepared.predictor.is_trees:
         return replace(state, barred=(*state.barred, point))
-    assert state.margin is not None  # noqa: S101 - of trees alone
+    assert state.margin is not None  # noqa: S101 - None of trees alone, which have returned
     margin = max(10.0 * state.margin, FIRST_REPAIR * prepared.least_margin)
     # Starts found at the smaller margin would set a budget that the program cannot keep any more.
     return find_starts(replace(state, margin=margin, starts=()))
@@ -296,7 +300,7 @@ def is_disproved(bound: float | None, cost: float) -> bool:
     return bound is not None and bound > cost * (1.0 + CHEAPER) + LEAST_CHEAPER
 
 
-def without_point(state: State, outcome: Outcome) -> Finding:
+def _without_point(state: State, outcome: Outcome) -> Finding:
     """Return what a program without a point says of the next answer."""
     tries = state.tries
     if outcome.status is not Stop.INFEASIBLE:
@@ -346,25 +350,25 @@ def used_up(limit_s: float, stage: str) -> Said:
 def fall_back(state: State, finding: Finding) -> State:
     """Take a start that passes the check where the solver has no point: a proof that there is none was no proof.
 
-    A further answer is not taken from the starts because the time is up.
+    Where only the time is up, no further answer is taken from the starts.
     """
     question = state.question
     is_contradicted = finding.status in {Status.INFEASIBLE, Status.UNBOUNDED}
     if state.interrupted or (state.answers and not is_contradicted and finding.status is not Status.ERROR):
         if state.answers:
             return state.ended(finding)
-        return _started(state, finding, state.tries.bound, finding.reason)
+        return _with_start_or(state, finding, state.tries.bound, finding.reason)
     if question.prepared.predictor.is_linear and not state.found and not question.is_late:
         state = find_starts(state, even_linear=True)
     if not is_contradicted:
-        return _started(state, finding, state.tries.bound, finding.reason, is_judge=False)
+        return _with_start_or(state, finding, state.tries.bound, finding.reason, is_judge=False)
     text = f"{state.solver} calls the program {finding.status}, but a point that passes the check is in hand."
     reason = said(text, "start_in_hand", solver=state.solver)
-    started = _started(state, finding, None, reason)
+    started = _with_start_or(state, finding, None, reason)
     return replace(started, doubted=started.doubted or started.last is not finding)
 
 
-def _started(state: State, finding: Finding, bound: float | None, reason: str, *, is_judge: bool = True) -> State:
+def _with_start_or(state: State, finding: Finding, bound: float | None, reason: str, *, is_judge: bool = True) -> State:
     """Take the cheapest start that passes the check, or leave what was found."""
     point = start_in_hand(state, is_judge=is_judge)
     if point is None:

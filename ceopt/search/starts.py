@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.query.given_starts import put_in_reach
-from ceopt.query.solve_program import is_extreme
+from ceopt.query.solve_program import has_extreme_numbers
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import START_MARGIN_ROUNDING
 from ceopt.warm_start.heuristic import StartSearch
@@ -44,7 +44,7 @@ def find_starts(state: State, *, even_linear: bool = False) -> State:
     with question.stopwatch.counting("start"):
         given = _given(state)
     state = replace(state, starts=given, found=state.found or given)
-    if predictor.is_linear and not even_linear and not is_extreme(person.reach, question.space):
+    if predictor.is_linear and not even_linear and not has_extreme_numbers(person.reach, question.space):
         return state
     with question.stopwatch.counting("start"):
         began = time.perf_counter()

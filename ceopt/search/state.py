@@ -172,7 +172,7 @@ class Question:
         """Ask about the row itself; where the user's model fails on it, that is the row's fault."""
         try:
             return self.check(self.factual)
-        except CeoptError:
+        except (CeoptError, MemoryError):
             raise
         except Exception as error:
             raise InvalidValueError(
@@ -231,7 +231,7 @@ class State:
     answers
         Those in hand, in the order in which they were found.
     first, last
-        What the search for the first answer came to, and that for the latest; None as long as it goes on.
+        What the search for the first answer came to, and that for the latest that has ended; None before.
     tries
         What was tried for the next answer.
     margin, diversity
@@ -241,7 +241,7 @@ class State:
     exact
         Whether the solver is asked to be exact.
     coarse
-        A point of a solver that was not asked to be exact, and that the model refused; None after another try.
+        A point of a solver that was not asked to be exact, and that the model refused; None once it is left out.
     starts, found
         Points known before the program is solved, cheapest first: for the next program, and all that ever were.
     met

@@ -12,7 +12,7 @@ from ceopt.formulations.predictors.decision.lattice import is_on_lattice
 from ceopt.formulations.predictors.decision.margin import rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
-from ceopt.query.solve_program import is_extreme
+from ceopt.query.solve_program import has_extreme_numbers
 from ceopt.search.solve_check_repair import MOST_REPAIRS, accept_checked, attempt
 from ceopt.search.state import Finding
 from ceopt.solvers.deadline import OutOfTimeError
@@ -117,7 +117,7 @@ def _programs(state: State) -> list[tuple[float, float]]:
     """
     question = state.question
     smaller = [(share, 0.0) for share in _SMALLER]
-    is_ordinary = not is_extreme(question.person.reach, question.space)
+    is_ordinary = not has_extreme_numbers(question.person.reach, question.space)
     if state.last is not None and state.last.answer is not None and is_ordinary:
         return [(0.0, 0.0), *smaller]
     below = rounding_in(question.prepared.predictor, question.factual, question.person.reach)
@@ -125,7 +125,7 @@ def _programs(state: State) -> list[tuple[float, float]]:
 
 
 def _solve_tie(state: State, most: float | None, below: float) -> tuple[State, SolvedProgram, _Accepted | None]:
-    """Solve with less margin, and again without the whole numbers that are within ``below`` of a tie but none."""
+    """Solve with less margin, and again without the points in whole numbers that lie within ``below`` of a tie."""
     question = state.question
     repairs = 0
     if below and is_on_lattice(question.prepared.predictor, question.person.reach, steps=math.inf):

@@ -1,4 +1,4 @@
-"""Results that nobody changes by accident: what they hand out of their Series, frames and mappings is a copy."""
+"""Results that nobody changes by accident: what they hand out is a copy, and some of it is made when first read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _WhenRead:
 def when_read(make: Callable[[], Value]) -> Value:
     """Return what stands for a value in one of the slots that hand out copies: it is made once somebody reads it.
 
-    ``make`` makes it from what does not change.
+    ``make`` reads nothing that can change, as it may run much later, or never.
     """
     return cast("Value", _WhenRead(make))
 

@@ -31,6 +31,7 @@ __all__ = ["SolutionSet"]
 
 
 @final
+# The target, what is removed and the rules are words, which the search leaves to be made when somebody reads them.
 @hands_out_copies(
     "factual", "relaxed", "timings", "versions", "options", "target", "removed", "rules", "fingerprints", "size"
 )

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from ceopt.formulations.costs import Percentile
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.formulations.space.space import require_space
+from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.query.build_answer import assembled
 from ceopt.settings import Settings
 from ceopt.solution.solution_set import SolutionSet
@@ -37,7 +37,6 @@ from ceopt.words.said import said, together
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
-    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solution.counterfactual import Counterfactual
 
 __all__ = ["LocalSurrogateRecourse"]

@@ -3,7 +3,10 @@
 A start gives the solver a first answer and the program a bound on how far a better one can be. Nothing found here is
 trusted: each point is checked like any other before it is given.
 
-The search works on a grid: of each column the values worth trying for one person. It goes in four steps. It *sifts*
+The search works on a grid: of each column the values worth trying for one person, ascending, the factual's among them.
+A point of the grid is written as its indices, one a column, so that a step along a column is a step of its index.
+
+The best rows of the data are taken as they are, and brought nearer. On the grid it goes in four steps. It *sifts*
 points that are at hand, from the data or the model's leaves, for cheap ones that reach the target; it *climbs* from the
 factual to the target by moves that bring it nearest for their price; it *improves* the cheapest points by single
 changes and by exchanges of two; and where the model is not made of trees, it does so again on a finer grid around the
@@ -37,11 +40,11 @@ if TYPE_CHECKING:
 
 __all__ = ["StartSearch", "ValueGrid", "grid_around"]
 
-Points = NDArray[np.float64]
-Values = NDArray[np.float64]
+Floats = NDArray[np.float64]
 #: Places in a grid, one a column.
 Indices = NDArray[np.intp]
 
+# ---- the grid --------------------------------------------------------------------------------------------------------
 #: Even steps of a number where no tree cuts it.
 _EVEN_STEPS = 33
 #: Width from which on a column is tried at ever shorter moves too: its even steps are far beyond most answers.
@@ -70,19 +73,19 @@ class ValueGrid:
     """
 
     names: tuple[str, ...]
-    columns: tuple[Values, ...]
-    prices: tuple[Values, ...]
+    columns: tuple[Floats, ...]
+    prices: tuple[Floats, ...]
     factual: Indices
-    joint_price: Callable[[Values], Values] | None = None
-    mend: Callable[[Values], Values] | None = None
+    joint_price: Callable[[Floats], Floats] | None = None
+    mend: Callable[[Floats], Floats] | None = None
 
-    def coordinates(self, points: Indices) -> Values:
+    def coordinates(self, points: Indices) -> Floats:
         """Return coordinates (n, d) of points given as indices (n, d) or (d,)."""
         points = np.atleast_2d(points)
         coordinates = np.stack([values[points[:, j]] for j, values in enumerate(self.columns)], axis=1)
         return coordinates if self.mend is None else self.mend(coordinates)
 
-    def price(self, points: Indices) -> Values:
+    def price(self, points: Indices) -> Floats:
         """Return the prices of points (n, d)."""
         if self.joint_price is not None:
             return self.joint_price(self.coordinates(points))
@@ -92,7 +95,7 @@ class ValueGrid:
         return total
 
     # ---- points ------------------------------------------------------------------------------------------------------
-    def next_to(self, coordinates: Values) -> Indices:
+    def next_to(self, coordinates: Floats) -> Indices:
         """Return the points next to rows (n, d), on the factual's side: a tree's cell stays the same."""
         points = np.empty(coordinates.shape, dtype=np.intp)
         for j, values in enumerate(self.columns):
@@ -103,7 +106,7 @@ class ValueGrid:
             points[:, j] = np.clip(toward_factual, 0, len(values) - 1)
         return points
 
-    def at(self, coordinates: Values) -> Indices | None:
+    def at(self, coordinates: Floats) -> Indices | None:
         """Return the indices of one point's coordinates (d,), or None where the grid lacks a value of it."""
         point = np.empty(len(self.columns), dtype=np.intp)
         for j, values in enumerate(self.columns):
@@ -185,7 +188,7 @@ def grid_around(
     factual: Mapping[str, float],
     reach: Reach,
     cuts: Sequence[NumberCut],
-    through: Sequence[Values] = (),
+    through: Sequence[Floats] = (),
 ) -> ValueGrid:
     """Return, per column, the values worth trying: ends of the model's cells, all levels, or even steps.
 
@@ -253,7 +256,7 @@ def _steps_across(part: Interval, start: float) -> set[float]:
     return {part.clip(value) for value in steps.tolist()}
 
 
-def _ever_shorter(start: float, low: float, high: float) -> Values:
+def _ever_shorter(start: float, low: float, high: float) -> Floats:
     """Return steps from ``start`` to either end of a wide column, each a quarter of the one before; none of another."""
     if high - low <= _WIDE:
         return np.zeros(0)
@@ -268,6 +271,8 @@ _SAMPLES = 1500
 _IMPROVED = 6
 #: Climbs at once, beside the first one, and steps of a climb or an improvement.
 _CLIMBS, _STEPS = 5, 60
+#: How many points that reach the target are held against the rules, the cheapest first.
+_HELD = 60
 #: How often the even steps of numbers are made finer, and around how many points.
 _FINER, _REFINED = 2, 2
 #: Rows of the data that are held against the rules, and of those that keep them, how many are cheapened.
@@ -301,7 +306,7 @@ class StartSearch:
     """
 
     predictor: Predictor
-    slack: Callable[[Points], Points]
+    slack: Callable[[Floats], Floats]
     cost: AbstractCost
     rules: Sequence[AbstractRule]
 
@@ -309,7 +314,7 @@ class StartSearch:
         self,
         factual: Mapping[str, float],
         reach: Reach,
-        data: Points | None,
+        data: Floats | None,
         *,
         seed: int,
         deadlines: tuple[float, float],
@@ -332,7 +337,7 @@ class StartSearch:
         search = _GridSearch(grid, self.slack, check.is_kept, effort)
         rng = np.random.default_rng(seed)
         rows = data if data is not None and len(data) else None
-        candidates: list[Points] = []
+        candidates: list[Floats] = []
         try:
             at_hand = grid.random(_SAMPLES, rng) if rows is None else grid.next_to(rows)
             search.sift(np.unique(at_hand, axis=0))
@@ -358,7 +363,7 @@ class StartSearch:
             candidates += search.points()
         return self._cheapest(factual, candidates)
 
-    def _cheapest(self, factual: Mapping[str, float], points: Sequence[Points]) -> list[tuple[float, dict[str, float]]]:
+    def _cheapest(self, factual: Mapping[str, float], points: Sequence[Floats]) -> list[tuple[float, dict[str, float]]]:
         """Return the cheapest point per set of changed columns, with its cost, cheapest first."""
         space = self.predictor.space
         best: dict[tuple[str, ...], tuple[float, dict[str, float]]] = {}
@@ -372,8 +377,8 @@ class StartSearch:
 
     # ---- rows of the data --------------------------------------------------------------------------------------------
     def _rows_of_data(
-        self, factual: Mapping[str, float], reach: Reach, rows: Points, is_kept: Callable[[Points], bool]
-    ) -> list[Points]:
+        self, factual: Mapping[str, float], reach: Reach, rows: Floats, is_kept: Callable[[Floats], bool]
+    ) -> list[Floats]:
         """Return rows (n, d) as they are, where they reach the target and keep every rule, then cheapened.
 
         Under rules about rows (a hull, allowed rows) other points rarely pass. A column that may not take a row's value
@@ -390,7 +395,7 @@ class StartSearch:
         if not len(points):
             return []
         prices = self.cost.objectives(space, factual, points)
-        kept: list[Points] = []
+        kept: list[Floats] = []
         for point in points[np.argsort(prices, kind="stable")][:_ROWS_TRIED]:
             if is_kept(point):
                 kept.append(self._with_columns_back(factual, point, is_kept))
@@ -399,8 +404,8 @@ class StartSearch:
         return kept
 
     def _with_columns_back(
-        self, factual: Mapping[str, float], point: Points, is_kept: Callable[[Points], bool]
-    ) -> Points:
+        self, factual: Mapping[str, float], point: Floats, is_kept: Callable[[Floats], bool]
+    ) -> Floats:
         """Return a point with columns back at the factual, one by one and the dearest first, as long as it passes."""
         space = self.predictor.space
         start = np.array([factual[name] for name in space.names])
@@ -463,7 +468,7 @@ class _RuleCheck:
         # The points of a grid share few values, so that each is asked for once.
         self.holds = functools.cache(lambda name, value: reach[name].holds(value))
 
-    def is_kept(self, coordinates: Points) -> bool:
+    def is_kept(self, coordinates: Floats) -> bool:
         """Whether a point is in reach and keeps every rule; the quick rules are asked first."""
         if not self.rules:
             return True
@@ -489,8 +494,8 @@ class _GridSearch:
     def __init__(
         self,
         grid: ValueGrid,
-        slack: Callable[[Points], Points],
-        is_kept: Callable[[Points], bool],
+        slack: Callable[[Floats], Floats],
+        is_kept: Callable[[Floats], bool],
         effort: _Effort,
     ) -> None:
         self.grid = grid
@@ -505,7 +510,7 @@ class _GridSearch:
         """Return what was found, cheapest first."""
         return [point for _, point in sorted(self.cheapest.values(), key=lambda pair: pair[0])]
 
-    def points(self) -> list[Points]:
+    def points(self) -> list[Floats]:
         """Return what was found as coordinates, cheapest first."""
         return [self.grid.coordinates(point)[0] for point in self.best()]
 
@@ -532,7 +537,7 @@ class _GridSearch:
                 if count >= _IMPROVED or self.is_late:
                     break
 
-    def climb(self, tastes: Points) -> None:
+    def climb(self, tastes: Floats) -> None:
         """Leave the factual by the moves that gain most slack for their price, several climbs at once.
 
         Each step of a climb looks at all points that differ from it in one column and takes the one with the greatest
@@ -596,10 +601,10 @@ class _GridSearch:
                         return trials[k], float(costs[k])
         return None
 
-    def _keep_cheapest(self, points: Indices, prices: Points, slacks: Points) -> None:
+    def _keep_cheapest(self, points: Indices, prices: Floats, slacks: Floats) -> None:
         """Keep the cheapest point that reaches the target and keeps the rules."""
         reaching = np.flatnonzero((slacks >= 0) & (prices > 0))
-        for k in reaching[np.argsort(prices[reaching], kind="stable")][:_STEPS]:
+        for k in reaching[np.argsort(prices[reaching], kind="stable")][:_HELD]:
             if self._keep(points[k], prices[k]) or self.is_late:
                 return
 
@@ -613,7 +618,7 @@ class _GridSearch:
         self.least = min(self.least, float(price))
         return True
 
-    def _slacks(self, points: Indices) -> Points:
+    def _slacks(self, points: Indices) -> Floats:
         """Return the slack of each point, minus infinity for those that no time was left for."""
         slacks = np.full(len(points), -math.inf)
         for first in range(0, len(points), _ROWS):

@@ -1,7 +1,7 @@
-"""The counterfactual in a program: a Pyomo block with a coordinate for each column of a row of data, in raw units.
+"""The counterfactual as a Pyomo block, one coordinate a column, in raw units.
 
-:class:`AbstractColumns` is what models, rules and costs are built on; :class:`Factual` is the block of a person, with the
-values that the person's row may take. A caller's own variables are in ``caller_columns.py``.
+:class:`AbstractColumns` is what models, rules and costs are built on; :class:`Factual` is the block of one person's
+row. A caller's own variables are in ``caller_columns.py``.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class Lookup(Mapping[Any, Any]):
         return len(self._keys(self._block))
 
 
+# ---- the indices and values of the block's lookups, by name ----------------------------------------------------------
 def _numbered(block: AbstractColumns) -> list[str]:
     return [feature.name for feature in block.space if feature.kind != "categorical"]
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["AbstractCharge", "AbstractCoordinate", "Category", "Price", "Ranked", "Steps"]
 
 
+# ---- what a move costs -----------------------------------------------------------------------------------------------
 @final
 @dataclass(frozen=True, slots=True)
 class Price:
@@ -84,7 +85,7 @@ class Price:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    r"""The cost of where a column ends: constant between jumps, and never falling away from the factual.
+    r"""The cost of where a column ends: constant between jumps, and never cheaper farther from the factual.
 
     .. math:: c(x) = c_0 + \sum_k (c_k - c_{k-1})\, y_k
 
@@ -107,6 +108,7 @@ class Steps:
         return costs
 
 
+# ---- coordinates -----------------------------------------------------------------------------------------------------
 class AbstractCharge(ABC):
     """What costs count of one column: the move of its coordinate, or what a rule puts in its place."""
 

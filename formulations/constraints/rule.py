@@ -81,19 +81,8 @@ Rule = TypeVar("Rule")
 Ability = TypeVar("Ability")
 #: Whether the rules of a class have an ability: Python takes ten microseconds to see that an object lacks a protocol.
 _KNOWN: Final[dict[tuple[type, Any], bool]] = {}
-# ---- what every rule says, and how rules become rows -----------------------------------------------------------------
-#: Members that an ability needs beside one of its own: alone, that one would be passed over in silence.
-_BESIDE: Mapping[str, tuple[str, ...]] = {
-    "lacks_rows": ("fitted",),
-    "charges_more": ("surcharge",),
-    "surcharge": ("charges_more",),
-    "unpriced": ("charged",),
-    "charged": ("unpriced",),
-    "mends": ("mended",),
-    "mended": ("mends",),
-    "cluster_in": ("clusters", "distances"),
-}
 
+# ---- what every rule says, and how rules become rows -----------------------------------------------------------------
 #: What a rule's name may be: the user's, in exports and reports, or None.
 RULE_NAME = OrNone(Text(Refusal("text as {name}", "Write it as text, or leave it out.", error=InvalidTypeError)))
 _RULES = ListOf(Refusal("a list of rules", "Correct it.", error=InvalidTypeError))
@@ -410,6 +399,19 @@ class WidensItself(Protocol):
 def widens_itself(rule: object) -> bool:
     """Tell whether a rule is to be widened where nothing keeps it."""
     return _has(rule, WidensItself) and rule.enlarge
+
+
+#: Members that an ability needs beside one of its own: alone, that one would be passed over in silence.
+_BESIDE: Mapping[str, tuple[str, ...]] = {
+    "lacks_rows": ("fitted",),
+    "charges_more": ("surcharge",),
+    "surcharge": ("charges_more",),
+    "unpriced": ("charged",),
+    "charged": ("unpriced",),
+    "mends": ("mended",),
+    "mended": ("mends",),
+    "cluster_in": ("clusters", "distances"),
+}
 
 
 def half_ability(rule: object) -> tuple[str, str] | None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = [
+    "COUNT",
+    "SCALE",
     "AbstractCost",
     "AbstractSeparable",
     "CostCutoff",
@@ -101,7 +103,7 @@ class AbstractCost(ABC):
         return self
 
     def addend(self) -> AbstractCost:
-        """Return the cost as a sum states it; itself unless its own program would minimise another quantity."""
+        """Return the cost as a sum states it; itself, unless its own program minimises another quantity."""
         return self
 
     def in_units(self, unit: float) -> AbstractCost:
@@ -228,7 +230,7 @@ class Sum(AbstractCost):
         return float(sum(factor * cost.value(space, factual, point) for factor, cost in self.terms))
 
     def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
-        """Return that of the greatest curved part: what else is added, 10,000 a change say, has no lengths."""
+        """Return the largest size among curved terms; other terms, of 10,000 a change say, have no length."""
         sizes = []
         for factor, cost in self.terms:
             if cost.curved and factor > 0.0:
@@ -326,7 +328,7 @@ def slopes_of(
     space: FeatureSpace,
     count: Count = "features",
 ) -> dict[str, tuple[Price, ...]]:
-    """Return weight over scale per column and direction, as prices of a kind; twice a category's counted by columns."""
+    """Return weight over scale per column and direction, as prices of a kind; by columns a category counts twice."""
     scales = scale_of(who, scale, space)
     twice = 2.0 if kind == "linear" else math.sqrt(2.0)  # two squares of 1, whose root is taken of lengths
     prices: dict[str, tuple[Price, ...]] = {}
@@ -373,13 +375,13 @@ class CostCutoff:
         object.__setattr__(self, "budget", self.budget + BUDGET_SLACK * max(1.0, self.budget))
         object.__setattr__(self, "_prices", self.cost.prices(self.space))
 
-    def prices_of(self, name: str, values: Floats) -> Floats:
+    def own_prices(self, name: str, values: Floats) -> Floats:
         """Return what it costs that a column takes each of some values, (n,)."""
         return prices_of(self._prices[name], self.space[name], self.factual[name], values)
 
     def _affordable(self, name: str, levels: Levels) -> tuple[int, ...]:
         """Return the ranks in reach whose own move is within the budget."""
-        prices = self.prices_of(name, np.array(levels.ranks, dtype=np.float64))
+        prices = self.own_prices(name, np.array(levels.ranks, dtype=np.float64))
         return tuple(rank for rank, price in zip(levels.ranks, prices.tolist(), strict=True) if price <= self.budget)
 
     def narrowed(self, reach: Reach) -> dict[str, Interval | Levels]:
@@ -410,7 +412,7 @@ class CostCutoff:
         """Return the least and the greatest number whose own move is within the budget."""
         x0 = self.factual[name]
         down, up = _room(self._prices[name], self.budget)
-        return _from(x0, -down), _from(x0, up)
+        return _moved_outwards(x0, -down), _moved_outwards(x0, up)
 
     def greatest_gain(
         self, slopes: Mapping[str, Floats], tables: Mapping[str, Floats], reach: Mapping[str, Interval | Levels]
@@ -457,7 +459,7 @@ class CostCutoff:
         return _knapsack(gain, cost, self.budget) if self.cost.additive else gain.sum(axis=1)
 
     def _linear(self, name: str, end: float) -> float:
-        """Return a price of the move to an end of which every part of the move costs at least its share."""
+        """Return a lower bound on the price of the move to an end, in proportion to the part that is moved."""
         move = end - self.factual[name]
         if not math.isfinite(move):
             return 0.0
@@ -467,7 +469,7 @@ class CostCutoff:
         """Return the steps of the concave envelope of a table's gain over the price: (K, steps) gains and costs."""
         ranks = np.array(levels.ranks)
         home = int(self.factual[name])
-        prices = self.prices_of(name, ranks.astype(np.float64))
+        prices = self.own_prices(name, ranks.astype(np.float64))
         rise = table[:, ranks] - table[:, [home]]
         known, place = np.unique(prices, return_inverse=True)
         best = np.stack([rise[:, place == k].max(axis=1) for k in range(len(known))], axis=1)
@@ -532,7 +534,7 @@ def _room(prices: Sequence[Price], budget: float) -> tuple[float, float]:
     return limits[0], limits[1]
 
 
-def _from(x0: float, move: float) -> float:
+def _moved_outwards(x0: float, move: float) -> float:
     """Return ``x0 + move``, rounded outwards."""
     if math.isinf(move):
         return move

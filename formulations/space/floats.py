@@ -17,11 +17,6 @@ __all__ = ["DecimalGrid", "decimal_grid", "decimal_grids", "digits", "last_true"
 _MOST_PLACES: Final = 9
 #: Whole numbers up to this one, and no further, are floats each.
 _EXACT: Final = 2.0**53
-#: Sizes between which a number is written without an exponent.
-_LEAST: Final = 1e-5
-_LONG: Final = 1e16
-#: Place of the greatest finite float64 among all of them, counted from 0.0.
-_GREATEST: Final = np.finfo(np.float64).max.view(np.int64)
 
 
 # ---- multiples of a decimal step: 0.1 + 0.2 is 0.3 -------------------------------------------------------------------
@@ -112,6 +107,11 @@ def _means(decimal: Any, number: Any) -> Any:
 
 
 # ---- as text ---------------------------------------------------------------------------------------------------------
+#: Sizes between which a number is written without an exponent.
+_LEAST_PLAIN: Final = 1e-5
+_GREATEST_PLAIN: Final = 1e16
+
+
 def digits(value: float) -> str:
     """Return the shortest text that stands for a number alone; of a size that people do not write, with an exponent.
 
@@ -121,12 +121,16 @@ def digits(value: float) -> str:
     ('30000', '1234567.25', '1e-07', '1e+300')
     """
     number = float(value)
-    if number == 0.0 or _LEAST <= abs(number) < _LONG:
+    if number == 0.0 or _LEAST_PLAIN <= abs(number) < _GREATEST_PLAIN:
         return np.format_float_positional(number + 0.0, trim="-")
     return repr(number)
 
 
 # ---- bisection over all floats ---------------------------------------------------------------------------------------
+#: Place of the greatest finite float64 among all of them, counted from 0.0.
+_GREATEST: Final = np.finfo(np.float64).max.view(np.int64)
+
+
 def last_true(
     test: Callable[[NDArray[np.float64]], NDArray[np.bool_]], shape: tuple[int, ...] = ()
 ) -> NDArray[np.float64]:

@@ -536,9 +536,12 @@ def check_unique(who: str, names: Any) -> None:
 def known_part(space: FeatureSpace, frame: Any) -> Any:
     """Return a frame without the columns that the space does not know; itself where it has none, or lacks one.
 
-    What lacks a column is refused where it is used, and a column too many may be the one that is missing, misspelt.
+    What lacks a column is refused where it is used: one too many may be a misspelling of the one that is missing. So is
+    what is no frame.
     """
-    return frame[list(space.names)] if unknown_columns(space, frame) else frame
+    if isinstance(frame, pd.DataFrame) and unknown_columns(space, frame):
+        return frame[list(space.names)]
+    return frame
 
 
 def known_row(who: str, space: FeatureSpace, row: Any) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 ``HighsSession._once`` is where ``highs.run()`` is called, and ``_confirmed`` calls it again where presolve may have
 erred. (The tangent cuts of ``solvers/outer_approximation`` have a linear program of their own, which runs HiGHS too.)
 What comes back passes ``_with_dual_proof`` (LP), ``_qp_with_dual_proof`` or ``_not_blind`` (MILP). Below the
-session stand the options that HiGHS takes, then its stop statuses and ours.
+session stand the options that HiGHS takes, how it is kept silent, the scale at which it sees a program, and its stop
+statuses beside ours.
 """
 
 from __future__ import annotations
@@ -433,13 +434,18 @@ def _no_nan(bounds: Vector) -> Vector:
 
 
 # ---- options by HiGHS's own names, refused before work starts if unknown or out of range -----------------------------
-_ARGUMENTS = {
+_OPTION_ARGUMENTS = {
     "time_limit": "time_limit_s",
     "mip_rel_gap": "relative_gap",
     "threads": "threads",
     "random_seed": "random_state",
 }
-_TYPES: dict[str, type[bool | int | float | str]] = {"kBool": bool, "kInt": int, "kDouble": float, "kString": str}
+_OPTION_TYPES: dict[str, type[bool | int | float | str]] = {
+    "kBool": bool,
+    "kInt": int,
+    "kDouble": float,
+    "kString": str,
+}
 
 
 def set_options(highs: Any, options: Mapping[str, Any]) -> None:
@@ -455,11 +461,11 @@ def set_options(highs: Any, options: Mapping[str, Any]) -> None:
     import highspy
 
     for name, value in options.items():
-        refuse_argument("HiGHS", name, value, _ARGUMENTS)
+        refuse_argument("HiGHS", name, value, _OPTION_ARGUMENTS)
         status, kind = highs.getOptionType(name)
         if status != highspy.HighsStatus.kOk:
-            raise UnknownNameError.among("HiGHS", "option", name, _names(highs))
-        plain = plain_of_type(value, _TYPES[kind.name])
+            raise UnknownNameError.among("HiGHS", "option", name, _option_names(highs))
+        plain = plain_of_type(value, _OPTION_TYPES[kind.name])
         if plain is None or highs.setOptionValue(name, plain) != highspy.HighsStatus.kOk:
             raise InvalidValueError(
                 "HiGHS",
@@ -469,7 +475,7 @@ def set_options(highs: Any, options: Mapping[str, Any]) -> None:
             )
 
 
-def _names(highs: Any) -> list[str]:
+def _option_names(highs: Any) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "options.txt"
         highs.writeOptions(str(path))
@@ -477,6 +483,7 @@ def _names(highs: Any) -> list[str]:
     return sorted(line.split("=")[0].strip() for line in lines if "=" in line and not line.startswith("#"))
 
 
+# ---- HiGHS without a word on standard output -------------------------------------------------------------------------
 def silent_highs() -> Any:
     """Return a new ``highspy.Highs`` that prints nothing, its licence notice neither.
 
@@ -544,8 +551,8 @@ def best_conceivable(compiled: CompiledModel) -> float:
 def units_of(compiled: CompiledModel) -> tuple[Vector, Vector]:
     """Return, per column and per row, the power of two that HiGHS is to count as 1: not 1 in a QP only.
 
-    Of a row whose greatest coefficient is 1, no column is to have less than half of it in every row; then the greatest
-    coefficient of each row is brought near 1. HiGHS 1.15.1 scales an LP by itself, but not a QP.
+    Each column gets, in some row, at least half of that row's greatest coefficient; then the greatest coefficient of
+    each row is brought near 1. HiGHS 1.15.1 scales an LP by itself, but not a QP.
     """
     columns = np.ones(len(compiled.columns))
     rows = np.ones(compiled.A.shape[0])

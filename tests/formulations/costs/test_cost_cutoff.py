@@ -63,7 +63,7 @@ def test_no_point_within_the_budget_gains_more_or_leaves_the_narrowed_reach(cost
         gain = sum(slope * (point[name] - factual[name]) for name, slope in slopes.items())
         gain = gain + sum(table[:, int(point[name])] - table[:, int(factual[name])] for name, table in tables.items())
         assert (gain <= most + 1e-9).all()
-        prices = [float(cutoff.prices_of(name, np.array([point[name]]))[0]) for name in ("age", "income", "free")]
+        prices = [float(cutoff.own_prices(name, np.array([point[name]]))[0]) for name in ("age", "income", "free")]
         assert (sum(prices) if cost.additive else max(prices)) <= cutoff.budget
 
 
@@ -90,7 +90,7 @@ def test_a_table_over_several_prices_is_bounded_by_its_concave_envelope():
     reach = {name: part for name, part in reach_of(SPACE, SPACE.row(ROW)).items() if name == "size"}
     # From M: S costs 1/3, L 1, XL 2 (a rise counts three times). Gains 3, 1, 9: the envelope goes from S to XL.
     table = np.array([[3.0, 0.0, 1.0, 9.0]])
-    prices = cutoff.prices_of("size", np.arange(4.0)).tolist()
+    prices = cutoff.own_prices("size", np.arange(4.0)).tolist()
     assert prices == pytest.approx([prices[0], 0.0, 3 * prices[0], 6 * prices[0]])
     share = (1.0 - prices[0]) / (prices[3] - prices[0])
     assert cutoff.greatest_gain({}, {"size": table}, reach)[0] == pytest.approx(3.0 + share * 6.0)

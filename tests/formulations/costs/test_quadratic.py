@@ -119,7 +119,7 @@ def test_a_budget_never_rules_out_what_it_pays_for(pair: Any, cost: AbstractCost
     for name, part in cutoff.narrowed(reach_of(SPACE, x0)).items():
         held = x[name] in part.ranks if isinstance(part, Levels) else part.lower <= x[name] <= part.upper
         assert held, name
-    prices = [float(cutoff.prices_of(name, np.array([x[name]]))[0]) for name in ("age", "term")]
+    prices = [float(cutoff.own_prices(name, np.array([x[name]]))[0]) for name in ("age", "term")]
     assert (sum(prices) if program.additive else max(prices)) <= cutoff.budget
 
 

@@ -166,3 +166,11 @@ def test_it_is_silenced_by_its_category():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ceopt.SpaceWarning)
         assert ceopt.explain(MODEL, LABELLED.iloc[0], SPACE, target="yes").status == "optimal"
+
+
+@pytest.mark.parametrize("word", ["data", "starts"])
+def test_a_mapping_is_no_frame_and_is_named(word: str) -> None:
+    whole = {"income": [1.0], "debt": [2], "other": [1]}
+    warnings.simplefilter("ignore", ceopt.SpaceWarning)
+    with pytest.raises(ceopt.solvers.errors.CeoptError, match=f"explain needs a DataFrame as {word}"):
+        ceopt.explain(MODEL, PEOPLE.iloc[0], SPACE, target="yes", **{word: whole})

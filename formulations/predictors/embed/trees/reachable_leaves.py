@@ -436,14 +436,14 @@ class _Budget:
             for cut in self.cutter.number_cuts(name):
                 ends.update(cut.key)
             finite = [end for end in ends if math.isfinite(end)]
-            prices = self.cutoff.prices_of(name, np.array(finite)).tolist()
+            prices = self.cutoff.own_prices(name, np.array(finite)).tolist()
             self._at_ends[name] = dict(zip(finite, prices, strict=True))
         return self._at_ends[name]
 
     def _rank_prices(self, name: str) -> list[float]:
         if name not in self._at_ranks:
             whole = self.cutter.whole(name)
-            self._at_ranks[name] = self.cutoff.prices_of(name, np.arange(1.0 + max(whole))).tolist()
+            self._at_ranks[name] = self.cutoff.own_prices(name, np.arange(1.0 + max(whole))).tolist()
         return self._at_ranks[name]
 
 

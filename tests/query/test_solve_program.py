@@ -1,4 +1,4 @@
-"""Reasons to solve a program once more, each asked with a way to solve that is written down beforehand."""
+"""Reasons to solve one person's program once more, each asked with a way to solve that is written down beforehand."""
 
 from __future__ import annotations
 

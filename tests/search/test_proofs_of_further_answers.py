@@ -1,0 +1,126 @@
+"""What is proved of a further answer where an earlier one took repairs, and what one false bound costs the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ceopt
+from ceopt.checking.answer_check import ModelOracle
+from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.query.solve_program import ProgramSolver
+
+PAY = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=0.0, upper=9.0) for name in ("a", "b")])
+MODEL = Affine([1.0, 0.5], -3.0, labels=("no", "yes"))
+COST = ceopt.L1(scale="none")
+
+
+def test_a_margin_that_an_earlier_answer_has_raised_proves_nothing_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model asks for 3e-4 more than it was read to ask for: answers stand at a margin of 1e-3 or so."""
+    judge = ModelOracle.judge
+
+    def stricter(self: Any, frame: pd.DataFrame, target: Any) -> Any:
+        predicted, met = judge(self, frame, target)
+        return predicted, met & (frame["a"] + 0.5 * frame["b"] >= 3.0 + 3e-4).to_numpy()
+
+    monkeypatch.setattr(ModelOracle, "judge", stricter)
+    result = ceopt.explain(
+        MODEL, {"a": 0.0, "b": 0.0}, PAY, target="yes", n=2, cost=COST, diversity="support", solver="highs"
+    )
+    assert [answer.changed for answer in result] == [("a",), ("a", "b")]
+    # By b, which moves by a thousandth of its range at least, the second costs more.
+    least = [3.0 + 3e-4, 3.0 + 3e-4 + 0.5 * 9e-3]
+    for answer, cost in zip(result, least, strict=True):
+        assert answer.cost > cost + 1e-4
+        assert answer.bound <= cost
+        assert answer.gap > 0.0
+
+
+def test_a_cell_that_an_earlier_answer_has_barred_proves_nothing_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that its rows do not keep bars the whole cell of the point that broke it, in which others are legal."""
+    tree = {"feature": 0, "threshold": 2.5, "left": {"value": 0.0}, "right": {"value": 1.0}}
+    cut = {"feature": 1, "threshold": 4.5, "left": {"value": 0.0}, "right": {"value": 1.0}}
+    model = TreeEnsemble([tree, cut], n_inputs=2)
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b")])
+    run = ProgramSolver.run
+    asked = []
+
+    def barring(self: Any, request: Any, seconds: float) -> Any:
+        asked.append(request)
+        solved = run(self, request, seconds)
+        if len(asked) < 3:  # twice a point that breaks the bounds of the space: exact first, then barred
+            return replace(solved, point={"a": 99.0, "b": 0.0})
+        return solved
+
+    monkeypatch.setattr(ProgramSolver, "run", barring)
+    result = ceopt.explain(
+        model, {"a": 0, "b": 0}, space, target=ceopt.AtLeast(1.0), n=2, cost=COST, diversity="support", solver="highs"
+    )
+    assert any(len(request.barred) > 1 for request in asked)
+    for answer, least in zip(result, [3.0, 4.0], strict=True):  # a = 3; then a = 3 and b = 1, in the same cell
+        assert answer.cost >= least
+        assert answer.bound <= least
+
+
+def test_a_bound_that_is_false_takes_its_own_proof_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second answer is called cheapest at twice what the third costs: the first is still proved."""
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b", "c")])
+    model = Affine([3.0, 2.0, 1.0], -5.5, labels=("no", "yes"))
+    run = ProgramSolver.run
+    points = [{"a": 2.0, "b": 0.0, "c": 0.0}, {"a": 0.0, "b": 0.0, "c": 6.0}, {"a": 0.0, "b": 3.0, "c": 0.0}]
+
+    def unranked(self: Any, request: Any, seconds: float) -> Any:
+        solved = run(self, request, seconds)
+        found = len(request.barred)
+        if found == 0 or found > 2:
+            return solved
+        cost = float(sum(points[found].values()))
+        outcome = replace(solved.outcome, bound=cost, objective=cost)
+        return replace(solved, point=points[found], outcome=outcome)
+
+    monkeypatch.setattr(ProgramSolver, "run", unranked)
+    result = ceopt.explain(
+        model, {"a": 0, "b": 0, "c": 0}, space, target="yes", n=3, cost=COST, diversity="support", solver="highs"
+    )
+    costs = [answer.cost for answer in result]
+    assert costs == sorted(costs)
+    assert result[0].values.to_dict() == points[0]
+    assert (result.status, result.gap, result[0].bound) == ("optimal", 0.0, 2.0)
+    last = result[-1]
+    assert (last.cost, last.bound) == (6.0, 0.0)
+
+
+def test_seconds_of_every_program_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start at a point that answers may not be sets a budget within which there is nothing: it is solved again."""
+    solve = ProgramSolver.once
+    spent = []
+
+    def timed(self: Any, request: Any, seconds: float) -> Any:
+        solved = solve(self, request, seconds)
+        if request.budget is not None:
+            solved = replace(solved, point=None, solve_s=5.0)
+            solved = solved.with_outcome(status=ceopt.solvers.Status.INFEASIBLE, x=None)
+        spent.append(solved.solve_s)
+        return solved
+
+    monkeypatch.setattr(ProgramSolver, "once", timed)
+    tree = {"feature": 0, "threshold": 2.5, "left": {"value": 0.0}, "right": {"value": 1.0}}
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=9)])
+    result = ceopt.explain(TreeEnsemble([tree], n_inputs=1), {"a": 0}, space, target=ceopt.AtLeast(1.0), cost=COST)
+    assert len(spent) > 1
+    assert result.timings["solve"] == pytest.approx(sum(spent))
+    assert np.isclose(result[0].cost, 3.0)
+
+
+def test_memory_that_runs_out_in_predict_is_a_status_also_of_the_row_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(ModelOracle, "judge", full)
+    result = ceopt.explain(MODEL, {"a": 0.0, "b": 0.0}, PAY, target="yes")
+    assert result.status == "error"
+    assert result.reason.startswith("Memory ran out")
