@@ -1,7 +1,7 @@
 """Answers checked again: by the user's own model, and every rule in plain numbers. Nothing of a program is used.
 
-This is the user's check, afterwards. Within a search each point passes the same one, ``Question.check``
-in ``ceopt/search/state.py``.
+This is the user's check, afterwards. Within a search ``Question.check`` (``ceopt/search/state.py``) does the same, and
+holds points to steps that were only seen in the data as well. Both use ``ceopt/checking/answer_check.py``.
 """
 
 from __future__ import annotations
@@ -100,6 +100,8 @@ def verify(
     immutable columns, directions, steps, and each rule's own check. Bounds and steps inferred from data are no rules.
     Columns that the space does not have are left out, with one warning a call.
 
+    Hulls that a SolutionSet says were enlarged are held to the radius that they were given.
+
     Parameters
     ----------
     answers
@@ -112,8 +114,6 @@ def verify(
     data
         Rows in raw units, for rules that learn from those of the target class (``Hull()``). Without them such a rule
         is unchecked.
-
-    Hulls that a SolutionSet says were enlarged are held to the radius that they were given.
 
     Returns
     -------

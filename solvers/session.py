@@ -1,7 +1,8 @@
 """The session of a solver: a new solver subclasses AbstractSession and has ``who``, ``version``, ``_open``, ``_run``.
 
 ``_run`` is given a :class:`SolveRun` and returns a :class:`RunResult`. What all sessions do alike is done here: check
-what is asked, gather incumbents, measure what came back, stop when told to.
+what is asked, gather incumbents, measure what came back, stop when told to. It is then listed in ``built_in.py``, or
+registered by ``registry.register``.
 """
 
 from __future__ import annotations
@@ -101,11 +102,14 @@ class AbstractSession(ABC):
 
     @abstractmethod
     def _open(self) -> None:
-        """Refuse what the solver does not take, set its options, and hand the program over."""
+        """Refuse what the solver does not take, set its options, and hand the program over.
+
+        ``_compiled``, ``_threads``, ``_random_state`` and ``_options`` are set before.
+        """
 
     @abstractmethod
     def _run(self, search: SolveRun) -> RunResult:
-        """Solve the program as it is now, with changes since the last run taken over; at least one column."""
+        """Solve the program as it is now, with changes since the last run; it has at least one column."""
 
     def solve(
         self,

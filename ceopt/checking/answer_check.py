@@ -204,6 +204,7 @@ def broken_rules(
     """Return what a point breaks, in words: rules of the space first, then those of the user.
 
     An answer of ceopt's keeps the steps that were seen in the data as well; with ``seen_steps`` off they are no rules.
+    Rules that lack their rows, or a factual that they need, are passed over.
     """
     broken = list(broken_moves(space, factual, point, seen_steps=seen_steps))
     for place, rule in enumerate(rules):

@@ -160,7 +160,10 @@ class Question:
         return max(self.settings.cost.from_objective(outcome.bound), 0.0)
 
     def check(self, point: dict[str, float]) -> Check:
-        """Ask the user's own model and every rule about a point; what is in hand is checked whatever the time."""
+        """Ask the user's own model and every rule about a point; what is in hand is checked whatever the time.
+
+        The check's ``valid`` speaks of the target alone.
+        """
         with without_deadline():
             with self.stopwatch.counting("predict"):
                 predicted, is_met = self.prepared.judge([point])

@@ -1,4 +1,4 @@
-"""Rules: one file each, listed here so that the battery of tests for rules runs on every one."""
+"""Rules: one file each, listed here; the battery of tests runs on every one, and files of rules name them."""
 
 from __future__ import annotations
 

@@ -37,14 +37,14 @@ class MaxChanges(AbstractElastic):
         \sum_j z_j \le k, \qquad z_j = 1 - (y_h - y_{h+1}) \ \text{(cells)}, \ z_j = 1 - u_{c^0} \text{ (levels)}, \\
         p_j \le (u_j - x^0_j) z_j, \quad n_j \le (x^0_j - l_j) z_j \ \text{(a numeric coordinate)}
 
-    ====== ============== ====================================================
-    symbol component      meaning
-    ====== ============== ====================================================
-    z_j    ``x.changed``  1 permits the column to move
-    y, h   ``x.cut``      cuts at either end of the cell that holds the factual
-    u      ``x.level``    binary of the factual level
-    p, n   ``x.up, down`` move up and down
-    ====== ============== ====================================================
+    ====== ================ ====================================================
+    symbol component        meaning
+    ====== ================ ====================================================
+    z_j    ``x.changed``    1 permits the column to move
+    y, h   ``x.cut``        cuts at either end of the cell that holds the factual
+    u      ``x.level``      binary of the factual level
+    p, n   ``x.up, x.down`` move up and down
+    ====== ================ ====================================================
 
     One row; for a numeric coordinate also a binary and two rows, whose big-M is the room to the bound. Exact. Relaxed,
     the row is :math:`\sum_j z_j - w \le k` with a whole number w, ``wider``, of further changes.

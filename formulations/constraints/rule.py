@@ -91,7 +91,8 @@ _RULES = ListOf(Refusal("a list of rules", "Correct it.", error=InvalidTypeError
 class AbstractRule(ABC):
     """A rule that every answer must keep.
 
-    A new rule is one file: a frozen dataclass with the abstract methods, listed in ``formulations.constraints.RULES``.
+    A rule of your own is a frozen dataclass with a ``manifest`` and the abstract methods. One of ceopt's is a file, and
+    is listed in ``formulations.constraints.RULES``, exported by ``ceopt`` and put into words in ``ceopt/words/rules.py``.
     What only some rules can do stands in the protocols below: a rule has an ability if it defines that protocol's
     members.
     """
@@ -106,7 +107,7 @@ class AbstractRule(ABC):
     takes_columns: ClassVar[bool] = False
     #: Whether :meth:`violation` takes milliseconds: the search for a start then asks for few.
     slow: ClassVar[bool] = False
-    #: Whether the rows leave a finite part of columns without bounds, which then serve the big-M of the rules after it.
+    #: Whether its rows keep columns without bounds within finite ones, which rules after it may use as big-M.
     gives_bounds: ClassVar[bool] = False
 
     @abstractmethod
@@ -257,7 +258,7 @@ class AddsToCost(Protocol):
 
     @property
     def charges_more(self) -> bool:
-        """Whether it does."""
+        """Whether the rule, as it is set, adds to the cost."""
 
     def surcharge(self, space: FeatureSpace, factual: Point, point: Point) -> float:
         """Return what the point's standing with the rule adds to its cost."""

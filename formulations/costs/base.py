@@ -85,7 +85,9 @@ class AbstractCost(ABC):
     """A cost of leaving the factual; costs add and scale: ``L1() + 0.1 * Changes()``.
 
     A new one is a file that says its ``prices`` and, unless it is an :class:`AbstractSeparable`, how to ``build`` its
-    expression. ``costs/__init__.py`` exports it, and gives it a name in ``COSTS`` if text shall select it.
+    expression. One that is no sum over columns also sets ``additive`` to False and says its own ``value`` and
+    ``objectives``, and what the objective is of the cost where the program minimises another quantity.
+    ``costs/__init__.py`` exports it, and gives it a name in ``COSTS`` if text shall select it.
     """
 
     __slots__ = ()
@@ -94,7 +96,7 @@ class AbstractCost(ABC):
     additive = True
     #: Whether the program may have squares or cones, whose tolerances a solver keeps in absolute numbers.
     curved = False
-    #: The objective is this power of a length.
+    #: Degree of the objective in lengths: 2 where it is a square.
     power = 1
 
     def fitted(self, space: FeatureSpace, data: pd.DataFrame | None) -> AbstractCost:
@@ -143,7 +145,7 @@ class AbstractCost(ABC):
         return float(sum(column_costs))
 
     def size(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:
-        """Return of what size the lengths are that a program's unit is for (see :meth:`in_units`)."""
+        """Return the typical length at a point, from which a program's unit is taken (see :meth:`in_units`)."""
         return self.value(space, factual, point)
 
     def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:

@@ -128,7 +128,7 @@ class L2(AbstractNorm):
         check_fields(self, {"scale": SCALE, "count": COUNT, "squared": Flag()})
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
-        """Return the squared slopes per column and direction."""
+        """Return weight over scale per column and direction, as prices that square the move."""
         return slopes_of("L2", "square", self.scale, space, self.count)
 
     def value(self, space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]) -> float:

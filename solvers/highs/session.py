@@ -56,8 +56,9 @@ class HighsSession(AbstractSession):
     """One compiled LP, MILP or convex QP inside HiGHS.
 
     HiGHS ends its search when no solution better by 1e-6 *absolutely* is left, whatever the gaps asked for. The
-    objective is therefore handed over scaled by a power of two, raised until 1e-6 is below the relative gap. A QP's
-    columns are scaled too: the QP solver does not do it, and would overlook a column of large values.
+    objective is therefore handed over scaled by a power of two, raised until 1e-6 is below the relative gap, as far as
+    scaled costs stay below 2**30; beyond, nothing is called optimal. A QP's columns are scaled too: the QP solver does
+    not do it, and would overlook a column of large values.
     """
 
     who = "HiGHS"
@@ -300,7 +301,7 @@ class HighsSession(AbstractSession):
         return status.name, x, bound
 
     def _confirmed(self, status: Any, deadline: float) -> Any:
-        """Run again without presolve where that alone says that there is no solution, or no better one, or it fails.
+        """Run again without presolve where presolve alone says that there is no solution or no better one, or it fails.
 
         HiGHS 1.15.1 was seen to presolve feasible programs away; given a start, it then calls it optimal without any
         bound. A few seconds are spent on a second opinion; if they end without a point, the first one stands. After

@@ -142,7 +142,10 @@ def embed_predictor(
     cutoff: CostCutoff | None = None,
     all_cells: bool = False,
 ) -> AbstractEmbedded:
-    """Put a model as it was read on a block of columns; all else is as for :func:`embed`."""
+    """Put a model as it was read on a block of columns; all else is as for :func:`embed`.
+
+    Levels on which the model's pipeline would fail are forbidden (``never_seen``).
+    """
     check_formulation(predictor, formulation)
     with columns.collecting():
         block = _embedded(predictor, columns, formulation, {"cutoff": cutoff, "all_cells": all_cells})

@@ -13,7 +13,7 @@ import ceopt.formulations.predictors.read as readers
 
 __all__ = ["markdown", "supported"]
 
-#: How each kind of model is embedded, in the words of that table.
+#: How each kind of model is embedded, in the words of docs/reference/models.md.
 _EMBEDDED: Final[Mapping[str, str]] = {
     "linear": "one row per rival class",
     "trees": "ordered split binaries shared by all trees, no coordinates and no big-M",
@@ -45,7 +45,7 @@ def supported() -> pd.DataFrame:
 
 
 def markdown() -> str:
-    """Return the same as that table."""
+    """Return the same as the table in docs/reference/models.md."""
     head = ["| library | models read | how they are embedded |", "|---|---|---|"]
     rows = supported().itertuples(index=False)
     return "\n".join([*head, *(f"| `{row.library}` | {row.models} | {row.embedded} |" for row in rows)])

@@ -45,6 +45,9 @@ class AbstractForest(AbstractEmbedded):
     r"""A tree ensemble with a variable per leaf that the person can reach.
 
     .. math:: \sum_\ell z_{t\ell} = 1 \,\forall t,\ s_k = \bigl(b_k + \sum_{t,\ell} v_{t\ell k} z_{t\ell}\bigr) / D.
+
+    with z = 1 iff tree t ends in the leaf, v the leaf's value, b the base score and D the divisor. The rows that tie
+    leaves to the columns are ``link``: of ``ordered.py`` (the default), ``misic.py`` or ``leaf.py``.
     """
 
     #: The program and its source, as ``model_summary`` shows them.
@@ -99,13 +102,13 @@ class AbstractForest(AbstractEmbedded):
             self.x.numeric(name).add_cuts(cut.key for cut in cuts)
 
     def level_side(self, cut: LevelCut) -> tuple[LinearForm, tuple[Any, ...]]:
-        """Return 1 where a level goes right of a cut, and the cut's index: the column and the levels that go left."""
+        """Return a form, 1 where a level goes right of a cut, and the cut's index: column and levels that go left."""
         coordinate = self.x.coordinate(cut.name)
         levels = (coordinate.feature.levels[k] for k in sorted(cut.ranks))
         return coordinate.indicator(cut.ranks).complement(), (cut.name, *levels)
 
     def goes_right(self, cut: Cut) -> tuple[LinearForm, tuple[Any, ...]]:
-        """Return 1 where the person goes right of a cut, and the cut's index."""
+        """Return a form, 1 where the row goes right of a cut, and the cut's index."""
         if isinstance(cut, LevelCut):
             return self.level_side(cut)
         cells = self.x.numeric(cut.name).cells

@@ -1,4 +1,7 @@
-"""Tree ensembles by ordered split binaries shared across trees: the default, without coordinates."""
+"""Tree ensembles by ordered split binaries that all trees share, the default: no number needs a continuous variable.
+
+The rows that keep the binaries of a column in order belong to the column (``formulations/columns/numeric_rows.py``).
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,9 @@ class OrderedTrees(AbstractForest):
     S        cut                  levels to its left
     ======== ==================== ============================================================
 
-    Adds one variable per leaf in reach of a tree that still splits, and per tree one row plus two per split in it. MILP
-    through the cuts and levels. Exact: the cuts lie between neighbouring values, so no epsilon is added.
+    Adds one variable per leaf in reach of a tree that still splits, and per tree one row plus at most two per distinct
+    split in it. MILP through the cuts and levels. Exact: the cuts lie between neighbouring values, so no epsilon is
+    added.
 
     References
     ----------
@@ -52,7 +56,7 @@ class OrderedTrees(AbstractForest):
     manifest = _MANIFEST
 
     def link(self) -> None:
-        """Write two rows for each split of each tree."""
+        """Write at most two rows for each distinct split that a tree still has."""
         self.share_cuts()
         left = Rows(self, "left")
         right = Rows(self, "right")

@@ -1,4 +1,4 @@
-r"""Ensembles of scikit-learn over members of any kind, as their library adds them up.
+r"""Ensembles of scikit-learn over members of any kind, as their library adds them up; forests are in ``trees.py``.
 
 ==================== ============================================ ==========================
 model                score                                        prediction

@@ -54,6 +54,7 @@ _FORESTS: Final = frozenset(
 
 
 def _trees(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
+    """Return a tree or a forest, whose leaves hold shares of classes or values, divided by the number of trees."""
     name = type(model).__name__
     if model.n_outputs_ != 1:
         raise refuse(
