@@ -16,7 +16,7 @@ from ceopt.query.prepare import Prepared, prepare
 from ceopt.query.request import SolveRequest
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.search.search import init, search
-from ceopt.search.starts import find_starts
+from ceopt.search.solve_check_repair import find_starts
 from ceopt.settings import Settings
 from ceopt.solvers import compile_model
 from ceopt.solvers.highs.session import HighsSession

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, final
@@ -153,18 +154,20 @@ class Settings:
         cost = asked.fitted(space, data)
         cost.prices(space)  # refuses scales of columns that do not exist
         rules = _rules(self.constraints, space)
+        diversity = _DIVERSITY.require("explain", "diversity", self.diversity)
+        if isinstance(diversity, FitsSpace):
+            diversity.check(space, rules)
         wanted = parse_target(self.target, labels)
         given = {word.name: getattr(self, word.name) for word in fields(self)}
         checked = check_arguments("explain", _CHECKS, given)
         checked["solver_options"] = checked["solver_options"] or {}
-        if isinstance(checked["diversity"], FitsSpace):
-            checked["diversity"].check(space, rules)
         _require_licence(self.solver)
         return CheckedSettings(
             **checked,
             target=wanted,
             cost=cost,
             rules=rules,
+            diversity=diversity,
             cost_name=self.cost if isinstance(self.cost, str) else repr(asked),
         )
 
@@ -201,18 +204,18 @@ _AT_LEAST_0 = Real(
 )
 _FORMULATIONS = ("auto", *dict.fromkeys(name for names in FORMULATIONS.values() for name in names))
 #: Ways to differ by word; answers that were met on the way need not differ in any.
-_DIVERSITIES: Mapping[str, Any] = {**DIVERSITIES, INCUMBENTS: lambda: None}
+_DIVERSITIES: Mapping[str, Any] = ChainMap({INCUMBENTS: lambda: None}, DIVERSITIES)
+_DIVERSITY = NameOrObject(
+    AbstractDiversity,
+    _DIVERSITIES,
+    Refusal(
+        "a word or ceopt.Apart(least) as diversity",
+        f"Choose from: {', '.join(_DIVERSITIES)}, ceopt.Apart(least).",
+        error=InvalidTypeError,
+    ),
+)
 #: The settings that need neither the model nor the space to be checked.
 _CHECKS: Mapping[str, AbstractCheck] = {
-    "diversity": NameOrObject(
-        AbstractDiversity,
-        _DIVERSITIES,
-        Refusal(
-            "a word or ceopt.Apart(least) as diversity",
-            f"Choose from: {', '.join(_DIVERSITIES)}, ceopt.Apart(least).",
-            error=InvalidTypeError,
-        ),
-    ),
     "formulation": Choice(_FORMULATIONS),
     "margin": OrNone(AllOf((_AT_LEAST_0, Divisor("Give None, 0 or an ordinary number.")))),
     "n": whole_from(1),

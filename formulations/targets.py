@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.space.floats import digits
+from ceopt.formulations.digits import digits
 from ceopt.formulations.tolerances import WHOLE_SHARE
 from ceopt.solvers.checks import AllOf, Moderate, Real, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError

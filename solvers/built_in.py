@@ -11,7 +11,6 @@ __all__ = ["BUILT_IN"]
 
 _LINEAR = frozenset({Class.LP, Class.MILP})
 _CONVEX = frozenset({Class.LP, Class.QP, Class.SOCP, Class.SDP, Class.EXP})
-_BY_CUTS = frozenset({Class.MIQP, Class.SOCP, Class.MISOCP})
 _QUADRATIC = _LINEAR | {Class.QP, Class.MIQP, Class.SOCP, Class.MISOCP}
 
 
@@ -35,10 +34,10 @@ BUILT_IN: Final = (
         distribution="highspy",
         extra="",
         supports=_LINEAR | {Class.QP},
-        by_cuts=_BY_CUTS,
+        by_cuts=frozenset({Class.MIQP, Class.SOCP, Class.MISOCP}),
         session=Imported(
-            "ceopt.solvers.highs.session:HighsSession",
-            others=dict.fromkeys(_BY_CUTS, "ceopt.solvers.outer_approximation.session:TangentSession"),
+            "ceopt.solvers.outer_approximation.session:TangentSession",
+            others=dict.fromkeys(_LINEAR | {Class.QP}, "ceopt.solvers.highs.session:HighsSession"),
         ),
         exact={"mip_feasibility_tolerance": 1e-9},
         takes_start=True,

@@ -111,11 +111,17 @@ class Refusal:
 
     def of(self, who: str, name: str, value: Any) -> CeoptError:
         """Return the error about a value."""
-        words = {"{name}": name, "{type}": type(value).__name__, "{text}": str(value), "{value}": repr(value)}
+        words: dict[str, Callable[[], str]] = {
+            "{name}": lambda: name,
+            "{type}": lambda: type(value).__name__,
+            "{text}": lambda: str(value),
+            "{value}": lambda: repr(value),
+        }
         parts = []
         for part in (self.needs, self.but, self.then):
             for word, meaning in words.items():
-                part = part.replace(word, meaning)  # noqa: PLW2901 - the part, word for word
+                if word in part:  # some values fail when they are written in a way that nobody asks for
+                    part = part.replace(word, meaning())  # noqa: PLW2901 - the part, word for word
             parts.append(part)
         return self.error(who, *parts)
 

@@ -77,7 +77,7 @@ class Imported:
     usual
         Where the session class is, as "module:class".
     others
-        The same for classes that have another.
+        The same for problem classes that have another.
     """
 
     usual: str

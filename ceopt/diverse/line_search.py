@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.diverse.distance import Floats, RowDistance
-from ceopt.formulations.space.floats import decimal_grids
+from ceopt.formulations.space.reachable import decimal_grids
 
 if TYPE_CHECKING:
     from ceopt.diverse.candidates import Keeper

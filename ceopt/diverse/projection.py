@@ -17,8 +17,7 @@ from ceopt.diverse.distance import Floats, RowDistance
 from ceopt.formulations.constraints import AbstractRule, AllowedTransitions, AllowedValues, MaxChanges
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.space.feature import Feature
-from ceopt.formulations.space.floats import decimal_grid
-from ceopt.formulations.space.reachable import Interval
+from ceopt.formulations.space.reachable import Interval, decimal_grid
 from ceopt.formulations.space.space import FeatureSpace
 
 if TYPE_CHECKING:

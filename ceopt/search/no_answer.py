@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ceopt.conflicts.conflict import conflict_of
 from ceopt.conflicts.relaxation import LATE, Relaxer, enlargements
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.search.solve_check_repair import accept_checked, solve_and_check
-from ceopt.search.starts import find_starts
+from ceopt.search.solve_check_repair import accept_checked, find_starts, solve_and_check
 from ceopt.search.state import Finding, Phase, favourable, without_unseen
 from ceopt.search.ties import look_within_margin
 from ceopt.solvers.deadline import OutOfTimeError, until

@@ -3,7 +3,7 @@
 What the solver returns is read as integer decisions, rebuilt as floats, and handed to the user's own model and to the
 rules in plain numbers; only what passes is an answer. The phases, each a step from one state to another::
 
-    START          a row that needs no change ends here; cheap points  starts.py
+    START          a row that needs no change ends here; cheap points  solve_check_repair.py
       |            are looked for
       |
     PROGRAM <--+   one program is solved and its point checked;        solve_check_repair.py
@@ -39,8 +39,7 @@ from ceopt.query.request import Person
 from ceopt.search.fewer_columns import with_fewer_columns
 from ceopt.search.incumbents import next_incumbent
 from ceopt.search.no_answer import look_for_conflict, look_under_wider_rules
-from ceopt.search.solve_check_repair import fall_back, is_disproved, out_of_time, solve_and_check, used_up
-from ceopt.search.starts import find_starts
+from ceopt.search.solve_check_repair import fall_back, find_starts, is_disproved, out_of_time, solve_and_check, used_up
 from ceopt.search.state import Answer, Finding, Phase, Question, State, Stopwatch, Tries, favourable, without_unseen
 from ceopt.search.ties import look_within_margin
 from ceopt.solution.copies import when_read
@@ -254,6 +253,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     question = state.question
     space = question.space
     reach = question.person.reach
+    target = asked.target
     last = state.last
     assert last is not None  # noqa: S101 - the search has ended
     answers = ranked_anew(state)
@@ -278,11 +278,11 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         solver=state.solver,
         versions=dict(versions("pyomo", "highspy")),
         options=asked.options(),
-        target=when_read(lambda: target_said(asked.target)),
+        target=when_read(lambda: target_said(target)),
         removed=when_read(lambda: removed_said(space, reach)),
         query_id=query_id,
         space=space,
-        rules=when_read(lambda: rules_said(asked.rules, space)),
+        rules=rules_said(asked.rules, space),
         fingerprints=question.prepared.fingerprints,
         size=state.size,
     )

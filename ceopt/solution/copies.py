@@ -23,7 +23,7 @@ class _WhenRead:
 def when_read(make: Callable[[], Value]) -> Value:
     """Return what stands for a value in one of the slots that hand out copies: it is made once somebody reads it.
 
-    ``make`` reads nothing that can change, as it may run much later, or never.
+    ``make`` reads nothing that can change or is large: it may run much later, or never, and keeps what it reads alive.
     """
     return cast("Value", _WhenRead(make))
 

@@ -31,7 +31,7 @@ __all__ = ["SolutionSet"]
 
 
 @final
-# The target, what is removed and the rules are words, which the search leaves to be made when somebody reads them.
+# What the target and the removed values are in words is left to be made when somebody reads it.
 @hands_out_copies(
     "factual", "relaxed", "timings", "versions", "options", "target", "removed", "rules", "fingerprints", "size"
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, AllowedValues, RobustValidity
-from ceopt.formulations.space.floats import decimal_grid
+from ceopt.formulations.space.reachable import decimal_grid
 from ceopt.query.prepare import prepare
 from ceopt.search.search import search
 from ceopt.tolerances import LEAST_SCORE_ROUNDING

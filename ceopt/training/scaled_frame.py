@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable, Step
 from ceopt.formulations.space.entries import entry_names, entry_places
 from ceopt.formulations.space.feature import Feature
-from ceopt.formulations.space.floats import multiples
 from ceopt.formulations.space.raw_frame import raw_frame
+from ceopt.formulations.space.reachable import multiples
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 

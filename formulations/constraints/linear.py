@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
+from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.space.floats import digits
 from ceopt.formulations.space.trace import trace_of
 from ceopt.formulations.tolerances import SUM_ROUNDING
 from ceopt.solvers.checks import COEFFICIENT, Choice, MappingOf, Refusal, check_fields

@@ -13,23 +13,22 @@ are exactly those up to :meth:`Column.largest_left`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, final, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, final, overload
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ceopt.formulations.space.floats import last_true
 from ceopt.formulations.space.step import Floats, Step
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["WIDE", "Column", "Encoding", "LevelTable", "SparseTable", "Step", "entries", "span"]
+__all__ = ["WIDE", "Column", "Encoding", "LevelTable", "SparseTable", "Step", "entries", "last_true", "span"]
 
 
 @final
@@ -333,3 +332,49 @@ def span(table: LevelTable) -> float:
     if len(ranks) < len(table):  # some level has the value 0
         ends.append(0.0)
     return float(max(ends) - min(ends))
+
+
+# ---- bisection over all floats ---------------------------------------------------------------------------------------
+#: Place of the greatest finite float64 among all of them, counted from 0.0.
+_GREATEST: Final = np.finfo(np.float64).max.view(np.int64)
+
+
+def last_true(
+    test: Callable[[NDArray[np.float64]], NDArray[np.bool_]], shape: tuple[int, ...] = ()
+) -> NDArray[np.float64]:
+    """Return the largest finite float64 for which each of many tests holds, in ``shape``.
+
+    Parameters
+    ----------
+    test
+        Numbers (in ``shape``) -> whether each passes its own test. Each test holds up to some number and not beyond.
+    shape
+        Of the numbers that the test is given.
+
+    Returns
+    -------
+    NDArray
+        -inf where no finite number passes, inf where all do.
+
+    Examples
+    --------
+    >>> float(last_true(lambda x: x * 3.0 <= 1.0))
+    0.33333333333333337
+    """
+    low = np.full(shape, -_GREATEST, dtype=np.int64)
+    high = np.full(shape, _GREATEST, dtype=np.int64)
+    with np.errstate(all="ignore"):  # the ends of float64 overflow in most tests
+        none = ~test(_number(low))
+        every = test(_number(high))
+        for _ in range(64):  # the ends are 2**64 numbers apart at most; low passes, high does not
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)
+            passes = test(_number(middle))
+            low = np.where(passes, middle, low)
+            high = np.where(passes, high, middle)
+    return np.asarray(np.where(none, -np.inf, np.where(every, np.inf, _number(low))))
+
+
+def _number(order: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the float64 whose place among all float64 is ``order``, counted from 0.0 = 0."""
+    bits = np.where(order >= 0, order, np.int64(-(2**63)) - order)
+    return np.asarray(bits).view(np.float64)

@@ -10,10 +10,10 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.digits import places_of
 from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype
 from ceopt.formulations.space.feature import Feature, Kind
 from ceopt.formulations.space.feature_checks import require_level
-from ceopt.formulations.space.floats import places_of
 from ceopt.solvers.checks import Choice, Flag, ListOf, MappingOf, OrNone, Refusal, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.plural import counted

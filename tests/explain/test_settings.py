@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ceopt import L1, Apart, AtLeast, CeoptError, Linear, MaxChanges, OtherThan, Probability, solvers
+from ceopt.formulations.constraints.diversity import DIVERSITIES
 from ceopt.settings import Settings
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, MissingLibraryError, UnknownNameError
 from ceopt.solvers.registry import SOLVERS
@@ -34,6 +35,12 @@ def test_diversities_are_plain_in_the_options(space):
     assert words == {word: word for word in words}
     apart = check(space, diversity=Apart(1, cost=L1(scale="std"))).options()["diversity"]
     assert apart == "Apart(1.0, cost=L1(scale='std', count='features'))"
+
+
+def test_a_way_to_differ_that_was_listed_later_is_known(space, monkeypatch):
+    monkeypatch.setitem(DIVERSITIES, "mine", lambda: Apart(2.0))
+
+    assert check(space, diversity="mine").diversity == Apart(2.0)
 
 
 def test_rules_and_costs_are_read(space):
@@ -82,6 +89,8 @@ def test_rules_and_costs_are_read(space):
         ({"diversity": solvers.Apart([], 1.0)}, InvalidTypeError, r"diversity is Apart\(variables.*ceopt.Apart"),
         ({"diversity": "clusters"}, InvalidValueError, "exactly one rule Hull.*there is none.*Hull\\(clusters=3"),
         ({"diversity": Apart(1.0, cost=L1(scale={"incom": 1.0}))}, UnknownNameError, "Did you mean 'income'"),
+        ({"diversity": "cluster", "target": "gut"}, UnknownNameError, "diversity is 'cluster'"),
+        ({"diversity": "clusters", "n": 1.5}, InvalidValueError, "exactly one rule Hull"),
         ({"formulation": "leaves"}, UnknownNameError, "'leaves'.*Did you mean 'leaf'"),
         ({"solver_options": ["a"]}, InvalidTypeError, r"\['a'\]"),
     ],

@@ -19,7 +19,7 @@ from ceopt import CeoptError, Feature, FeatureSpace, Hull, Linear, MaxChanges
 from ceopt.query.given_starts import put_in_reach, starts_of
 from ceopt.query.prepare import prepare
 from ceopt.search.search import init
-from ceopt.search.starts import find_starts
+from ceopt.search.solve_check_repair import find_starts
 from ceopt.settings import Settings
 
 rng = np.random.default_rng(0)

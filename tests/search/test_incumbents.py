@@ -13,7 +13,7 @@ from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.search.incumbents import are_same
-from ceopt.search.starts import room
+from ceopt.search.solve_check_repair import cost_within_which
 from ceopt.solvers import registry
 from ceopt.warm_start.heuristic import StartSearch
 
@@ -121,7 +121,7 @@ def test_nothing_to_find_is_complete():
 
 
 def test_columns_without_bounds_have_the_bounds_of_the_starts():
-    """The room for n points is a cutoff, too."""
+    """The cost_within_which for n points is a cutoff, too."""
     left = {"feature": 1, "threshold": 1.0, "left": {"value": 0.0}, "right": {"value": 1.0}}
     tree = {"feature": 0, "threshold": 3.0, "left": left, "right": {"value": 1.0}}
     space = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", mad=1.0) for name in "ab"])
@@ -135,8 +135,8 @@ def test_columns_without_bounds_have_the_bounds_of_the_starts():
 
 def test_room_and_sameness():
     starts = [(1.0, {}), (2.0, {}), (5.0, {})]
-    assert [room(starts, n) for n in (1, 2, 3, 4)] == [1.0, 2.0, 5.0, 5.0]
-    assert room([], 3) is None
+    assert [cost_within_which(starts, n) for n in (1, 2, 3, 4)] == [1.0, 2.0, 5.0, 5.0]
+    assert cost_within_which([], 3) is None
     assert are_same({"a": 1.0, "b": 0.0}, {"a": 1.0 + 1e-8, "b": 1e-13})
     assert not are_same({"a": 1.0, "b": 0.0}, {"a": 1.0, "b": 1e-3})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 import pickle
 
 import pandas as pd
@@ -12,6 +13,7 @@ import pytest
 import ceopt
 from ceopt.formulations.predictors import Affine
 from ceopt.search import search
+from ceopt.settings import CheckedSettings
 
 SPACE = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b")])
 MODEL = Affine([1.0, 1.0], -5.5, labels=("no", "yes"))
@@ -107,14 +109,39 @@ def test_words_that_nobody_has_read_are_the_same_in_every_copy(copied, row):
 def test_words_are_made_when_somebody_reads_them_and_once(monkeypatch, row):
     made = []
 
-    def rules_said(rules, space):
-        made.append(rules)
-        return {"a rule": f"over {len(space)} columns"}
+    def removed_said(space, reach):
+        made.append(reach)
+        return {"a": f"one of {len(space)} columns"}
 
-    monkeypatch.setattr(search, "rules_said", rules_said)
+    monkeypatch.setattr(search, "removed_said", removed_said)
     result = ceopt.explain(MODEL, row, SPACE, target="yes")
     assert made == []
-    assert result.rules == {"a rule": "over 2 columns"}
-    result.rules["more"] = "nothing"
-    assert result.rules == {"a rule": "over 2 columns"}
+    assert result.removed == {"a": "one of 2 columns"}
+    result.removed["more"] = "nothing"
+    assert result.removed == {"a": "one of 2 columns"}
     assert len(made) == 1
+
+
+def test_what_a_rule_said_stays_whatever_becomes_of_what_it_was_made_of(row):
+    coefficients = {"a": 1.0, "b": 1.0}
+    result = ceopt.explain(MODEL, row, SPACE, target="yes", constraints=[ceopt.Linear(coefficients, "<=", 50.0)])
+    coefficients.clear()
+    assert result.rules == {"Linear_1": "a + b <= 50"}
+    assert pickle.loads(pickle.dumps(result)).rules == {"Linear_1": "a + b <= 50"}
+    assert "a + b" in result.to_json()
+
+
+def test_a_result_that_nobody_reads_keeps_no_rule_and_no_cost_alive(row):
+    def alive():
+        gc.collect()
+        kinds = (ceopt.Hull, ceopt.Percentile, CheckedSettings)
+        return sum(isinstance(thing, kinds) for thing in gc.get_objects())
+
+    people = pd.DataFrame({"a": [6, 7, 8], "b": [6, 7, 8]})
+    before = alive()
+    hull = ceopt.Hull(people, radius=3.0)
+    cost = ceopt.Percentile("max", data=people)
+    result = ceopt.explain(MODEL, row, SPACE, target="yes", constraints=[hull], cost=cost)
+    assert len(result) == 1
+    del hull, cost
+    assert alive() == before

@@ -196,3 +196,15 @@ def test_a_name_or_an_object_is_made_or_taken_as_it_is():
         check.require("f", "x", "emty")
     with pytest.raises(InvalidTypeError, match="f needs something else as x, but its int is 3. Give x."):
         check.require("f", "x", 3)
+
+
+def test_a_value_is_not_written_in_a_way_that_the_sentence_does_not_ask_for():
+    class Mute:
+        def __str__(self):
+            raise RuntimeError
+
+        def __repr__(self):
+            return "Mute()"
+
+    with pytest.raises(InvalidTypeError, match=r"its Mute is Mute\(\)"):
+        Instance(int, OTHER).require("f", "x", Mute())

@@ -270,3 +270,10 @@ def test_a_nonconvex_quadratic_beside_a_semidefinite_cone_is_nobodys() -> None:
     for solver in ["auto", *registry.SOLVERS]:
         with pytest.raises(UnsupportedProblemError, match=r"nonconvex conic.*(auto|[Rr]estate)"):
             solve(m, solver)
+
+
+def test_highs_takes_linear_and_quadratic_programs_itself_and_all_others_by_cuts():
+    own = {ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP}
+    for needed in ProblemClass:
+        expected = "HighsSession" if needed in own else "TangentSession"
+        assert SOLVERS["highs"].session(needed).__name__ == expected

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.causal.equation import Asked, Equation, FittedEquation, LinearEquation
 from ceopt.formulations.constraints.causal.graph import ordered
-from ceopt.formulations.space.floats import decimal_grid
+from ceopt.formulations.space.reachable import decimal_grid
 from ceopt.formulations.space.trace import trace_within
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from ceopt.formulations.constraints.diversity.distinct import Distinct
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, OtherSupport
@@ -11,7 +11,7 @@ from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
 __all__ = ["DIVERSITIES"]
 
 #: Ways to differ by the word that ``explain(diversity=...)`` takes.
-DIVERSITIES: Mapping[str, Callable[[], AbstractDiversity]] = {
+DIVERSITIES: dict[str, Callable[[], AbstractDiversity]] = {
     "distinct": Distinct,
     "pool": OtherDecisions,
     "support": OtherSupport,

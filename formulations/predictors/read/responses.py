@@ -29,7 +29,7 @@ from ceopt.formulations.predictors.representation.decision_rule import (
 )
 from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
-from ceopt.formulations.space.floats import last_true
+from ceopt.formulations.space.encoding import last_true
 
 __all__ = ["Response", "decision_unit", "response"]
 

@@ -36,7 +36,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from ceopt.formulations.space.floats import last_true
+from ceopt.formulations.space.encoding import last_true
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 __all__ = [

@@ -34,7 +34,7 @@ from ceopt.formulations.predictors.read.lightgbm.trees import LightgbmText, Unli
 from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.representation.decision_rule import Floats, Probability
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
-from ceopt.formulations.space.floats import last_true
+from ceopt.formulations.space.encoding import last_true
 from ceopt.solvers.errors import MissingLibraryError, UnreadableFileError, UnsupportedModelError
 
 __all__ = ["MODELS", "BoosterClassifier", "BoosterRegressor", "open_model", "own_scores", "own_steps", "read_estimator"]

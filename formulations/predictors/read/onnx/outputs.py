@@ -27,7 +27,7 @@ from scipy.special import expit
 
 from ceopt.formulations.predictors.read.onnx.graph import PASSING, Graph, title
 from ceopt.formulations.predictors.representation.decision_rule import Decision, Floats
-from ceopt.formulations.space.floats import last_true
+from ceopt.formulations.space.encoding import last_true
 
 __all__ = ["Answers", "Verdict", "paired", "read_answers", "verdict"]
 

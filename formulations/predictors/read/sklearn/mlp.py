@@ -26,7 +26,7 @@ from scipy.special import expit
 from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.representation.decision_rule import Floats
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.space.floats import last_true
+from ceopt.formulations.space.encoding import last_true
 
 __all__ = ["NETWORKS"]
 

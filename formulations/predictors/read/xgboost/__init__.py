@@ -45,8 +45,7 @@ from ceopt.formulations.predictors.read.xgboost.trees import Numbers, read_tree
 from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Floats
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
-from ceopt.formulations.space.encoding import Encoding
-from ceopt.formulations.space.floats import last_true
+from ceopt.formulations.space.encoding import Encoding, last_true
 from ceopt.solvers.errors import MissingLibraryError
 
 if TYPE_CHECKING:

@@ -141,7 +141,7 @@ def test_starts_and_cutoffs_do_not_move_the_optimum(cost: str, intervention: Any
         )
 
     with_starts = ask()
-    monkeypatch.setattr("ceopt.search.starts.StartSearch.run", lambda *_, **__: [])
+    monkeypatch.setattr("ceopt.search.solve_check_repair.StartSearch.run", lambda *_, **__: [])
     alone = ask()
     assert with_starts.status == alone.status == "optimal"
     assert with_starts[0].cost == pytest.approx(alone[0].cost, rel=2e-6)

@@ -1,0 +1,50 @@
+"""Numbers as text: one that gives its number back, and how many decimal places write them all."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.formulations.tolerances import DECIMAL_ROUNDINGS
+
+__all__ = ["digits", "places_of"]
+
+#: Sizes between which a number is written without an exponent.
+_LEAST_PLAIN: Final = 1e-5
+_GREATEST_PLAIN: Final = 1e16
+#: Whole numbers up to this one, and no further, are floats each.
+_EXACT: Final = 2.0**53
+
+
+def digits(value: float) -> str:
+    """Return the shortest text that stands for a number alone; of a size that people do not write, with an exponent.
+
+    Examples
+    --------
+    >>> digits(30_000.0), digits(1_234_567.25), digits(1e-7), digits(1e300)
+    ('30000', '1234567.25', '1e-07', '1e+300')
+    """
+    number = float(value)
+    if number == 0.0 or _LEAST_PLAIN <= abs(number) < _GREATEST_PLAIN:
+        return np.format_float_positional(number + 0.0, trim="-")
+    return repr(number)
+
+
+def places_of(numbers: NDArray[np.float64], most: int) -> int | None:
+    """Return how many decimal places write all numbers, or None if it takes more than ``most``.
+
+    Examples
+    --------
+    >>> places_of(np.array([0.1 + 0.2, 12.25]), 3), places_of(np.array([1 / 3]), 3)
+    (2, None)
+    """
+    greatest = float(np.abs(numbers).max())
+    for places in range(most + 1):
+        scale = 10.0**places
+        if greatest * scale > _EXACT:
+            return None
+        if (np.abs(np.rint(numbers * scale) / scale - numbers) <= DECIMAL_ROUNDINGS * np.abs(numbers)).all():
+            return places
+    return None
