@@ -316,11 +316,9 @@ def within_cost_of_one_label(
         return solve(request, seconds)
     except UnboundedFeatureError:
         start = _start_of_one_label(settings, person, solve, request, seconds)
-        if start is None:
+        if start is None or (request.budget is not None and request.budget <= start[0]):
             raise
         left = max(seconds - (time.perf_counter() - began), _LEAST_S)
-        if request.budget is not None and request.budget <= start[0]:
-            return solve(request, left)
         return solve(request.within(start), left)
 
 
