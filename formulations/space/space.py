@@ -353,7 +353,8 @@ class FeatureSpace:
                     feature.who,
                     f"a factual value within its bounds [{feature.lower:g}, {feature.upper:g}]",
                     f"its value is {coordinate!r}",
-                    "Widen the bounds with space.update, or correct the row.",
+                    "Widen the bounds with space.update, or correct the row. A limit for answers alone is a rule, "
+                    "such as Linear.",
                 )
             coordinates[name] = coordinate
         return coordinates

@@ -474,7 +474,10 @@ def compile_model(model: Any, data: Iterable[Any] = ()) -> CompiledModel:
     """
     if not hasattr(model, "component_data_objects"):
         raise InvalidTypeError(
-            "compile_model", "a Pyomo model", f"it got {type(model).__name__}", "Build a ConcreteModel."
+            "The solver",
+            "a Pyomo model",
+            f"it got {type(model).__name__}",
+            "Build a ConcreteModel; read(path) makes one of a file.",
         )
     with PauseGC():  # the walk makes many small objects that all die
         return CompiledModel(model, [member for var in data for member in _members(var)])
