@@ -328,10 +328,10 @@ def _with_bound(state: State, solved: SolvedProgram) -> State:
     """
     tries = state.tries
     prepared = state.question.prepared
-    is_least_margin = state.margin == prepared.margin or (state.margin is None and prepared.margin == 0.0)
-    is_as_asked = is_least_margin and not state.barred and state.diversity is tries.diversity
+    is_as_asked = state.has_least_margin and not state.barred and state.diversity is tries.diversity
     bound = tries.bound
-    if is_as_asked and (tries.solves == 0 or prepared.is_own or not state.refused):
+    refuses_alone = prepared.is_own or prepared.predictor.is_trees
+    if is_as_asked and (tries.solves == 0 or refuses_alone or not state.refused):
         proved = state.question.bound_on_cost(solved.outcome)
         if proved is not None:
             bound = proved if bound is None else max(bound, proved)
@@ -461,7 +461,7 @@ def _without_point(state: State, outcome: Outcome) -> Finding:
         text = f"{state.solver} calls the program infeasible, and is not believed any more."
         reason = said(text, "not_believed", solver=state.solver)
         return Finding(Status.INFEASIBLE, reason=reason)
-    if state.margin != state.question.prepared.margin:  # what a larger margin leaves out was not searched
+    if not state.has_least_margin:  # what a larger margin leaves out was not searched
         text = "Nothing more is in reach at the margin that the user's model made necessary."
         reason = said(text, "nothing_at_margin")
         return Finding(Status.INFEASIBLE, reason=reason)

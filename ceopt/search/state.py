@@ -302,6 +302,12 @@ class State:
         factual = self.question.factual
         return all(diversity.surely(space, factual, earlier, point) for earlier, diversity in self.differing())
 
+    @property
+    def has_least_margin(self) -> bool:
+        """Whether the next program leaves out nothing by a margin that failed checks have raised."""
+        asked = self.question.prepared.margin
+        return self.margin == asked or (self.margin is None and asked == 0.0)  # trees then decide ties themselves
+
     def most(self) -> float | None:
         """Return what a further answer may cost, where that was asked for."""
         if self.question.within is None or not self.answers:

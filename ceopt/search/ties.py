@@ -57,7 +57,9 @@ def look_within_margin(state: State) -> State:
             learned, solved, accepted = _solve_tie(tried, most, below)
             if accepted is not None:
                 prediction, point = accepted
-                bound = state.question.bound_on_cost(solved.outcome)
+                bound = None
+                if state.diversity is state.tries.diversity:  # a firmer one leaves out points that may be answers
+                    bound = state.question.bound_on_cost(solved.outcome)
                 return accept_checked(before.having_learned(learned), point, prediction, bound, "", solved.cluster)
             ends_empty = solved.outcome.status is Stop.INFEASIBLE
             is_empty = is_empty or ends_empty

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
 import ceopt
 from ceopt.checking.answer_check import ModelOracle
@@ -124,3 +125,49 @@ def test_memory_that_runs_out_in_predict_is_a_status_also_of_the_row_itself(monk
     result = ceopt.explain(MODEL, {"a": 0.0, "b": 0.0}, PAY, target="yes")
     assert result.status == "error"
     assert result.reason.startswith("Memory ran out")
+
+
+def test_a_tie_within_a_firmer_distance_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver repeats the first answer until the distance is asked for more firmly, which leaves (0, 2, 1) out."""
+    a = ceopt.Feature("a", kind="continuous", lower=0.0, upper=10.0)
+    whole = [ceopt.Feature(name, kind="integer", lower=0, upper=6) for name in ("b", "c")]
+    space = ceopt.FeatureSpace([a, *whole])
+    model = Affine([-0.37, -1.0, -1.0], 3.0, labels=("yes", "no"))
+    run = ProgramSolver.run
+    repeated = []
+
+    def stubborn(self: Any, request: Any, seconds: float) -> Any:
+        solved = run(self, request, seconds)
+        if len(request.barred) == 1 and request.margin and len(repeated) < 3:
+            repeated.append(request)
+            return replace(solved, point=dict(request.barred[0][0]))
+        return solved
+
+    monkeypatch.setattr(ProgramSolver, "run", stubborn)
+    result = ceopt.explain(
+        model, {"a": 0, "b": 0, "c": 0}, space, target="yes", n=2, solver="highs", why=False,
+        cost=ceopt.L1(scale={"a": 0.001, "b": 1.0, "c": 1 / 1.1}),
+        diversity=ceopt.Apart(2, cost=ceopt.L1(scale="none")),
+    )  # fmt: skip
+    assert len(repeated) == 3
+    assert len(result) == 2
+    assert result[1].bound <= 3.1 + 1e-9  # what (0, 2, 1) costs, which the model accepts
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ties_that_a_forest_refuses_take_no_proof_under_a_margin_of_0(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    people = pd.DataFrame(rng.integers(0, 6, (30, 3)), columns=list("abc"))
+    wanted = ((people["a"] + people["b"] > 5) ^ (rng.random(30) < 0.25)).astype(int)
+    model = RandomForestClassifier(2, random_state=0).fit(people, wanted)
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=5) for name in "abc"])
+    row = people[model.predict(people) == 0].iloc[0]
+    own, zero = (
+        ceopt.explain(
+            model, row, space, target=1, n=30, cost=COST, margin=margin, diversity="support", solver="highs", why=False
+        )
+        for margin in (None, 0.0)
+    )
+    assert [answer.cost for answer in zero] == [answer.cost for answer in own]
+    assert (zero.status, zero.complete) == (own.status, own.complete) == ("optimal", True)
+    assert [answer.gap for answer in zero] == pytest.approx([0.0] * len(own))
