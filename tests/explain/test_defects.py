@@ -111,8 +111,11 @@ def test_d10_a_tie_within_the_solvers_tolerance_is_no_answer(margin):
     assert forest.predict(pd.DataFrame({"a": [1.5, 2.5]})).tolist() == [0, 1]
     space = ceopt.FeatureSpace.infer(people)
     result = ceopt.explain(forest, {"a": 0.5}, space, target=1, cost=ceopt.L1(scale="none"), margin=margin)
-    # Without a margin the tie is in the program, and so in its bound; the answer is repaired.
-    assert result.status == ("feasible" if margin == 0.0 else "optimal")
+    # At a margin of 0 the tie is in the first program; what the model refuses is then left out, and the rest is proved.
+    assert result.status == "optimal"
+    grid = pd.DataFrame({"a": np.linspace(0, 3, 30001)})
+    cheapest = (grid["a"][forest.predict(grid) == 1] - 0.5).abs().min()
+    assert result[0].bound <= cheapest + 1e-9
     assert result[0].verified
     assert result[0].cost == pytest.approx(1.5, abs=0.02)
     assert result[0].prediction == 1
