@@ -322,20 +322,17 @@ def _request(state: State, most: float | None, below: float) -> SolveRequest:
 def _with_bound(state: State, solved: SolvedProgram) -> State:
     """Note the least cost that the program proves, if every point that may be the answer was in it.
 
-    That holds for the first program of an answer. It also holds for a later one from which only points are missing that
-    the model itself refuses. It does not hold with a larger margin, a barred point or a firmer difference between
-    answers: these leave out points that may be answers. A margin and barred points stay for the answers after it.
+    Points that the model itself refuses may be missing. A larger margin, a barred point or a firmer difference between
+    answers leave out points that may be answers. A margin and barred points stay for the answers after it.
     """
     tries = state.tries
-    prepared = state.question.prepared
     is_as_asked = state.has_least_margin and not state.barred and state.diversity is tries.diversity
-    bound = tries.bound
-    refuses_alone = prepared.is_own or prepared.predictor.is_trees
-    if is_as_asked and (tries.solves == 0 or refuses_alone or not state.refused):
-        proved = state.question.bound_on_cost(solved.outcome)
-        if proved is not None:
-            bound = proved if bound is None else max(bound, proved)
-    return replace(state, tries=replace(tries, bound=bound, solves=tries.solves + 1))
+    proved = state.question.bound_on_cost(solved.outcome)
+    if not is_as_asked or proved is None:
+        return state
+    if tries.bound is not None:
+        proved = max(tries.bound, proved)
+    return replace(state, tries=replace(tries, bound=proved))
 
 
 # ---- after a failed check --------------------------------------------------------------------------------------------

@@ -208,15 +208,14 @@ class Tries:
         What is proved of its cost.
     failures
         Why points failed the check, in words.
-    solves, repairs
-        Programs solved, and those of them that a failed check sent back.
+    repairs
+        Programs that a failed check sent back.
     """
 
     margin: float | None
     diversity: AbstractDiversity
     bound: float | None = None
     failures: tuple[str, ...] = ()
-    solves: int = 0
     repairs: int = 0
 
 

@@ -86,7 +86,7 @@ def _is_worth_a_look(state: State) -> bool:
     question = state.question
     prepared = state.question.prepared
     finding = state.last
-    if not question.has_default_margin or not state.margin or state.margin != prepared.margin:
+    if not question.has_default_margin or not state.margin or not state.has_least_margin:
         return False
     if state.interrupted or question.within is not None or question.is_late:
         return False
