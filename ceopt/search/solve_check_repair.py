@@ -43,6 +43,7 @@ __all__ = [
     "fall_back",
     "find_starts",
     "is_disproved",
+    "none_in_reach",
     "out_of_time",
     "solve_and_check",
     "used_up",
@@ -467,6 +468,11 @@ def _without_point(state: State, outcome: Outcome) -> Finding:
         text = "Nothing more is in reach at the margin that the user's model made necessary."
         reason = said(text, "nothing_at_margin")
         return Finding(Status.INFEASIBLE, reason=reason)
+    return none_in_reach()
+
+
+def none_in_reach() -> Finding:
+    """Return what there is to say where it is proved that there is no answer."""
     reason = said("Proved: nothing in reach meets the target and every rule.", "proved_none")
     return Finding(Status.INFEASIBLE, reason=reason, proved=True)
 

@@ -17,7 +17,7 @@ from ceopt.formulations.predictors.decision.margin import rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
 from ceopt.query.solve_program import has_extreme_numbers
-from ceopt.search.solve_check_repair import MOST_REPAIRS, accept_checked, attempt
+from ceopt.search.solve_check_repair import MOST_REPAIRS, accept_checked, attempt, none_in_reach
 from ceopt.search.state import Finding
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Stop
@@ -38,6 +38,8 @@ _SMALLER: Final = (1 / 256, 1 / 16)
 #: Steps from which on a solver leaves whole numbers a trace beside where they belong, too.
 _MANY_STEPS: Final = 2.0**23
 
+#: Share of the way back from an answer at which the model is asked at most.
+_FAR_BACK: Final = 1e-3
 #: What the model says of a point that it accepts, and the point.
 _Accepted: TypeAlias = tuple[Any, dict[str, float]]
 
@@ -103,7 +105,33 @@ def _is_worth_a_look(state: State) -> bool:
         prepared.predictor.is_linear
         or is_level
         or _may_cost_a_step(question.person.reach, question.settings.cost, question.space)
+        or _margin_is_dear(state)
     )
+
+
+def _margin_is_dear(state: State) -> bool:
+    """Tell whether the model accepts a point on the way to the answer that costs less by more than a margin may cost.
+
+    A network may hardly rise any more where it comes to the decision: a small part of its score is a large one of the
+    way there.
+    """
+    question = state.question
+    answer, point = state.answers[-1]
+    nearer = _nearer(state, point, COST_OF_MARGIN)
+    saved = 1.0 - question.cost(nearer) / max(answer.cost, COST_NOISE)
+    if saved <= 0.0:
+        return False
+    share = min(COST_OF_MARGIN * COST_OF_MARGIN / saved, _FAR_BACK)
+    return question.check(_nearer(state, point, share)).valid
+
+
+def _nearer(state: State, point: Mapping[str, float], share: float) -> dict[str, float]:
+    """Return a point with all numbers that take any value nearer to the factual by a share of their move."""
+    nearer = dict(point)
+    for name, part in state.question.person.reach.items():
+        if isinstance(part, Interval) and part.step is None:
+            nearer[name] -= share * (point[name] - state.question.factual[name])
+    return nearer
 
 
 def _may_cost_a_step(reach: Reach, cost: AbstractCost, space: FeatureSpace) -> bool:
@@ -222,7 +250,7 @@ def look_within_steps(state: State) -> State:
     bound = question.bound_on_cost(solved.outcome)
     if solved.outcome.status is Stop.INFEASIBLE:
         if finding.answer is None:
-            return state.having_learned(learned)
+            return replace(state.having_learned(learned), last=none_in_reach())
         bound = None  # a point that the model accepts is in hand
     most = None if finding.answer is None else finding.answer.cost * (1.0 - COST_OF_MARGIN)
     accepted = _accepted_tie(learned, solved, most)
@@ -234,9 +262,9 @@ def look_within_steps(state: State) -> State:
 
 
 def _claims_something(finding: Finding) -> bool:
-    """Tell whether something is proved: that there is nothing, or that nothing costs less than some amount."""
+    """Tell whether something is claimed: that there is nothing (proved or not), or that nothing costs less."""
     if finding.answer is None:
-        return finding.status is Status.INFEASIBLE and finding.proved
+        return (finding.status is Status.INFEASIBLE and finding.proved) or finding.status is Status.REJECTED
     return bool(finding.bound)
 
 

@@ -216,9 +216,13 @@ def _invalid(question: Question, answer: Any, point: Floats, k: int) -> list[str
 def compare_polished(question: PolishQuestion, result: Any) -> list[str]:
     """Hold what polish says against enumeration: "optimal" is the best, "feasible" within the ratio of the bound."""
     asked, status = question.asked, str(result.status)
-    if status == "feasible" and result.bound and result[0].cost > question.max_ratio * result.bound * (1 + GAP):
-        if "within" in result.reason:
-            return [f"said to be within {question.max_ratio} of {result.bound!r}, but costs {result[0].cost!r}"]
+    if status == "rejected" and expected(asked) == "infeasible":
+        return []  # nothing is claimed
+    is_dearer = (
+        bool(result.bound) and len(result) > 0 and result[0].cost > question.max_ratio * result.bound * (1 + GAP)
+    )
+    if status == "feasible" and is_dearer and "within" in result.reason:
+        return [f"said to be within {question.max_ratio} of {result.bound!r}, but costs {result[0].cost!r}"]
     return compare(asked, result)
 
 

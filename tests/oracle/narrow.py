@@ -258,25 +258,35 @@ def step_share(question: NarrowQuestion) -> float:
 # ---- what is wrong ---------------------------------------------------------------------------------------------------
 def compare_narrow(question: NarrowQuestion, result: Any) -> list[str]:
     """Return what contradicts the model's own ``predict``, in words."""
-    status = str(result.status)
     best = cheapest_on_lines(question)
-    wrong = []
-    if status == "infeasible":
-        if best is not None:
-            wrong.append(f"infeasible, but predict turns at {best[1].iloc[0].to_dict()}; {result.reason}")
-        return wrong
-    if status not in {"optimal", "feasible"}:
-        return wrong
-    answer = result[0].frame
+    if str(result.status) == "infeasible" and best is not None:
+        return [f"infeasible, but predict turns at {best[1].iloc[0].to_dict()}; {result.reason}"]
+    if not len(result):
+        return []
+    return [*_invalid(question, result[0]), *_too_dear(question, result, best)]
+
+
+def _invalid(question: NarrowQuestion, given: Any) -> list[str]:
+    """Check an answer apart from the package: the model, the reach, the cost."""
+    answer = given.frame
     x0 = question.row.iloc[0]
+    wrong = []
     if not question.good(answer)[0]:
         wrong.append(f"the model says {question.model.predict(answer)[0]}")
     if not _in_reach(question, answer, x0):
         wrong.append(f"out of reach: {answer.iloc[0].to_dict()}")
     cost = float(question.priced(answer)[0])
-    if abs(cost - result[0].cost) > 1e-6 * max(cost, 1e-12):
-        wrong.append(f"cost {result[0].cost!r}, by hand {cost!r}")
-    for row in turns(question, question.row, answer):
+    if abs(cost - given.cost) > 1e-6 * max(cost, 1e-12):
+        wrong.append(f"cost {given.cost!r}, by hand {cost!r}")
+    return wrong
+
+
+def _too_dear(question: NarrowQuestion, result: Any, best: tuple[float, pd.DataFrame] | None) -> list[str]:
+    """Hold what is claimed of the cost against what predict accepts on lines, the way to the answer among them."""
+    cost = result[0].cost
+    x0 = question.row.iloc[0]
+    wrong: list[str] = []
+    for row in turns(question, question.row, result[0].frame):
         if _in_reach(question, row, x0):
             there = float(question.priced(row)[0])
             if best is None or there < best[0]:
@@ -284,10 +294,8 @@ def compare_narrow(question: NarrowQuestion, result: Any) -> list[str]:
     if best is None:
         return wrong
     allowed = ALLOWED + step_share(question)
-    if status == "optimal" and cost > best[0] * (1.0 + allowed) + 1e-12:
-        wrong.append(
-            f"optimal at {cost!r}, but {best[0]!r} is enough ({cost / best[0] - 1.0:.2e}, allowed {allowed:.1e})"
-        )
+    if str(result.status) == "optimal" and cost > best[0] * (1.0 + allowed) + 1e-12:
+        wrong.append(f"optimal at {cost!r}, but {best[0]!r} is enough ({cost / best[0] - 1.0:.2e} too dear)")
     if result.bound is not None and result.bound > best[0] * (1.0 + allowed) + 1e-12:
         wrong.append(f"bound {result.bound!r}, but {best[0]!r} is enough ({result.bound / best[0] - 1.0:.2e})")
     return wrong

@@ -132,15 +132,17 @@ def default_margin(predictor: Predictor) -> float:
 def margin_near(predictor: Predictor, away: float, coordinates: Floats, reach: Reach | None = None) -> float:
     r"""Return the least slack to ask for near a person whose score is ``away`` from the decision, in the model's score.
 
-    .. math:: m = \max\bigl(\min(10^{-5},\ 5 \cdot 10^{-6}\, a),\ 10^{-11}\, t,\ 2^{-48}\, t^0\bigr)
+    .. math:: m = \max\bigl(\min(10^{-5},\ 2.5 \cdot 10^{-6}\, a),\ 10^{-11}\, t,\ 2^{-48}\, t^0\bigr)
 
     with a the way to the decision, t the size of the numbers that a row over the score adds up near the person, and
     :math:`t^0` that of the numbers that the model itself adds up (1e-6 of both where the model computes in float32). A
     column that cannot move is in no row, and one that counts from the person's own value
-    (:func:`~ceopt.formulations.columns.numeric.origin_of`) is in it with its moves alone. Of a model whose score is
-    linear, the answer then costs at most 5e-6 more than the infimum, relatively, unless the person stands within 2e-6 t
-    of the decision or :func:`own_steps` are as large. Trees decide by cells and votes are counted, so these keep
-    :func:`default_margin`; so does whatever has trees among its parts, and a person at a tie.
+    (:func:`~ceopt.formulations.columns.numeric.origin_of`) is in it with its moves alone.
+
+    Of a model whose score is linear, the answer then costs at most 2.5e-6 more than the infimum, relatively (5e-6 where
+    squares are charged), unless the person stands within 4e-6 t of the decision, or :func:`own_steps` are as large.
+    Trees decide by cells and votes are counted, so these keep :func:`default_margin`; so does whatever has trees among
+    its parts, and a person at a tie.
 
     Parameters
     ----------
