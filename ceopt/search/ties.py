@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
+
 from ceopt.formulations.predictors.decision.lattice import is_on_lattice
-from ceopt.formulations.predictors.decision.margin import rounding_in
+from ceopt.formulations.predictors.decision.margin import own_rounding, rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
 from ceopt.query.solve_program import has_extreme_numbers
@@ -227,9 +229,9 @@ def look_within_steps(state: State) -> State:
     r"""Ask what is proved of all points that the model may accept, where its own arithmetic is coarser than the claim.
 
     The program asks for a score of m beyond the decision, and states scores in real numbers. The model's own may be
-    larger by up to :math:`\delta` (:func:`~ceopt.formulations.predictors.decision.margin.own_steps`): what it accepts
-    is in the program with the margin :math:`-\delta`. Only where m and delta are more than a share of the way to the
-    decision, which is what a default margin may cost, is that program solved.
+    larger by up to :math:`\delta` (:func:`~ceopt.formulations.predictors.decision.margin.own_steps`, and the rounding
+    of a sum): what it accepts is in the program with the margin :math:`-\delta`. Only where m and delta are more than
+    a share of the way to the decision, which is what a default margin may cost, is that program solved.
     """
     finding = state.last
     question = state.question
@@ -240,11 +242,13 @@ def look_within_steps(state: State) -> State:
     steps = question.prepared.steps
     if margin + steps <= COST_OF_MARGIN * question.way_to_decision:
         return state
+    coordinates = np.array([[question.factual[name] for name in question.space.names]])
+    steps += own_rounding(question.prepared.predictor, coordinates)
     before = replace(state, margin=0.0)
     if finding.answer is not None:
         before = replace(before, answers=state.answers[:-1])
     try:
-        learned, solved = attempt(before, question.deadline - time.perf_counter(), below=max(steps, margin))
+        learned, solved = attempt(before, question.deadline - time.perf_counter(), below=steps)
     except OutOfTimeError:
         return _with_bound_of_steps(state, None, steps)
     bound = question.bound_on_cost(solved.outcome)

@@ -161,7 +161,7 @@ def draw_narrow(rng: Rng, solver: str, *, floats: bool = False) -> NarrowQuestio
     else:
         moving = names
     space = FeatureSpace.infer(frame).only(list(moving))
-    options = {"solver": solver, "time_limit_s": 30.0, "n": 1, "formulation": "auto"}
+    options = {"solver": solver, "time_limit_s": 10.0, "n": 1, "formulation": "auto"}
     cost = str(pick(rng, "l1", "l1", "l1", "l2", "l2_squared", "linf", "l0"))
     title = f"{type(scaler).__name__}, {type(estimator).__name__}, {role}, rel {rel:.1e}, {cost}"
     question = NarrowQuestion(model, frame, frame.iloc[:1], space, target, cost, moving, names, rel, options, title)

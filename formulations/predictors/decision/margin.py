@@ -38,6 +38,7 @@ __all__ = [
     "checked_margin",
     "default_margin",
     "margin_near",
+    "own_rounding",
     "own_steps",
     "rounding_at",
     "rounding_in",
@@ -175,6 +176,17 @@ def rounding_at(
         of_row = shares[width] * _added_up(part, _in_rows(part, coordinates, reach), with_constants=reach is None)
         of_model = OWN_ROUNDING[width] * _added_up(part, _seen(part, coordinates), with_constants=True)
         rounding += max(of_row, of_model)
+    return rounding
+
+
+def own_rounding(predictor: Predictor, coordinates: Floats) -> float:
+    """Return by how much two orders of adding up the numbers of a score differ at a point (1, d); 0 of trees, votes."""
+    if _is_counted(predictor):
+        return 0.0
+    rounding = 0.0
+    for part in predictor.parts:
+        size = _added_up(part, _seen(part, coordinates), with_constants=True)
+        rounding += OWN_ROUNDING[_width_of(part)] * size
     return rounding
 
 
