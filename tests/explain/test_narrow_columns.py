@@ -181,7 +181,7 @@ def test_a_column_far_beyond_its_range_counts_from_the_person() -> None:
     m.cost = pyo.Objective(expr=l1(m.x))
 
     m.x.place(space.row(row))
-    assert pyo.value(m.x.move["level"].body) == 0.0  # the person's own point, without the rounding of numbers of size 80
+    assert pyo.value(m.x.move["level"].body) == 0.0  # without the rounding of numbers of size 80
     assert m.x.numeric("level").origin == row["level"].iloc[0]
     assert m.x.numeric("income").origin == 0.0
     solved = ceopt.solvers.solve(m, "highs")
