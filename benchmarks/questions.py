@@ -248,8 +248,8 @@ def text_of(record: dict[str, Any]) -> str:
     about = (
         f"Seed {settings['seed']}, questions {settings['first']} to {last} of each kind, commit {settings['commit']}; "
         "every status, cost, bound and rank against enumeration by the model's own `predict` (closed form in fractions "
-        "for linear models over several wide columns). Columns whose spread is 1e-3 to 1e-14 of their size (narrow, and "
-        "a third of neighbours) are held against the model's own `predict` along lines, to the last float. "
+        "for linear models over several wide columns). Columns whose spread is 1e-3 to 1e-14 of their size (narrow, "
+        "and a third of neighbours) are held against the model's own `predict` along lines, to the last float. "
         f"**{totals['wrong']} wrong of {totals['questions']}.** "
         f"Seconds a question (median / 90 % / worst): {totals['seconds']}."
     )
