@@ -272,6 +272,8 @@ def _as_proved(result: SolutionSet, max_ratio: float) -> SolutionSet:
     reason = result.reason
     if not reason and gap is not None:
         percent = float(f"{100.0 * gap:.2g}")
-        text = f"The least cost may be lower by up to {percent:g}%: within {max_ratio:g} times the bound is near enough."
+        text = (
+            f"The least cost may be lower by up to {percent:g}%: within {max_ratio:g} times the bound is near enough."
+        )
         reason = said(text, "gap_open", percent=percent)
     return replace(result, status=Status.FEASIBLE, reason=reason)
