@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
     from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.space.space import FeatureSpace
     from ceopt.formulations.targets import Target
 
 __all__ = ["RecourseProgram", "recourse_program"]
@@ -54,6 +55,7 @@ def recourse_program(
     below: float = 0.0,
     formulation: str = "auto",
     reach: Reach | None = None,
+    space: FeatureSpace | None = None,
     cutoff: CostCutoff | None = None,
     all_cells: bool = False,
 ) -> RecourseProgram:
@@ -75,6 +77,8 @@ def recourse_program(
         As for :class:`ceopt.formulations.predictors.decision.reaches.Reaches`.
     reach
         Values that each column may take, where narrower than the space says.
+    space
+        The columns, where they may move otherwise than in the space that the model was read over.
     cutoff
         A cost that no answer worth finding exceeds, where one is known; the reach is narrowed by the caller.
     all_cells
@@ -87,7 +91,7 @@ def recourse_program(
     """
     with PauseGC():  # looking again and again at what was just made takes a third of the time of a large forest
         model = pyo.ConcreteModel(name="recourse")
-        model.x = x = Factual(predictor.space, row, reach=reach)
+        model.x = x = Factual(space or predictor.space, row, reach=reach)
         with x.collecting():  # what the parts ask of the columns is known at the end, and their rows are written then
             model.predictor = embedded = embed_predictor(
                 predictor, x, formulation=formulation, cutoff=cutoff, all_cells=all_cells

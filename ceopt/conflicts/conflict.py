@@ -124,7 +124,7 @@ class _Listed(Protocol):
         """Return who is asked, and the rules to build, where only those chosen hold."""
 
     def others(self, k: int) -> tuple[Person, Sequence[AbstractRule]]:
-        """Return the same where all of the user's rules hold but one."""
+        """Return the same where all of the user's rules hold but one, and those that widen themselves as they may."""
 
     def kept(self, point: Point) -> Chosen:
         """Return which a point keeps."""
@@ -183,7 +183,7 @@ class _OfSpace:
 
     def others(self, k: int) -> tuple[Person, Sequence[AbstractRule]]:
         person, _ = self.under(frozenset(range(len(self.rules))) - {k})
-        return person, self.prepared.settings.rules
+        return person, [rule for rule in self.prepared.settings.rules if not widens_itself(rule)]
 
     def kept(self, point: Point) -> Chosen:
         return frozenset(k for k, rule in enumerate(self.rules) if rule.keeps(self.person.factual, point, self.rules))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
-from ceopt.checking.answer_check import broken_rules
+from ceopt.checking.answer_check import broken_moves, broken_rules
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.diversity.excluded_points import leave_out
 from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
@@ -159,21 +159,21 @@ class Relaxer:
                 return Relaxation(reason=LATE)
             try:
                 solved = self._solved(programs, keep, yielding, refused, left, exact=exact)
+                if solved.outcome.status is Stop.INTERRUPTED:
+                    raise KeyboardInterrupt
+                if solved.point is None:
+                    return _without_point(solved.outcome, fault)
+                with without_deadline():  # a point in hand is checked to the end
+                    is_met, new_fault = self._fault(programs, keep, solved.point)
+                    if not is_met and programs.prepared.is_own:  # what the model refuses, it refuses for good
+                        refused.append(solved.point)
+                        continue
+                    fault = new_fault
+                    violations = [rule.violation(person.space, person.factual, solved.point) for rule in yielding]
             except OutOfTimeError:
                 return Relaxation(reason=fault or LATE)
-            except CeoptError as error:
+            except CeoptError as error:  # of a program, or of a rule that cannot be asked about this space
                 return Relaxation(reason=str(error).rstrip("."))
-            if solved.outcome.status is Stop.INTERRUPTED:
-                raise KeyboardInterrupt
-            if solved.point is None:
-                return _without_point(solved.outcome, fault)
-            with without_deadline():  # a point in hand is checked to the end
-                is_met, new_fault = self._fault(programs, keep, solved.point)
-                if not is_met and programs.prepared.is_own:  # what the model refuses, it refuses for good
-                    refused.append(solved.point)
-                    continue
-                fault = new_fault
-                violations = [rule.violation(person.space, person.factual, solved.point) for rule in yielding]
             if not fault:
                 widths = []
                 for violation, amount in zip(violations, solved.amounts, strict=True):
@@ -225,7 +225,9 @@ class Relaxer:
             return False, f"the solver's point failed the check: the model predicts {predicted[0]}"
         if broken:
             return True, f"the solver's point failed the check: it breaks {', '.join(broken)}"
-        if not broken_rules(prepared.settings.rules, prepared.space, person.factual, point):
+        space = prepared.space
+        is_in_reach = not broken_moves(space, person.factual, point)
+        if is_in_reach and not broken_rules(prepared.settings.rules, space, person.factual, point):
             self.overlooked = point
         return True, ""
 
@@ -264,6 +266,7 @@ def _program(
         margin=prepared.margin,
         formulation=prepared.settings.formulation,
         reach=person.reach,
+        space=person.space,
     )
     program.model.yielding = pyo.Block(concrete=True)
     for position, rule in enumerate(yielding):

@@ -66,10 +66,16 @@ def space_rules(space: FeatureSpace, factual: Point) -> tuple[SpaceRule, ...]:
 
 
 def without(space: FeatureSpace, dropped: Collection[SpaceRule]) -> FeatureSpace:
-    """Return the space without some of its rules."""
+    """Return the space without some of its rules.
+
+    What is measured by a column's range is so still where a bound is dropped, so that the user's own rules mean the
+    same.
+    """
     fields: dict[str, dict[str, Any]] = {}
     for rule in dropped:
-        fields.setdefault(rule.feature.name, {}).update(rule.dropped)
+        feature = rule.feature
+        had = {} if feature.is_finite else {"range": feature.scale("range")}
+        fields.setdefault(feature.name, had).update(rule.dropped)
     return FeatureSpace(
         [replace(feature, **fields[feature.name]) if feature.name in fields else feature for feature in space]
     )

@@ -106,7 +106,8 @@ def polished(
         One answer per person, with an ``audit``: ``source`` ("generator": the advice as it stands, or a person who
         needs none; "repaired": the engine began with the advice; "engine": it could not be begun with), the advice's
         ``advised_cost``, whether the model accepts it (``valid``) and which rules it has ``broken``, then cost, bound
-        and gap of the answer, and ``excess``: by what share the advice costs more than the bound.
+        and gap of the answer, and ``excess``: by what share the advice costs more than the bound. "optimal" is said of
+        answers that are proved best, "feasible" of those that are within the ratio, whoever found them.
 
     Raises
     ------
@@ -192,6 +193,7 @@ def _audited(prepared: Prepared, row: pd.DataFrame, advised: Floats, max_ratio: 
         result = _with_advice(prepared, result, factual, point, prediction)
     elif result.counterfactuals and (passes or _can_be_begun_with(prepared, factual, advised)):
         source = "repaired"
+    result = _as_proved(result, max_ratio)
     line = _line(source, advised_cost=advised_cost, valid=is_valid, broken=broken, bound=result.bound, gap=result.gap)
     if result.counterfactuals:
         line["cost"] = result[0].cost
@@ -245,20 +247,33 @@ def _with_advice(prepared: Prepared, result: SolutionSet, factual: Point, point:
         cluster=nearest_cluster(prepared.settings.rules, prepared.space, point),
     )
     assert answer.gap is not None  # noqa: S101 - made by the line above
-    status = Status.FEASIBLE
     reason = result.reason
-    if answer.gap <= prepared.settings.relative_gap:
-        status = Status.OPTIMAL
-        reason = ""
-    elif not result.counterfactuals:
+    if not result.counterfactuals:
         passes = said(f"The advice passes every check; the engine ended {result.status}.", "advice_kept")
         reason = together(passes, result.reason)
     return replace(
         result,
-        status=status,
+        status=Status.FEASIBLE,
         counterfactuals=(answer,),
         bound=answer.bound,
         gap=answer.gap,
         complete=True,
         reason=reason,
     )
+
+
+def _as_proved(result: SolutionSet, max_ratio: float) -> SolutionSet:
+    """Return a result that says "optimal" where its answer is proved best, "feasible" where it is within the ratio."""
+    if not result.counterfactuals:
+        return result
+    gap = result[0].gap
+    if gap is not None and gap <= POLISH_GAP:
+        return replace(result, status=Status.OPTIMAL, reason="")
+    reason = result.reason
+    if not reason and gap is not None:
+        percent = float(f"{100.0 * gap:.2g}")
+        text = (
+            f"The least cost may be lower by up to {percent:g}%: within {max_ratio:g} times the bound is near enough."
+        )
+        reason = said(text, "gap_open", percent=percent)
+    return replace(result, status=Status.FEASIBLE, reason=reason)

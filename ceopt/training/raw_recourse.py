@@ -50,7 +50,8 @@ def moved_frame(X: pd.DataFrame, space: FeatureSpace, found: Floats, coordinates
     for j, feature in enumerate(space):
         if moved[:, j].any():
             has_steps = feature.step is not None
-            frame[feature.name] = _column(X[feature.name], made[feature.name], moved[:, j], has_steps=has_steps)
+            values = _column(X[feature.name], made[feature.name], moved[:, j], has_steps=has_steps)
+            frame[feature.name] = pd.Series(values, index=frame.index, dtype=values.dtype)  # pandas 3 reads text anew
     return frame
 
 

@@ -309,7 +309,8 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         Cohort
             One checked answer a person, with column ``source`` ("generator", "repaired": the engine began with the
             advice, or "engine"), ``audit`` (a frame of price, bound, gap and excess a person) and ``repaired`` (the
-            share of people whose advice the engine began with).
+            share of people whose advice the engine began with). An answer that is within the ratio and not proved best
+            is "feasible", with its gap.
 
         Raises
         ------

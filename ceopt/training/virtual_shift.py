@@ -44,9 +44,11 @@ class VirtualShift:
     Parameters
     ----------
     model
-        The model retrained on the shifted rows: ``predict``, ``predict_proba`` and ``classes_`` of raw frames.
+        The model as the last step of the attack retrained it: ``predict``, ``predict_proba`` and ``classes_`` of raw
+        frames. It has seen the rows as they were shifted before that step, not at ``shift``, to which the step moved
+        them afterwards.
     shift
-        The shifts (n, p) of the training rows, in scaled columns.
+        The shifts (n, p) of the training rows after the last step, in scaled columns.
     objective
         Loss of the recourse on the model given, and on the retrained model after each step, (steps + 1,).
     """

@@ -13,7 +13,9 @@ import pyomo.environ as pyo
 
 __all__ = ["MAX_LENGTH", "ROW_MARKS", "label_components", "legal"]
 
-MAX_LENGTH = 250  # readers stop at 255; Pyomo's writers put 5 characters around the name of a row
+#: Pyomo's writers put 5 characters around the name of a row. Gurobi takes names of 254 in LP files, and drops a row of
+#: 255 without a word; SCIP takes objectives of 254 in MPS files. The rest is room for other readers.
+MAX_LENGTH = 240
 ROW_MARKS = ("c_e_", "c_l_", "c_u_", "r_l_", "r_u_")  # as Pyomo's writers put before a row's name; "_" comes behind
 
 _KEYWORDS = frozenset(
@@ -22,7 +24,7 @@ _KEYWORDS = frozenset(
     generals int integer integers min minimum minimize minimise max maximum maximize maximise sos sos1
     sos2 semi semis sec secs sin obj constraint constraints lazy user cuts pwl pwlobj scenario name rows
     columns rhs ranges endata objsense marker objsense_max objsense_min quadobj qmatrix qcmatrix
-    qsection one_var_constant c_e_one_var_constant
+    qsection one_var_constant c_e_one_var_constant quadobjvar qmatrixvar
     """.split()
 )
 _NUMBER_LIKE = re.compile(r"^([0-9.]|e([0-9e+-]|$)|inf|nan)", re.IGNORECASE)  # "inflow" too, to HiGHS's LP reader

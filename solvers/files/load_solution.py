@@ -27,7 +27,8 @@ def load(model: Any, values: Mapping[str, float]) -> None:
     values
         Name of a column, as it stands in the file -> number. All columns of the file, in any order. Those that only
         the file has are passed over: ``ONE_VAR_CONSTANT``, which carries the objective's constant, and the columns for
-        the entries of cones and for a quadratic cost.
+        the entries of cones and for a quadratic cost; so are those that a solver adds for one (SCIP's ``quadobjvar``
+        and ``qmatrixvar``).
 
     Notes
     -----

@@ -32,6 +32,8 @@ from ceopt.solvers.manifest import check_held, described_block, feature_of, mani
 __all__ = ["CONSTANT", "column_names", "write"]
 
 CONSTANT = "ONE_VAR_CONSTANT"  # the column fixed at 1 that carries the objective's constant in Pyomo's files
+#: Columns that SCIP adds for a quadratic cost when it reads an LP and an MPS file.
+_OF_QUADRATIC_COST = ("quadobjvar", "qmatrixvar")
 
 _Names = dict[str, dict[str, str]]
 
@@ -218,7 +220,7 @@ _CONIC_WRITERS: dict[str, Callable[[CompiledModel, FileNames], str]] = {".cbf": 
 
 # -- the names of columns, without a file ------------------------------------------------------------------------------
 def column_names(model: Any, compiled: CompiledModel, suffix: str) -> dict[str, int | None]:
-    """Return the names of a file's columns: name -> column of the compiled model, None for what only the file has.
+    """Return the names of a file's columns: name -> column of the compiled model, None for what is not the model's own.
 
     Vars that are fixed, or in no row and no cost, are none of the file's; a file may list the latter all the same.
     """
@@ -235,7 +237,8 @@ def column_names(model: Any, compiled: CompiledModel, suffix: str) -> dict[str, 
         for member in components:
             if member.ctype is pyo.Var:
                 names[labels[id(member)]] = compiled.index.get(member)
-    return {**names, CONSTANT: None}
+    added = [CONSTANT] if compiled.Q is None else [CONSTANT, *_OF_QUADRATIC_COST]
+    return {**names, **dict.fromkeys(added)}
 
 
 # -- the table of names ------------------------------------------------------------------------------------------------

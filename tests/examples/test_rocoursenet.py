@@ -257,3 +257,34 @@ def test_a_fast_run_writes_every_page_without_a_path_of_this_machine(tmp_path: P
         f"rocoursenet_{part}_honest" for part in ("attack", "frontiers", "training")
     ]
     assert (tmp_path / "journal" / "rocoursenet.partial.jsonl").is_file()
+
+
+@pytest.mark.parametrize(
+    ("data", "has_data", "names", "said"),
+    [
+        (None, True, ("loans",), ""),
+        (None, False, ("loans",), ""),
+        (["student"], True, ("student",), ""),
+        (["student", "german"], True, ("german", "student"), ""),
+        (["student"], False, ("loans",), "the loans are made up by ceopt, in the place of student."),
+    ],
+)
+def test_a_fast_run_is_about_the_data_it_is_asked_for_or_says_so(
+    study: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    data: list[str] | None,
+    has_data: bool,
+    names: tuple[str, ...],
+    said: str,
+) -> None:
+    experiments = study("experiments")
+    made = []
+    monkeypatch.setattr(experiments, "has_data", lambda: has_data)
+    monkeypatch.setattr(experiments, "make", lambda part, names, *_, **__: made.append((part, names)))
+    asked = [] if data is None else ["--data", *data]
+    monkeypatch.setattr(sys, "argv", ["experiments.py", "--fast", "--only", "table1", *asked])
+    experiments.main()
+    assert [(part, tuple(sorted(found))) for part, found in made] == [("table1", tuple(sorted(names)))]
+    printed = capsys.readouterr().out
+    assert (said in printed) if said else not printed

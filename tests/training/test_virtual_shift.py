@@ -18,6 +18,8 @@ import ceopt
 from ceopt.solvers.errors import CeoptError
 from ceopt.training import virtual_data_shift
 from ceopt.training.differentiable import network_of
+from ceopt.training.networks import scores_of, shares_of
+from ceopt.training.shift_attack import AttackedRows, ShiftAttack
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +109,33 @@ def test_the_retrained_model_is_the_one_whose_loss_is_reported(people, model):
 
     assert loss == pytest.approx(found.objective[-1], rel=1e-5)
     assert set(found.model.predict(people[0])) <= set(model.classes_)
+
+
+def test_the_model_has_seen_the_rows_before_the_last_step(people, model):
+    """Retrained from the model given in each step, that of step 2 is the one retrained at what step 1 shifted to."""
+    import jax
+
+    options = {"unroll": 3, "restart": True, "perturbation": 0.3, "step_size": 0.2, "learning_rate": 0.5}
+    one = virtual_data_shift(model, *people, advice(people), steps=1, **options)
+    two = virtual_data_shift(model, *people, advice(people), steps=2, **options)
+    network = network_of("test", model, people[0])
+    rows = network.columns.encode(people[0])
+    codes = np.eye(2)[network.codes_of("test", "y", people[1])]
+    attack = ShiftAttack(1, 3, "linf", 0.5, restart=True)
+
+    def shares(layers, x):
+        return shares_of(scores_of(layers, x, network.activation, jax.numpy), jax.numpy)
+
+    def trained_at(shift):
+        given = AttackedRows(rows, codes, rows, codes)
+        layers = attack.ahead(shares, network.layers, jax.numpy.asarray(shift), given)[1]
+        return np.concatenate([np.ravel(part) for part in jax.tree.leaves(layers)])
+
+    def weights_of(found):
+        return np.concatenate([np.ravel(part) for part in jax.tree.leaves(found.model.layers)])
+
+    assert np.abs(trained_at(one.shift) - weights_of(two)).max() < 1e-5
+    assert np.abs(trained_at(one.shift) - weights_of(one)).max() > 1e-4
 
 
 @pytest.mark.long(every=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 import pyomo.environ as pyo
@@ -16,9 +16,17 @@ from ceopt.solvers import solve
 from ceopt.solvers.checks import COEFFICIENT
 from ceopt.status import Status
 
-__all__ = ["ProjectedPoint", "nearest", "project", "project_l1", "rooms_of", "shifted", "solved_point"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ProjectedPoint", "kept", "nearest", "project", "project_l1", "rooms_of", "shifted", "solved_point"]
 
 Floats = NDArray[np.float64]
+
+#: How often a point that is short of its score is asked for anew: for twice what it lacked, which mostly does, then for
+#: so many times more, as what a solver's tolerance leaves may be the same again.
+_TIGHTENINGS: Final = 8
+_GROWTH: Final = 30.0
 
 
 @final
@@ -80,7 +88,9 @@ def project(
     linf  :math:`\delta_k = \tau \operatorname{sign}(w_k) s_k`
     ===== ================================================================================================
 
-    Above radius 0 by :func:`ceopt.formulations.programs.robust_projection` and the solver that "auto" chooses.
+    Above radius 0 by :func:`ceopt.formulations.programs.robust_projection` and the solver that "auto" chooses. What a
+    solver's tolerance, or rounding, leaves short of ``margin`` is asked for on top of it, so that the point keeps
+    bounds and margin in plain numbers; where no point does, the one that is as near to them as the tolerance.
 
     Parameters
     ----------
@@ -118,18 +128,26 @@ def project(
     question = require_question(who, factual, coef, intercept, cost=cost, scale=scale, lower=lower, upper=upper)
     ball = require_ball(who, radius=radius, norm=norm, perturb_intercept=perturb_intercept)
     least = float(COEFFICIENT.require(who, "margin", margin))
-    point = nearest(question, least)
+    point = kept(question, lambda asked: nearest(question, asked), question.score, least)
     nominal = np.inf if point is None else question.charge(point)
     if ball.radius == 0.0:
         status = Status.INFEASIBLE if point is None else Status.OPTIMAL
         return ProjectedPoint(point=point, cost=nominal, nominal_cost=nominal, status=status)
     if point is not None and question.score(point) - ball.loss(point) >= least:
         return ProjectedPoint(point=point, cost=nominal, nominal_cost=nominal, status=Status.OPTIMAL)
-    model = programs.robust_projection(
-        factual, coef, intercept, cost=cost, scale=scale, lower=lower, upper=upper, radius=radius, norm=norm,
-        perturb_intercept=perturb_intercept, margin=margin,
-    )  # fmt: skip
-    robust, status = solved_point(model, solver)
+    statuses: list[Status] = []
+
+    def at(asked: float) -> Floats | None:
+        model = programs.robust_projection(
+            factual, coef, intercept, cost=cost, scale=scale, lower=lower, upper=upper, radius=radius, norm=norm,
+            perturb_intercept=perturb_intercept, margin=asked,
+        )  # fmt: skip
+        found, status = solved_point(model, solver)
+        statuses.append(status)
+        return found
+
+    robust = kept(question, at, lambda x: question.score(x) - ball.loss(x), least)
+    status = statuses[0]
     price = np.inf if robust is None else question.charge(robust)
     return ProjectedPoint(point=robust, cost=price, nominal_cost=nominal, status=status)
 
@@ -165,6 +183,38 @@ def solved_point(model: Any, solver: str) -> tuple[Floats | None, Status]:
     if not result.solutions:
         return None, status
     return np.array([pyo.value(x) for x in model.x.values()], dtype=float), status
+
+
+def kept(
+    question: LinearQuestion, point_at: Callable[[float], Floats | None], score: Callable[[Floats], float], least: float
+) -> Floats | None:
+    """Return a nearest point that keeps its bounds and scores at least ``least`` in plain numbers.
+
+    Parameters
+    ----------
+    question
+        Bounds.
+    point_at
+        Gives the nearest point that scores as much as is asked, but for tolerance and rounding; None where none does.
+    score
+        Of a point (d,).
+    least
+        What it has to score.
+    """
+    first = None
+    room = 0.0
+    for _ in range(_TIGHTENINGS):
+        point = point_at(least + room)
+        if point is None:
+            break
+        point = np.clip(point, question.lower, question.upper)
+        if first is None:
+            first = point
+        short = least - score(point)
+        if short <= 0.0:
+            return np.asarray(point)
+        room = max(2.0 * short, _GROWTH * room, float(np.spacing(abs(least))))
+    return first
 
 
 def nearest(question: LinearQuestion, margin: float) -> Floats | None:

@@ -16,7 +16,7 @@ from ceopt.formulations.programs.wachter import require_score
 from ceopt.plans.results import Readable, frozen
 from ceopt.solvers.checks import LENGTH, Choice, Real, check_arguments
 from ceopt.status import Status
-from ceopt.surrogates.searches.projection import nearest, rooms_of, shifted, solved_point
+from ceopt.surrogates.searches.projection import kept, nearest, rooms_of, shifted, solved_point
 from ceopt.surrogates.searches.wachter_gradient import Scored, descend
 from ceopt.surrogates.searches.wachter_network import least_penalty
 from ceopt.tolerances import DOUBLE_ROOT
@@ -158,8 +158,16 @@ def wachter(
         point = descend(question, scored, weight=price, target=wanted, level=float(checked["level"]))
         status = Status.INFEASIBLE if point is None else Status.FEASIBLE
     elif network is not None and mode == "hard":
-        model = programs.wachter(factual, network, level=wanted, scale=scale, lower=lower, upper=upper)
-        point, status = solved_point(model, solver)
+        statuses: list[Status] = []
+
+        def at(asked: float) -> NDArray[np.float64] | None:
+            model = programs.wachter(factual, network, level=asked, scale=scale, lower=lower, upper=upper)
+            found, status = solved_point(model, solver)
+            statuses.append(status)
+            return found
+
+        point = kept(question, at, scored.value, wanted)
+        status = statuses[0]
     elif network is not None:
         found = least_penalty(
             question.factual,
@@ -174,7 +182,7 @@ def wachter(
         point = found.point
         status = Status.OPTIMAL if found.is_proved else Status.FEASIBLE
     elif mode == "hard":
-        point = nearest(question, wanted)
+        point = kept(question, lambda asked: nearest(question, asked), question.score, wanted)
         status = Status.INFEASIBLE if point is None else Status.OPTIMAL
     else:
         point = _least_penalty(question, price, wanted)

@@ -132,9 +132,13 @@ def _about() -> str:
     return f"{dt.datetime.now(tz=dt.UTC).date()}, python {platform.python_version()}, {versions}"
 
 
+def _is_real(data: Sequence[str] | None, *, fast: bool) -> bool:
+    return has_data() and (not fast or bool(data))
+
+
 def _names(part: str, data: Sequence[str] | None, *, fast: bool) -> tuple[str, ...]:
-    """Return the data sets of a part."""
-    is_real = has_data() and not fast
+    """Return the data sets of a part; a fast run is about made-up loans, unless it is told which data to take."""
+    is_real = _is_real(data, fast=fast)
     known = DATA_OF.get(part, DATA_SETS)
     if part != "simulations" and not is_real:
         known = ("loans",)
@@ -148,7 +152,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data", choices=DATA_SETS, nargs="+", help="some of the data sets")
     parser.add_argument("--protocol", choices=PROTOCOLS, default="honest")
     parser.add_argument("--jobs", type=int, default=1, help="seeds side by side")
-    parser.add_argument("--fast", action="store_true", help="a few rows of made-up data")
+    parser.add_argument("--fast", action="store_true", help="small sizes, and made-up data unless --data says which")
     parser.add_argument("--out", type=Path, help="a folder for pages, figures and data")
     parser.add_argument("--journal", type=Path, help="a folder for what an interrupted run has; by default --out")
     return parser.parse_args()
@@ -157,13 +161,15 @@ def _arguments() -> argparse.Namespace:
 def main() -> None:
     """Run what was asked for."""
     options = _arguments()
-    if not has_data() and not options.fast:
-        print("CEOPT_DATA names no folder of data: the loans are made up by ceopt.")
+    is_real = _is_real(options.data, fast=options.fast)
+    if not is_real and (options.data or not options.fast):
+        place = f", in the place of {', '.join(options.data)}" if options.data else ""
+        print(f"CEOPT_DATA names no folder of data: the loans are made up by ceopt{place}.")
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
     folder: Path | None = options.journal or options.out
     path = None if folder is None else folder / "rocoursenet.partial.jsonl"
-    inputs: Mapping[str, str] = {"data": "made up" if options.fast or not has_data() else "real"}
+    inputs: Mapping[str, str] = {"data": "real" if is_real else "made up"}
     journal = Journal(path, LIBRARIES, inputs)
     for part in options.only:
         names = _names(part, options.data, fast=options.fast)

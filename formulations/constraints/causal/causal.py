@@ -228,7 +228,7 @@ class Causal(AbstractRule):
     def _over(self, space: FeatureSpace) -> Interventions:
         """Return the rule over a space, whose regressors are read once."""
         known: Interventions | None = self._known.get("interventions")
-        if known is None or known.structure.space is not space:
+        if known is None or (known.structure.space is not space and known.structure.space != space):
             structure = Structure.over(space, self._parsed, self.slack)
             if self.actionable is None:
                 able = space.names

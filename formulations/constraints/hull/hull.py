@@ -12,7 +12,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.constraints.hull.clusters import check_clusters
 from ceopt.formulations.constraints.hull.distance import hull_distance, least_sum
-from ceopt.formulations.constraints.hull.points import HullPoints, hull_points
+from ceopt.formulations.constraints.hull.points import HullPoints, are_alike, hull_points
 from ceopt.formulations.constraints.hull.rows import HullRows
 from ceopt.formulations.constraints.hull.text import sentence_of, short_text
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Floats, Point
@@ -226,9 +226,9 @@ class Hull(AbstractElastic):
         return hull_points(space, rows, scale=self.scale, clusters=self.clusters, sample=self.sample)
 
     def _points(self, space: FeatureSpace) -> HullPoints:
-        """Return the points in the columns of a space; they are made once."""
+        """Return the points in the columns of a space; they are made once for all spaces that differ in reach alone."""
         known = self._known.get("space")
-        if known is None or (known is not space and known != space):
+        if known is None or (known is not space and not are_alike(known, space, self.scale)):
             if self.data is None:
                 raise InvalidValueError(
                     "Hull", "rows", "data is None and those of the target class are not known here",

@@ -18,9 +18,11 @@ from ceopt.solvers.deadline import checkpoint
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["HullColumn", "HullPoints", "hull_points"]
+__all__ = ["HullColumn", "HullPoints", "are_alike", "hull_points"]
 
 Floats = NDArray[np.float64]
+
+_WHO = "Hull"
 
 #: What the time limit ends here.
 _STAGE = "finding the points of a hull"
@@ -111,7 +113,7 @@ def hull_points(
     Rows that are equal stand for one point, and a point that is a combination of others of its cluster is left out
     where that is cheap to tell (:func:`vertices`).
     """
-    scales = scale_of("Hull", scale, space)
+    scales = scale_of(_WHO, scale, space)
     columns: list[HullColumn] = []
     for f in space:
         if f.kind == "categorical":
@@ -144,6 +146,13 @@ def hull_points(
         count=int((cluster >= 0).sum()),
         given=len(rows),
     )
+
+
+def are_alike(one: FeatureSpace, other: FeatureSpace, scale: str | Mapping[str, float]) -> bool:
+    """Tell whether rows are the same points in two spaces: the columns, their levels and scales are the same."""
+    if [(f.name, f.kind, f.levels) for f in one] != [(f.name, f.kind, f.levels) for f in other]:
+        return False
+    return scale_of(_WHO, scale, one) == scale_of(_WHO, scale, other)
 
 
 def _commonest(values: Floats) -> float:

@@ -199,6 +199,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             checked = target
         else:
             checked = parse_target(target, core.labels)
+        if isinstance(checked, ProbabilityOf):
+            require_probability(core)
         if isinstance(block.x, Factual):
             self.margin = target_margin(margin, block.predictor, checked, block.x.point, block.x.reach)
         else:
@@ -271,7 +273,6 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         core = block.predictor.core
         label = target.labels[target.position]
         p = target.at_least
-        require_probability(core)
         if core.probability == "share":
             weights = []
             for k in range(core.n_scores):

@@ -144,11 +144,16 @@ def logdet_factor(radius: float) -> float:
 def require_radius(who: str, radius: Any, divergence: str, *, limit: bool = False) -> tuple[float, float]:
     """Return the radii of the unfavourable and the favourable class, or refuse them in the name of ``who``.
 
-    With ``limit`` one of them may be infinite.
+    With ``limit`` one of them may be infinite. Those of "nominal" may be any radii: they are not read.
     """
+    is_read = divergence != "nominal"
     if isinstance(radius, str) or not isinstance(radius, Sequence | np.ndarray) or len(radius) != 2:
         raise _PAIR.of(who, "radius", radius)
-    pair = [require_one_radius(who, f"radius[{k}]", side, divergence, limit=limit) for k, side in enumerate(radius)]
+    pair = []
+    for k, side in enumerate(radius):
+        pair.append(require_one_radius(who, f"radius[{k}]", side, divergence, limit=limit or not is_read))
+    if not is_read:
+        return 0.0, 0.0
     if math.isinf(pair[0]) and math.isinf(pair[1]):
         then = "Let one of them be finite: where both grow, the limit depends on how."
         raise InvalidValueError(who, "one infinite radius at most", f"radius is {radius!r}", then)

@@ -200,3 +200,35 @@ def test_the_columns_of_cones_are_passed_over(suffix: str, tmp_path: Path) -> No
     m.x.value = m.y.value = m.t.value = None
     load(m, found)
     assert pyo.value(m.cost) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("suffix", [".lp", ".mps"])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_columns_that_a_solver_adds_for_a_quadratic_cost_are_passed_over(
+    library: str, suffix: str, tmp_path: Path
+) -> None:
+    """Also where the model has Vars of the names that SCIP gives its own: theirs are others in the file."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, 9))
+    m.quadobjvar = pyo.Var(bounds=(0, 9))
+    m.qmatrixvar = pyo.Var(bounds=(0, 9))
+    m.row = pyo.Constraint(expr=m.x + m.quadobjvar + 2 * m.qmatrixvar >= 6)
+    m.cost = pyo.Objective(expr=m.x**2 + 2 * m.quadobjvar**2 + 4 * m.qmatrixvar**2 - m.x)
+    write(m, tmp_path / f"m{suffix}")
+    found = LIBRARIES[library](tmp_path / f"m{suffix}")
+    assert len(found) >= 3
+    load(m, found)
+    loaded = {name: m.component(name).value for name in ("x", "quadobjvar", "qmatrixvar")}
+    # x = 1/2 + t, quadobjvar = t / 2, qmatrixvar = t / 2, and so 1/2 + 5 t / 2 = 6 for the row's multiplier 2 t.
+    assert loaded == pytest.approx({"x": 2.7, "quadobjvar": 1.1, "qmatrixvar": 1.1}, abs=1e-3)
+    with pytest.raises(CeoptError, match="nobody"):
+        load(m, found | {"nobody": 1.0})
+
+
+def test_a_linear_program_has_no_column_of_a_quadratic_cost() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, 9))
+    m.row = pyo.Constraint(expr=m.x >= 1)
+    m.cost = pyo.Objective(expr=m.x)
+    with pytest.raises(CeoptError, match="quadobjvar"):
+        load(m, {"x": 1.0, "quadobjvar": 1.0})

@@ -22,6 +22,38 @@ from ceopt.solvers.compile.quadratic_to_cone import without_quadratics
 from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnreadableFileError, UnsupportedProblemError
 
+#: A third of the lengths around 255, at which readers stop, and some beside.
+LENGTHS = [200, 235, *range(238, 263, 3), 245, 249, 250, 255, 300]
+#: What each kind of name begins with in the model below.
+KINDS = {"variable": "x", "integer": "i", "product": "y", "row": "r", "equation": "e", "range": "g", "curve": "q"}
+
+
+def long_named(length: int, kind: str, quadratic: str) -> Any:
+    """A program whose names of a kind ("every": of all) have a length, its optimum known by hand.
+
+    x + y is at least 1.5, y is i + 1 or more, x at least 0.5 where the row holds; each row binds in turn.
+    """
+
+    def name(of: str) -> str:
+        start = KINDS.get(of, "o")
+        return start + "z" * (length - 1) if kind in {of, "every"} else start
+
+    m = pyo.ConcreteModel(name="m" * length if kind == "every" else "m")
+    x, y, i = pyo.Var(bounds=(0, 10)), pyo.Var(bounds=(0, 10)), pyo.Var(domain=pyo.Integers, bounds=(0, 10))
+    m.add_component(name("variable"), x)
+    m.add_component(name("product"), y)
+    m.add_component(name("integer"), i)
+    m.add_component(name("row"), pyo.Constraint(expr=x + i >= 1.5))
+    m.add_component(name("equation"), pyo.Constraint(expr=y - i == 1))
+    m.add_component(name("range"), pyo.Constraint(expr=(3.5, x + y, 4)))
+    if quadratic == "row":
+        m.add_component(name("curve"), pyo.Constraint(expr=x**2 + y**2 <= 30))
+    cost = x + 3 * y + 2 * i + 7
+    if quadratic == "objective":
+        cost += x**2
+    m.add_component(name("objective"), pyo.Objective(expr=cost))
+    return m
+
 
 def model(kind: str = "milp", *, maximise: bool = False) -> Any:
     """Odd names, numpy coefficients, ranges, equalities, negative integers, a fixed Var and a constant."""
@@ -580,3 +612,65 @@ def test_names_that_begin_like_infinity_are_read_back(tmp_path: Path, suffix: st
     again = read(tmp_path / f"m{suffix}")
     assert solve(again).objective == pytest.approx(23)
     assert len(list(again.component_data_objects(pyo.Var))) == 8
+
+
+# ---- long names --------------------------------------------------------------------------------------------------
+def read_by(solver: str, path: Path) -> float:
+    """Return the optimum that a solver finds of a file by its own reader."""
+    if solver == "highs":
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        assert highs.readModel(str(path)) == highspy.HighsStatus.kOk, path
+        highs.run()
+        return float(highs.getInfo().objective_function_value)
+    skip_without(solver)
+    if solver == "gurobi":
+        import gurobipy
+
+        with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.read(str(path), env) as m:
+            m.optimize()
+            return float(m.ObjVal)
+    import pyscipopt
+
+    m = pyscipopt.Model()
+    m.hideOutput()
+    m.readProblem(str(path))
+    m.optimize()
+    return float(m.getObjVal())
+
+
+@pytest.mark.parametrize("quadratic", ["", "row", "objective"])
+@pytest.mark.parametrize("suffix", [".lp", ".mps"])
+@pytest.mark.parametrize("solver", ["highs", "scip", "gurobi"])
+def test_every_reader_takes_long_names_of_every_kind(solver: str, suffix: str, quadratic: str, tmp_path: Path) -> None:
+    """A .cbf has no names but in comments, which only ceopt reads: the test below reads it."""
+    if solver == "highs" and quadratic:
+        return  # it takes no squares beside whole numbers
+    path = tmp_path / f"model{suffix}"
+    optimum = solve(long_named(9, "every", quadratic), "scip" if quadratic else "highs").objective
+    for kind in ["every"] if quadratic else [*KINDS, "objective", "every"]:
+        for length in LENGTHS if kind == "every" else [250, 255]:
+            write(long_named(length, kind, quadratic), path)
+            assert read_by(solver, path) == pytest.approx(optimum, abs=1e-5), (kind, length)
+
+
+@pytest.mark.parametrize("suffix", [".lp", ".mps", ".cbf"])
+@pytest.mark.parametrize("length", [239, 240, 241, 250, 255, 300])
+def test_long_names_lead_back_to_their_components(length: int, suffix: str, tmp_path: Path) -> None:
+    """Also of two that differ in their last letter, where names are cut."""
+    m = long_named(length, "every", "row")
+    twin = pyo.Var(bounds=(1, 2))
+    m.add_component("x" + "z" * (length - 2) + "y", twin)
+    both = twin + m.component("x" + "z" * (length - 1))
+    m.add_component("r" + "z" * (length - 2) + "y", pyo.Constraint(expr=both >= 1))
+    write(m, tmp_path / f"model{suffix}")
+    names = json.loads((tmp_path / f"model{suffix}.names.json").read_text(encoding="utf-8"))
+    assert max(map(len, names)) <= 245
+    stands = set(re.split(r"[\s:]+", (tmp_path / f"model{suffix}").read_text(encoding="utf-8")))
+    assert names.keys() <= stands
+    led = {entry["component"] for entry in names.values()}
+    wanted = {c.name for c in m.component_data_objects((pyo.Var, pyo.Constraint), active=True)}
+    assert wanted <= led
+    back = read(tmp_path / f"model{suffix}")
+    expected = solve(m, "scip").objective
+    assert solve(back, "scip").objective == pytest.approx(expected, abs=1e-5)

@@ -308,7 +308,7 @@ def test_great_radii_stay_numbers() -> None:
         ({"divergence": "kl"}, "MinimaxProbabilityMachine needs a known divergence, but divergence is 'kl'"),
         ({"radius": (-1.0, 0.0)}, r"radius\[0\] is -1.0. Give such a number, or inf for the limit"),
         ({"radius": 1.0}, r"a pair \(unfavourable, favourable\) as radius"),
-        ({"radius": (math.inf, math.inf)}, "one infinite radius at most"),
+        ({"radius": (math.inf, math.inf), "divergence": "bures"}, "one infinite radius at most"),
         ({"radius": (math.nan, 0.0)}, r"radius\[0\] is nan"),
         ({"radius": (0.0, 701.0), "divergence": "fisher_rao"}, "from 0 to 700"),
         ({"bures": "no"}, "a known bures"),
@@ -384,3 +384,15 @@ def test_columns_that_are_nothing_beside_the_radius_are_named(divergence: str) -
     X = np.random.default_rng(0).normal(size=(40, 3)) * 1e-150
     with pytest.raises(CeoptError, match="units of the columns"):
         MinimaxProbabilityMachine(divergence, (0.1, 0.0)).fit(X, X[:, 0] > 0.0)
+
+
+@pytest.mark.parametrize("radius", [(math.inf, math.inf), (math.inf, 1.0), (3.0, 0.0)])
+def test_the_nominal_machine_reads_no_radius(radius: tuple[float, float]) -> None:
+    given_moments = ([0.0, 1.0], np.eye(2), [2.0, 0.0], 2.0 * np.eye(2))
+    nominal = MinimaxProbabilityMachine().fit_moments(*given_moments)
+    found = MinimaxProbabilityMachine("nominal", radius).fit_moments(*given_moments)
+    assert found.coef_.tolist() == nominal.coef_.tolist()
+    assert found.intercept_.tolist() == nominal.intercept_.tolist()
+    assert found.kappa_ == nominal.kappa_
+    with pytest.raises(CeoptError, match="one infinite radius at most"):
+        MinimaxProbabilityMachine("bures", (math.inf, math.inf)).fit_moments(*given_moments)

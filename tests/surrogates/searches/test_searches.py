@@ -16,6 +16,7 @@ from scipy.special import expit
 from ceopt import CeoptError
 from ceopt.formulations import programs
 from ceopt.formulations.predictors import ReluNetwork
+from ceopt.formulations.programs.linear_recourse.parts import require_ball
 from ceopt.solvers import solve
 from ceopt.surrogates import project, project_l1, roar, wachter
 from ceopt.surrogates.searches.wachter_gradient import Scored
@@ -366,3 +367,74 @@ def test_a_heavy_weight_within_bounds_goes_on_to_the_next_column():
     )
 
     assert found.objective == pytest.approx(1.3983249, abs=1e-6)
+
+
+# ---- margins in plain numbers ----------------------------------------------------------------------------------------
+def drawn_questions(count, radius):
+    """Random questions in all norms and units, with and without bounds, of which some point keeps the margin."""
+    rng = np.random.default_rng(11)
+    for k in range(count):
+        d = int(rng.integers(1, 6))
+        coef = rng.normal(size=d) * 10.0 ** rng.uniform(-2, 2)
+        factual = rng.normal(size=d) * 10.0 ** rng.uniform(-2, 2)
+        intercept = -abs(rng.normal()) * 10.0 ** rng.uniform(-1, 2) - float(coef @ factual)
+        options = {
+            "cost": ["l1", "l2", "linf"][k % 3],
+            "norm": ["l2", "l1", "linf"][k // 3 % 3],
+            "perturb_intercept": k % 2 == 0,
+            "margin": [0.0, 0.1, 1.0][k % 3],
+            "radius": radius * float(np.abs(coef).max()) * rng.uniform(0.1, 1.0),
+            "scale": 10.0 ** rng.uniform(-1, 1, size=d),
+        }
+        if k % 4 == 0:
+            options["lower"] = factual - 100.0
+            options["upper"] = factual + 100.0 * rng.random(d)
+        yield factual, coef, intercept, options
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.3])
+def test_a_projection_keeps_bounds_and_margin_to_the_last_bit(radius):
+    """What a solver's tolerance leaves short is made up for, at a cost that is the optimum's to eight digits."""
+    tried = 0
+    for factual, coef, intercept, options in drawn_questions(60, radius):
+        found = project(factual, coef, intercept, **options)
+        if found.point is None:
+            continue
+        tried += 1
+        ball = {word: options[word] for word in ("radius", "norm", "perturb_intercept")}
+        loss = require_ball("test", **ball).loss(found.point)
+        assert float(coef @ found.point) + intercept - loss >= options["margin"], (found, options)
+        assert (found.point >= options.get("lower", -np.inf)).all()
+        assert (found.point <= options.get("upper", np.inf)).all()
+        program = programs.robust_projection(factual, coef, intercept, **options)
+        assert found.cost == pytest.approx(solve(program).objective, rel=1e-6, abs=1e-7)
+        assert found.status == "optimal"
+    assert tried > 40
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_robust_recourse_scores_at_worst_what_it_is_asked(norm):
+    for factual, coef, intercept, options in drawn_questions(12, 0.2):
+        found = roar(factual, coef, intercept, radius=options["radius"], norm=norm, margin=options["margin"])
+        if found.point is not None:
+            assert found.robust_score >= options["margin"]
+
+
+def test_a_hard_search_reaches_its_level_in_plain_numbers():
+    rng = np.random.default_rng(4)
+    network = ReluNetwork([rng.normal(size=(4, 3)), rng.normal(size=(1, 4))], [rng.normal(size=4), [-1.0]])
+    reached = 0
+    for level in (0.1, 0.37, 1.3):
+        for factual in rng.normal(size=(3, 3)):
+            found = wachter(factual, network, mode="hard", target=level, lower=-5.0, upper=5.0)
+            if found.point is not None:
+                assert found.score >= level
+                reached += 1
+    assert reached > 4
+
+
+def test_a_margin_that_is_the_greatest_in_reach_has_its_point():
+    """Nothing can be asked on top of it: the point is as near as the solver's tolerance."""
+    found = project([0.0, 0.0], [1.0, 1.0], 0.0, upper=1.0, lower=0.0, radius=0.1, norm="linf", margin=1.8)
+    assert found.status == "optimal"
+    assert found.point == pytest.approx([1.0, 1.0], abs=1e-8)

@@ -7,16 +7,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyomo.environ as pyo
 import pytest
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neural_network import MLPClassifier
 
 import ceopt
+from ceopt import FeatureSpace, Probability
+from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.predictors.read import read
+from ceopt.solvers.errors import UnsupportedModelError
 
 SPACE = ceopt.FeatureSpace(
     [
@@ -175,3 +184,17 @@ def test_least_change_of_fitted_models_equals_enumeration(estimator: Any) -> Non
         assert result.status == ceopt.Status.OPTIMAL
         assert result[0].cost == pytest.approx(min(costs), abs=1e-7)
         assert model.predict(result[0].frame)[0] in [LABELS[k] for k in asked]
+
+
+@pytest.mark.parametrize("estimators", [2, 3])
+def test_a_hard_vote_has_no_probability_in_a_program_of_the_users_own(estimators: int) -> None:
+    """It is refused by name, before anything is made of it; its labels are asked for as before."""
+    frame = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]})
+    named = [(f"m{k}", LogisticRegression(C=10.0**k)) for k in range(estimators)]
+    model = VotingClassifier(named, voting="hard").fit(frame, [0, 0, 1, 1])
+    m = pyo.ConcreteModel()
+    m.x = Factual(FeatureSpace.infer(frame), frame.iloc[0])
+    m.votes = embed(model, m.x)
+    with pytest.raises(UnsupportedModelError, match="Probability needs a model whose probability follows from its"):
+        m.likely = Reaches(m.votes, Probability(1, 0.6))
+    m.label = Reaches(m.votes, 1)
