@@ -34,8 +34,8 @@ def hands_out_copies(*names: str) -> Callable[[type[Class]], type[Class]]:
     """Make the slots ``names`` of a class give a copy at each reading; None and what has no ``copy`` as it is.
 
     A Series or frame is copied with its cells, a mapping with its keys and values as they are. Text shows control
-    characters as they are written. Pickles hold what the slots hold, so that what several objects share is still shared; a value that stands to be made
-    :func:`when_read` is made before.
+    characters as they are written. Pickles hold what the slots hold, so that what several objects share is still
+    shared; a value that stands to be made :func:`when_read` is made before.
     """
 
     def decorate(cls: type[Class]) -> type[Class]:
