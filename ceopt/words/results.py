@@ -190,7 +190,7 @@ def _unit_in(sentence: str) -> str:
     for phrase in phrases_of(sentence):
         value = phrase.fields.get("value")
         if isinstance(value, Phrase) and value.name == AMOUNT:
-            return str(value.fields["unit"])
+            return str(value.fields.get("unit") or "")
     return ""
 
 
