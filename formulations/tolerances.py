@@ -34,6 +34,7 @@ __all__ = [
     "NEVER_SWITCHES",
     "NO_ROBUST_ENTRY",
     "ORDINARY_HULL_COEFFICIENTS",
+    "OWN_ROUNDING",
     "READ_ROUNDING",
     "ROBUST_BOUND_ROUNDING",
     "SAME_MEANS",
@@ -81,6 +82,8 @@ MARGIN_OF_THE_WAY: Final = 5e-6
 MARGIN_OF_TERMS: Final = {"float64": 1e-11, "float32": 1e-6}
 #: And which a solver misses their sum by, through its own substitutions.
 MARGIN_OF_A_ROW: Final = {"float64": 1e-9, "float32": 1e-6}
+#: And by which two orders of adding up the same numbers differ: 32 roundings of float64, 16 of float32.
+OWN_ROUNDING: Final = {"float64": 2.0**-48, "float32": 1e-6}
 #: A margin below a solver's tolerance is stated in larger units, in which it is ten times the tolerance.
 SOLVER_TOLERANCE: Final = 1e-6
 #: Equal counts of votes, added up as floats, are equal to this.

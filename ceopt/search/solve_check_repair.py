@@ -183,7 +183,8 @@ def _slack_beyond_margin(state: State, points: NDArray[np.float64]) -> NDArray[n
     prepared = state.question.prepared
     if state.margin is None or (prepared.is_own and state.margin == 0.0):  # ties as the library has them
         return prepared.slacks(points)
-    return slack(prepared.predictor, points, prepared.settings.target) - state.margin * (1.0 + START_MARGIN_ROUNDING)
+    least = state.margin * (1.0 + START_MARGIN_ROUNDING) + prepared.steps
+    return slack(prepared.predictor, points, prepared.settings.target) - least
 
 
 def budget_for_next(state: State) -> float | None:
@@ -398,14 +399,14 @@ def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the o
     """Take a point that passed the check as the next answer, or a start that is cheaper: then nothing is proved."""
     question = state.question
     cost = question.cost(point)
-    cheaper = start_in_hand(state, below=cost * (1.0 - CHEAPER))
+    cheaper = start_in_hand(state, below=cost * (1.0 - CHEAPER - question.share_of_steps))
     if cheaper is not None:
         point = cheaper
         cost = question.cost(cheaper)
         cluster = None
         prediction = question.check(point).prediction
     doubted = state.doubted
-    if is_disproved(bound, cost):
+    if is_disproved(bound, cost, share=question.share_of_steps):
         doubted = True
         claim = said(
             f"{state.solver} proves that nothing costs less than {bound:.8g}, but this verified answer costs less: "
@@ -435,9 +436,13 @@ def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the o
     return replace(state, answers=(*state.answers, (answer, point)), doubted=doubted).ended(finding)
 
 
-def is_disproved(bound: float | None, cost: float) -> bool:
-    """Tell whether the cost of a verified answer contradicts a bound on the least cost."""
-    return bound is not None and bound > cost * (1.0 + CHEAPER) + LEAST_CHEAPER
+def is_disproved(bound: float | None, cost: float, *, share: float = 0.0) -> bool:
+    """Tell whether the cost of a verified answer contradicts a bound on the least cost.
+
+    ``share`` is what the steps of the model's own arithmetic, and of a column's floats, explain beside a solver's
+    tolerances.
+    """
+    return bound is not None and bound > cost * (1.0 + CHEAPER + share) + LEAST_CHEAPER
 
 
 def _without_point(state: State, outcome: Outcome) -> Finding:

@@ -1,4 +1,8 @@
-"""Ties at the decision: answers that a default margin leaves out, looked for where they are worth a look."""
+"""Ties at the decision: answers that a default margin leaves out, looked for where they are worth a look.
+
+And what is proved where the model's own score is a staircase, as that of a column may be that hardly varies beside its
+size.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from ceopt.search.state import Finding
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Stop
 from ceopt.status import Status
-from ceopt.tolerances import COST_OF_MARGIN, NEAR_AN_END
+from ceopt.tolerances import COST_NOISE, COST_OF_MARGIN, NEAR_AN_END
 from ceopt.words.said import said
 
 if TYPE_CHECKING:
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from ceopt.query.request import SolvedProgram
     from ceopt.search.state import State
 
-__all__ = ["look_within_margin"]
+__all__ = ["look_within_margin", "look_within_steps"]
 
 #: Shares of the margin that are tried where a cheaper point is refused by a trace: the smaller may be lost in noise.
 _SMALLER: Final = (1 / 256, 1 / 16)
@@ -188,6 +192,78 @@ def _snapped(point: Mapping[str, float], factual: Mapping[str, float], reach: Re
 
 def _has_few_steps(part: Interval) -> bool:
     return part.step is not None and part.upper - part.lower <= _MANY_STEPS * part.step
+
+
+# ---- a model's own score as a staircase ------------------------------------------------------------------------------
+def look_within_steps(state: State) -> State:
+    r"""Ask what is proved of all points that the model may accept, where its own arithmetic is coarser than the claim.
+
+    The program asks for a score of m beyond the decision, and states scores in real numbers. The model's own may be
+    larger by up to :math:`\delta` (:func:`~ceopt.formulations.predictors.decision.margin.own_steps`): what it accepts
+    is in the program with the margin :math:`-\delta`. Only where m and delta are more than a share of the way to the
+    decision, which is what a default margin may cost, is that program solved.
+    """
+    finding = state.last
+    question = state.question
+    assert finding is not None  # noqa: S101 - the phase before ends with one
+    margin = question.prepared.margin
+    if not margin or question.within is not None or not _claims_something(finding):
+        return state
+    steps = question.prepared.steps
+    if margin + steps <= COST_OF_MARGIN * question.way_to_decision:
+        return state
+    before = replace(state, margin=0.0)
+    if finding.answer is not None:
+        before = replace(before, answers=state.answers[:-1])
+    try:
+        learned, solved = attempt(before, question.deadline - time.perf_counter(), below=max(steps, margin))
+    except OutOfTimeError:
+        return _with_bound_of_steps(state, None, steps)
+    bound = question.bound_on_cost(solved.outcome)
+    if solved.outcome.status is Stop.INFEASIBLE:
+        if finding.answer is None:
+            return state.having_learned(learned)
+        bound = None  # a point that the model accepts is in hand
+    most = None if finding.answer is None else finding.answer.cost * (1.0 - COST_OF_MARGIN)
+    accepted = _accepted_tie(learned, solved, most)
+    if accepted is not None:
+        prediction, point = accepted
+        start = replace(before.having_learned(learned), margin=state.margin)
+        return accept_checked(start, point, prediction, bound, "", solved.cluster)
+    return _with_bound_of_steps(state.having_learned(learned), bound, steps)
+
+
+def _claims_something(finding: Finding) -> bool:
+    """Tell whether something is proved: that there is nothing, or that nothing costs less than some amount."""
+    if finding.answer is None:
+        return finding.status is Status.INFEASIBLE and finding.proved
+    return bool(finding.bound)
+
+
+def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> State:
+    """Claim of the answer, or of there being none, what is proved of all points that the model may accept."""
+    finding = state.last
+    assert finding is not None  # noqa: S101 - the phase before ends with one
+    answer = finding.answer
+    if answer is None:
+        text = (
+            "Nothing in real numbers reaches the target, but the model's own arithmetic moves in steps of up to "
+            f"{steps:.2g} of its score, which may let a point through: nothing is proved."
+        )
+        reason = said(text, "steps_may_pass")
+        return replace(state, last=Finding(Status.REJECTED, reason=reason))
+    proved = min(bound or 0.0, answer.bound or 0.0)
+    gap = (answer.cost - proved) / max(answer.cost, COST_NOISE)
+    if gap <= COST_OF_MARGIN:
+        return state
+    answer = replace(answer, values=answer.frame, bound=proved, gap=gap)  # type: ignore[arg-type]  # keeps the dtypes
+    text = (
+        f"The model's own arithmetic moves in steps of up to {steps:.2g} of its score: an answer that costs "
+        f"{100.0 * gap:.2g} % less is not ruled out."
+    )
+    reason = said(text, "steps_leave_gap", percent=float(f"{100.0 * gap:.2g}"))
+    answers = (*state.answers[:-1], (answer, state.answers[-1][1]))
+    return replace(state, answers=answers, last=Finding(Status.FEASIBLE, answer, proved, reason))
 
 
 def _unsettled(state: State, finding: Finding) -> Finding:
