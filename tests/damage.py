@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,10 @@ OTHER_VALUES = [
     {"tuple": [[]]}, {"time": "x"}, {"time": None}, {"time": "NaT"}, {"missing": None}, 1e308, 10**400, -(2**63),
     [[[]]], "\ud800", "a\udfffb", "\x00", "9" * 400, [None], [{}], {"": None},
 ]  # fmt: skip
+
+
+#: How far apart the values are of which one place gets some.
+_APART = 12
 
 
 def _every(every: int) -> int:
@@ -36,13 +41,17 @@ def flipped(whole: bytes, *, every: int) -> Iterator[bytes]:
         yield bytes(damaged)
 
 
-def edited(document: Any, *, every: int) -> Iterator[Any]:
-    """Give a document with another value in one place, or without that place, for each place and value."""
+def edited(document: Any, *, most: int) -> Iterator[Any]:
+    """Give a document with another value in one place, or without that place: with --long each place, a few values."""
+    edits: list[tuple[tuple[Any, ...], list[Any]]] = []
     for turn, path in enumerate(places(document)):
-        for value in OTHER_VALUES[turn % _every(every) :: _every(every)]:
-            yield with_value(document, path, value)
+        edits += [(path, [value]) for value in OTHER_VALUES[turn % _APART :: _APART]]
         if path:
-            yield without(document, path)
+            edits.append((path, []))
+    if _every(2) > 1 and len(edits) > most:
+        edits = random.Random(0).sample(edits, most)
+    for path, values in edits:
+        yield with_value(document, path, values[0]) if values else without(document, path)
 
 
 def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ceopt.solvers.checks import is_number
 from ceopt.solvers.errors import InvalidTypeError
 
-__all__ = ["ANSWER", "RESULT", "SURROGATE", "is_list", "is_plain", "is_text", "list_of", "or_none", "require_fields"]
+__all__ = ["ANSWER", "RESULT", "SURROGATE", "is_label", "is_list", "is_plain", "is_text", "list_of", "or_none", "require_fields"]
 
 Check = Callable[[Any], bool]
 
@@ -72,7 +72,17 @@ def is_plain(value: Any) -> bool:
 _is_actions: Final = or_none(_mapping_of(is_plain))
 
 
+def is_label(value: Any) -> bool:
+    """Whether a value may label a row: what can be looked up."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 RESULT: dict[str, tuple[str, Check]] = {
+    "query_id": ("a label, of text, a number or a time", is_label),
     "bound": ("a number or null", _is_number_or_none),
     "gap": ("a number or null", _is_number_or_none),
     "margin": ("a number or null", _is_number_or_none),

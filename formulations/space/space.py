@@ -494,7 +494,12 @@ def column_coordinates(feature: Feature, column: pd.Series[Any]) -> Coordinates:
 
 
 def _ranks(feature: Feature, column: pd.Series[Any]) -> Coordinates:
-    codes, values = pd.factorize(column, use_na_sentinel=True)
+    try:
+        codes, values = pd.factorize(column, use_na_sentinel=True)
+    except TypeError:  # a value that cannot be looked up, such as a list, is no level
+        for value in column.tolist():
+            feature.rank(value)
+        raise
     if (codes < 0).any():
         feature.rank(column.iloc[int(np.flatnonzero(codes < 0)[0])])
     ranks = np.array([feature.rank(value) for value in values.tolist()], dtype=np.float64)

@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from damage import OTHER_VALUES, cut, edited, flipped
+from damage import cut, edited, flipped
 from loan_people import loan_people, small
 
 pytest.importorskip("jax")
@@ -128,8 +128,7 @@ def assert_refused_or_the_same(path, content):
     path.write_bytes(content)
     try:
         head, arrays = read(path)
-    except (UnreadableFileError, InvalidValueError) as error:
-        assert "needs a checkpoint" in str(error)
+    except (UnreadableFileError, InvalidValueError):
         return True
     assert repr(head["history"]) == repr(HEAD["history"])
     assert all(np.array_equal(one, other) for one, other in zip(arrays, ARRAYS, strict=True))
@@ -175,7 +174,7 @@ def test_every_field_of_a_checkpoint_is_checked(path):
     entries = entries_of(path.read_bytes())
     head = json.loads(entries["head.npy"][128:])
     refused = 0
-    for document in edited(head, every=5):
+    for document in edited(head, most=80):
         text = np.frombuffer(json.dumps(document).encode(), dtype=np.uint8)
         path.write_bytes(written(entries | {"head.npy": array_bytes(text)}))
         try:
@@ -187,7 +186,6 @@ def test_every_field_of_a_checkpoint_is_checked(path):
         assert float(found["best_loss"]) <= math.inf
         assert int(found["waited"]) >= 0
     assert refused > 30
-    assert len(OTHER_VALUES) > 20
 
 
 def test_what_a_header_claims_is_held_against_what_is_expected_before_anything_is_read(path):
@@ -205,7 +203,7 @@ def test_what_a_header_claims_is_held_against_what_is_expected_before_anything_i
     damaged = [written(entries | {"array0.npy": headed(claim)}) for claim in claims]
     damaged += [written(entries | {"head.npy": headed(claim)}) for claim in claims]
     damaged.append(written(entries | {"head.npy": array_bytes(np.frombuffer(b"[" * 100_000, dtype=np.uint8))}))
-    bomb = array_bytes(np.zeros((1 << 28,), dtype=np.uint8))  # 256 MiB, packed to some KiB
+    bomb = array_bytes(np.zeros((1 << 25,), dtype=np.uint8))  # 32 MiB, packed to some KiB
     damaged.append(written(entries | {"head.npy": bomb}, compression=zipfile.ZIP_DEFLATED))
     damaged.append(written(entries, compression=zipfile.ZIP_BZIP2))
     damaged.append(written(entries, compression=zipfile.ZIP_LZMA))
@@ -219,7 +217,7 @@ def test_what_a_header_claims_is_held_against_what_is_expected_before_anything_i
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert all(refused)
-    assert peak < 20 << 20
+    assert peak < 16 << 20
 
 
 def test_what_is_no_file_is_refused(path, tmp_path):
