@@ -72,13 +72,15 @@ def cohort_from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
         audit = None
         if document["audit"] is not None:
             audit = read_frame(_WHO, document["audit"])
+        options = read_value(document["options"])
+        require_fields(_WHO, "", {"options": options}, _LISTS)
         results = tuple(_result(entry, document["shared"], space, source) for entry in document["results"])
         _require_lengths(source, queries, audit, results, document["finished"])
         return make(
             results=results,
             queries=queries,
             space=space,
-            options=read_value(document["options"]),
+            options=options,
             finished=tuple(document["finished"]),
             audit=audit,
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import pandas as pd
 
 from ceopt.solution.copies import hands_out_copies
+from ceopt.solvers.errors import printable
 from ceopt.status import Status
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class CohortSummary:
 
     def _lines(self) -> list[tuple[str, str]]:
         statuses = ", ".join(f"{count} {status}" for status, count in self.statuses.items())
-        changed = [f"{column} {share:.0%}" for column, share in self.most_changed.head(_NAMED).items()]
+        changed = [f"{printable(str(column))} {share:.0%}" for column, share in self.most_changed.head(_NAMED).items()]
         if len(self.most_changed) > _NAMED:
             changed.append("...")
         return [

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
+from ceopt.solvers.errors import printable
 from ceopt.words.changes import ToldAnswer, sentences_of
 from ceopt.words.language import AMOUNT, Language, language_of
 from ceopt.words.rules import has_given_name
@@ -173,7 +174,7 @@ def _conflict_line(entry: tuple[str, str, float | None], language: Language) -> 
     name, sentence, width = entry
     line = language.say(sentence)
     if has_given_name(name) and not _is_of_space(name, sentence):
-        line = language.put("conflict_named", name=name, rule=line)
+        line = language.put("conflict_named", name=printable(name), rule=line)
     if width is None:
         return line
     return language.put("conflict_wider", rule=line, width=language.amount(width, _unit_in(sentence)))
@@ -189,7 +190,7 @@ def _unit_in(sentence: str) -> str:
     for phrase in phrases_of(sentence):
         value = phrase.fields.get("value")
         if isinstance(value, Phrase) and value.name == AMOUNT:
-            return str(value.fields["unit"])
+            return str(value.fields.get("unit") or "")
     return ""
 
 
@@ -203,7 +204,7 @@ def _rule_lines(rules: Mapping[str, str], language: Language) -> Iterator[str]:
     for name, sentence in rules.items():
         line = language.say(sentence)
         if has_given_name(name):
-            line = language.put("conflict_named", name=name, rule=line)
+            line = language.put("conflict_named", name=printable(name), rule=line)
         yield line
 
 
@@ -212,4 +213,4 @@ def _removed_lines(removed: Mapping[str, str], language: Language) -> Iterator[s
         if isinstance(text, Said):
             yield language.say(text)
         else:
-            yield f"{name}: {text}"
+            yield printable(f"{name}: {text}")

@@ -24,6 +24,7 @@ from ceopt.formulations.tolerances import (
     SOLVER_TOLERANCE,
 )
 from ceopt.solvers.checks import AllOf, Divisor, Real, Refusal
+from ceopt.solvers.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +57,8 @@ _MARGIN = AllOf(
 
 #: Sizes of scores for which that tolerance is neither coarse nor lost in rounding: rows keep the score's own unit.
 _ORDINARY = (1e-2, 1e6)
+#: Sizes of scores whose squares, and margins of 1e-11 of them, are numbers of full precision.
+_READABLE = (1e-130, 1e130)
 
 
 _SIZES: WeakKeyDictionary[Predictor, float] = WeakKeyDictionary()
@@ -119,8 +122,20 @@ def default_margin(predictor: Predictor) -> float:
     1e-5; trees, whose leaves of size s a solver's binary turns into an error of 1e-6 s, take 1e-5 s beyond 1. Very
     small scores are stated in larger units (``row_scale``) and take 1e-3 of their size. How wide bounds are is no
     matter: for a person, :func:`margin_near` says how large the numbers near the answer are.
+
+    Raises
+    ------
+    UnsupportedModelError
+        The scores are so small or so large that their squares are no numbers.
     """
     size = score_size(predictor)
+    if size and not _READABLE[0] <= size <= _READABLE[1]:
+        raise UnsupportedModelError(
+            "The model", f"scores that differ by {_READABLE[0]:g} to {_READABLE[1]:g} within the space",
+            f"through no column do they differ by more than {size:.3g}"
+            if size < 1.0 else f"through one column they differ by {size:.3g}",
+            "Fit it again on scaled columns, or multiply its coefficients and its intercept by one number.",
+        )  # fmt: skip
     if 0.0 < size < _ORDINARY[0]:
         return 1e-3 * size
     if predictor.is_trees:

@@ -46,7 +46,7 @@ from ceopt.formulations.predictors.representation.decision_rule import AbstractR
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.errors import UnsupportedModelError
+from ceopt.solvers.errors import MissingLibraryError, UnsupportedModelError
 
 __all__ = ["SUFFIXES", "Behind", "is_function", "open_model", "read"]
 
@@ -171,8 +171,20 @@ def _root(model: Any) -> str:
 
 @functools.cache
 def _module(library: str) -> ModuleType | None:
-    """Return the reader of a library; None if there is none."""
+    """Return the reader of a library; None if there is none.
+
+    Raises
+    ------
+    MissingLibraryError
+        The reader needs a library that is not installed.
+    """
     name = f"{__name__}.{library}"
-    if library.isidentifier() and importlib.util.find_spec(name):
+    if not library.isidentifier() or not importlib.util.find_spec(name):
+        return None
+    try:
         return importlib.import_module(name)
-    return None
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != library:
+            raise
+        then = f"Run: pip install 'ceopt[{library}]'."
+        raise MissingLibraryError("The model", f"the library {library}", "it is not installed", then) from error

@@ -23,8 +23,9 @@ them. So each of these rows asks about the side of one threshold that decides.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any, Final, TypeVar
@@ -45,6 +46,7 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.tolerances import LINK_ROUNDING, READ_ROUNDING
 from ceopt.solvers.checks import plain
+from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
 
 __all__ = ["require_agreement", "trials"]
@@ -81,7 +83,8 @@ def require_agreement(predictor: Predictor, opened: Any, reader: ModuleType, dat
     if not len(rows):
         return
     frame = space.frame([dict(zip(space.names, row, strict=True)) for row in rows.tolist()])
-    said = _asked(opened, reader, predictor, frame)
+    with _failing(opened):
+        said = _asked(opened, reader, predictor, frame)
     ours = _Reading(predictor, rows, getattr(split(opened)[1], "width", None))
     wrong = ours.differs(said)
     if wrong is not None:
@@ -104,6 +107,21 @@ def _some(space: FeatureSpace, data: pd.DataFrame | None) -> Floats | None:
         return space.coordinates(data.iloc[places])
     except CeoptError:  # whoever is given the data refuses them in its own name
         return None
+
+
+@contextlib.contextmanager
+def _failing(opened: Any) -> Iterator[None]:
+    """Refuse a model whose own prediction fails, as one does whose attributes somebody has changed since its fit."""
+    try:
+        yield
+    except (CeoptError, OutOfTimeError, MemoryError):
+        raise
+    except Exception as error:
+        raise refuse(
+            "a model that predicts rows of the space",
+            f"{type(opened).__name__} of {_library(opened)} fails on them with {type(error).__name__}: {error}",
+            "Call its predict on a row of your own; where it fails too, fit the model again.",
+        ) from error  # fmt: skip
 
 
 class _Said:
