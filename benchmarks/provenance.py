@@ -2,6 +2,7 @@
 
 ``python benchmarks/provenance.py`` lists the committed pages that are older than the modules they measure. It warns and
 never fails: a change of a module need not change what was measured. Commits of ``refactorings.txt`` do not count.
+A page that names a commit of ``lost_commits.txt`` says that it is not in this history.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["source", "text_of"]
+__all__ = ["marked", "source", "text_of"]
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 REFACTORINGS = ROOT / "benchmarks" / "refactorings.txt"
+LOST = ROOT / "benchmarks" / "lost_commits.txt"
 
 #: The line of a page that :func:`text_of` writes.
-LINE = re.compile(r"^Measured at commit `([0-9a-f]+)`( with changes of its own)?: (.+)\.$", re.MULTILINE)
+LINE = re.compile(r"^Measured at commit `([0-9a-f]+)`(?: \([^)]*\))?( with changes of its own)?: (.+)\.$", re.MULTILINE)
 
 
 def _git(*words: str) -> str | None:
@@ -62,13 +64,31 @@ def text_of(record: Mapping[str, Any]) -> str:
         return ""
     changes = " with changes of its own" if record["changed"] else ""
     modules = ", ".join(f"`{path}`" for path in record["measures"])
-    return f"Measured at commit `{record['commit']}`{changes}: {modules}."
+    return marked(f"Measured at commit `{record['commit']}`{changes}: {modules}.")
+
+
+def marked(text: str) -> str:
+    """Return a text in which each commit that is not in this history is said not to be."""
+    for commit, came in lost().items():
+        mark = f"(not in this history: it came with `{came}`; not run again since)"
+        text = text.replace(f"`{commit}`", f"`{commit}` {mark}")
+    return text
+
+
+def lost() -> dict[str, str]:
+    """Return the commits, abbreviated, that pages name and this history lacks, and with which one they came."""
+    return {first: second for first, second, *_ in _listed(LOST)}
 
 
 def refactorings() -> tuple[str, ...]:
     """Return the commits, abbreviated, that change no behaviour."""
-    lines = REFACTORINGS.read_text(encoding="utf-8").splitlines()
-    return tuple(line.split()[0] for line in lines if line and not line.startswith("#"))
+    return tuple(first for first, *_ in _listed(REFACTORINGS))
+
+
+def _listed(path: Path) -> list[list[str]]:
+    """Return the words of the lines of a list, without what it says of itself."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line.split() for line in lines if line and not line.startswith("#")]
 
 
 def _age(page: Path) -> str:
@@ -78,15 +98,19 @@ def _age(page: Path) -> str:
         return "names no commit"
     commit, changes, modules = named.groups()
     paths = re.findall(r"`([^`]+)`", modules)
-    since = _git("log", "--format=%H %s", f"{commit}..HEAD", "--", *paths)
+    came = lost().get(commit, commit)
+    since = _git("log", "--format=%H %s", f"{came}..HEAD", "--", *paths)
     if since is None:
         return f"measured at {commit}, which is not in this history"
+    where = f"measured at {commit}"
+    if came != commit:
+        where += f", which is not in this history but came with {came}"
     commits = [line[:7] + line[40:] for line in since.splitlines() if not line.startswith(refactorings())]
     if commits:
-        return f"measured at {commit}; its modules have changed in {len(commits)} commits since, last {commits[0]}"
+        return f"{where}; its modules have changed in {len(commits)} commits since, last {commits[0]}"
     if changes:
-        return f"measured at {commit} with changes that were not committed"
-    return ""
+        return f"{where} with changes that were not committed"
+    return where if came != commit else ""
 
 
 def main() -> None:

@@ -142,6 +142,44 @@ def test_a_fold_apart_is_compared_where_the_means_meet(study: Any) -> None:
     assert said == "on loans a begins at 0.500 for 2.00, above where FR-MPM-PROJ ends, 0.000 for 1.00"
 
 
+def test_levels_that_are_nearly_one_count_once(study: Any) -> None:
+    """Three levels 0.002 apart or nearer are one, the middle; a little farther apart they are three."""
+    curves = study("curves")
+
+    def levels(width: float) -> list[float]:
+        ours = _line([1.0, 2.0], [0.5, 0.5 + width])
+        folds = [{"pairs": {"a": {"FR-MPM-PROJ": ours, "a": _line([3.0, 4.0], [0.0, 1.0])}}}]
+        return [one.level for one in curves.compared(folds, "a")]
+
+    assert levels(0.0079) == pytest.approx([0.50395])
+    assert levels(0.0081) == pytest.approx([0.502025, 0.50405, 0.506075])
+
+
+def test_the_verdict_is_over_all_data_and_by_two_standard_errors(study: Any) -> None:
+    """One data set on which it is dearer, one on which folds differ too much to say, one on which it is cheaper."""
+    report, summaries = study("report"), study("summaries")
+
+    def folds(costs: tuple[float, float]) -> list[Any]:
+        found = []
+        for cost in costs:
+            pair = {summaries.OURS: _line([cost, cost], [0.0, 1.0])}
+            pairs = {rival: {**pair, rival: _line([2.0, 4.0], [0.0, 1.0])} for rival in summaries.RIVALS}
+            found.append({"pairs": pairs})
+        return found
+
+    data = {"synthetic": folds((5.0, 5.0)), "sba": folds((0.0, 3.9)), "student": folds((1.0, 1.1))}
+    said, *_, table, _, _ = report._gate(data, "honest")
+    assert (
+        "cheaper at 8 of 12 levels, by two standard errors at 4, and dearer by as much at 4: synthetic at 0 of 4"
+        in said
+    )
+    assert "sba at 4 of 4, by two standard errors at 0; student at 4 of 4, by two standard errors at 4." in said
+    assert "It is not at: synthetic, LIME-ROAR at 1.000; synthetic, LIME-ROAR, exact at 1.000" in said
+    assert table.count("| no |") == 4
+    assert table.count("| yes, not shown |") == 4
+    assert table.count("| yes |") == 4
+
+
 def test_means_are_over_those_to_whom_both_give_every_point(study: Any) -> None:
     def method(costs: list[list[float | None]]) -> dict[str, Any]:
         return {"levels": [0.0, 1.0], "seconds": 4.0, "cost": costs, "current": costs, "future": costs}

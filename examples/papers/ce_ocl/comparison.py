@@ -90,7 +90,7 @@ def page(record: Mapping[str, Any]) -> str:
     shown = f"![Means and standard errors]({record['figure']})" if record["figure"] else ""
     text = report.page({**record["models"], **record["results"]}, record["data"], record["kinds"], record["peer"])
     line = f"`{record['command']}`, {record['about']}."
-    added = "".join(f" {one}" for one in record.get("added", ()))
+    added = "".join(f" {results.marked(one)}" for one in record.get("added", ()))
     parts = [title, line, results.text_of(record) + added, shown, text]
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -18,6 +18,8 @@ Fold = Mapping[str, Any]
 
 #: Levels within the range of validity that both frontiers cover: evenly spaced, its ends left out.
 SHARES = (0.25, 0.5, 0.75)
+#: Levels of validity that are no farther apart are one: the middle.
+ALIKE = 0.002
 
 
 @final
@@ -70,15 +72,17 @@ def compared(folds: Sequence[Fold], rival: str) -> list[Comparison]:
     """Return our method held against a rival at three levels of what both frontiers cover; empty without such a range.
 
     A method's frontier is that of its means over the folds. Between two of its points, cost and validity go on a line:
-    the same shares of these two points are each fold's cost at that level. A frontier of one point has one level.
+    the same shares of these two points are each fold's cost at that level. Levels no farther apart than ``ALIKE`` are
+    one, the middle.
     """
     lines = [_line(folds, rival, name) for name in (OURS, rival)]
     low = max(validities[0] for validities, _ in lines)
     high = min(validities[-1] for validities, _ in lines)
     if low > high:
         return []
+    is_one = (high - low) * (SHARES[1] - SHARES[0]) <= ALIKE
     found = []
-    for share in SHARES if low < high else SHARES[:1]:
+    for share in SHARES[1:2] if is_one else SHARES:
         level = float(low + share * (high - low))
         ours, theirs = (_costs_at(level, *line) for line in lines)
         found.append(Comparison(share, level, ours, theirs))

@@ -12,6 +12,8 @@ from scipy.stats import spearmanr
 __all__ = ["Difference", "at_equal_proximity", "falling", "paired", "standard_error", "tables_differences"]
 
 Records = Sequence[Mapping[str, Any]]
+#: A difference is said to be one from so many standard errors on.
+ERRORS = 2.0
 
 
 @final
@@ -30,8 +32,13 @@ class Difference:
 
     @property
     def is_reached(self) -> bool:
-        """Whether it is not below minus one standard error."""
-        return self.mean >= -self.error
+        """Whether it is above zero by two standard errors."""
+        return self.mean > ERRORS * self.error
+
+    @property
+    def is_below(self) -> bool:
+        """Whether it is below zero by as much."""
+        return self.mean < -ERRORS * self.error
 
 
 def standard_error(values: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 
-from provenance import source, text_of
+from provenance import marked, source, text_of
 from records import kept, read, write
 
-__all__ = ["kept", "read", "source", "text_of", "write"]
+__all__ = ["kept", "marked", "read", "source", "text_of", "write"]
