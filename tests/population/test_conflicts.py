@@ -165,6 +165,19 @@ def test_people_with_the_same_reach_are_asked_about_once(asked: list[Any]) -> No
     assert cohort[0].reason == cohort[2].reason
 
 
+def test_the_one_with_the_least_margin_is_asked_for_all(asked: list[Any]) -> None:
+    """What nothing reaches with a margin, nothing reaches with more; the nearer to the decision, the less it is."""
+    space = FeatureSpace([Feature("income", kind="continuous", lower=0, upper=6)])
+    people = pd.DataFrame({"income": [2.0, 3.0, 2.5]}, index=["far", "near", "between"])
+    recourse = Recourse(Affine([1.0], -3.5, labels=LABELS), space, target="yes", constraints=[LESS]).fit(people)
+    cohort = recourse.explain(people)
+
+    assert cohort[1].margin < cohort[2].margin < cohort[0].margin
+    assert [label for label, _ in asked] == ["near"]
+    assert [name for name, _, _ in cohort[0].conflict] == ["less"]
+    assert cohort[0].conflict == cohort[1].conflict == cohort[2].conflict
+
+
 def test_who_differs_in_what_a_rule_reads_is_asked_about_apart(asked: list[Any]) -> None:
     """How much one changes depends on where one stands: only Ann and Bea stand in the same place."""
     explained(rules=(FEW, TENANTS, LESS))
