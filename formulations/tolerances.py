@@ -34,6 +34,7 @@ __all__ = [
     "NEVER_SWITCHES",
     "NO_ROBUST_ENTRY",
     "ORDINARY_HULL_COEFFICIENTS",
+    "OWN_ROUNDING",
     "READ_ROUNDING",
     "ROBUST_BOUND_ROUNDING",
     "SAME_MEANS",
@@ -75,12 +76,15 @@ STEP_ROUNDINGS: Final = 4 * 2.0**-53
 WHOLE_SHARE: Final = 1e-9
 #: Ten times the feasibility tolerance that mixed-integer solvers use: a smaller margin is inside their noise.
 LEAST_MARGIN: Final = 1e-5
-#: Share of the way to the decision that a margin may add: half of what an answer may cost beyond the infimum.
-MARGIN_OF_THE_WAY: Final = 5e-6
+#: Share of the way to the decision that a margin may add: of what an answer may cost beyond the infimum a quarter, as
+#: squares cost twice the share and a network rises less near the decision than on the way there.
+MARGIN_OF_THE_WAY: Final = 2.5e-6
 #: Share of the numbers that a score adds up which their sum is told apart by: a solver's, and that of float32.
 MARGIN_OF_TERMS: Final = {"float64": 1e-11, "float32": 1e-6}
 #: And which a solver misses their sum by, through its own substitutions.
 MARGIN_OF_A_ROW: Final = {"float64": 1e-9, "float32": 1e-6}
+#: And by which two orders of adding up the same numbers differ: 32 roundings of float64, 16 of float32.
+OWN_ROUNDING: Final = {"float64": 2.0**-48, "float32": 1e-6}
 #: A margin below a solver's tolerance is stated in larger units, in which it is ten times the tolerance.
 SOLVER_TOLERANCE: Final = 1e-6
 #: Equal counts of votes, added up as floats, are equal to this.

@@ -19,7 +19,7 @@ from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.predictors.decision.attained_levels import accepted, has_fixed_order, tie_width
 from ceopt.formulations.predictors.decision.disagreement import forest_of
 from ceopt.formulations.predictors.decision.lattice import is_on_lattice
-from ceopt.formulations.predictors.decision.margin import default_margin
+from ceopt.formulations.predictors.decision.margin import default_margin, own_steps
 from ceopt.formulations.predictors.decision.reaches import require_probability, slack, target_margin
 from ceopt.formulations.predictors.embed import check_formulation
 from ceopt.formulations.predictors.read import is_function, open_model, read
@@ -63,6 +63,9 @@ class Prepared:
     margin, least_margin
         Margin of the first program, and the one that a solver can be trusted with; :meth:`about` a person, both follow
         the numbers near that one. None where trees are asked for what they decide themselves.
+    steps
+        By how much the model's own score may differ from the program's, through columns that vary little beside their
+        size (:func:`~ceopt.formulations.predictors.decision.margin.own_steps`).
     is_own
         Whether the decision is the model's own, without a margin: it is asked about what the program finds, and what it
         refuses is left out point by point. So for trees, and for other models on a lattice.
@@ -90,6 +93,7 @@ class Prepared:
     favoured: np.ndarray | None
     starts: np.ndarray | None
     read_s: float
+    steps: float = 0.0
     fingerprints: Mapping[str, str] = field(default_factory=dict)
 
     def options(self) -> dict[str, Any]:
@@ -135,13 +139,14 @@ class Prepared:
         settings = self.settings
         if predictor.is_trees or isinstance(settings.target, DisagreementOf):
             return self
-        near = target_margin(None, predictor, settings.target, factual)
+        near = target_margin(None, predictor, settings.target, factual, reach)
+        steps = own_steps(predictor, factual, reach)
         if settings.margin is not None:
-            return replace(self, least_margin=near)
+            return replace(self, least_margin=near, steps=steps)
         if not is_on_lattice(predictor, reach):
-            return replace(self, margin=near, least_margin=near, is_own=False, is_ordered=True)
+            return replace(self, margin=near, least_margin=near, is_own=False, is_ordered=True, steps=steps)
         is_ordered = has_fixed_order(predictor)
-        return replace(self, margin=0.0, least_margin=near, is_own=True, is_ordered=is_ordered)
+        return replace(self, margin=0.0, least_margin=near, is_own=True, is_ordered=is_ordered, steps=steps)
 
 
 @final

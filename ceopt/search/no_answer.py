@@ -11,7 +11,7 @@ from ceopt.conflicts.relaxation import LATE, Relaxer, enlargements
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.search.solve_check_repair import accept_checked, find_starts, solve_and_check
 from ceopt.search.state import Finding, Phase, favourable, without_unseen
-from ceopt.search.ties import look_within_margin
+from ceopt.search.ties import look_within_margin, look_within_steps
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.status import Status
 from ceopt.words.said import said, together
@@ -75,7 +75,7 @@ def _answered_under(state: State, wider: Enlarged) -> State:
     state = state.looking_for_next()
     while state.phase is Phase.PROGRAM:
         state = solve_and_check(state)
-    return look_within_margin(state)
+    return look_within_steps(look_within_margin(state))
 
 
 def look_for_conflict(state: State, finding: Finding) -> State:

@@ -41,7 +41,7 @@ from ceopt.search.incumbents import next_incumbent
 from ceopt.search.no_answer import conflict_in, look_for_conflict, look_under_wider_rules
 from ceopt.search.solve_check_repair import fall_back, find_starts, is_disproved, out_of_time, solve_and_check, used_up
 from ceopt.search.state import Answer, Finding, Phase, Question, State, Stopwatch, Tries, favourable, without_unseen
-from ceopt.search.ties import look_within_margin
+from ceopt.search.ties import look_within_margin, look_within_steps
 from ceopt.solution.copies import when_read
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
@@ -195,7 +195,7 @@ def _margin(state: State) -> State:
     else:
         after = Phase.LIMIT
     if state.question.has_default_margin:
-        state = look_within_margin(state)
+        state = look_within_steps(look_within_margin(state))
     return replace(state, phase=after)
 
 
@@ -358,7 +358,8 @@ def ranked_anew(state: State) -> tuple[Answer, ...]:
     answers = state.answers
     believed: list[Answer] = []
     for place, (answer, point) in enumerate(answers):
-        is_false = any(is_disproved(answer.bound, later.cost) for later, _ in answers[place:])
+        share = state.question.share_of_steps
+        is_false = any(is_disproved(answer.bound, later.cost, share=share) for later, _ in answers[place:])
         believed.append((_without_bound(answer) if is_false else answer, point))
     if all(after[0] is before[0] for after, before in zip(believed, answers, strict=True)):
         return answers

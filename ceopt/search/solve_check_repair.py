@@ -43,6 +43,7 @@ __all__ = [
     "fall_back",
     "find_starts",
     "is_disproved",
+    "none_in_reach",
     "out_of_time",
     "solve_and_check",
     "used_up",
@@ -183,7 +184,8 @@ def _slack_beyond_margin(state: State, points: NDArray[np.float64]) -> NDArray[n
     prepared = state.question.prepared
     if state.margin is None or (prepared.is_own and state.margin == 0.0):  # ties as the library has them
         return prepared.slacks(points)
-    return slack(prepared.predictor, points, prepared.settings.target) - state.margin * (1.0 + START_MARGIN_ROUNDING)
+    least = state.margin * (1.0 + START_MARGIN_ROUNDING) + prepared.steps
+    return slack(prepared.predictor, points, prepared.settings.target) - least
 
 
 def budget_for_next(state: State) -> float | None:
@@ -398,14 +400,14 @@ def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the o
     """Take a point that passed the check as the next answer, or a start that is cheaper: then nothing is proved."""
     question = state.question
     cost = question.cost(point)
-    cheaper = start_in_hand(state, below=cost * (1.0 - CHEAPER))
+    cheaper = start_in_hand(state, below=cost * (1.0 - CHEAPER - question.share_of_steps))
     if cheaper is not None:
         point = cheaper
         cost = question.cost(cheaper)
         cluster = None
         prediction = question.check(point).prediction
     doubted = state.doubted
-    if is_disproved(bound, cost):
+    if is_disproved(bound, cost, share=question.share_of_steps):
         doubted = True
         claim = said(
             f"{state.solver} proves that nothing costs less than {bound:.8g}, but this verified answer costs less: "
@@ -435,9 +437,13 @@ def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the o
     return replace(state, answers=(*state.answers, (answer, point)), doubted=doubted).ended(finding)
 
 
-def is_disproved(bound: float | None, cost: float) -> bool:
-    """Tell whether the cost of a verified answer contradicts a bound on the least cost."""
-    return bound is not None and bound > cost * (1.0 + CHEAPER) + LEAST_CHEAPER
+def is_disproved(bound: float | None, cost: float, *, share: float = 0.0) -> bool:
+    """Tell whether the cost of a verified answer contradicts a bound on the least cost.
+
+    ``share`` is what the steps of the model's own arithmetic, and of a column's floats, explain beside a solver's
+    tolerances.
+    """
+    return bound is not None and bound > cost * (1.0 + CHEAPER + share) + LEAST_CHEAPER
 
 
 def _without_point(state: State, outcome: Outcome) -> Finding:
@@ -462,6 +468,11 @@ def _without_point(state: State, outcome: Outcome) -> Finding:
         text = "Nothing more is in reach at the margin that the user's model made necessary."
         reason = said(text, "nothing_at_margin")
         return Finding(Status.INFEASIBLE, reason=reason)
+    return none_in_reach()
+
+
+def none_in_reach() -> Finding:
+    """Return what there is to say where it is proved that there is no answer."""
     reason = said("Proved: nothing in reach meets the target and every rule.", "proved_none")
     return Finding(Status.INFEASIBLE, reason=reason, proved=True)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ceopt.checking.answer_check import Check, broken_rules
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, TakesFromRules
+from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.query.request import Person, Point, Start
 from ceopt.query.solve_program import ProgramSolver
@@ -146,6 +147,22 @@ class Question:
     def has_default_margin(self) -> bool:
         """Whether the decision is asked for with a margin that the user has not named."""
         return self.settings.margin is None and not self.prepared.is_own
+
+    @property
+    def share_of_steps(self) -> float:
+        """Share of a cost that the steps of the model's own arithmetic may explain; twice that of the way, for squares.
+
+        0 where no column varies so little that there are any.
+        """
+        if not self.prepared.steps:
+            return 0.0
+        return 2.0 * self.prepared.steps / max(self.way_to_decision, self.prepared.steps)
+
+    @property
+    def way_to_decision(self) -> float:
+        """By how much the person misses the target, in the model's score."""
+        coordinates = np.array([[self.factual[name] for name in self.space.names]])
+        return abs(float(slack(self.prepared.predictor, coordinates, self.settings.target)[0]))
 
     @property
     def is_late(self) -> bool:

@@ -1,4 +1,8 @@
-"""Ties at the decision: answers that a default margin leaves out, looked for where they are worth a look."""
+"""Ties at the decision: answers that a default margin leaves out, looked for where they are worth a look.
+
+And what is proved where the model's own score is a staircase, as that of a column may be that hardly varies beside its
+size.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,12 @@ from ceopt.formulations.predictors.decision.margin import rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels
 from ceopt.query.solve_program import has_extreme_numbers
-from ceopt.search.solve_check_repair import MOST_REPAIRS, accept_checked, attempt
+from ceopt.search.solve_check_repair import MOST_REPAIRS, accept_checked, attempt, none_in_reach
 from ceopt.search.state import Finding
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.problem import Stop
 from ceopt.status import Status
-from ceopt.tolerances import COST_OF_MARGIN, NEAR_AN_END
+from ceopt.tolerances import COST_NOISE, COST_OF_MARGIN, NEAR_AN_END
 from ceopt.words.said import said
 
 if TYPE_CHECKING:
@@ -27,13 +31,15 @@ if TYPE_CHECKING:
     from ceopt.query.request import SolvedProgram
     from ceopt.search.state import State
 
-__all__ = ["look_within_margin"]
+__all__ = ["look_within_margin", "look_within_steps"]
 
 #: Shares of the margin that are tried where a cheaper point is refused by a trace: the smaller may be lost in noise.
 _SMALLER: Final = (1 / 256, 1 / 16)
 #: Steps from which on a solver leaves whole numbers a trace beside where they belong, too.
 _MANY_STEPS: Final = 2.0**23
 
+#: Share of the way back from an answer at which the model is asked at most.
+_FAR_BACK: Final = 1e-3
 #: What the model says of a point that it accepts, and the point.
 _Accepted: TypeAlias = tuple[Any, dict[str, float]]
 
@@ -99,7 +105,33 @@ def _is_worth_a_look(state: State) -> bool:
         prepared.predictor.is_linear
         or is_level
         or _may_cost_a_step(question.person.reach, question.settings.cost, question.space)
+        or _margin_is_dear(state)
     )
+
+
+def _margin_is_dear(state: State) -> bool:
+    """Tell whether the model accepts a point on the way to the answer that costs less by more than a margin may cost.
+
+    A network may hardly rise any more where it comes to the decision: a small part of its score is a large one of the
+    way there.
+    """
+    question = state.question
+    answer, point = state.answers[-1]
+    nearer = _nearer(state, point, COST_OF_MARGIN)
+    saved = 1.0 - question.cost(nearer) / max(answer.cost, COST_NOISE)
+    if saved <= 0.0:
+        return False
+    share = min(COST_OF_MARGIN * COST_OF_MARGIN / saved, _FAR_BACK)
+    return question.check(_nearer(state, point, share)).valid
+
+
+def _nearer(state: State, point: Mapping[str, float], share: float) -> dict[str, float]:
+    """Return a point with all numbers that take any value nearer to the factual by a share of their move."""
+    nearer = dict(point)
+    for name, part in state.question.person.reach.items():
+        if isinstance(part, Interval) and part.step is None:
+            nearer[name] -= share * (point[name] - state.question.factual[name])
+    return nearer
 
 
 def _may_cost_a_step(reach: Reach, cost: AbstractCost, space: FeatureSpace) -> bool:
@@ -188,6 +220,78 @@ def _snapped(point: Mapping[str, float], factual: Mapping[str, float], reach: Re
 
 def _has_few_steps(part: Interval) -> bool:
     return part.step is not None and part.upper - part.lower <= _MANY_STEPS * part.step
+
+
+# ---- a model's own score as a staircase ------------------------------------------------------------------------------
+def look_within_steps(state: State) -> State:
+    r"""Ask what is proved of all points that the model may accept, where its own arithmetic is coarser than the claim.
+
+    The program asks for a score of m beyond the decision, and states scores in real numbers. The model's own may be
+    larger by up to :math:`\delta` (:func:`~ceopt.formulations.predictors.decision.margin.own_steps`): what it accepts
+    is in the program with the margin :math:`-\delta`. Only where m and delta are more than a share of the way to the
+    decision, which is what a default margin may cost, is that program solved.
+    """
+    finding = state.last
+    question = state.question
+    assert finding is not None  # noqa: S101 - the phase before ends with one
+    margin = question.prepared.margin
+    if not margin or question.within is not None or not _claims_something(finding):
+        return state
+    steps = question.prepared.steps
+    if margin + steps <= COST_OF_MARGIN * question.way_to_decision:
+        return state
+    before = replace(state, margin=0.0)
+    if finding.answer is not None:
+        before = replace(before, answers=state.answers[:-1])
+    try:
+        learned, solved = attempt(before, question.deadline - time.perf_counter(), below=max(steps, margin))
+    except OutOfTimeError:
+        return _with_bound_of_steps(state, None, steps)
+    bound = question.bound_on_cost(solved.outcome)
+    if solved.outcome.status is Stop.INFEASIBLE:
+        if finding.answer is None:
+            return replace(state.having_learned(learned), last=none_in_reach())
+        bound = None  # a point that the model accepts is in hand
+    most = None if finding.answer is None else finding.answer.cost * (1.0 - COST_OF_MARGIN)
+    accepted = _accepted_tie(learned, solved, most)
+    if accepted is not None:
+        prediction, point = accepted
+        start = replace(before.having_learned(learned), margin=state.margin)
+        return accept_checked(start, point, prediction, bound, "", solved.cluster)
+    return _with_bound_of_steps(state.having_learned(learned), bound, steps)
+
+
+def _claims_something(finding: Finding) -> bool:
+    """Tell whether something is claimed: that there is nothing (proved or not), or that nothing costs less."""
+    if finding.answer is None:
+        return (finding.status is Status.INFEASIBLE and finding.proved) or finding.status is Status.REJECTED
+    return bool(finding.bound)
+
+
+def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> State:
+    """Claim of the answer, or of there being none, what is proved of all points that the model may accept."""
+    finding = state.last
+    assert finding is not None  # noqa: S101 - the phase before ends with one
+    answer = finding.answer
+    if answer is None:
+        text = (
+            "Nothing in real numbers reaches the target, but the model's own arithmetic moves in steps of up to "
+            f"{steps:.2g} of its score, which may let a point through: nothing is proved."
+        )
+        reason = said(text, "steps_may_pass")
+        return replace(state, last=Finding(Status.REJECTED, reason=reason))
+    proved = min(bound or 0.0, answer.bound or 0.0)
+    gap = (answer.cost - proved) / max(answer.cost, COST_NOISE)
+    if gap <= COST_OF_MARGIN:
+        return state
+    answer = replace(answer, values=answer.frame, bound=proved, gap=gap)  # type: ignore[arg-type]  # keeps the dtypes
+    text = (
+        f"The model's own arithmetic moves in steps of up to {steps:.2g} of its score: an answer that costs "
+        f"{100.0 * gap:.2g} % less is not ruled out."
+    )
+    reason = said(text, "steps_leave_gap", percent=float(f"{100.0 * gap:.2g}"))
+    answers = (*state.answers[:-1], (answer, state.answers[-1][1]))
+    return replace(state, answers=answers, last=Finding(Status.FEASIBLE, answer, proved, reason))
 
 
 def _unsettled(state: State, finding: Finding) -> Finding:

@@ -128,6 +128,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "cheaper_than_proved": "A further way costs less than was proved of an earlier one: nothing is proved.",
     "none_met": "No other way was met.",
     "tie_unsettled": "Nothing reaches the goal clearly. Whether something just reaches it is not settled.",
+    "steps_may_pass": "Nothing reaches the goal, but the model rounds in steps that may let a way through.",
+    "steps_leave_gap": "The model rounds in steps: a way that costs up to {percent}% less is not ruled out.",
     "hint_why": "",
     "reach_of_data": "{columns} may only become what was seen in the data.",
     "width_unknown": "How much wider a rule would have to be is not known, as {why}.",

@@ -58,6 +58,7 @@ _TABLE: Final = """
     width_unknown: why      widths_unproved:            in_conflict: rules       widths_unfinished: why
     conflict_unfinished: rules why                      none_needed: why         none_to_blame:
     none_to_blame_even_wider: times                     late:                    was_interrupted:
+    steps_may_pass:         steps_leave_gap: percent
 
     none_predicted: count target                        candidates_lost: count target causes
     lost_in_reach: count    break_rule: count rule      fewer_diverse: answers wanted

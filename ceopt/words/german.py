@@ -130,6 +130,8 @@ GERMAN: Final[Mapping[str, str]] = {
     "cheaper_than_proved": "Ein weiterer Weg kostet weniger, als von einem früheren bewiesen war: Nichts ist bewiesen.",
     "none_met": "Ein anderer Weg wurde nicht angetroffen.",
     "tie_unsettled": "Nichts erreicht das Ziel deutlich. Ob etwas es gerade eben erreicht, ist nicht geklärt.",
+    "steps_may_pass": "Nichts erreicht das Ziel, aber das Modell rundet in Stufen, die einen Weg zulassen könnten.",
+    "steps_leave_gap": "Das Modell rundet in Stufen: Ein bis zu {percent} % billigerer Weg ist nicht ausgeschlossen.",
     "hint_why": "",
     "reach_of_data": "Möglich ist nur, was in den Daten vorkam, bei: {columns}.",
     "width_unknown": "Um wie viel weiter eine Regel sein müsste, ist nicht bekannt: {why}.",

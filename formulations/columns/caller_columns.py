@@ -328,4 +328,9 @@ def _gap(part: Interval, feature: Feature) -> float:
 
 
 def _member(part: Interval | Levels) -> float:
-    return float(part.ranks[0]) if isinstance(part, Levels) else part.clip(0.0)
+    """Return a value in reach: the first level, or the number in the middle of its bounds."""
+    if isinstance(part, Levels):
+        return float(part.ranks[0])
+    if math.isfinite(part.lower) and math.isfinite(part.upper):
+        return part.clip(part.lower + (part.upper - part.lower) / 2.0)
+    return part.clip(0.0)

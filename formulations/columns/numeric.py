@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Interval
 
-__all__ = ["LEAST_MOVE", "Numeric", "unit_of"]
+__all__ = ["LEAST_MOVE", "Numeric", "origin_of", "unit_of"]
 
 #: A continuous column counts as changed, where two answers must change different columns, once it moves by this share
 #: of its range (or of 1 where the range is unknown). Without a least move the infimum is not attained.
@@ -37,6 +37,9 @@ LEAST_MOVE: Final = 1e-3
 
 #: Ranges for which a solver's absolute tolerance of 1e-6 is neither coarse nor lost in rounding.
 _ORDINARY: Final = (5e-2, 1e7)
+
+#: A number this many times its range is counted from the factual: as it stands, its size would drown its moves.
+_FAR: Final = 64.0
 
 
 def unit_of(interval: Interval, feature: Feature) -> float:
@@ -48,6 +51,15 @@ def unit_of(interval: Interval, feature: Feature) -> float:
     if not math.isfinite(width) or width <= 0.0:
         width = max(feature.scale("range"), abs(interval.anchor))
     return 1.0 if _ORDINARY[0] <= width <= _ORDINARY[1] else 2.0 ** round(math.log2(width))
+
+
+def origin_of(interval: Interval, feature: Feature, x0: float) -> float:
+    """Return from where the variables count: 0, or ``x0`` where that is far beyond the range of reach or data."""
+    ranges = (interval.upper - interval.lower, feature.upper - feature.lower, feature.range or 0.0)
+    known = [width for width in ranges if 0.0 < width < math.inf]
+    if known and abs(x0) > _FAR * min(known):
+        return x0
+    return 0.0
 
 
 def _least_move(interval: Interval, feature: Feature) -> float:
@@ -84,6 +96,8 @@ class Numeric(AbstractCoordinate):
 
     The variables x, p and n are in raw units, except of a column whose range is below a twentieth or beyond ten
     million: there they count a power of two of the unit, so that a solver's absolute tolerances mean something.
+    Where the factual is more than 64 times the range of reach or data, x counts from the factual (of a caller's own
+    variables, from the middle of their bounds): rows hold moves, whose size the column's own would drown.
 
     :func:`~ceopt.formulations.columns.numeric_rows.write_rows` lists every row, written once all that is asked is
     known.
@@ -95,12 +109,14 @@ class Numeric(AbstractCoordinate):
         super().__init__(block, feature, x0)
         interval: Interval = block.reach[feature.name]
         unit = unit_of(interval, feature)
+        origin = origin_of(interval, feature, x0)
         #: What is asked of the column so far, from which its rows follow.
         self.state = NumericState(
             block=block,
             name=feature.name,
             x0=x0,
             unit=unit,
+            origin=origin,
             least_move=_least_move(interval, feature) / unit,
             cells=Cells(block, feature.name, interval),
         )
@@ -125,6 +141,11 @@ class Numeric(AbstractCoordinate):
     def unit(self) -> float:
         """Raw units in one unit of the variables."""
         return self.state.unit
+
+    @property
+    def origin(self) -> float:
+        """The raw value at which the value's variable is 0."""
+        return self.state.origin
 
     @property
     def variable(self) -> Any:
@@ -186,8 +207,8 @@ class Numeric(AbstractCoordinate):
         high = high if math.isfinite(high) else upper
         self.cells.interval = replace(self.interval, lower=low, upper=high)
         if self.variable is not None:
-            self.variable.setlb(low / self.unit)
-            self.variable.setub(high / self.unit)
+            self.variable.setlb(self.state.counted(low))
+            self.variable.setub(self.state.counted(high))
         self.block.write_soon(self)
 
     def claim(self, variable: Any, value: int, lower: float, upper: float) -> None:
@@ -203,8 +224,12 @@ class Numeric(AbstractCoordinate):
 
     def value(self) -> LinearForm:
         """Return the value; its variable is made when first asked for."""
+        return LinearForm(self.origin) + self.from_origin()
+
+    def from_origin(self) -> LinearForm:
+        """Return the value less the origin."""
         if self.is_point:
-            return LinearForm(self.interval.lower)
+            return LinearForm(self.interval.lower - self.origin)
         if self.variable is None:
             self._make_variable()
             self.block.write_soon(self)
@@ -213,9 +238,9 @@ class Numeric(AbstractCoordinate):
     def _make_variable(self) -> None:
         interval, unit = self.interval, self.unit
         variable = self.block.x[self.name]
-        variable.setlb(interval.lower / unit if math.isfinite(interval.lower) else None)
-        variable.setub(interval.upper / unit if math.isfinite(interval.upper) else None)
-        variable.set_value(interval.clip(self.x0) / unit, skip_validation=True)
+        variable.setlb(self.state.counted(interval.lower) if math.isfinite(interval.lower) else None)
+        variable.setub(self.state.counted(interval.upper) if math.isfinite(interval.upper) else None)
+        variable.set_value(self.state.counted(interval.clip(self.x0)), skip_validation=True)
         self.state.x = variable
         if interval.step is None:
             return
@@ -479,7 +504,7 @@ class Numeric(AbstractCoordinate):
         low, high = self.bounds_here()
         wanted = self.x0
         if self.variable is not None and self.variable.value is not None:
-            wanted = float(self.variable.value) * self.unit
+            wanted = self.origin + float(self.variable.value) * self.unit
         low, high = self._on_its_side(low, high)
         value = min(max(self.interval.clip(wanted), low), high)
         # A solver's coordinate is right to a tolerance only: at the factual it means no move.
@@ -504,7 +529,7 @@ class Numeric(AbstractCoordinate):
     def _noise(self) -> float:
         """Return how far a solver's coordinate may be off, in raw units, but never a visible share of the range."""
         width = self.interval.upper - self.interval.lower
-        large = min(1e-11 * abs(self.x0), 1e-7 * width)
+        large = min(1e-11 * abs(self.x0 - self.origin), 1e-7 * width)
         return max(1e-9 * min(self.unit, 1.0), large)
 
     def place(self, value: float) -> None:
@@ -512,7 +537,7 @@ class Numeric(AbstractCoordinate):
         state, move = self.state, value - self.x0
         self.cells.place(value)
         if state.x is not None:
-            state.x.set_value(value / self.unit, skip_validation=True)
+            state.x.set_value(state.counted(value), skip_validation=True)
         if state.steps is not None and self.interval.step is not None:
             count = round((value - self.interval.anchor) / self.interval.step)
             state.steps.set_value(count, skip_validation=True)

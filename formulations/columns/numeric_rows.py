@@ -34,7 +34,8 @@ def write_rows(state: NumericState) -> None:
     symbol                 meaning
     ====================== ============================================================================================
     x, x^0                 the value and its factual value; the least and the greatest value in reach are
-                           :math:`\underline{x}, \overline{x}`
+                           :math:`\underline{x}, \overline{x}`. Where x counts from the factual, that is taken from all
+                           values below
     l_k, r_k               the neighbouring values in reach left and right of cut k = 1, ..., m;
                            :math:`r_0 = \underline{x}` and :math:`l_{m+1} = \overline{x}`, so cell k is
                            :math:`[r_k, l_{k+1}]`, and the home cell is the one with x^0
@@ -145,7 +146,7 @@ def _write_grid(state: NumericState) -> None:
     if state.steps is not None:
         step, anchor = state.interval.step, state.interval.anchor
         assert step is not None  # noqa: S101 - what moves in steps has one
-        form = LinearForm(-anchor / state.unit, ((1.0, state.x), (-step / state.unit, state.steps)))
+        form = LinearForm(-state.counted(anchor), ((1.0, state.x), (-step / state.unit, state.steps)))
         state.add("on_grid", state.name, form, lower=0.0, upper=0.0)
 
 
@@ -153,8 +154,8 @@ def _write_links(state: NumericState) -> None:
     """Tie the coordinate to the cuts, two telescoped rows for all of them."""
     require_bounds(state, "a link between cuts and a coordinate")
     bounds = state.cells.bounds()
-    left_end = state.cells.lower_form([low / state.unit for low, _ in bounds])
-    right_end = state.cells.upper_form([high / state.unit for _, high in bounds])
+    left_end = state.cells.lower_form([state.counted(low) for low, _ in bounds])
+    right_end = state.cells.upper_form([state.counted(high) for _, high in bounds])
     x = variable_form(state.x)
     state.add("left_end", state.name, x + left_end.scaled(-1.0), lower=0.0)
     state.add("right_end", state.name, x + right_end.scaled(-1.0), upper=0.0)
@@ -163,7 +164,8 @@ def _write_links(state: NumericState) -> None:
 def _write_moves(state: NumericState) -> None:
     down, up = state.moves["down"], state.moves["up"]
     home = state.block.factual[state.name]
-    form = LinearForm(0.0, ((1.0, state.x), (-1.0 / state.unit, home), (1.0, down), (-1.0, up)))
+    terms = ((1.0, state.x), (-1.0 / state.unit, home), (1.0, down), (-1.0, up))
+    form = LinearForm(state.origin / state.unit, terms)
     state.add("move", state.name, form, lower=0.0, upper=0.0)
     if not state.cells.keys:
         return
@@ -182,7 +184,7 @@ def _write_length(state: NumericState, slopes: Slopes, length: Any) -> None:
     All lengths are of one size, whatever the columns' units.
     """
     down, up = slopes
-    move = LinearForm(0.0, ((state.unit, state.x), (-1.0, state.block.factual[state.name])))
+    move = LinearForm(state.origin, ((state.unit, state.x), (-1.0, state.block.factual[state.name])))
     if down == up:
         form = variable_form(length) + move.scaled(-up)
         state.add("length_of", (state.name, down, up, 1.0), form, lower=0.0, upper=0.0)
@@ -253,6 +255,8 @@ class NumericState:
         The block that holds variables and rows, the column, and its factual value in raw units.
     unit
         Raw units in one unit of the variables.
+    origin
+        The raw value at which ``x`` is 0.
     least_move
         Least move that counts as a change inside the home cell, in the variables' unit.
     cells
@@ -277,6 +281,7 @@ class NumericState:
     name: str
     x0: float
     unit: float
+    origin: float
     least_move: float
     cells: Cells
     claims: list[Claim] = field(default_factory=list)
@@ -299,6 +304,10 @@ class NumericState:
         """How far the value may move to each side, in the variables' unit."""
         down, up = self.x0 - self.interval.lower, self.interval.upper - self.x0
         return {"down": down / self.unit, "up": up / self.unit}
+
+    def counted(self, value: float) -> float:
+        """Return a raw value as the variable ``x`` counts it."""
+        return (value - self.origin) / self.unit
 
     def add(
         self, rows: str, index: Any, form: LinearForm, *, lower: float | None = None, upper: float | None = None

@@ -26,7 +26,7 @@ LEVELS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "flag": ("binary", (False, True)),
 }
 #: Levels that a model takes as numbers without an encoder.
-NUMERIC = ("small", "even", "stepped", "ranked", "flag", "coarse", "wide", "free", "open")
+NUMERIC = ("small", "even", "stepped", "ranked", "flag", "coarse", "wide", "free", "open", "near32", "near64")
 
 
 def pick(rng: Rng, *items: Any) -> Any:
@@ -80,6 +80,10 @@ def _range(rng: Rng, sort: str) -> tuple[float, float, float | None, float]:
         low = float(rng.integers(-8, 4)) / 4
         size = float(pick(rng, 1.0, 5.0, 5.0, 300.0))
         return low, low + size, None, low + size * float(rng.integers(0, 17)) / 16
+    if sort in {"near32", "near64"}:  # a dozen neighbouring floats, and those of the other width between them
+        low = float(np.float32(10.0 ** rng.uniform(-2, 6)))
+        gap = float(np.spacing(np.float32(low) if sort == "near32" else np.float64(low)))
+        return low, low + 12.0 * gap, None, low + gap * float(rng.integers(0, 13))
     if sort == "open":
         return -math.inf, math.inf, None, float(rng.integers(-12, 12)) / 4
     size = float(10.0 ** rng.uniform(8, 10)) // 1.0

@@ -10,11 +10,13 @@ import enumeration
 import numpy as np
 from numpy.typing import NDArray
 from oracle.columns import Floats, coordinates_of, frame_of, is_lattice, lattice, raw, reach, step_of
-from oracle.question import TREES, Question, draw, least_moves
+from oracle.narrow import NarrowQuestion, compare_narrow
+from oracle.question import TREES, Asked, PolishQuestion, Question, draw, least_moves
 from oracle.wide import Halfspace
 from oracle.wishes import keeps, meets
 
 import ceopt
+from ceopt.training.polish import polished
 
 #: What counts as equal: ``relative_gap`` lets an optimum be dearer by 1e-6.
 GAP = 1e-6
@@ -39,8 +41,15 @@ class Verdict:
     open_ranks: bool = False
 
 
-def ask(question: Question | Halfspace) -> Any:
+def ask(question: Asked) -> Any:
     """Put a question to the package, as a user does."""
+    if isinstance(question, PolishQuestion):
+        return _polished(question)
+    if isinstance(question, NarrowQuestion):
+        return ceopt.explain(
+            question.model, question.row, question.space, target=question.target, cost=question.cost,
+            **question.options,
+        )  # fmt: skip
     is_whole = isinstance(question, Question)
     return ceopt.explain(
         question.model.given,
@@ -53,33 +62,56 @@ def ask(question: Question | Halfspace) -> Any:
     )
 
 
-def judge(question: Question | Halfspace) -> Verdict:
+def _polished(question: PolishQuestion) -> Any:
+    asked = question.asked
+    rows = frame_of(asked.space, np.stack([asked.home, question.advice]))
+    (result,) = polished(
+        asked.model.given, asked.space, rows.iloc[[0]], rows.iloc[[1]], [asked.target], cost=asked.cost.given,
+        constraints=asked.rules, max_ratio=question.max_ratio, time_limit_s=30.0,
+    )  # fmt: skip
+    return result
+
+
+def judge(question: Asked) -> Verdict:
     """Ask and compare."""
     began = time.perf_counter()
-    wish = expected(question)
+    if isinstance(question, NarrowQuestion):
+        wish, best = "", None
+    elif isinstance(question, PolishQuestion):
+        wish, best = expected(question.asked), question.asked.best
+    else:
+        wish, best = expected(question), question.best
     try:
         result = ask(question)
     except ceopt.CeoptError as error:
         said, wrong = f"{type(error).__name__}: {error}", () if known_refusal(error) else ("refused",)
-        return Verdict("refused", wish, wrong, time.perf_counter() - began, best=question.best, reason=said)
+        return Verdict("refused", wish, wrong, time.perf_counter() - began, best=best, reason=said)
     except Exception as error:  # noqa: BLE001 - a bare exception is what is looked for
         bare = f"bare {type(error).__name__}: {error}"
-        return Verdict("raised", wish, (bare,), time.perf_counter() - began, best=question.best, reason=bare)
+        return Verdict("raised", wish, (bare,), time.perf_counter() - began, best=best, reason=bare)
     seconds = time.perf_counter() - began
-    wrong = compare(question, result) if isinstance(question, Question) else compare_halfspace(question, result)
+    match question:
+        case Question():
+            wrong = compare(question, result)
+        case NarrowQuestion():
+            wrong = compare_narrow(question, result)
+        case PolishQuestion():
+            wrong = compare_polished(question, result)
+        case _:
+            wrong = compare_halfspace(question, result)
     cost = result[0].cost if len(result) else None
     is_open = 0 < len(result) < question.options["n"] and not result.complete
     status = "unproved" if is_unproved(question, result) else str(result.status)
-    return Verdict(status, wish, tuple(wrong), seconds, cost, question.best, len(result), result.reason, is_open)
+    return Verdict(status, wish, tuple(wrong), seconds, cost, best, len(result), result.reason, is_open)
 
 
-def is_unproved(question: Question | Halfspace, result: Any) -> bool:
+def is_unproved(question: Asked, result: Any) -> bool:
     """Tell whether nothing is claimed and the reason says why: counted apart.
 
     Coefficients of one row span more than 1e12; or there is nothing, and the relaxation of wide whole numbers has
     points by the solver's tolerance, of which none in whole numbers keeps the program.
     """
-    if str(result.status) != "error":
+    if str(result.status) != "error" or isinstance(question, NarrowQuestion | PolishQuestion):
         return False
     is_empty = expected(question) == "infeasible" and "No point in whole numbers was found near" in result.reason
     return is_empty or "Coefficients of one row span" in result.reason
@@ -179,6 +211,19 @@ def _invalid(question: Question, answer: Any, point: Floats, k: int) -> list[str
     if abs(own - answer.cost) > ROUNDING * max(1.0, abs(own)):
         found.append(f"rank {k + 1}: cost {answer.cost!r}, by hand {own!r}")
     return found
+
+
+def compare_polished(question: PolishQuestion, result: Any) -> list[str]:
+    """Hold what polish says against enumeration: "optimal" is the best, "feasible" within the ratio of the bound."""
+    asked, status = question.asked, str(result.status)
+    if status == "rejected" and expected(asked) == "infeasible":
+        return []  # nothing is claimed
+    is_dearer = (
+        bool(result.bound) and len(result) > 0 and result[0].cost > question.max_ratio * result.bound * (1 + GAP)
+    )
+    if status == "feasible" and is_dearer and "within" in result.reason:
+        return [f"said to be within {question.max_ratio} of {result.bound!r}, but costs {result[0].cost!r}"]
+    return compare(asked, result)
 
 
 def compare_halfspace(question: Halfspace, result: Any) -> list[str]:
@@ -281,8 +326,12 @@ def _far(question: Question, how: Any, earlier: Floats, off: float) -> NDArray[n
     return np.asarray(np.broadcast_to(price(moves), len(question.points)) >= how.least * (1 - off))
 
 
-def described(question: Question | Halfspace) -> str:
+def described(question: Asked) -> str:
     """Return a question in words, for a report."""
+    if isinstance(question, NarrowQuestion):
+        return f"{question.title}, {question.row.iloc[0].to_dict()}, {question.options!r}"
+    if isinstance(question, PolishQuestion):
+        return f"{described(question.asked)}, advice {question.advice.tolist()}, max_ratio {question.max_ratio}"
     cost, rules = (question.cost.given, question.rules) if isinstance(question, Question) else (question.cost, ())
     row = frame_of(question.space, question.home[None, :]).iloc[0].to_dict()
     return (
@@ -295,27 +344,36 @@ def describe_all(kind: str, number: int, *, seed: int, solvers: tuple[str, ...])
     """Draw one question, ask it, and return everything about it in plain values."""
     question = draw(kind, number, seed=seed, solvers=solvers)
     verdict = judge(question)
-    is_whole = isinstance(question, Question)
-    tags = list(question.tags) if is_whole else ["wide", "closed form"]
     options = question.options
+    target = question.asked.target if isinstance(question, PolishQuestion) else question.target
+    redrawn: tuple[str, ...] = ()
+    match question:
+        case Question():
+            tags, cost, redrawn = [*question.tags], question.cost.name, question.redrawn
+        case NarrowQuestion():
+            tags, cost = [*question.tags], question.cost
+        case PolishQuestion():
+            tags, cost, redrawn = [*question.asked.tags], question.asked.cost.name, question.asked.redrawn
+        case _:
+            tags, cost = ["wide", "closed form"], question.word
     if options["n"] > 1:
         how = options["diversity"]
         tags.append(f"n > 1, {how if isinstance(how, str) else 'apart'}")
     if verdict.open_ranks:
         tags.append("further ranks left open")
-    tags.append(f"cost {question.cost.name if is_whole else question.word}")
-    target = type(question.target).__name__
-    tags.append(f"target {target if target in _TARGETS else 'label'}")
+    tags.append(f"cost {cost}")
+    word = type(target).__name__
+    tags.append(f"target {word if word in _TARGETS else 'label'}")
     return {
         "question": f"{kind}-{number}: {described(question)}",
         "solver": options["solver"],
         "form": options["formulation"],
         "n": options["n"],
         "tags": tags,
-        "redrawn": list(question.redrawn) if is_whole else [],
+        "redrawn": list(redrawn),
         **asdict(verdict),
         "wrong": list(verdict.wrong),
     }
 
 
-_TARGETS = ("AtLeast", "AtMost", "Between", "OtherThan", "Probability", "set")
+_TARGETS = ("AtLeast", "AtMost", "Between", "Disagreement", "OtherThan", "Probability", "set")

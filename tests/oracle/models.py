@@ -46,6 +46,19 @@ class Fitted:
         """Return what the model says of coordinates (n, d)."""
         return np.asarray(self.ask(self.seen(points))).reshape(len(points))
 
+    def each_tree(self, points: Floats) -> list[NDArray[Any]]:
+        """Return what each tree of a forest says of coordinates, each asked alone."""
+        given, at = self.given, self.seen(points)
+        if hasattr(given, "named_steps"):
+            at, given = given[:-1].transform(at), given[-1]
+        at = np.asarray(at, dtype=np.float64)
+        every = [slice(None)] * len(given.estimators_)
+        said = []
+        for tree, columns in zip(given.estimators_, getattr(given, "estimators_features_", every), strict=True):
+            own = tree.predict(at[:, columns])
+            said.append(own if self.labels is None else np.asarray(given.classes_)[own.astype(int)])
+        return said
+
     def probability(self, points: Floats, label: Any) -> Floats:
         """Return the model's probability of a label."""
         assert self.chance is not None

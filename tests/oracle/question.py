@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import enumeration
 import numpy as np
@@ -15,14 +15,20 @@ from oracle.columns import LATTICE, NUMERIC, Floats, Rng, draw_space, is_lattice
 from oracle.estimators import MAKERS
 from oracle.lines import levels_of, turns
 from oracle.models import Fitted
+from oracle.narrow import NarrowQuestion, draw_narrow
 from oracle.thresholds import read_columns, sides
 from oracle.wide import Halfspace, draw_halfspace
 from oracle.wishes import Cost, draw_cost, draw_rules, draw_target, keeps, meets
 
 import ceopt
 from ceopt.formulations.space import FeatureSpace
+from ceopt.formulations.targets import Disagreement, Probability
 
-KINDS = ("linear", "tree", "forest", "boosting", "network", "votes")
+#: Kinds whose answers are enumerated.
+ENUMERATED = ("linear", "tree", "forest", "boosting", "network", "votes")
+#: What they are asked otherwise: trees counted one by one, columns of neighbouring floats, columns that vary little
+#: beside their size, and advice that is polished.
+KINDS = (*ENUMERATED, "disagreement", "neighbours", "narrow", "polish")
 TREES = ("tree", "forest", "boosting", "votes")
 #: Points that a question may have at most; one with more is drawn again.
 MOST = 12_000
@@ -80,7 +86,39 @@ class Question:
         return self.asked_alone[place]
 
 
-def draw(kind: str, number: int, *, seed: int, solvers: Sequence[str]) -> Question | Halfspace:
+@dataclass(frozen=True)
+class PolishQuestion:
+    """A question of one answer, what a generator advises, and how dear its advice may be."""
+
+    asked: Question
+    advice: Floats
+    max_ratio: float
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the question."""
+        return self.asked.options
+
+
+Asked: TypeAlias = Question | Halfspace | NarrowQuestion | PolishQuestion
+
+
+def polish_of(rng: Rng, question: Question) -> PolishQuestion:
+    """Return a question of a label with advice: a point that is good, one that is not, or one out of reach."""
+    labels = question.model.labels
+    if labels is None or question.options["n"] > 1 or not isinstance(question.target, (str, int, np.generic)):
+        raise AgainError("polish asks for one label")
+    if question.model.unordered:
+        raise AgainError("polish, and trees that add up in no fixed order")
+    good = np.flatnonzero(question.good)
+    if len(good) and rng.uniform() < 0.6:
+        advice = question.points[int(pick(rng, *good.tolist()))].copy()
+    else:
+        advice = question.points[int(rng.integers(len(question.points)))].copy()
+    return PolishQuestion(question, advice, float(pick(rng, 1.0, 1.0, 1.2, 1.5, 2.0, 5.0)))
+
+
+def draw(kind: str, number: int, *, seed: int, solvers: Sequence[str]) -> Asked:
     """Return question ``number`` of a kind; the same seed gives the same question. Of linear ones a third is wide."""
     redrawn: list[str] = []
     for attempt in range(100):
@@ -88,14 +126,35 @@ def draw(kind: str, number: int, *, seed: int, solvers: Sequence[str]) -> Questi
         if kind == "linear" and number % 3 == 2:
             return draw_halfspace(rng, str(pick(rng, *solvers)))
         try:
-            return _draw(rng, kind, solvers, tuple(redrawn))
+            return _drawn(rng, kind, number, solvers, tuple(redrawn))
         except AgainError as why:
             redrawn.append(str(why))
     raise AssertionError(redrawn)
 
 
-def _draw(rng: Rng, kind: str, solvers: Sequence[str], redrawn: tuple[str, ...]) -> Question:
-    model, home, line = _model(rng, kind)
+def _drawn(rng: Rng, kind: str, number: int, solvers: Sequence[str], redrawn: tuple[str, ...]) -> Asked:
+    if kind == "narrow" or (kind == "neighbours" and number % 3 == 2):
+        narrow = draw_narrow(rng, str(pick(rng, *solvers)), floats=kind == "neighbours")
+        if narrow is None:
+            raise AgainError("the model puts everybody in the target")
+        return narrow
+    if kind == "polish":
+        question = _draw(rng, str(pick(rng, "linear", "tree", "forest", "boosting")), solvers, redrawn)
+        return polish_of(rng, question)
+    if kind == "disagreement":
+        return _draw(rng, "forest", solvers, redrawn, disagree=True)
+    if kind == "neighbours":
+        sort = str(pick(rng, "near32", "near64"))
+        return _draw(rng, str(pick(rng, "tree", "forest", "boosting", "boosting")), solvers, redrawn, sort=sort)
+    return _draw(rng, kind, solvers, redrawn)
+
+
+def _draw(
+    rng: Rng, kind: str, solvers: Sequence[str], redrawn: tuple[str, ...], *, sort: str = "", disagree: bool = False
+) -> Question:
+    model, home, line = _model(rng, kind, sort)
+    if disagree and (model.unordered or not hasattr(_last(model), "estimators_")):
+        raise AgainError("no trees that are counted one by one")
     space = model.space
     lattice_only = all(is_lattice(f) for f in space)
     n = int(pick(rng, 1, 1, 1, 2, 3, 4))
@@ -103,6 +162,10 @@ def _draw(rng: Rng, kind: str, solvers: Sequence[str], redrawn: tuple[str, ...])
     cost = draw_cost(rng, space, home, lattice_only=lattice_only, cuttable=lattice_only)
     points = _lattice_points(model, home, line, rules, n > 1)
     target = draw_target(rng, model, points, home, smooth=kind not in TREES)
+    if disagree:
+        if isinstance(target, Probability):
+            raise AgainError("a probability, which no tree decides")
+        target = Disagreement(target, float(pick(rng, 0.0, 0.1, 0.2, 0.25, 1 / 3, 0.5)))
     if line is not None:
         points = _with_turns(model, points, home, line, levels_of(model, target))
     moves = enumeration.Moves(space, points - home)
@@ -129,7 +192,7 @@ def _draw(rng: Rng, kind: str, solvers: Sequence[str], redrawn: tuple[str, ...])
 
 
 # ---- model and columns -----------------------------------------------------------------------------------------------
-def _model(rng: Rng, kind: str) -> tuple[Fitted, Floats, int | None]:
+def _model(rng: Rng, kind: str, sort: str = "") -> tuple[Fitted, Floats, int | None]:
     """Return a model over a random space, the person, and the column along which decisions turn anywhere."""
     d = int(rng.integers(1, 5))
     arrays = (
@@ -147,6 +210,8 @@ def _model(rng: Rng, kind: str) -> tuple[Fitted, Floats, int | None]:
         for j in range(d):
             if rng.uniform() < 0.3:
                 sorts[j] = str(pick(rng, "free", "wide", "open"))
+    if sort:
+        sorts[int(rng.integers(d))] = sort
     if rng.uniform() < 0.3:
         # A model that is fitted on the array itself: numbers only.
         sorts = [sort if sort in NUMERIC else str(pick(rng, "small", "flag", "ranked")) for sort in sorts]

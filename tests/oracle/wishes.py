@@ -18,7 +18,7 @@ import ceopt
 from ceopt import AllowedRows, AllowedTransitions, AllowedValues, IfThen, Linear, MaxChanges
 from ceopt.formulations.costs import L0, L1, L2, Changes, Linf, Mahalanobis, Percentile
 from ceopt.formulations.space import FeatureSpace
-from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
+from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
 
 Price = Callable[[enumeration.Moves, Floats], Floats]
 
@@ -176,8 +176,26 @@ def meets(model: Fitted, target: Any, points: Floats) -> NDArray[np.bool_]:
             return np.asarray((said >= target.low) & (said <= target.high))
         case OtherThan():
             return np.asarray(model.predict(points) != target.label)
+        case Disagreement():
+            alone = [_said_is_met(said, target.target) for said in model.each_tree(points)]
+            agree = np.sum(alone, axis=0)
+            return np.asarray(agree >= len(alone) - np.floor(target.at_most * len(alone) + 1e-9))
     wanted = list(target) if isinstance(target, set) else [target]
     return np.asarray(np.isin(model.predict(points).astype(object), np.array(wanted, dtype=object)))
+
+
+def _said_is_met(said: NDArray[Any], target: Any) -> NDArray[np.bool_]:
+    match target:
+        case AtLeast():
+            return np.asarray(said >= target.value)
+        case AtMost():
+            return np.asarray(said <= target.value)
+        case Between():
+            return np.asarray((said >= target.low) & (said <= target.high))
+        case OtherThan():
+            return np.asarray(said != target.label)
+    wanted = list(target) if isinstance(target, set) else [target]
+    return np.asarray(np.isin(said.astype(object), np.array(wanted, dtype=object)))
 
 
 # ---- rules -----------------------------------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ceopt.formulations.columns.numeric import origin_of
 from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
@@ -19,6 +20,7 @@ from ceopt.formulations.tolerances import (
     MARGIN_OF_A_ROW,
     MARGIN_OF_TERMS,
     MARGIN_OF_THE_WAY,
+    OWN_ROUNDING,
     SOLVER_TOLERANCE,
 )
 from ceopt.solvers.checks import AllOf, Divisor, Real, Refusal
@@ -28,10 +30,20 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.predictors.representation.decision_rule import Floats
     from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.space.encoding import Column
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.reachable import Reach
 
-__all__ = ["checked_margin", "default_margin", "margin_near", "rounding_at", "rounding_in", "row_scale", "score_size"]
+__all__ = [
+    "checked_margin",
+    "default_margin",
+    "margin_near",
+    "own_steps",
+    "rounding_at",
+    "rounding_in",
+    "row_scale",
+    "score_size",
+]
 
 _NO_MARGIN = Refusal("a margin of at least 0", "Give None or a number.")
 _MARGIN = AllOf(
@@ -117,15 +129,20 @@ def default_margin(predictor: Predictor) -> float:
     return LEAST_MARGIN * max(1.0, leaves)
 
 
-def margin_near(predictor: Predictor, away: float, coordinates: Floats) -> float:
+def margin_near(predictor: Predictor, away: float, coordinates: Floats, reach: Reach | None = None) -> float:
     r"""Return the least slack to ask for near a person whose score is ``away`` from the decision, in the model's score.
 
-    .. math:: m = \max\bigl(\min(10^{-5},\ 5 \cdot 10^{-6}\, a),\ 10^{-11}\, t\bigr)
+    .. math:: m = \max\bigl(\min(10^{-5},\ 2.5 \cdot 10^{-6}\, a),\ 10^{-11}\, t,\ 2^{-48}\, t^0\bigr)
 
-    with a the way to the decision, and t the size of the numbers that the score adds up at the person (1e-6 t where the
-    model computes in float32). Of a model whose score is linear, the answer then costs at most 5e-6 more than the
-    infimum, relatively, unless the person stands within 2e-6 t of the decision. Trees decide by cells and votes are
-    counted, so these keep :func:`default_margin`; so does whatever has trees among its parts, and a person at a tie.
+    with a the way to the decision, t the size of the numbers that a row over the score adds up near the person, and
+    :math:`t^0` that of the numbers that the model itself adds up (1e-6 of both where the model computes in float32). A
+    column that cannot move is in no row, and one that counts from the person's own value
+    (:func:`~ceopt.formulations.columns.numeric.origin_of`) is in it with its moves alone.
+
+    Of a model whose score is linear, the answer then costs at most 2.5e-6 more than the infimum, relatively (5e-6 where
+    squares are charged), unless the person stands within 4e-6 t of the decision, or :func:`own_steps` are as large.
+    Trees decide by cells and votes are counted, so these keep :func:`default_margin`; so does whatever has trees among
+    its parts, and a person at a tie.
 
     Parameters
     ----------
@@ -133,26 +150,74 @@ def margin_near(predictor: Predictor, away: float, coordinates: Floats) -> float
         By how much the score misses the target, its sign no matter.
     coordinates
         The person, (1, d).
+    reach
+        Values that the columns may take; None: all may move, and count from 0.
     """
     if _is_counted(predictor) or not math.isfinite(away):
         return default_margin(predictor)
     wanted = min(LEAST_MARGIN, MARGIN_OF_THE_WAY * abs(away)) or default_margin(predictor)
-    return max(wanted, rounding_at(predictor, coordinates))
+    return max(wanted, rounding_at(predictor, coordinates, reach))
 
 
-def rounding_at(predictor: Predictor, coordinates: Floats, *, in_row: bool = False) -> float:
-    """Return how far apart scores at a point (1, d) are told: 1e-11 t, 1e-6 t in float32; 0 of trees and votes.
+def rounding_at(
+    predictor: Predictor, coordinates: Floats, reach: Reach | None = None, *, in_row: bool = False
+) -> float:
+    """Return how far apart scores at a point (1, d) are told, as :func:`margin_near` says; 0 of trees and votes.
 
-    A row over the score may be missed by 1e-9 t by a solver.
+    A row over the score may be missed by a solver by 1e-9 of the numbers that it adds up (``in_row``).
     """
-    shares = MARGIN_OF_A_ROW if in_row else MARGIN_OF_TERMS
     if _is_counted(predictor):
         return 0.0
-    return sum(shares[_width_of(part)] * _terms(part, coordinates) for part in predictor.parts)
+    shares = MARGIN_OF_A_ROW if in_row else MARGIN_OF_TERMS
+    rounding = 0.0
+    for part in predictor.parts:
+        width = _width_of(part)
+        of_row = shares[width] * _added_up(part, _in_rows(part, coordinates, reach), with_constants=reach is None)
+        of_model = OWN_ROUNDING[width] * _added_up(part, _seen(part, coordinates), with_constants=True)
+        rounding += max(of_row, of_model)
+    return rounding
 
 
 def rounding_in(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:
-    """Return by how much a solver may take a row over the score for missed, anywhere in reach, that is a tie."""
+    """Return by how much a row over the score may be missed, anywhere in reach, where the model says that it is met.
+
+    That is a solver's rounding of the row, and the model's own steps.
+    """
+    roundings = []
+    for point in _corners(factual, reach):
+        coordinates = np.array([[point[name] for name in predictor.space.names]])
+        roundings.append(rounding_at(predictor, coordinates, reach, in_row=True))
+    return max(roundings) + own_steps(predictor, factual, reach)
+
+
+def own_steps(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:
+    r"""Return by how much a score may differ from the model's own through columns whose range is small beside them.
+
+    .. math:: \delta = \sum_j |w_j|\, e_j, \qquad
+              e_j \le \tfrac12 \operatorname{ulp}(x_j)\, \phi_j' + \text{roundings of the library's way to } \phi_j
+
+    A scaler that multiplies such a column by 1 / range rounds numbers of that size: the model's own score is then a
+    staircase, whose steps the program, which states the real function, does not have. The sum is over the columns that
+    move and count from the factual; for networks weights are multiplied along the layers. 0 where there are none, and
+    of trees and votes.
+    """
+    if _is_counted(predictor):
+        return 0.0
+    corners = _corners(factual, reach)
+    total = 0.0
+    for part in predictor.parts:
+        errors = np.zeros(len(part.encoding.columns))
+        for place, column in enumerate(part.encoding.columns):
+            name = column.feature
+            if name is not None and column.table is None and _counts_from_factual(part, name, factual, reach):
+                errors[place] = max(_error_of(column, point[name]) for point in corners)
+        if errors.any():
+            total += _added_up(part, errors, with_constants=False) * (1.0 if part.core.n_scores == 1 else 2.0)
+    return total
+
+
+def _corners(factual: Mapping[str, float], reach: Reach) -> list[dict[str, float]]:
+    """Return the person, and the points at the lower and the upper ends of the numbers' reach."""
     lowest, highest = dict(factual), dict(factual)
     for name, part in reach.items():
         if not isinstance(part, Interval):
@@ -161,11 +226,30 @@ def rounding_in(predictor: Predictor, factual: Mapping[str, float], reach: Reach
             lowest[name] = part.lower
         if math.isfinite(part.upper):
             highest[name] = part.upper
-    roundings = []
-    for point in (factual, lowest, highest):
-        coordinates = np.array([[point[name] for name in predictor.space.names]])
-        roundings.append(rounding_at(predictor, coordinates, in_row=True))
-    return max(roundings)
+    return [dict(factual), lowest, highest]
+
+
+def _counts_from_factual(part: Predictor, name: str, factual: Mapping[str, float], reach: Reach) -> bool:
+    """Tell whether a number moves, and its variable counts from the factual."""
+    interval = reach[name]
+    if not isinstance(interval, Interval) or interval.is_point:
+        return False
+    return origin_of(interval, part.space[name], factual[name]) != 0.0
+
+
+def _error_of(column: Column, x: float) -> float:
+    """Return by how much a column's value near x may be off: half a step of x itself, and a rounding an operation."""
+    value: Any = np.array([x], dtype=np.float64)
+    error = float(np.spacing(abs(x))) / 2.0
+    with np.errstate(over="ignore"):
+        for step in column.steps:
+            value = step.apply(value)
+            if step.operation == "multiply":
+                error *= float(step.operand)
+            elif step.operation == "divide":
+                error /= float(step.operand)
+            error += float(np.spacing(np.abs(value))[0]) / 2.0
+        return error + float(np.spacing(np.abs(value.astype(column.dtype)))[0]) / 2.0
 
 
 def _is_counted(predictor: Predictor) -> bool:
@@ -178,21 +262,44 @@ def _width_of(part: Predictor) -> str:
     return str(np.result_type(part.encoding.dtype, getattr(part.core, "dtype", "float64")))
 
 
-def _terms(part: Predictor, coordinates: Floats) -> float:
-    """Return the size of the numbers that the scores of a linear model or a network add up at a point."""
+def _seen(part: Predictor, coordinates: Floats) -> Floats:
+    """Return the size of what a linear model or a network is given in each of its columns at a point."""
+    return np.nan_to_num(np.abs(part.encoding.matrix(coordinates)[0].astype(np.float64)))
+
+
+def _in_rows(part: Predictor, coordinates: Floats, reach: Reach | None) -> Floats:
+    """Return the size of the numbers by which each column enters a row near a point: 0 where it cannot move.
+
+    A number that counts from 0 enters as it stands, however large it is beside what a scaler makes of it.
+    """
+    sizes = _seen(part, coordinates)
+    point = dict(zip(part.space.names, coordinates[0].tolist(), strict=True))
+    for place, column in enumerate(part.encoding.columns):
+        name = column.feature
+        if name is None:
+            continue
+        if reach is not None and reach[name].is_point:
+            sizes[place] = 0.0
+        elif column.table is not None or not column.is_affine:
+            continue
+        elif reach is None or not _counts_from_factual(part, name, point, reach):
+            sizes[place] = max(sizes[place], abs(column.affine()[0] * point[name]))
+    return sizes
+
+
+def _added_up(part: Predictor, sizes: Floats, *, with_constants: bool) -> float:
+    """Return the greatest score of a linear model or a network all of whose numbers are positive, at ``sizes`` (m,)."""
     core = part.core
-    columns = part.encoding.columns
-    seen = np.nan_to_num(np.abs(part.encoding.matrix(coordinates)[0].astype(np.float64)))
-    place = {name: j for j, name in enumerate(part.space.names)}
-    for j, column in enumerate(columns):  # a scaler takes the difference of two numbers that may be large
-        if column.feature is not None and column.table is None and column.is_affine:
-            seen[j] = max(seen[j], abs(column.affine()[0] * coordinates[0, place[column.feature]]))
     if isinstance(core, ReluNetwork):
-        for weights, biases in zip(core.weights, core.biases, strict=True):
-            seen = np.abs(weights) @ seen + np.abs(biases)
-        return float(seen.max(initial=0.0))
-    assert isinstance(core, Affine)  # noqa: S101 - trees have been dealt with
-    return float((np.abs(core.weights) @ seen + np.abs(core.intercept)).max(initial=0.0))
+        layers = list(zip(core.weights, core.biases, strict=True))
+    else:
+        assert isinstance(core, Affine)  # noqa: S101 - trees have been dealt with
+        layers = [(core.weights, core.intercept)]
+    for weights, constants in layers:
+        sizes = np.abs(weights) @ sizes
+        if with_constants:
+            sizes = sizes + np.abs(constants)
+    return float(sizes.max(initial=0.0))
 
 
 def row_scale(predictor: Predictor, margin: float) -> float:

@@ -25,6 +25,7 @@ from ceopt.formulations.predictors.decision.margin import (
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.representation.decision_rule import NEVER, AbstractRepresentation, score_needed
 from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
+from ceopt.formulations.space.reachable import Reach
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values, parse_target
 from ceopt.formulations.tolerances import CLEAR_DISTANCE, VOTE_ROUNDING
 from ceopt.solvers.errors import InvalidValueError, UnboundedFeatureError, UnsupportedModelError
@@ -97,12 +98,16 @@ def slack(
 
 
 def target_margin(
-    margin: float | None, predictor: Predictor, target: Target, point: Mapping[str, float] | None = None
+    margin: float | None,
+    predictor: Predictor,
+    target: Target,
+    point: Mapping[str, float] | None = None,
+    reach: Reach | None = None,
 ) -> float:
     """Return the least slack to ask for, or refuse one that is none.
 
     0 where trees are counted, which tie nowhere, and where None asks trees for what they decide themselves. Else None
-    asks for what the numbers near the person at ``point`` make necessary, if there is one.
+    asks for what the numbers near the person at ``point``, with this ``reach``, make necessary, if there is one.
     """
     if isinstance(target, DisagreementOf):
         if margin is not None and checked_margin(margin, predictor) > 0.0:
@@ -115,7 +120,7 @@ def target_margin(
     if margin is not None or point is None:
         return checked_margin(margin, predictor)
     coordinates = np.array([[point[name] for name in predictor.space.names]])
-    near = margin_near(predictor, float(slack(predictor, coordinates, target)[0]), coordinates)
+    near = margin_near(predictor, float(slack(predictor, coordinates, target)[0]), coordinates, reach)
     # A range of values is not to be closed by its own margins.
     if isinstance(target, Values):
         return min(near, _OF_RANGE * (target.high - target.low))
@@ -195,10 +200,9 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         else:
             checked = parse_target(target, core.labels)
         if isinstance(block.x, Factual):
-            person = block.x.point
+            self.margin = target_margin(margin, block.predictor, checked, block.x.point, block.x.reach)
         else:
-            person = None
-        self.margin = target_margin(margin, block.predictor, checked, person)
+            self.margin = target_margin(margin, block.predictor, checked)
         self._below = below if self.margin == 0.0 else 0.0
         self._scale = row_scale(block.predictor, self.margin)
         self._is_own = margin is None and block.predictor.is_trees  # the library's own decision, no margin

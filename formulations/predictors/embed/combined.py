@@ -279,4 +279,4 @@ def _margin(member: AbstractEmbedded, weights: Sequence[float], level: float) ->
         return default_margin(predictor)
     coordinates = np.array([[member.x.point[name] for name in predictor.space.names]])
     scores = predictor.score(coordinates).reshape(-1)
-    return margin_near(predictor, float(scores @ np.array(weights)) - level, coordinates)
+    return margin_near(predictor, float(scores @ np.array(weights)) - level, coordinates, member.x.reach)

@@ -1,8 +1,11 @@
 r"""The inputs of an estimator that is linear in its columns, over all that one person may become.
 
-.. math:: \phi(x) = o + M a, \qquad a = \bigl(x_j \text{ of numbers},\ [x_f = c] \text{ of levels}\bigr)
+.. math:: \phi(x) = o + M a, \qquad
+          a = \bigl(x_j - \bar x_j \text{ of numbers},\ [x_f = c] \text{ of levels}\bigr)
 
-The *atoms* a are the numbers, and one indicator per level, of the raw columns; columns that cannot move are part of o.
+The *atoms* a are the numbers, and one indicator per level, of the raw columns. A number counts from the origin of its
+coordinate, which is 0, or the person's own value where that is large beside the column's range: there the model's own
+arithmetic says what the column adds, as it does for columns that cannot move, and these are part of o.
 """
 
 from __future__ import annotations
@@ -79,7 +82,9 @@ class Inputs:
         self.pieces = (*(slice(k, k + 1) for k in range(len(self._numbers))), *groups)
         self.matrix = self._filled(free, starts[-1])
         parts = [x.numeric(name).interval for name in self._numbers]
-        self.low, self.high = np.array([[p.lower for p in parts], [p.upper for p in parts]]).reshape(2, -1)
+        origins = self._origins()
+        self.low = np.array([p.lower for p in parts]) - origins
+        self.high = np.array([p.upper for p in parts]) - origins
         self._forms: dict[int, LinearForm] = {}
         self._atoms = [(name, rank) for name, ranks in self._levels.items() for rank in ranks]
 
@@ -97,6 +102,9 @@ class Inputs:
                 free.append((i, column, name))
         return free
 
+    def _origins(self) -> Floats:
+        return np.array([self._x.numeric(name).origin for name in self._numbers], dtype=np.float64)
+
     def _filled(self, free: Sequence[tuple[int, Column, str]], width: int) -> Any:
         """Return M, and put what numbers add to the offset."""
         first = {name: piece.start for name, piece in zip((*self._numbers, *self._levels), self.pieces, strict=True)}
@@ -110,6 +118,9 @@ class Inputs:
             checkpoint("stating what the model reads")
             if column.table is None:
                 slope, self.offset[i] = column.affine()
+                origin = self._x.numeric(name).origin
+                if origin != 0.0:
+                    self.offset[i] = float(column.evaluate([origin])[0])
                 at = np.array([first[name]])
                 own = np.array([slope])
             else:
@@ -168,7 +179,8 @@ class Inputs:
         for name, ranks in self._levels.items():
             for k in ranks:
                 levels.append(float(k == point[name]))
-        return np.array([*(point[name] for name in self._numbers), *levels])
+        numbers = np.array([point[name] for name in self._numbers]) - self._origins()
+        return np.concatenate((numbers, levels))
 
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
         """Return ``weights @ a + constants``, one form per row; makes the coordinates that occur."""
@@ -208,7 +220,8 @@ class Inputs:
         if atom not in self._forms:
             numbers = len(self._numbers)
             if atom < numbers:
-                self._forms[atom] = self._x.numeric(self._numbers[atom]).raw()
+                number = self._x.numeric(self._numbers[atom])
+                self._forms[atom] = number.raw() + LinearForm(-number.origin)
             else:
                 name, rank = self._atoms[atom - numbers]
                 self._forms[atom] = self._x.coordinate(name).indicator({rank})

@@ -111,7 +111,7 @@ def test_the_rows_say_what_the_docstring_says_of_the_columns_that_the_classifier
     m.robust = impose(rule, m.x)
     kappa, factor = np.sqrt(level / (1.0 - level)), np.linalg.cholesky(covariance)
     here = np.append(model[:-1].transform(WAGES.frame([WAGES.row(PERSON)]))[0], 1.0)
-    margin = min(1e-5, 5e-6 * abs(mean @ here))  # by the mean score at the person
+    margin = min(1e-5, 2.5e-6 * abs(mean @ here))  # by the mean score at the person
 
     for wage, job, owner in itertools.product((0.0, 2.0, 7.5), ("cook", "nurse", "clerk"), (False, True)):
         row = {"wage": wage, "job": job, "owner": owner}

@@ -107,14 +107,15 @@ class LeafTrees(AbstractForest):
             coordinate.require_bounds("The leaf form")
             least = coordinate.interval.lower
             greatest = coordinate.interval.upper
-            value = coordinate.value()
+            value = coordinate.from_origin()
+            origin = coordinate.origin
             unit = 1.0 / coordinate.unit
             if (greatest - high) * unit >= TINY:
                 form = (value + on.scaled(greatest - high)).scaled(unit)
-                Rows(self, "not_above").add(index, form, upper=greatest * unit)
+                Rows(self, "not_above").add(index, form, upper=(greatest - origin) * unit)
             if (low - least) * unit >= TINY:
                 form = (value + on.scaled(least - low)).scaled(unit)
-                Rows(self, "not_below").add(index, form, lower=least * unit)
+                Rows(self, "not_below").add(index, form, lower=(least - origin) * unit)
             coordinate.claim(variable, 1, low, high)
 
     def make_cells(self) -> None:

@@ -90,16 +90,17 @@ class MisicTrees(AbstractForest):
         coordinate = self.x.numeric(cut.name)
         last, first = cut.key
         coordinate.require_bounds("Misic's form")
-        value = coordinate.value()
+        value = coordinate.from_origin()
+        origin = coordinate.origin
         low = coordinate.interval.lower
         high = coordinate.interval.upper
         unit = 1.0 / coordinate.unit
         if (high - last) * unit >= TINY:
             form = (value + below.scaled(high - last)).scaled(unit)
-            Rows(self, "not_above").add(index, form, upper=high * unit)
+            Rows(self, "not_above").add(index, form, upper=(high - origin) * unit)
         if (first - low) * unit >= TINY:
             form = (value + below.scaled(first - low)).scaled(unit)
-            Rows(self, "not_below").add(index, form, lower=first * unit)
+            Rows(self, "not_below").add(index, form, lower=(first - origin) * unit)
         ((_, variable),) = below.terms
         self._splits.append((cut.name, variable, last))
         coordinate.claim(variable, 1, low, last)
