@@ -24,7 +24,7 @@ from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, pa
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import plain
-from ceopt.solvers.errors import CeoptError, within_memory
+from ceopt.solvers.errors import CeoptError, printable, within_memory
 from ceopt.solvers.plural import counted
 
 __all__ = ["Report", "all_names", "check_points", "each_checked", "verify"]
@@ -80,7 +80,7 @@ class Report:
                 lines.append(f"  rank {rank}: {'; '.join(check.broken)}")
         if self.unchecked:
             lines.append(f"  unchecked: {'; '.join(self.unchecked)}")
-        return "\n".join(lines)
+        return "\n".join(printable(line) for line in lines)
 
 
 @within_memory("verify")
@@ -167,7 +167,7 @@ def verify(
     )
     judged = iter(found)
     checks = tuple(unreadable[place] if place in unreadable else next(judged) for place in range(len(rows)))
-    return Report(ranks, checks, tuple(unchecked), start is not None)
+    return Report(ranks, checks, tuple(printable(rule) for rule in unchecked), start is not None)
 
 
 def _asked(opened: Any, space: FeatureSpace, target: Any) -> tuple[Oracle, Target | FunctionTarget]:
@@ -220,7 +220,7 @@ def each_checked(check: Callable[[Sequence[Point]], list[Check]], points: Sequen
     except Exception as error:  # noqa: BLE001 - the user's model may fail in its own ways, on one point of many
         if len(points) > 1:
             return [found for point in points for found in each_checked(check, [point])]
-        fault = f"target: the model fails with {type(error).__name__}: {error}"
+        fault = printable(f"target: the model fails with {type(error).__name__}: {error}")
         return [Check(valid=False, prediction=None, broken=(fault,))]
 
 

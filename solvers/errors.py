@@ -1,15 +1,18 @@
-"""Errors: one sentence that says who needs what, what was given, and what to do.
+"""Errors: one sentence that says who needs what, what was given, and what to do; and how text is shown to a person.
 
 Every class is a :class:`CeoptError` and also the built-in that fits, so that callers may catch either. The message is
-the only argument kept, which makes every error picklable and so able to cross a process boundary.
+the only argument kept, which makes every error picklable and so able to cross a process boundary. Names of columns and
+levels come from files of strangers: a message, and whatever else is printed, shows them by :func:`printable`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import json
+import re
 from collections.abc import Iterable, Iterator
-from typing import Self
+from typing import Final, Self
 
 __all__ = [
     "CeoptError",
@@ -24,8 +27,41 @@ __all__ = [
     "UnsupportedModelError",
     "UnsupportedProblemError",
     "UnwritableFileError",
+    "printable",
     "within_memory",
 ]
+
+#: What a terminal obeys or hides instead of showing it: C0 (with line feed and tab), DEL and C1; marks, embeddings,
+#: overrides and isolates of the direction of writing; separators of lines and paragraphs; marks of annotations and of
+#: byte order; halves of surrogate pairs, which cannot be encoded.
+_UNSHOWN: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def printable(text: str, *, keep: str = "", as_json: bool = False) -> str:
+    r"""Return a text with what a terminal obeys or hides written as Python writes it: ``\x1b``, ``\n``, ``\u202e``.
+
+    A text that has nothing of the kind is returned itself; so is one that was escaped before.
+
+    Parameters
+    ----------
+    text
+        Whatever its origin; of several lines only where ``keep`` says so.
+    keep
+        Characters that are kept: the line feeds of a text whose parts were escaped before.
+    as_json
+        Of a text that is JSON: written as JSON writes it, so that who reads it gets the very same text.
+
+    Examples
+    --------
+    >>> print(printable("income\x1b]0;mine\x07"), printable("age \u202e 5"), printable("Größe"))
+    income\x1b]0;mine\x07 age \u202e 5 Größe
+    """
+    if _UNSHOWN.search(text) is None:
+        return text
+    write = json.dumps if as_json else repr
+    return _UNSHOWN.sub(lambda found: found[0] if found[0] in keep else write(found[0])[1:-1], text)
 
 
 class CeoptError(Exception):
@@ -46,7 +82,7 @@ class CeoptError(Exception):
     """
 
     def __init__(self, who: str, needs: str = "", but: str = "", then: str = "") -> None:
-        super().__init__(f"{who} needs {needs}, but {but}. {then}".rstrip() if needs else who)
+        super().__init__(printable(f"{who} needs {needs}, but {but}. {then}".rstrip() if needs else who))
 
 
 class InvalidValueError(CeoptError, ValueError):

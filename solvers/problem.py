@@ -11,6 +11,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.solvers.errors import printable
+
 __all__ = [
     "Certificate",
     "Outcome",
@@ -240,7 +242,7 @@ class Result:
         if len(self.solutions) > 1:
             words.append(f"{len(self.solutions)} solutions")
         words.append(f"{self.solver} {self.version}")
-        return ", ".join(words) + (f". {self.message}" if self.message else "")
+        return printable(", ".join(words) + (f". {self.message}" if self.message else ""))
 
     @property
     def gap(self) -> float | None:

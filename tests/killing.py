@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,4 +39,14 @@ def deadly_task(place: int, home: int) -> int:
     """Die wherever the caller does not live."""
     if os.getpid() != home:
         os.kill(os.getpid(), signal.SIGKILL)
+    return place
+
+
+def slow_task(place: int, log: str) -> int:
+    """Write down which process this is, then hold Python's lock for minutes, as a solver may."""
+    with Path(log).open("a", encoding="utf-8") as file:
+        file.write(f"{os.getpid()}\n")
+    if place:
+        time.sleep(600)
+    ctypes.PyDLL(None).sleep(600)  # unlike CDLL, it keeps the lock
     return place

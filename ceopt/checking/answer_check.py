@@ -27,7 +27,7 @@ from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
 from ceopt.formulations.tolerances import STEP_ROUNDINGS
 from ceopt.solvers.checks import plain
-from ceopt.solvers.errors import UnknownNameError, UnsupportedModelError
+from ceopt.solvers.errors import UnknownNameError, UnsupportedModelError, printable
 
 __all__ = ["Check", "ModelOracle", "broken_moves", "broken_rules", "is_off_steps", "needing_factual"]
 
@@ -212,7 +212,7 @@ def broken_rules(
             continue
         if not rule.violation(space, factual, point) <= 0:
             broken.append(f"{rule_name(rule, place)}: {rule.sentence()}")
-    return tuple(broken)
+    return tuple(printable(text) for text in broken)
 
 
 def broken_moves(

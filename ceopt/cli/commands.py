@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from ceopt.cli import completion
 from ceopt.cli.inputs import CommandInputs, Move, read_inputs
-from ceopt.cli.output import note, print_answers, print_frame, print_solvers
+from ceopt.cli.output import note, print_answers, print_frame, print_line, print_results, print_solvers
 from ceopt.cli.surrogates import says_of_surrogate, surrogate_named
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnsupportedModelError
 
@@ -196,11 +196,11 @@ def explain(
     )  # fmt: skip
     cohort = _fitted(recourse, given.data).explain(given.rows, progress=sys.stderr.isatty())
     if as_json:
-        sys.stdout.writelines(f"{result.to_json()}\n" for result in cohort)
+        print_results(cohort)
     else:
         print_answers(tuple(cohort), given.space)
         for line in filter(None, map(says_of_surrogate, cohort)):
-            sys.stdout.write(f"{line}\n")
+            print_line(line)
     raise typer.Exit(int(not all(result.status.is_settled for result in cohort)))
 
 
@@ -253,7 +253,8 @@ def export(
         formulation=checked.formulation,
     )  # fmt: skip
     write(program.model, out)
-    sys.stdout.write(f"{out}\n{out}.names.json\n")
+    print_line(str(out))
+    print_line(f"{out}.names.json")
 
 
 @app.command()
@@ -272,7 +273,7 @@ def report(
 
     require_place("OUT", out)
     read_answers(answers).report(out, title=title, language=language)
-    sys.stdout.write(f"{out}\n")
+    print_line(str(out))
 
 
 @app.command()

@@ -26,6 +26,7 @@ from ceopt.solvers.errors import (
     InvalidValueError,
     UnknownNameError,
     UnreadableFileError,
+    printable,
 )
 from ceopt.solvers.plural import counted
 
@@ -115,6 +116,7 @@ def read_inputs(
         then = "Say it in the file of the space, or leave --space out."
         raise InvalidValueError("--categorical", "a space that is inferred", "--space is given", then)
     space = _moved(space, moves)
+    notes = [printable(note) for note in notes]
     if show_space:
         notes.append(str(space))
     for name in space.names:
@@ -215,7 +217,7 @@ def _usable(frame: pd.DataFrame, space: FeatureSpace) -> tuple[pd.DataFrame, tup
     if len(reasons) == len(frame):
         raise UnreadableFileError("DATA", "a row that the space can hold", "there is none", f"Row {first}: {reason}")
     note = f"{counted(len(reasons), 'row')} not used as examples; the first is row {first}: {reason}"
-    return frame.drop(index=frame.index[list(reasons)]), (note,)
+    return frame.drop(index=frame.index[list(reasons)]), (printable(note),)
 
 
 def read_target(text: str, labels: tuple[Any, ...] | None) -> Any:

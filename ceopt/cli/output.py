@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ceopt.solution.tables import rows
+from ceopt.solvers.errors import printable
 from ceopt.solvers.plural import counted
 from ceopt.status import Status
 
@@ -20,13 +21,23 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.solution.solution_set import SolutionSet
 
-__all__ = ["note", "print_answers", "print_frame", "print_solvers"]
+__all__ = ["note", "print_answers", "print_frame", "print_line", "print_results", "print_solvers"]
 
 
 def note(text: str) -> None:
-    """Write a line to standard error."""
-    sys.stderr.write(f"{text}\n")
+    """Write one line or, where the parts of a text were escaped before, several to standard error."""
+    sys.stderr.write(printable(text, keep="\n") + "\n")
     sys.stderr.flush()
+
+
+def print_line(text: str) -> None:
+    """Write a line to standard output."""
+    sys.stdout.write(f"{printable(text)}\n")
+
+
+def print_results(results: Iterable[SolutionSet]) -> None:
+    """Write one line of JSON per result; who reads it gets every text as it is."""
+    sys.stdout.writelines(f"{printable(result.to_json(), as_json=True)}\n" for result in results)
 
 
 def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
@@ -42,7 +53,7 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
         for rank, name, old, new, _, cost, _ in rows(result):
             unit = space[name].unit
             column = f"{name} ({unit})" if unit else name
-            table.add_row(*map(Text, (who, rank, column, old, new, cost)))
+            table.add_row(*map(_text, (who, rank, column, old, new, cost)))
             who = ""
         if len(result):
             table.add_section()
@@ -53,17 +64,17 @@ def print_answers(results: Sequence[SolutionSet], space: FeatureSpace) -> None:
         console.print(table)
     for result in without:
         status = str(result.status).replace("_", " ")
-        console.print(Text(f"row {result.query_id}: {status}. {result.reason}".strip()), soft_wrap=True)
+        console.print(_text(f"row {result.query_id}: {status}. {result.reason}".strip()), soft_wrap=True)
     verified = sum(answer.verified for result in results for answer in result)
     if verified:
         count = counted(verified, "answer")
         console.print(
-            Text(f"{count}, each predicted again by the model itself and held against every rule."), soft_wrap=True
+            _text(f"{count}, each predicted again by the model itself and held against every rule."), soft_wrap=True
         )
     for status, said in ((Status.OPTIMAL, "Proved"), (Status.FEASIBLE, "Not proved")):
         people = ", ".join(str(result.query_id) for result in results if result.status is status)
         if people:
-            console.print(Text(f"{said} to be the least change: row {people}."), soft_wrap=True)
+            console.print(_text(f"{said} to be the least change: row {people}."), soft_wrap=True)
 
 
 def print_solvers(frame: pd.DataFrame) -> None:
@@ -77,7 +88,7 @@ def print_solvers(frame: pd.DataFrame) -> None:
         itself = [name for name in row["supports"].split(", ") if name not in cuts]
         itself += ["nonconvex"] * row["nonconvex"]
         version = row["version"] if row["installed"] else "-"
-        table.add_row(*map(Text, (row["solver"], version, " ".join(itself), " ".join(cuts))))
+        table.add_row(*map(_text, (row["solver"], version, " ".join(itself), " ".join(cuts))))
         if row["why_not"]:
             notes.append(f"{row['solver']}: {row['why_not']}")
         elif row["limits"]:
@@ -87,16 +98,16 @@ def print_solvers(frame: pd.DataFrame) -> None:
     console = Console()
     console.print(table)
     for line in notes:
-        console.print(Text(line), soft_wrap=True)
+        console.print(_text(line), soft_wrap=True)
 
 
 def print_frame(frame: pd.DataFrame) -> None:
     """Print a frame as a table."""
     table = _table()
     for name in frame.columns:
-        table.add_column(str(name), overflow="fold")
+        table.add_column(_text(str(name)), overflow="fold")
     for row in frame.itertuples(index=False):
-        table.add_row(*(Text(_cell(cell)) for cell in row))
+        table.add_row(*(_text(_cell(cell)) for cell in row))
     Console().print(table)
 
 
@@ -107,6 +118,11 @@ def _cell(value: object) -> str:
     if value is False:
         return "no"
     return str(value)
+
+
+def _text(text: str) -> Text:
+    """Return data as they are shown: neither a terminal nor Rich finds anything in them to obey."""
+    return Text(printable(text))
 
 
 def _table() -> Table:

@@ -24,14 +24,8 @@ import pandas as pd
 
 from ceopt.formulations.constraints import RULES
 from ceopt.formulations.constraints.causal import LinearEquation
-from ceopt.solvers.errors import (
-    CeoptError,
-    InvalidTypeError,
-    InvalidValueError,
-    UnknownNameError,
-    UnreadableFileError,
-)
-from ceopt.solvers.files.whole_files import read_text
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.files.whole_files import json_in, read_text
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
@@ -64,15 +58,8 @@ def read_rules(path: Path, space: FeatureSpace) -> tuple[AbstractRule, ...]:
 
 
 def _document(path: Path) -> Any:
-    text = read_text(_WHO, path)
-    try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
-    except RecursionError as error:
-        raise UnreadableFileError(_WHO, "JSON", f"{str(path)!r} nests too deeply", "Write it anew.") from error
-    except CeoptError:
-        raise
-    except ValueError as error:
-        raise UnreadableFileError(_WHO, "JSON", f"{str(path)!r} is not ({error})", "Correct it.") from error
+    hooks = {"object_pairs_hook": _object, "parse_constant": _refuse_constant}
+    return json_in(_WHO, repr(str(path)), read_text(_WHO, path), "Correct it.", **hooks)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

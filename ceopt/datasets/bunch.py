@@ -9,6 +9,7 @@ from typing import Any, final
 import pandas as pd
 
 from ceopt.formulations.space import FeatureSpace
+from ceopt.solvers.errors import printable
 
 __all__ = ["Bunch", "StructuralEquation"]
 
@@ -89,4 +90,5 @@ class Bunch:
     def __repr__(self) -> str:
         n, d = self.data.shape
         share = float((self.target == self.favourable).mean())
-        return f"<{self.name}: {n} rows, {d} features, {self.target.name} is {self.favourable!r} in {share:.1%}>"
+        favoured = f"{self.target.name} is {self.favourable!r}"
+        return printable(f"<{self.name}: {n} rows, {d} features, {favoured} in {share:.1%}>")

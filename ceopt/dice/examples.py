@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import pandas as pd
 
 from ceopt.dice.showing import only_changes, print_rows, say, show
+from ceopt.solvers.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,13 +89,13 @@ class CounterfactualExamples:
 
     def _tell(self, show_frame: Callable[[pd.DataFrame], None], show_only_changes: bool) -> None:
         """Show the row, its counterfactuals, and why there are none or no more."""
-        say(f"The row (outcome: {self.test_pred})")
+        say(f"The row (outcome: {printable(str(self.test_pred))})")
         show_frame(self.test_instance_df)
         if self.final_cfs_df is None:
             status = "" if self.solution_set is None else f" ({self.solution_set.status.value})"
             say(f"No counterfactual{status}. {self.reason}".rstrip())
             return
-        say(f"Counterfactuals (outcome wanted: {self.new_outcome})")
+        say(f"Counterfactuals (outcome wanted: {printable(str(self.new_outcome))})")
         found = self.final_cfs_df
         show_frame(only_changes(self.test_instance_df, found) if show_only_changes else found)
         if self.reason:

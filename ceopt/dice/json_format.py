@@ -9,12 +9,28 @@ from typing import Any, Final
 import pandas as pd
 
 from ceopt.dice.examples import CounterfactualExamples
-from ceopt.solvers.checks import plain
-from ceopt.solvers.errors import UnreadableFileError
+from ceopt.solution.json_fields import is_plain, is_text, list_of, or_none, require_fields
+from ceopt.solvers.checks import is_number, plain
+from ceopt.solvers.errors import CeoptError, UnreadableFileError
+from ceopt.solvers.files.whole_files import json_in
 
 __all__ = ["from_text", "to_text"]
 
 _VERSION: Final = "2.0"
+_TEXT: Final = ("text", is_text)
+_TABLES: Final = ("lists of rows, which are lists of plain values", list_of(list_of(list_of(is_plain))))
+_SHARES: Final = ("a list of numbers, or null", or_none(list_of(is_number)))
+_FIELDS: Final = {
+    "feature_names": ("a list of texts", list_of(is_text)),
+    "feature_names_including_target": ("a list of texts", list_of(is_text)),
+    "test_data": _TABLES,
+    "cfs_list": ("lists of rows, or null for each", list_of(or_none(list_of(list_of(is_plain))))),
+    "model_type": _TEXT,
+    "desired_class": ("text, a number or null", is_plain),
+    "desired_range": _SHARES,
+    "local_importance": ("lists of numbers, or null", or_none(list_of(list_of(is_number)))),
+    "summary_importance": _SHARES,
+}
 _WHO: Final = "CounterfactualExplanations.from_json"
 Shares = Mapping[str, float]
 
@@ -69,19 +85,44 @@ def from_text(text: str) -> tuple[list[CounterfactualExamples], list[dict[str, f
         No JSON, another version, or another shape.
     """
     then = "Give what to_json returned."
+    if not isinstance(text, str):
+        but = f"the text is {type(text).__name__}"
+        raise UnreadableFileError(_WHO, "JSON of explanations", but, then)
+    record = json_in(_WHO, "the text", text, then, needs="JSON of explanations")
     try:
-        record = json.loads(text)
         version = record["metadata"]["version"]
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, LookupError) as error:
         raise UnreadableFileError(_WHO, "JSON of explanations", f"the text is not ({error!r})", then) from error
     if version != _VERSION:
         raise UnreadableFileError(
             _WHO, f"version {_VERSION!r}", f"version is {version!r}", "Write it anew with to_json."
         )
     try:
+        _check(record)
         return _examples(record), _local(record), _summary(record)
-    except (TypeError, ValueError, KeyError) as error:
+    except CeoptError:
+        raise
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         raise UnreadableFileError(_WHO, "complete JSON of explanations", f"it is damaged ({error!r})", then) from error
+
+
+def _check(record: Mapping[str, Any]) -> None:
+    """Refuse a field that holds something else than it may."""
+    columns = record["feature_names_including_target"]
+    names = record["feature_names"]
+    require_fields(_WHO, "", record, _FIELDS)
+    require_fields(_WHO, "", record["data_interface"], {"outcome_name": _TEXT})
+    outcome = record["data_interface"]["outcome_name"]
+    if len(set(columns)) < len(columns) or [name for name in columns if name != outcome] != names:
+        raise ValueError("feature_names are not the columns without the outcome")
+    if outcome not in columns:
+        raise ValueError("the outcome is no column")
+    for tables in (record["test_data"], record["cfs_list"]):
+        for rows in tables:
+            if any(len(row) != len(columns) for row in rows or ()):
+                raise ValueError("a row has another number of values than there are columns")
+    if any(len(rows) != 1 for rows in record["test_data"]):
+        raise ValueError("test_data has not one row each")
 
 
 def _examples(record: Mapping[str, Any]) -> list[CounterfactualExamples]:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ceopt.solvers.errors import InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError, printable
 
 __all__ = ["METHODS", "check_options", "check_own_options", "warn_once"]
 
@@ -72,4 +72,4 @@ def warn_once(without_effect: Mapping[str, Any], black_box: str, *, stacklevel: 
             f"proved to be nearest. {black_box}"
         )
     if said:
-        warnings.warn(" ".join(said), UserWarning, stacklevel=stacklevel + 1)
+        warnings.warn(printable(" ".join(said)), UserWarning, stacklevel=stacklevel + 1)

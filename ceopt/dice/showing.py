@@ -6,6 +6,8 @@ import sys
 
 import pandas as pd
 
+from ceopt.solvers.errors import printable
+
 __all__ = ["only_changes", "print_rows", "say", "show"]
 
 #: What stands for a value that stays.
@@ -13,8 +15,8 @@ _SAME = "-"
 
 
 def say(text: str) -> None:
-    """Print a line."""
-    print(text)  # noqa: T201 - these functions are asked to show something
+    """Print a text of one line or, where the parts were laid out as a table, of several."""
+    print(printable(text, keep="\n"))  # noqa: T201 - these functions are asked to show something
 
 
 def show(frame: pd.DataFrame) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import warnings
@@ -13,6 +14,7 @@ from typing import Any, final
 import joblib
 from joblib.parallel import get_active_backend
 
+from ceopt.parallel.parents import end_with_parent, quiet_trackers
 from ceopt.solvers.checks import is_whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -106,11 +108,12 @@ def _parallel(
     one_by_one: bool,
 ) -> Iterator[tuple[int, Any]]:
     """Do the tasks at ``places`` under joblib's active backend; ``started`` gets each that was handed out."""
+    parent = os.getpid()
 
     def tasks() -> Iterator[Any]:
         for place in places:
             started.append(place)
-            yield joblib.delayed(_placed)(place, work, *arguments(place))
+            yield joblib.delayed(_placed)(parent, place, work, *arguments(place))
 
     options: dict[str, Any] = {"n_jobs": n_jobs}
     if one_by_one:
@@ -128,6 +131,8 @@ def _parallel(
         while some := list(islice(waiting, size)):
             yield from parallel(some)
         return
+    if "backend" in options or (type(backend).__name__ == "LokyBackend" and backend.effective_n_jobs(n_jobs) > 1):
+        quiet_trackers()
     yield from joblib.Parallel(return_as="generator_unordered", **options)(tasks())
 
 
@@ -138,7 +143,8 @@ def _close(found: Any) -> None:
         found.close()
 
 
-def _placed(place: int, work: Callable[..., Any], *arguments: Any) -> tuple[int, Any]:
+def _placed(parent: int, place: int, work: Callable[..., Any], *arguments: Any) -> tuple[int, Any]:
+    end_with_parent(parent)
     try:
         return place, work(*arguments)
     except Exception as error:  # noqa: BLE001 - raised again where it is received, as an error of the work's own

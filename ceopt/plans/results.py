@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ceopt.formulations.programs.expressions import Floats
+from ceopt.solvers.errors import printable
 
 __all__ = ["Readable", "frozen", "moved_intercept"]
 
@@ -45,12 +46,12 @@ def _text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=4, suppress_small=True, threshold=200)
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+        return ", ".join(f"{_text(name)} {_text(part)}" for name, part in value.items())
     if isinstance(value, Enum):
         return str(value)
     if isinstance(value, float):
         return f"{value:.4g}"
-    return str(value)
+    return printable(str(value))
 
 
 def moved_intercept(before: Floats, after: Floats) -> str:

@@ -18,7 +18,7 @@ from ceopt.query.black_box_question import BlackBoxQuestion
 from ceopt.query.prepare import Prepared
 from ceopt.search.search import search
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, printable
 from ceopt.solvers.plural import counted
 from ceopt.status import Status
 from ceopt.words.said import said
@@ -141,7 +141,7 @@ def no_answer(row: pd.DataFrame, reason: str, options: Mapping[str, Any], space:
         complete=False,
         reason=reason,
         options=options,
-        target=str(options["target"]),
+        target=printable(str(options["target"])),
         query_id=row.index[0],
         space=space,
     )

@@ -19,6 +19,7 @@ from ceopt.population.summary import CohortSummary, summary_of
 from ceopt.solution.copies import hands_out_copies
 from ceopt.solution.counterfactual import scalars
 from ceopt.solution.solution_set import SolutionSet
+from ceopt.solvers.errors import printable
 from ceopt.solvers.files.whole_files import write_text
 from ceopt.solvers.plural import counted
 from ceopt.status import Status
@@ -297,7 +298,8 @@ class Cohort:
         return f"<Cohort of {len(self)}: {self._counted()}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{counted(len(self), 'row')}: {self._counted()}</p>{self.to_frame().to_html()}"
+        table = printable(self.to_frame().to_html(), keep="\n")
+        return f"<p>{counted(len(self), 'row')}: {self._counted()}</p>{table}"
 
     def _counted(self) -> str:
         return ", ".join(f"{count} {status}" for status, count in self.counts().items())

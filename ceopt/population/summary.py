@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import pandas as pd
 
 from ceopt.solution.copies import hands_out_copies
+from ceopt.solvers.errors import printable
 from ceopt.status import Status
 from ceopt.words.said import phrases_of
 
@@ -91,7 +92,7 @@ class CohortSummary:
 
     def _lines(self) -> list[tuple[str, str]]:
         statuses = ", ".join(f"{count} {status}" for status, count in self.statuses.items())
-        changed = [f"{column} {share:.0%}" for column, share in self.most_changed.head(_NAMED).items()]
+        changed = [f"{printable(str(column))} {share:.0%}" for column, share in self.most_changed.head(_NAMED).items()]
         if len(self.most_changed) > _NAMED:
             changed.append("...")
         why = [("in conflict", f"{people} people: {rules}") for people, rules in self._in_conflict()]
@@ -118,14 +119,15 @@ class CohortSummary:
 
 def _rule_text(row: Mapping[Any, Any]) -> str:
     if row["rule"] is None:
-        return str(row["sentence"])
+        return printable(str(row["sentence"]))
+    rule = printable(str(row["rule"]))
     if not row["helped"]:
-        return str(row["rule"])
+        return rule
     widths = f"{row['most']:g}"
     if row["least"] < row["most"]:
         widths = f"{row['least']:g} to {row['most']:g}"
     whom = "" if row["helped"] == row["people"] else f" for {row['helped']}"
-    return f"{row['rule']} ({widths} wider would do{whom})"
+    return f"{rule} ({widths} wider would do{whom})"
 
 
 def summary_of(results: Iterable[SolutionSet], names: Iterable[str]) -> CohortSummary:

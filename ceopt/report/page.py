@@ -13,6 +13,7 @@ from ceopt.extras import require_library
 from ceopt.pictures.svg import svg
 from ceopt.report.headings import HEADINGS
 from ceopt.solvers.checks import AbstractCheck, Choice, OrNone, Text, check_arguments
+from ceopt.solvers.errors import printable
 from ceopt.solvers.files.whole_files import write_text
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def write_page(who: str, path: Any, template: str, *, title: str, language: str,
     template
         Its name.
     content
-        What the template puts in; text is escaped.
+        What the template puts in; text is escaped, and shows control characters as they are written.
 
     Raises
     ------
@@ -75,7 +76,7 @@ def write_page(who: str, path: Any, template: str, *, title: str, language: str,
 
     environment = Environment(
         loader=PackageLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
+        lstrip_blocks=True, finalize=_shown,
     )  # fmt: skip
     script = _file("sort.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -90,6 +91,11 @@ def write_page(who: str, path: Any, template: str, *, title: str, language: str,
         **content,
     )
     write_text(who, path, page)
+
+
+def _shown(value: Any) -> Any:
+    """Return what a template puts in; markup of ours, such as a picture, as it is."""
+    return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _file(name: str) -> str:

@@ -45,7 +45,7 @@ from ceopt.search.ties import look_within_margin, look_within_steps
 from ceopt.solution.copies import when_read
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
-from ceopt.solvers.errors import CeoptError
+from ceopt.solvers.errors import CeoptError, printable
 from ceopt.status import Status
 from ceopt.tolerances import BOUND_ROUNDING
 from ceopt.versions import versions
@@ -396,6 +396,6 @@ def unread(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, beg
         timings=stopwatch.timings(),
         versions=dict(versions("pyomo", "highspy")),
         options=options,
-        target=str(options["target"]),
+        target=printable(str(options["target"])),
         space=space,
     )

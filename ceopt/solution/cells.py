@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ceopt.solvers.errors import printable
 from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.numbers import exact, is_number, move_in_digits, stops_short
 
@@ -72,10 +73,12 @@ def shown_move(before: Any, after: Any, feature: Feature | None) -> tuple[str, s
 
 def text_table(headline: str, cells: Sequence[Sequence[str]]) -> str:
     """Lay out rows in columns under a headline; the first row has the titles, and alone it is left out."""
+    headline = printable(headline)
     if len(cells) == 1:
         return headline
+    cells = [[printable(cell) for cell in row] for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rule = tuple("-" * width for width in widths)
+    rule = ["-" * width for width in widths]
     lines = [headline]
     for row in (cells[0], rule, *cells[1:]):
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
@@ -86,7 +89,7 @@ def text_table(headline: str, cells: Sequence[Sequence[str]]) -> str:
 def html_table(headline: str, cells: Sequence[Sequence[str]]) -> str:
     """Write the same as HTML."""
     titles, *body = cells
-    text = f"<p>{html.escape(headline)}</p>"
+    text = f"<p>{html.escape(printable(headline))}</p>"
     if not body:
         return text
     lines = "".join(_html_row("td", row) for row in body)
@@ -94,5 +97,5 @@ def html_table(headline: str, cells: Sequence[Sequence[str]]) -> str:
 
 
 def _html_row(tag: str, cells: Sequence[str]) -> str:
-    row = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+    row = "".join(f"<{tag}>{html.escape(printable(cell))}</{tag}>" for cell in cells)
     return f"<tr>{row}</tr>"

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast, final
 
+from ceopt.solvers.errors import printable
+
 __all__ = ["hands_out_copies", "when_read"]
 
 Class = TypeVar("Class")
@@ -31,9 +33,9 @@ def when_read(make: Callable[[], Value]) -> Value:
 def hands_out_copies(*names: str) -> Callable[[type[Class]], type[Class]]:
     """Make the slots ``names`` of a class give a copy at each reading; None and what has no ``copy`` as it is.
 
-    A Series or frame is copied with its cells, a mapping with its keys and values as they are. Pickles hold what the
-    slots hold, so that what several objects share is still shared; a value that stands to be made
-    :func:`when_read` is made before.
+    A Series or frame is copied with its cells, a mapping with its keys and values as they are. Text shows control
+    characters as they are written. Pickles hold what the slots hold, so that what several objects share is still
+    shared; a value that stands to be made :func:`when_read` is made before.
     """
 
     def decorate(cls: type[Class]) -> type[Class]:
@@ -54,6 +56,8 @@ def hands_out_copies(*names: str) -> Callable[[type[Class]], type[Class]]:
 def _copied(slot: Any) -> Callable[[Any], Any]:
     def read(self: Any) -> Any:
         held = _held(self, slot)
+        if isinstance(held, str):
+            return printable(held)
         return held.copy() if hasattr(held, "copy") else held
 
     return read

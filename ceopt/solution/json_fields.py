@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ceopt.solvers.checks import is_number
 from ceopt.solvers.errors import InvalidTypeError
 
-__all__ = ["ANSWER", "RESULT", "SURROGATE", "is_list", "require_fields"]
+__all__ = ["ANSWER", "RESULT", "SURROGATE", "is_list", "is_plain", "is_text", "list_of", "or_none", "require_fields"]
 
 Check = Callable[[Any], bool]
 
 
-def _is_number_or_none(value: Any) -> bool:
-    return value is None or is_number(value)
+def or_none(check: Check) -> Check:
+    """Return a check that lets null pass too."""
+    return lambda value: value is None or check(value)
 
 
-def _is_text(value: Any) -> bool:
+_is_number_or_none: Final = or_none(is_number)
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is text."""
     return isinstance(value, str)
 
 
@@ -33,8 +38,7 @@ def _is_mapping(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
-def _is_mapping_or_none(value: Any) -> bool:
-    return value is None or _is_mapping(value)
+_is_mapping_or_none: Final = or_none(_is_mapping)
 
 
 def is_list(value: Any) -> bool:
@@ -42,7 +46,8 @@ def is_list(value: Any) -> bool:
     return isinstance(value, list)
 
 
-def _list_of(check: Check) -> Check:
+def list_of(check: Check) -> Check:
+    """Return a check of a list whose every entry passes one."""
     return lambda value: isinstance(value, list | tuple) and all(check(entry) for entry in value)
 
 
@@ -59,12 +64,12 @@ def _is_score(value: Any) -> bool:
     return _is_number_or_none(value) or _mapping_of(_is_number_or_none)(value)
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
+    """Whether a value is null, text, true, false or a number."""
     return value is None or isinstance(value, str | bool) or is_number(value)
 
 
-def _is_actions(value: Any) -> bool:
-    return value is None or _mapping_of(_is_plain)(value)
+_is_actions: Final = or_none(_mapping_of(is_plain))
 
 
 RESULT: dict[str, tuple[str, Check]] = {
@@ -72,22 +77,22 @@ RESULT: dict[str, tuple[str, Check]] = {
     "gap": ("a number or null", _is_number_or_none),
     "margin": ("a number or null", _is_number_or_none),
     "complete": ("true or false", _is_truth),
-    "reason": ("text", _is_text),
-    "conflict": ("a list of [name, sentence, number or null]", _list_of(_is_conflict)),
+    "reason": ("text", is_text),
+    "conflict": ("a list of [name, sentence, number or null]", list_of(_is_conflict)),
     "relaxed": ("numbers by name", _mapping_of(is_number)),
     "timings": ("numbers by name", _mapping_of(is_number)),
-    "solver": ("text", _is_text),
-    "versions": ("texts by name", _mapping_of(_is_text)),
+    "solver": ("text", is_text),
+    "versions": ("texts by name", _mapping_of(is_text)),
     "options": ("values by name", _is_mapping),
-    "target": ("text", _is_text),
-    "removed": ("texts by name", _mapping_of(_is_text)),
-    "rules": ("texts by name", _mapping_of(_is_text)),
-    "fingerprints": ("texts by name", _mapping_of(_is_text)),
+    "target": ("text", is_text),
+    "removed": ("texts by name", _mapping_of(is_text)),
+    "rules": ("texts by name", _mapping_of(is_text)),
+    "fingerprints": ("texts by name", _mapping_of(is_text)),
     "size": ("whole numbers by name", _mapping_of(_is_whole)),
     "min_distance": ("a number or null", _is_number_or_none),
-    "after_distance_filter": ("a list of whole numbers", _list_of(_is_whole)),
-    "after_diversity_filter": ("a list of whole numbers", _list_of(_is_whole)),
-    "safety": ("a list of numbers", _list_of(is_number)),
+    "after_distance_filter": ("a list of whole numbers", list_of(_is_whole)),
+    "after_diversity_filter": ("a list of whole numbers", list_of(_is_whole)),
+    "safety": ("a list of numbers", list_of(is_number)),
     "surrogate": ("values by name, or null", _is_mapping_or_none),
     "space": ("values by name, or null", _is_mapping_or_none),
 }
@@ -98,7 +103,7 @@ SURROGATE: dict[str, tuple[str, Check]] = {
     "stability": ("a number", is_number),
     "worst_case_error": ("a number", is_number),
     "radius": ("a number", is_number),
-    "program_status": ("text", _is_text),
+    "program_status": ("text", is_text),
     "program_gap": ("a number", is_number),
     "n_queries": ("a whole number", _is_whole),
 }
@@ -106,14 +111,14 @@ ANSWER: dict[str, tuple[str, Check]] = {
     "cost": ("a number", is_number),
     "score": ("a number, or numbers by label", _is_score),
     "slack": ("a number or null", _is_number_or_none),
-    "changed": ("a list of texts", _list_of(_is_text)),
+    "changed": ("a list of texts", list_of(is_text)),
     "verified": ("true or false", _is_truth),
     "rank": ("a whole number", _is_whole),
     "bound": ("a number or null", _is_number_or_none),
     "gap": ("a number or null", _is_number_or_none),
     "actions": ("values by name, or null", _is_actions),
-    "cluster": ("a number, text or null", _is_plain),
-    "way": ("text or null", lambda value: value is None or _is_text(value)),
+    "cluster": ("a number, text or null", is_plain),
+    "way": ("text or null", or_none(is_text)),
 }
 
 

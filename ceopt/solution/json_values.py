@@ -10,6 +10,7 @@ import pandas as pd
 
 from ceopt.solution.json_times import is_time, read_time, write_time
 from ceopt.solvers.checks import plain
+from ceopt.solvers.errors import printable
 from ceopt.words.said import Phrase, Said
 
 __all__ = ["phrases_document", "read_said", "read_value", "write_value"]
@@ -76,7 +77,7 @@ def phrases_document(text: str) -> list[Any] | None:
 def read_said(text: str, phrases: Any) -> str:
     """Return a text with the phrases that :func:`phrases_document` wrote; without them where there are none."""
     if phrases is None:
-        return text
+        return printable(text)
     known = tuple(_read_field(phrase) for phrase in phrases)
     if not all(isinstance(phrase, Phrase) for phrase in known):
         raise ValueError("a phrase has no name and fields")

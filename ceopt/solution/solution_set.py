@@ -17,6 +17,7 @@ from ceopt.solution.json_io import from_json, to_json
 from ceopt.solution.surrogate_report import SurrogateReport
 from ceopt.solution.tables import to_html, to_text
 from ceopt.solvers.checks import plain
+from ceopt.solvers.errors import printable
 from ceopt.solvers.files.whole_files import write_text
 from ceopt.status import Status
 from ceopt.words.language import language_of
@@ -140,7 +141,9 @@ class SolutionSet:
         object.__setattr__(self, "min_distance", plain(self.min_distance))
         object.__setattr__(self, "status", Status(self.status))
         self._bind()
-        object.__setattr__(self, "conflict", tuple(self.conflict))
+        object.__setattr__(self, "reason", printable(self.reason))
+        conflict = tuple((name, printable(sentence), width) for name, sentence, width in self.conflict)
+        object.__setattr__(self, "conflict", conflict)
         object.__setattr__(self, "query_id", _plain_label(self.query_id))
 
     def sharing(self, space: FeatureSpace) -> SolutionSet:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ceopt.solvers.errors import CeoptError
+from ceopt.solvers.errors import CeoptError, printable
 from ceopt.words.language import Language
 from ceopt.words.numbers import is_number, move_in_digits
 
@@ -102,12 +102,12 @@ def change_sentence(
         template, fields = _of_numbers(before, after, feature, language, done)
     else:
         template, fields = _of_levels(kind, before, after, feature, language)
-    fields["unit"] = unit or ""
+    fields["unit"] = printable(unit or "")
     if not is_action:
         template = "follows"
     elif _is_same(before, after):
         template = "hold"
-    return language.put(template, column=name, **fields)
+    return language.put(template, column=printable(name), **fields)
 
 
 def unit_of(feature: Feature | None) -> str | None:

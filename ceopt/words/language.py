@@ -13,7 +13,7 @@ from typing import Any, Final, final
 import pandas as pd
 
 from ceopt.solvers.checks import Choice
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, printable
 from ceopt.words.english import ENGLISH
 from ceopt.words.fields import FIELDS
 from ceopt.words.german import GERMAN
@@ -46,7 +46,7 @@ _GREATEST_POWER: Final = 20
 @final
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Says phrases and values by templates.
+    """Says phrases and values by templates; what is put into these shows control characters as they are written.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Language:
             for phrase in phrases_of(text):
                 sentences.append(self.phrase(phrase))
         except (LookupError, TypeError, ValueError, AttributeError):
-            return str(text)
+            return printable(str(text))
         return " ".join(sentence for sentence in sentences if sentence)
 
     def phrase(self, phrase: Phrase) -> str:
@@ -100,7 +100,7 @@ class Language:
         if isinstance(value, tuple):
             return self._joined(value, self.templates["list_separator"])
         if isinstance(value, str):
-            return value
+            return printable(value)
         return self.number(value)
 
     # ---- values ------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class Language:
         number = value
         if not isinstance(number, Decimal):
             if not is_number(number):
-                return str(value)
+                return printable(str(value))
             number = exact(number)
         text = f"{number:,f}"
         if number and not _LEAST_POWER <= number.adjusted() <= _GREATEST_POWER:
@@ -121,6 +121,7 @@ class Language:
         text = self.number(value)
         if not unit:
             return text
+        unit = printable(unit)
         if unit in _PERCENT:
             return self.put("percent", value=text, unit=unit)
         if unit in _CURRENCIES:
@@ -145,7 +146,7 @@ class Language:
             return self.truth(value)
         if is_number(value):  # a code, not a quantity
             return f"{exact(value):f}".replace(".", self.templates["decimal"])
-        text = str(value)
+        text = printable(str(value))
         is_plain = len(text) <= _LONGEST_PLAIN and _PLAIN_LEVEL.fullmatch(text) is not None
         if is_plain and not set(text.casefold().split()) & set(self.templates["connecting"].casefold().split()):
             return text
@@ -159,7 +160,7 @@ class Language:
 
     def _value(self, phrase: Phrase) -> str:
         if phrase.name == VERBATIM:
-            return str(phrase.fields["text"])
+            return printable(str(phrase.fields["text"]))
         value: Any = phrase.fields["value"]
         if phrase.name == LEVEL:
             return self.level(value)
@@ -182,7 +183,7 @@ class Language:
             else:
                 sign = " + " if text else ""
             size = "" if abs(coefficient) == 1 else f"{self.number(abs(coefficient))} "
-            text += f"{sign}{size}{column}"
+            text += f"{sign}{size}{printable(column)}"
         return text
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
+from ceopt.solvers.errors import printable
 from ceopt.words.changes import ToldAnswer, sentences_of
 from ceopt.words.language import AMOUNT, Language, language_of
 from ceopt.words.rules import has_given_name
@@ -180,7 +181,7 @@ def _conflict_line(entry: tuple[str, str, float | None], language: Language) -> 
 def _named_rule(name: str, sentence: str, language: Language) -> str:
     line = language.say(sentence)
     if has_given_name(name) and not _is_of_space(name, sentence):
-        return language.put("conflict_named", name=name, rule=line)
+        return language.put("conflict_named", name=printable(name), rule=line)
     return line
 
 
@@ -194,7 +195,7 @@ def shared_rule_said(entries: Sequence[tuple[str, str, float | None]], language:
     is_same = all(entry[1] == sentence for entry in entries)
     if is_same and all(entry[2] == width for entry in entries):
         return _conflict_line(entries[0], language)
-    line = _named_rule(name, sentence, language) if is_same else name
+    line = _named_rule(name, sentence, language) if is_same else printable(name)
     if not widths:
         return line
     unit = _unit_in(sentence)
@@ -214,7 +215,7 @@ def _unit_in(sentence: str) -> str:
     for phrase in phrases_of(sentence):
         value = phrase.fields.get("value")
         if isinstance(value, Phrase) and value.name == AMOUNT:
-            return str(value.fields["unit"])
+            return str(value.fields.get("unit") or "")
     return ""
 
 
@@ -228,7 +229,7 @@ def _rule_lines(rules: Mapping[str, str], language: Language) -> Iterator[str]:
     for name, sentence in rules.items():
         line = language.say(sentence)
         if has_given_name(name):
-            line = language.put("conflict_named", name=name, rule=line)
+            line = language.put("conflict_named", name=printable(name), rule=line)
         yield line
 
 
@@ -237,4 +238,4 @@ def _removed_lines(removed: Mapping[str, str], language: Language) -> Iterator[s
         if isinstance(text, Said):
             yield language.say(text)
         else:
-            yield f"{name}: {text}"
+            yield printable(f"{name}: {text}")

@@ -20,6 +20,7 @@ from ceopt.formulations.constraints import (
 )
 from ceopt.formulations.constraints.causal.equation import parse_equations
 from ceopt.solvers.checks import plain
+from ceopt.solvers.errors import printable
 from ceopt.words.changes import truths, unit_of
 from ceopt.words.language import ALL_OF, AMOUNT, ANY_OF, LEVEL, TERMS
 from ceopt.words.numbers import is_number
@@ -36,7 +37,7 @@ __all__ = ["any_of", "has_given_name", "rule_said", "rules_said", "value_phrase"
 def rule_said(rule: AbstractRule, space: FeatureSpace) -> str:
     """Return the sentence of a rule; of one that ceopt knows, with what it says."""
     phrase_of = _PHRASES.get(type(rule))
-    sentence = rule.sentence()
+    sentence = printable(rule.sentence())
     if phrase_of is None:
         return sentence
     return Said(sentence, (phrase_of(rule, space),))

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
 
+from ceopt.solvers.errors import printable
+
 __all__ = ["TOGETHER", "VERBATIM", "Phrase", "Said", "instead", "phrase_in", "phrases_of", "said", "together"]
 
 #: Phrases without a template: a text as it stands, and several phrases one after the other.
@@ -35,7 +37,8 @@ class Phrase:
 class Said(str):
     """English text, and the phrases that it is made of.
 
-    It is text like any other; what is made of it by an f-string or by a method of text has forgotten its phrases.
+    It is text like any other; what is made of it by an f-string or by a method of text has forgotten its phrases. The
+    text shows control characters as they are written, the phrases keep what they were given.
     """
 
     __slots__ = ("phrases",)
@@ -43,7 +46,7 @@ class Said(str):
 
     def __new__(cls, text: str, phrases: tuple[Phrase, ...]) -> Said:
         """Make a text of these phrases."""
-        new = super().__new__(cls, text)
+        new = super().__new__(cls, printable(text))
         new.phrases = phrases
         return new
 

@@ -18,7 +18,7 @@ from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.formulations.space.space_warning import warn
 from ceopt.formulations.space.table import to_frame, to_text
 from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, printable
 from ceopt.solvers.files.whole_files import write_text
 
 __all__ = [
@@ -302,7 +302,7 @@ class FeatureSpace:
         return to_text(self._features)
 
     def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html())
+        return printable(self.to_frame().to_html(), keep="\n")
 
     def to_frame(self) -> pd.DataFrame:
         """One row per column, indexed by its name: kind, lower, upper, levels, mutable, direction, step, ..., guess."""

@@ -6,6 +6,8 @@ import inspect
 import warnings
 from typing import Final
 
+from ceopt.solvers.errors import printable
+
 __all__ = ["SpaceWarning", "warn"]
 
 #: Modules between a caller and the place that warns: ceopt's own, and those of decorators around its functions.
@@ -29,4 +31,4 @@ def warn(sentence: str) -> None:
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _BETWEEN:
         frame = frame.f_back
         level += 1
-    warnings.warn(sentence, SpaceWarning, stacklevel=level)
+    warnings.warn(printable(sentence), SpaceWarning, stacklevel=level)

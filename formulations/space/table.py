@@ -9,6 +9,7 @@ from typing import Final
 import pandas as pd
 
 from ceopt.formulations.space.feature import Feature
+from ceopt.solvers.errors import printable
 
 __all__ = ["to_frame", "to_text"]
 
@@ -71,14 +72,14 @@ def to_text(features: Sequence[Feature]) -> str:
 def _cells(feature: Feature) -> tuple[str, ...]:
     """Return a feature's line of the text, a cell for each title."""
     return (
-        feature.name,
+        printable(feature.name),
         feature.kind,
         _levels(feature) if feature.is_finite else _range(feature),
         _MOVES[feature.direction] if feature.mutable else "fixed",
         "" if feature.step is None else _number(feature.step),
         _weight(feature),
-        feature.unit or "",
-        feature.guess or "as given",
+        printable(feature.unit or ""),
+        printable(feature.guess or "as given"),
     )
 
 
@@ -97,7 +98,7 @@ def _weight(feature: Feature) -> str:
 
 def _levels(feature: Feature) -> str:
     mark = " < " if feature.kind == "ordinal" else ", "
-    text = mark.join(map(str, feature.levels))
+    text = printable(mark.join(map(str, feature.levels)))
     if len(text) <= _WIDEST:
         return text
     return f"{text[: _WIDEST - 14].rstrip()}... ({len(feature.levels)} levels)"

@@ -6,17 +6,35 @@ import contextlib
 import errno
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Final, Self
 
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnreadableFileError, UnwritableFileError
+from ceopt.solvers.errors import (
+    CeoptError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnreadableFileError,
+    UnwritableFileError,
+)
 
-__all__ = ["file_path", "json_document", "named_failures", "read_text", "require_place", "write_files", "write_text"]
+__all__ = [
+    "file_path",
+    "json_document",
+    "json_in",
+    "named_failures",
+    "read_text",
+    "require_place",
+    "write_files",
+    "write_text",
+]
 
+#: What may stand for half of a surrogate pair, as JSON writes it or as it is.
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _FOLDER = "a folder that exists"
 _FILE = "a file that can be written"
 _STAYS = "what stood there before is untouched"
@@ -50,7 +68,14 @@ def file_path(who: str, path: Any, option: str = "path") -> Path:
 
 def write_text(who: str, path: Any, text: str, option: str = "path") -> None:
     """Write one file as UTF-8, whole or not at all; see :func:`write_files`."""
-    write_files(who, {file_path(who, path, option): text.encode()})
+    place = file_path(who, path, option)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        but = f"{text[error.start : error.end]!r} is in it"
+        then = "Name columns and levels without halves of surrogate pairs."
+        raise InvalidValueError(who, "text that can be encoded", but, then) from error
+    write_files(who, {place: data})
 
 
 def write_files(who: str, files: Mapping[Path, bytes]) -> None:
@@ -207,13 +232,34 @@ def json_document(who: str, text_or_path: Any) -> tuple[str, Any]:
     if isinstance(text_or_path, Path) or not text.startswith(("{", "[")):
         source = f"file {_short(str(text_or_path))}"
         text = read_text(who, Path(text_or_path))
+    return source, json_in(who, source, text)
+
+
+def json_in(
+    who: str, source: str, text: str, then: str = "Write it anew with to_json.", *, needs: str = "JSON", **hooks: Any
+) -> Any:
+    """Return what a text of JSON holds; ``hooks`` are those of ``json.loads``.
+
+    Raises
+    ------
+    UnreadableFileError
+        No JSON; or a text in it that cannot be encoded, for half of a surrogate pair.
+    """
     try:
-        return source, json.loads(text)
+        document = json.loads(text, **hooks)
+        if _HALF.search(text) is not None:
+            json.dumps(document, ensure_ascii=False).encode()
+    except CeoptError:
+        raise
     except RecursionError as error:
         but = f"{source} nests too deeply to be read"
-        raise UnreadableFileError(who, "JSON of its own format", but, "Write it anew with to_json.") from error
+        raise UnreadableFileError(who, "JSON of its own format", but, then) from error
+    except UnicodeError as error:
+        but = f"a text in {source} has half of a surrogate pair"
+        raise UnreadableFileError(who, "JSON of texts that can be encoded", but, then) from error
     except ValueError as error:
-        raise UnreadableFileError(who, "JSON", f"{source} is not ({error})", "Write it anew with to_json.") from error
+        raise UnreadableFileError(who, needs, f"{source} is not ({error})", then) from error
+    return document
 
 
 def _short(path: str) -> str:

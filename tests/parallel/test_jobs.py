@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -15,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 import ceopt.parallel.jobs
 from ceopt import FeatureSpace, Recourse
+from ceopt.parallel import parents
 from ceopt.parallel.jobs import Lost, completed
 from ceopt.plans import bootstrap_moments
 from ceopt.solvers.errors import CeoptError, InvalidTypeError
@@ -150,3 +155,112 @@ def test_a_bootstrap_says_so(monkeypatch, data):
 
     with pytest.raises(CeoptError, match=r"bootstrap_moments needs processes that live.*SIGKILL.*fewer n_jobs"):
         bootstrap_moments(Mortal(), data, data["income"] > 20, n_models=3, n_jobs=2)
+
+
+# ---- the end of either side ------------------------------------------------------------------------------------------
+ASKED = """
+import sys
+from killing import deadly_task, slow_task
+from ceopt.parallel.jobs import completed
+import ceopt.parallel.jobs, os
+def of(place):
+    return place, os.getpid() if sys.argv[1] == "deadly" else sys.argv[2]
+if __name__ == "__main__":
+    ceopt.parallel.jobs._MOST_IN_A_ROW = 1
+    work = {"deadly": deadly_task, "slow": slow_task}[sys.argv[1]]
+    print(list(completed("test", work, of, count=2, n_jobs=2)))
+"""
+
+
+def started(tmp_path, *words):
+    """Run a script that asks for two jobs."""
+    script = tmp_path / "asked.py"
+    script.write_text(ASKED)
+    root = Path(__file__).parents[2]
+    here = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests'}"}
+    command = [sys.executable, str(script), *map(str, words)]
+    return subprocess.Popen(command, env=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def lives(pid):
+    """Tell whether a process runs; one that ended and that nobody has asked about does not."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def until(holds, seconds=240.0):
+    """Wait until something holds."""
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.1)
+    return holds()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_workers_end_with_their_parent_even_where_it_is_killed(tmp_path):
+    log = tmp_path / "log"
+    log.touch()
+    parent = started(tmp_path, "slow", log)
+    assert until(lambda: len(log.read_text().split()) == 2)
+    workers = [int(word) for word in log.read_text().split()]
+    assert all(map(lives, workers))
+
+    parent.kill()
+    parent.wait()
+
+    assert until(lambda: not any(map(lives, workers)), 30.0)
+    parent.communicate()
+
+
+@pytest.mark.long
+def test_of_a_worker_that_was_lost_no_semaphore_is_left_over(tmp_path):
+    parent = started(tmp_path, "deadly")
+    out, err = parent.communicate(timeout=500)
+    assert "Lost" in out
+    assert err == ""
+
+
+def test_a_process_watches_only_the_parent_that_started_it(monkeypatch):
+    """Not itself, under threads, and no stranger, as in a cluster; the thread looks until it is another's child."""
+    begun, ended = [], []
+    monkeypatch.setattr(parents, "_watched", set())
+    monkeypatch.setattr(parents, "_ask_kernel", lambda: begun.append("kernel"))
+    monkeypatch.setattr(parents, "_is_child_of_first_thread", lambda parent: parent == 7)
+    monkeypatch.setattr(parents.threading.Thread, "start", lambda thread: begun.append(thread.name))
+    lock = parents.sys.modules["pyomo.common.dependencies"].capture_output_lock
+    parents.end_with_parent(os.getpid())
+    parents.end_with_parent(os.getppid() + 1)
+    assert begun == []
+    assert parents.sys.modules["pyomo.common.dependencies"].capture_output_lock is lock
+    monkeypatch.setattr(parents.sys.modules["pyomo.common.dependencies"], "capture_output_lock", lock)
+    monkeypatch.setattr(parents.os, "getppid", lambda: 7)
+    parents.end_with_parent(7)
+    parents.end_with_parent(7)
+    assert begun == ["kernel", "ceopt: ends with its parent"]
+    monkeypatch.setattr(parents.time, "sleep", lambda _: monkeypatch.setattr(parents.os, "getppid", lambda: 1))
+    monkeypatch.setattr(parents.os, "_exit", ended.append)
+    parents._watch(7)
+    assert ended == [1]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_the_kernel_is_asked_where_the_first_thread_started_this_process():
+    code = "import os; from ceopt.parallel import parents; print(parents._is_child_of_first_thread(os.getppid()))"
+    root = str(Path(__file__).parents[2])
+    found = []
+
+    def run():
+        here = {**os.environ, "PYTHONPATH": root}
+        found.append(subprocess.run([sys.executable, "-c", code], env=here, capture_output=True, text=True, check=True))
+
+    run()
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists():
+        pytest.skip("this kernel lists no children")
+    assert [one.stdout.strip() for one in found] == ["True", "False"]

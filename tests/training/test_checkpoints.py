@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import json
+import math
+import tracemalloc
+import zipfile
+
 import numpy as np
 import pytest
+from damage import OTHER_VALUES, cut, edited, flipped
 from loan_people import loan_people, small
 
 pytest.importorskip("jax")
 
 from ceopt.solvers.errors import InvalidValueError, UnreadableFileError, UnwritableFileError
 from ceopt.training import CounterNet, RoCourseNet, training_loop
+from ceopt.training.checkpoints import restored, saved
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +103,129 @@ def test_what_is_no_checkpoint_is_refused(people, tmp_path, monkeypatch):
     monkeypatch.setattr(training_loop, "_order", lambda *_: pytest.fail("an epoch has begun"))
     with pytest.raises(UnwritableFileError, match="No such folder"):
         small(checkpoint=tmp_path / "absent" / "training.npz", epochs=1).fit(*people)
+
+
+# ---- damage ----------------------------------------------------------------------------------------------------------
+ARRAYS = [np.arange(6, dtype=np.float32).reshape(2, 3), np.float32(2.5), np.asfortranarray(np.eye(3, dtype=np.float32)),
+          np.arange(4, dtype=np.int32)]  # fmt: skip
+MADE_BY = {"model": "CounterNet", "epochs": 9, "data": "abc", "weights": [1.0, 0.2]}
+HEAD = {"made_by": MADE_BY, "history": [[0.5, 0.25, 1e-3, 0.0, math.nan]] * 2, "best_loss": math.inf, "waited": 0}
+
+
+@pytest.fixture
+def path(tmp_path):
+    found = tmp_path / "training.npz"
+    saved("fit", found, HEAD, ARRAYS)
+    return found
+
+
+def read(path):
+    return restored("fit", path, MADE_BY, [np.asarray(array) for array in ARRAYS])
+
+
+def assert_refused_or_the_same(path, content):
+    """Read it; return whether it was refused, which is a sentence of ours."""
+    path.write_bytes(content)
+    try:
+        head, arrays = read(path)
+    except (UnreadableFileError, InvalidValueError) as error:
+        assert "needs a checkpoint" in str(error)
+        return True
+    assert repr(head["history"]) == repr(HEAD["history"])
+    assert all(np.array_equal(one, other) for one, other in zip(arrays, ARRAYS, strict=True))
+    return False
+
+
+def written(entries, **options):
+    """Return an .npz of entries that numpy may not write itself: names with the bytes of each."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", **options) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return held.getvalue()
+
+
+def entries_of(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def array_bytes(array):
+    held = io.BytesIO()
+    np.save(held, array)
+    return held.getvalue()
+
+
+def headed(text):
+    """Return an array of this header, with nothing behind it."""
+    text = text.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def test_a_checkpoint_that_is_cut_anywhere_or_of_which_a_byte_flips_is_refused_or_the_same(path):
+    whole = path.read_bytes()
+    assert not assert_refused_or_the_same(path, whole)
+    refused = [assert_refused_or_the_same(path, content) for content in cut(whole, every=17)]
+    assert all(refused)
+    refused = [assert_refused_or_the_same(path, content) for content in flipped(whole, every=29)]
+    assert sum(refused) > len(refused) // 2
+
+
+def test_every_field_of_a_checkpoint_is_checked(path):
+    entries = entries_of(path.read_bytes())
+    head = json.loads(entries["head.npy"][128:])
+    refused = 0
+    for document in edited(head, every=5):
+        text = np.frombuffer(json.dumps(document).encode(), dtype=np.uint8)
+        path.write_bytes(written(entries | {"head.npy": array_bytes(text)}))
+        try:
+            found, _ = read(path)
+        except (UnreadableFileError, InvalidValueError):
+            refused += 1
+            continue
+        training_loop.LossesByEpoch(*(found["history"] or [[0.0] * 5])[0])
+        assert float(found["best_loss"]) <= math.inf
+        assert int(found["waited"]) >= 0
+    assert refused > 30
+    assert len(OTHER_VALUES) > 20
+
+
+def test_what_a_header_claims_is_held_against_what_is_expected_before_anything_is_read(path):
+    entries = entries_of(path.read_bytes())
+    claims = [
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 999999999999), }",  # 7 TiB
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 3), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",  # and no values
+        "{'descr': '|O', 'fortran_order': False, 'shape': (2, 3), }",
+        "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 3), }",
+        "(" * 5000,
+        "{'descr': '<f4'}",
+        "",
+    ]
+    damaged = [written(entries | {"array0.npy": headed(claim)}) for claim in claims]
+    damaged += [written(entries | {"head.npy": headed(claim)}) for claim in claims]
+    damaged.append(written(entries | {"head.npy": array_bytes(np.frombuffer(b"[" * 100_000, dtype=np.uint8))}))
+    bomb = array_bytes(np.zeros((1 << 28,), dtype=np.uint8))  # 256 MiB, packed to some KiB
+    damaged.append(written(entries | {"head.npy": bomb}, compression=zipfile.ZIP_DEFLATED))
+    damaged.append(written(entries, compression=zipfile.ZIP_BZIP2))
+    damaged.append(written(entries, compression=zipfile.ZIP_LZMA))
+    damaged.append(written(entries | {"array4.npy": entries["array0.npy"]}))
+    damaged.append(written(entries | {"array0.npy": array_bytes(np.full((2, 3), np.nan, dtype=np.float32))}))
+    damaged.append(written(entries | {"array0.npy": array_bytes(np.zeros((2, 3)))}))
+    damaged.append(written({name: part for name, part in entries.items() if name != "array1.npy"}))
+    del bomb
+    tracemalloc.start()
+    refused = [assert_refused_or_the_same(path, content) for content in damaged]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert all(refused)
+    assert peak < 20 << 20
+
+
+def test_what_is_no_file_is_refused(path, tmp_path):
+    with pytest.raises(UnreadableFileError, match="needs a checkpoint"):
+        read(tmp_path)
+    with pytest.raises((UnreadableFileError, UnwritableFileError)):
+        read(tmp_path / ("long" * 100) / "x.npz")
+    path.unlink()
+    assert read(path) is None

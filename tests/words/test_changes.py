@@ -103,7 +103,7 @@ def test_each_kind_of_column_has_its_sentence(before, after, fields, english, ge
         ("a, b", "“a, b”", "„a, b“"),
         ("none; other", "“none; other”", "„none; other“"),
         ('say "no"', '“say "no"”', '„say "no"“'),
-        ("two\nlines", "“two\nlines”", "„two\nlines“"),
+        ("two\nlines", "“two\\nlines”", "„two\\nlines“"),
         ("{column}", "“{column}”", "„{column}“"),
         ("x" * 60, f"“{'x' * 60}”", f"„{'x' * 60}“"),
         ("<b>bold</b>", "“<b>bold</b>”", "„<b>bold</b>“"),
