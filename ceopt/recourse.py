@@ -14,12 +14,11 @@ from sklearn.base import BaseEstimator
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.space.space import FeatureSpace, known_part, warn_of
 from ceopt.parallel.jobs import whole_jobs
-from ceopt.population.batch import INTERRUPTED, answers, cohort_of, resumed
+from ceopt.population.batch import answers, cohort_of, resumed
 from ceopt.population.black_box_fit import BlackBoxFit, black_box_fit
 from ceopt.population.cohort import Cohort
 from ceopt.population.conflicts import seconds_for_conflicts, with_conflicts
 from ceopt.population.fitted import Fit, fit_of
-from ceopt.query.black_box_question import BlackBoxQuestion
 from ceopt.settings import TIME_LIMIT_S, Settings, check_setting
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
@@ -238,18 +237,11 @@ random_state, solver_options, why, surrogate, starts
         if resume is not None:
             done = resumed(resume, queries, self.space, options)
         left = [place for place, result in enumerate(done) if result is None]
-        if isinstance(prepared, BlackBoxQuestion):  # it says with each answer which rules are in conflict
-            found = answers(prepared, queries, left, jobs, total_time_limit_s)
-            return cohort_of(found, queries, self.space, options, done=done, progress=progress)
-        why_s, kept_s = seconds_for_conflicts(prepared.settings, len(queries), total_time_limit_s)
-        rows_s = None
-        if total_time_limit_s is not None:
-            rows_s = total_time_limit_s - kept_s
         began = time.monotonic()
+        why_s, kept_s = seconds_for_conflicts(prepared, len(queries), total_time_limit_s)
+        rows_s = None if total_time_limit_s is None else total_time_limit_s - kept_s
         found = answers(prepared, queries, left, jobs, rows_s)
         cohort = cohort_of(found, queries, self.space, options, done=done, progress=progress)
-        if any(result.reason == INTERRUPTED for result in cohort):
-            return cohort
         if total_time_limit_s is not None:
             why_s = min(why_s, total_time_limit_s - (time.monotonic() - began))
         return with_conflicts(cohort, prepared, seconds=why_s, n_jobs=jobs)

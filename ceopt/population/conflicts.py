@@ -13,6 +13,8 @@ import joblib
 from ceopt.conflicts.conflict import Conflict
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.parallel.jobs import Lost, completed
+from ceopt.population.batch import INTERRUPTED as ROW_INTERRUPTED
+from ceopt.query.black_box_question import BlackBoxQuestion
 from ceopt.search.no_answer import ASK_WHY
 from ceopt.search.search import conflict_or_answer
 from ceopt.search.state import without_unseen
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.reachable import Levels
     from ceopt.population.cohort import Cohort
     from ceopt.query.prepare import Prepared
-    from ceopt.settings import CheckedSettings
 
 __all__ = ["seconds_for_conflicts", "with_conflicts"]
 
@@ -47,8 +48,16 @@ _INTERRUPTED: Final = _unknown(said("the work was interrupted before", "conflict
 _OPEN: Final = (ASK_WHY, _LATE, _INTERRUPTED)
 
 
-def seconds_for_conflicts(settings: CheckedSettings, rows: int, total_s: float | None) -> tuple[float, float]:
-    """Return the seconds for the conflicts of all rows, and how many of a total are kept for them."""
+def seconds_for_conflicts(
+    prepared: Prepared | BlackBoxQuestion, rows: int, total_s: float | None
+) -> tuple[float, float]:
+    """Return the seconds for the conflicts of all rows, and how many of a total are kept for them.
+
+    Through a surrogate each row's answer says which rules are in conflict, so that there are none.
+    """
+    if isinstance(prepared, BlackBoxQuestion):
+        return 0.0, 0.0
+    settings = prepared.settings
     all_s = rows * settings.time_limit_s
     if total_s is not None:
         all_s = min(all_s, total_s)
@@ -61,12 +70,13 @@ def seconds_for_conflicts(settings: CheckedSettings, rows: int, total_s: float |
     return seconds, seconds
 
 
-def with_conflicts(cohort: Cohort, prepared: Prepared, *, seconds: float, n_jobs: int) -> Cohort:
+def with_conflicts(cohort: Cohort, prepared: Prepared | BlackBoxQuestion, *, seconds: float, n_jobs: int) -> Cohort:
     """Return a cohort in which who is proved to have no answer has the rules in conflict, as far as the time goes.
 
     People between whom a search for a conflict sees no difference are asked about once, and where most are concerned it
     begins. A search has at most half of the seconds left while others wait, so that a hard one cannot take all. What an
-    earlier run has found stays; what it had no time for is looked for. Ctrl-C keeps what is found.
+    earlier run has found stays; what it had no time for is looked for. Ctrl-C keeps what is found; where it has ended
+    the answers before, nothing is looked for.
 
     Parameters
     ----------
@@ -79,7 +89,9 @@ def with_conflicts(cohort: Cohort, prepared: Prepared, *, seconds: float, n_jobs
     n_jobs
         Processes, which share the seconds.
     """
-    if seconds <= 0.0:
+    if seconds <= 0.0 or isinstance(prepared, BlackBoxQuestion):
+        return cohort
+    if any(result.reason == ROW_INTERRUPTED for result in cohort):
         return cohort
     results = list(cohort.results)
     groups = _groups(cohort, prepared)

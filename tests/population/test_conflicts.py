@@ -18,8 +18,9 @@ import ceopt
 from ceopt import Cohort, Feature, FeatureSpace, Linear, MaxChanges, Recourse
 from ceopt.conflicts.conflict import Conflict
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.population import conflicts
+from ceopt.population import batch, conflicts
 from ceopt.population.conflicts import seconds_for_conflicts
+from ceopt.query.prepare import prepare
 from ceopt.report.headings import HEADINGS
 from ceopt.settings import Settings
 from ceopt.words import in_words
@@ -214,9 +215,9 @@ def test_a_number_that_steps_go_out_from_is_seen(asked: list[Any]) -> None:
     ],
 )
 def test_the_seconds_for_all_rows(why: Any, limit: float, rows: int, total: Any, seconds: float, kept: float) -> None:
-    settings = Settings(target="yes", why=why, time_limit_s=limit).check(SPACE, LABELS)
+    prepared = prepare(LINEAR, SPACE, Settings(target="yes", why=why, time_limit_s=limit))
 
-    assert seconds_for_conflicts(settings, rows, total) == pytest.approx((seconds, kept))
+    assert seconds_for_conflicts(prepared, rows, total) == pytest.approx((seconds, kept))
 
 
 def test_nobody_is_asked_where_why_is_false(asked: list[Any]) -> None:
@@ -308,6 +309,26 @@ def test_an_interrupt_keeps_what_is_found_and_resume_goes_on(monkeypatch: pytest
     assert len(calls) == 5
 
 
+def test_where_an_interrupt_ends_the_answers_no_conflict_is_looked_for(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = batch.search
+
+    def third_is_interrupted(prepared: Any, row: Any, **words: Any) -> Any:
+        if row.index[0] == "cai":
+            raise KeyboardInterrupt
+        return inner(prepared, row, **words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch, "search", third_is_interrupted)
+        cohort = explained()
+    assert asked == []
+    assert cohort.finished == (True, True, *[False] * 5)
+    recourse = Recourse(LINEAR, SPACE, target="yes", constraints=[LESS, SAVED, TENANTS]).fit(PEOPLE)
+    whole = recourse.explain(PEOPLE, resume=Cohort.from_json(cohort.to_json()))
+    assert [result.conflict for result in whole] == [result.conflict for result in explained()]
+
+
 def test_what_fails_in_the_search_is_said_and_the_proof_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: Any, **words: Any) -> Any:
         raise ValueError("no such luck.")
@@ -389,6 +410,14 @@ def test_the_summary_says_what_would_have_to_give_for_how_many() -> None:
     assert f"{groups['people'].iloc[0]} people: " in text
     assert "wider would do" in text
     assert any(str(name).startswith("in conflict ") for name in cohort.summary().to_frame().index)
+
+
+def test_names_are_shown_escaped_in_the_summary() -> None:
+    named = Linear({"income": 1.0}, "<=", 3.0, name="less\x1b]0;mine\x07")
+    summary = explained(rules=(named, TENANTS)).summary()
+
+    assert "less\\x1b]0;mine" in repr(summary)
+    assert "\x1b" not in repr(summary)
 
 
 def test_what_differs_by_person_is_said_once_with_its_range() -> None:
