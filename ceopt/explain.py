@@ -175,9 +175,7 @@ def explain(
     starts = known_part(space, starts)
     try:
         if surrogate is not None:
-            asked = asked_once(
-                model, space, settings, data=data, surrogate=surrogate, starts=starts, why=Settings(target=None).why
-            )
+            asked = asked_once(model, space, settings, data=data, surrogate=surrogate, starts=starts)
             return asked.answer(row)
         with until(began + settings.limit_s()):
             prepared = prepare(model, space, settings, data=data, starts=starts)

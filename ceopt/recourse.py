@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
@@ -16,6 +17,7 @@ from ceopt.parallel.jobs import whole_jobs
 from ceopt.population.batch import answers, cohort_of, resumed
 from ceopt.population.black_box_fit import BlackBoxFit, black_box_fit
 from ceopt.population.cohort import Cohort
+from ceopt.population.conflicts import seconds_for_conflicts, with_conflicts
 from ceopt.population.fitted import Fit, fit_of
 from ceopt.settings import TIME_LIMIT_S, Settings, check_setting
 from ceopt.solution.solution_set import SolutionSet
@@ -41,7 +43,8 @@ class Recourse(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     target, n, cost, constraints, data, solver, time_limit_s, relative_gap, margin, diversity, formulation, threads, \
 random_state, solver_options, why, surrogate, starts
         As for :func:`ceopt.explain`; ``time_limit_s`` is for each person, without the reading of the model, which
-        ``fit`` does; ``data`` defaults to what ``fit`` is given; conflicts are looked for only where ``why`` says so.
+        ``fit`` does; ``data`` defaults to what ``fit`` is given; ``why`` are the seconds in which, after all answers,
+        conflicts are looked for, for all people together: True for the smaller of 10 and a twentieth of all limits.
 
     Attributes
     ----------
@@ -102,7 +105,7 @@ random_state, solver_options, why, surrogate, starts
         threads: int = 1,
         random_state: int = 0,
         solver_options: Mapping[str, Any] | None = None,
-        why: bool | float = False,
+        why: bool | float = True,
         surrogate: LocalSurrogateRecourse | None = None,
         starts: pd.DataFrame | None = None,
     ) -> None:
@@ -196,7 +199,8 @@ random_state, solver_options, why, surrogate, starts
             An earlier cohort of the same rows and settings, whose finished rows are not solved again.
         total_time_limit_s
             Seconds for all rows together, without the reading of the model: each row has an equal part of what is left
-            when its turn comes, and at most ``time_limit_s``. None: no limit but that of each row.
+            when its turn comes, and at most ``time_limit_s``. None: no limit but that of each row. A twentieth is kept
+            for the rules in conflict, if ``why`` asks for them.
 
         Returns
         -------
@@ -233,8 +237,14 @@ random_state, solver_options, why, surrogate, starts
         if resume is not None:
             done = resumed(resume, queries, self.space, options)
         left = [place for place, result in enumerate(done) if result is None]
-        found = answers(prepared, queries, left, jobs, total_time_limit_s)
-        return cohort_of(found, queries, self.space, options, done=done, progress=progress)
+        began = time.monotonic()
+        why_s, kept_s = seconds_for_conflicts(prepared, len(queries), total_time_limit_s)
+        rows_s = None if total_time_limit_s is None else total_time_limit_s - kept_s
+        found = answers(prepared, queries, left, jobs, rows_s)
+        cohort = cohort_of(found, queries, self.space, options, done=done, progress=progress)
+        if total_time_limit_s is not None:
+            why_s = min(why_s, total_time_limit_s - (time.monotonic() - began))
+        return with_conflicts(cohort, prepared, seconds=why_s, n_jobs=jobs)
 
     def _settings(self) -> Settings:
         return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})

@@ -80,7 +80,7 @@ class Inquiry:
         given = dict(self.options)
         given["constraints"] = [*_listed(given.get("constraints", ())), *rules]
         try:
-            exact = Recourse(self.model, space, target=target, n=n, **({"why": True} | given))
+            exact = Recourse(self.model, space, target=target, n=n, **given)
             return _Fitted(exact.fit(self.rows), "")
         except UnsupportedModelError as refusal:
             from ceopt.surrogates.recourse import LocalSurrogateRecourse

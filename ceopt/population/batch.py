@@ -26,7 +26,7 @@ from ceopt.words.said import said
 if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["OUT_OF_MEMORY", "answered", "answers", "cohort_of", "no_answer", "resumed"]
+__all__ = ["INTERRUPTED", "OUT_OF_MEMORY", "answered", "answers", "cohort_of", "no_answer", "resumed"]
 
 OUT_OF_MEMORY: Final = said(
     "Memory ran out before an answer was found. Use a smaller model, fewer rows of data in hulls and fewer n_jobs, or "
@@ -34,7 +34,7 @@ OUT_OF_MEMORY: Final = said(
     "out_of_memory",
 )
 
-_INTERRUPTED: Final = said(
+INTERRUPTED: Final = said(
     "Interrupted before this row was finished; pass this cohort as resume to go on.", "row_interrupted"
 )
 _LOST: Final = "Pass this cohort as resume to try the row again, with fewer n_jobs if memory may have run out."
@@ -110,7 +110,7 @@ def cohort_of(
     results: list[SolutionSet] = []
     for place, known in enumerate(done):
         if known is None:
-            reason = missing.get(place, _INTERRUPTED)
+            reason = missing.get(place, INTERRUPTED)
             results.append(no_answer(queries.iloc[[place]], reason, options, space))
         else:
             results.append(known)
@@ -119,11 +119,11 @@ def cohort_of(
 
 
 def answered(prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame) -> SolutionSet:
-    """Answer one person; whatever goes wrong is that person's result."""
+    """Answer one person; whatever goes wrong is that person's result. Rules in conflict are looked for afterwards."""
     try:
         if isinstance(prepared, BlackBoxQuestion):
             return prepared.answer(row, query_id=row.index[0])
-        return search(prepared, row, query_id=row.index[0], keep_on_interrupt=False)
+        return search(prepared, row, query_id=row.index[0], keep_on_interrupt=False, why_s=0.0)
     except CeoptError as error:
         return no_answer(row, str(error), prepared.options(), prepared.space)
     except MemoryError:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BlackBoxFit", "black_box_fit"]
 
-#: Of :class:`ceopt.Recourse`, whose default differs from that of ``explain``.
-_WHY: Final = False
 #: Rows by whose answers a function is known.
 _ROWS: Final = 50
 
@@ -93,7 +91,7 @@ class BlackBoxFit:
         if content_of(settings.target) != content_of(known.settings.target):
             raise changed("target")
         used = self.X if data is None else known_part(space, data)
-        asked = asked_once(model, space, settings, data=used, surrogate=surrogate, starts=starts, why=_WHY)
+        asked = asked_once(model, space, settings, data=used, surrogate=surrogate, starts=starts)
         if _state_of(model, asked, self.rows) != self.model:
             raise changed_model(model)
         return asked_often(asked, known)
@@ -122,7 +120,7 @@ def black_box_fit(
     """
     require_space("Recourse", space)
     used = X if data is None else known_part(space, data)
-    asked = asked_once(model, space, settings, data=used, surrogate=surrogate, starts=starts, why=_WHY)
+    asked = asked_once(model, space, settings, data=used, surrogate=surrogate, starts=starts)
     if y is not None:
         _check_labels(y, len(X), parse_rules(settings.constraints, space))
     prepared = asked_often(asked)

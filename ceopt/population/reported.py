@@ -12,15 +12,18 @@ from ceopt.report.page import picture, require_report, write_page
 from ceopt.solution.reported import short, sources
 from ceopt.status import Status
 from ceopt.words.language import Language, language_of
-from ceopt.words.results import in_words
+from ceopt.words.results import in_words, shared_rule_said
 
 if TYPE_CHECKING:
     from ceopt.population.summary import CohortSummary
     from ceopt.solution.solution_set import SolutionSet
+    from ceopt.words.results import ResultInWords
 
 __all__ = ["report_cohort"]
 
 _WHO: Final = "Cohort.report"
+#: More people than these who have the same are counted, and named where somebody asks.
+_LABELS: Final = 12
 
 
 class ReportedCohort(PicturedCohort, Protocol):
@@ -36,13 +39,8 @@ def report_cohort(cohort: ReportedCohort, path: Any, *, title: Any, language: An
     spoken = language_of(_WHO, language)
     told = [in_words(result, spoken) for result in cohort.results]
     people = []
-    without: dict[bool, list[dict[str, str]]] = {True: [], False: []}
     for result, words in zip(cohort.results, told, strict=True):
-        people.append(_line(result, words.ways, say, spoken))
-        if not result.status.is_settled:
-            why = " ".join([*words.reasons, words.conflict_head, "; ".join(words.conflict)]).strip()
-            one = {"label": str(result.query_id), "status": say[str(result.status)], "why": why}
-            without[result.status is Status.INFEASIBLE].append(one)
+        people.append(_line(result, words, say, spoken))
     rules: dict[str, None] = {}
     for words in told:
         rules.update(dict.fromkeys(words.rules))
@@ -58,15 +56,41 @@ def report_cohort(cohort: ReportedCohort, path: Any, *, title: Any, language: An
         summary=_summary(cohort.summary(), say, spoken),
         pictures=_pictures(cohort, language),
         people=people,
-        proved=without[True],
-        unproved=without[False],
+        proved=_without(cohort.results, told, say, spoken, proved=True),
+        unproved=_without(cohort.results, told, say, spoken, proved=False),
         rules=tuple(rules),
         sources=_sources(cohort.results, say, spoken),
     )
 
 
-def _line(result: SolutionSet, ways: Sequence[str], say: Mapping[str, str], language: Language) -> dict[str, Any]:
-    """Return a person's line of the table."""
+def _without(
+    results: Sequence[SolutionSet],
+    told: Sequence[ResultInWords],
+    say: Mapping[str, str],
+    language: Language,
+    *,
+    proved: bool,
+) -> list[dict[str, Any]]:
+    """Return who has no answer, with or without a proof: those of whom the same is said together, the most first."""
+    groups: dict[tuple[Any, ...], list[SolutionSet]] = {}
+    for result, words in zip(results, told, strict=True):
+        if not result.status.is_settled and proved == (result.status is Status.INFEASIBLE):
+            names = tuple(name for name, _, _ in result.conflict)
+            groups.setdefault((result.status, words.reasons, words.conflict_head, names), []).append(result)
+    lines = []
+    for (status, reasons, head, _), group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        rules = [shared_rule_said(entries, language) for entries in zip(*(one.conflict for one in group), strict=True)]
+        labels = ", ".join(str(one.query_id) for one in group)
+        many = ""
+        if len(group) > _LABELS:
+            many = say["count_people"].format(count=language.number(len(group)))
+        why = " ".join([*reasons, head]).strip()
+        lines.append({"label": labels, "many": many, "status": say[str(status)], "why": why, "rules": rules})
+    return lines
+
+
+def _line(result: SolutionSet, words: ResultInWords, say: Mapping[str, str], language: Language) -> dict[str, Any]:
+    """Return a person's line of the table; of one without a way, what would have to give."""
     cost = result[0].cost if len(result) else None
     line = {
         "label": str(result.query_id),
@@ -78,10 +102,13 @@ def _line(result: SolutionSet, ways: Sequence[str], say: Mapping[str, str], lang
         "further": (),
         "more": "",
     }
-    if ways:
-        line["first"] = ways[0]
-        line["further"] = tuple(ways[1:])
-        line["more"] = say["further"].format(count=language.number(len(ways) - 1))
+    if words.ways:
+        line["first"] = words.ways[0]
+        line["further"] = tuple(words.ways[1:])
+        line["more"] = say["further"].format(count=language.number(len(words.ways) - 1))
+    elif words.conflict:
+        line["further"] = (words.conflict_head, *words.conflict)
+        line["more"] = say["why"]
     return line
 
 

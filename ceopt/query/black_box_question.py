@@ -126,7 +126,7 @@ class BlackBoxQuestion:
 
 
 def asked_once(
-    model: Any, space: FeatureSpace, settings: Settings, *, data: Any, surrogate: Any, starts: Any, why: bool | float
+    model: Any, space: FeatureSpace, settings: Settings, *, data: Any, surrogate: Any, starts: Any
 ) -> BlackBoxQuestion:
     """Return the question for one person, after every check that needs no call of the model.
 
@@ -134,8 +134,6 @@ def asked_once(
     ----------
     model, space, settings, data, surrogate, starts
         As given to ``explain``.
-    why
-        Its default there.
 
     Raises
     ------
@@ -154,7 +152,7 @@ def asked_once(
     require_space(_WHO, space)
     if starts is not None:
         raise InvalidValueError(_WHO, "no starts beside a surrogate", "starts is given", _NO_STARTS)
-    _refuse_meaningless(settings, why)
+    _refuse_meaningless(settings)
     if data is None:
         then = "Give data=X_train, rows of which the model decides some otherwise."
         raise InvalidValueError(_WHO, "data beside a surrogate", "data is None", then)
@@ -198,9 +196,9 @@ def asked_often(question: BlackBoxQuestion, known: BlackBoxQuestion | None = Non
     return replace(question, model=box, data=data, said=said)
 
 
-def _refuse_meaningless(settings: Settings, why: bool | float) -> None:
+def _refuse_meaningless(settings: Settings) -> None:
     for name, then in _MEANINGLESS.items():
         value = getattr(settings, name)
-        usual = why if name == "why" else Settings.__dataclass_fields__[name].default
+        usual = Settings.__dataclass_fields__[name].default
         if type(value) is not type(usual) or value != usual:
             raise InvalidValueError(_WHO, f"no {name} beside a surrogate", f"{name} is {value!r}", then)

@@ -17,15 +17,16 @@ from ceopt.status import Status
 from ceopt.words.said import said, together
 
 if TYPE_CHECKING:
+    from ceopt.conflicts.conflict import Conflict
     from ceopt.conflicts.relaxation import Enlarged
     from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.search.state import State
 
-__all__ = ["look_for_conflict", "look_under_wider_rules"]
+__all__ = ["ASK_WHY", "conflict_in", "look_for_conflict", "look_under_wider_rules"]
 
 #: What is said of a proof whose causes nobody asked for.
-_ASK_WHY: Final = said("With why=True the rules in conflict are looked for.", "hint_why")
+ASK_WHY: Final = said("With why=True the rules in conflict are looked for.", "hint_why")
 #: How many columns are named whose bounds only the data had.
 _NAMED: Final = 3
 
@@ -80,10 +81,23 @@ def _answered_under(state: State, wider: Enlarged) -> State:
 def look_for_conflict(state: State, finding: Finding) -> State:
     """Where there is no answer, find which rules leave no answer, as far as the time goes, and say so."""
     question = state.question
-    if not question.settings.why_s:
-        reason = together(finding.reason, _ASK_WHY, _bounds_of_the_data(question.space))
+    if not question.why_s:
+        reason = together(finding.reason, ASK_WHY, _bounds_of_the_data(question.space))
         return replace(state, last=replace(finding, reason=reason))
-    relaxer = Relaxer(question.prepared, min(question.deadline, time.perf_counter() + question.settings.why_s))
+    state, conflict = conflict_in(state)
+    if conflict is None:
+        return state
+    reason = together(finding.reason, conflict.reason, _bounds_of_the_data(question.space))
+    return replace(state, conflict=conflict.entries, last=replace(finding, reason=reason))
+
+
+def conflict_in(state: State) -> tuple[State, Conflict | None]:
+    """Return which rules leave no answer, as far as the time goes; or the state with an answer that a proof overlooked.
+
+    Who has an answer after all has no conflict.
+    """
+    question = state.question
+    relaxer = Relaxer(question.prepared, min(question.deadline, time.perf_counter() + question.why_s))
 
     def reach(space: FeatureSpace) -> Reach:
         return without_unseen(question.prepared.predictor, reach_of(space, question.factual), question.factual)
@@ -91,12 +105,11 @@ def look_for_conflict(state: State, finding: Finding) -> State:
     with until(relaxer.deadline):
         conflict = conflict_of(relaxer, question.person, reach_of=reach, keep_on_interrupt=question.keep_on_interrupt)
     question.stopwatch.add(relaxer.seconds)
-    if relaxer.overlooked is not None:
-        prediction = question.check(relaxer.overlooked).prediction
-        message = "To the solver's tolerance there is no answer."
-        return accept_checked(state, relaxer.overlooked, prediction, None, message)
-    reason = together(finding.reason, conflict.reason, _bounds_of_the_data(question.space))
-    return replace(state, conflict=conflict.entries, last=replace(finding, reason=reason))
+    if relaxer.overlooked is None:
+        return state, conflict
+    prediction = question.check(relaxer.overlooked).prediction
+    message = "To the solver's tolerance there is no answer."
+    return accept_checked(state, relaxer.overlooked, prediction, None, message), None
 
 
 def _bounds_of_the_data(space: FeatureSpace) -> str:

@@ -38,7 +38,7 @@ from ceopt.formulations.space.reachable import reach_of
 from ceopt.query.request import Person
 from ceopt.search.fewer_columns import with_fewer_columns
 from ceopt.search.incumbents import next_incumbent
-from ceopt.search.no_answer import look_for_conflict, look_under_wider_rules
+from ceopt.search.no_answer import conflict_in, look_for_conflict, look_under_wider_rules
 from ceopt.search.solve_check_repair import fall_back, find_starts, is_disproved, out_of_time, solve_and_check, used_up
 from ceopt.search.state import Answer, Finding, Phase, Question, State, Stopwatch, Tries, favourable, without_unseen
 from ceopt.search.ties import look_within_margin, look_within_steps
@@ -54,12 +54,13 @@ from ceopt.words.rules import rules_said
 from ceopt.words.said import said, together
 
 if TYPE_CHECKING:
+    from ceopt.conflicts.conflict import Conflict
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared
     from ceopt.settings import CheckedSettings, Settings
     from ceopt.solution.counterfactual import Counterfactual
 
-__all__ = ["result", "search", "unread"]
+__all__ = ["conflict_or_answer", "result", "search", "unread"]
 
 
 def search(
@@ -70,6 +71,7 @@ def search(
     keep_on_interrupt: bool = True,
     within: float | None = None,
     began: float | None = None,
+    why_s: float | None = None,
 ) -> SolutionSet:
     """Return the verified answers for one person; an outcome of the solver is a status, never an exception.
 
@@ -77,13 +79,15 @@ def search(
     ``keep_on_interrupt`` is False. ``within`` is how much more than the best any other answer may cost: there are no
     more once it is proved that the next costs more, and none but the best where that one is not proved. ``began`` is
     when the limit began, on the clock of ``time.perf_counter``, where the model was read within it; by default now.
+    ``why_s`` are the seconds for the rules in conflict, by default those of the settings; with 0,
+    :func:`conflict_or_answer` looks for them later.
 
     Raises
     ------
     CeoptError
         The row is unusable: a missing or unknown column, NaN, an unseen level, a value outside the user's bounds.
     """
-    state = init(prepared, row, keep_on_interrupt=keep_on_interrupt, within=within, began=began)
+    state = init(prepared, row, keep_on_interrupt=keep_on_interrupt, within=within, began=began, why_s=why_s)
     try:
         with until(state.question.deadline):
             while not done(state):
@@ -98,7 +102,39 @@ def search(
     return result(state, prepared.settings, query_id)
 
 
-def init(prepared: Prepared, row: Any, *, keep_on_interrupt: bool, within: float | None, began: float | None) -> State:
+def conflict_or_answer(
+    prepared: Prepared, row: Any, *, query_id: Any, seconds: float
+) -> tuple[Conflict | SolutionSet, Mapping[str, float]]:
+    """Return the rules in conflict of a person who is proved to have no answer, and the seconds that it took by phase.
+
+    Where the proof has overlooked an answer, to the solver's tolerance, the person's result is returned instead. Ctrl-C
+    goes on as KeyboardInterrupt.
+    """
+    state = init(
+        prepared.within(seconds), row, keep_on_interrupt=False, within=None, began=None, why_s=seconds
+    )  # fmt: skip
+    state, conflict = conflict_in(state)
+    if conflict is not None:
+        return conflict, state.question.stopwatch.timings()
+    state = replace(state, phase=Phase.FEWER)
+    try:
+        with until(state.question.deadline):
+            while not done(state):
+                state = step(state)
+    except OutOfTimeError as error:
+        state = _late(replace(state, stage=error.stage))
+    return result(state, prepared.settings, query_id), state.question.stopwatch.timings()
+
+
+def init(
+    prepared: Prepared,
+    row: Any,
+    *,
+    keep_on_interrupt: bool,
+    within: float | None,
+    began: float | None,
+    why_s: float | None = None,
+) -> State:
     """Return the state in which a search begins, or has ended where the row needs no change."""
     stopwatch = Stopwatch(
         time.perf_counter() if began is None else began, read_s=0.0 if began is None else prepared.read_s
@@ -112,6 +148,7 @@ def init(prepared: Prepared, row: Any, *, keep_on_interrupt: bool, within: float
         person=Person(factual, space.frame([factual]), reach, space),
         deadline=min(stopwatch.began + prepared.settings.time_limit_s, deadline_now()),
         within=within,
+        why_s=prepared.settings.why_s if why_s is None else why_s,
         keep_on_interrupt=keep_on_interrupt,
         stopwatch=stopwatch,
     )

@@ -107,6 +107,8 @@ class Question:
         On the clock of ``time.perf_counter``.
     within
         How much more than the best any other answer may cost; None: as much as it must.
+    why_s
+        Seconds for the rules in conflict; 0: nobody looks for them, or another call does.
     keep_on_interrupt
         Whether Ctrl-C keeps what is in hand, or goes on as KeyboardInterrupt.
     stopwatch
@@ -117,6 +119,7 @@ class Question:
     person: Person
     deadline: float
     within: float | None
+    why_s: float
     keep_on_interrupt: bool
     stopwatch: Stopwatch
 

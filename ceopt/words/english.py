@@ -99,6 +99,11 @@ ENGLISH: Final[Mapping[str, str]] = {
     "conflict_among": "Among these rules are some that together leave no way:",
     "conflict_named": "{name}: {rule}",
     "conflict_wider": "{rule} (there is a way if this is wider by {width})",
+    "conflict_wider_for": "{rule} (there is a way for {count} of them if this is wider by {widths})",
+    "widths": "{least} to {most}",
+    "conflict_unknown": "Which rules are in conflict is not known, as {why}.",
+    "conflicts_late": "the time for the conflicts of all people was used up before",
+    "conflicts_interrupted": "the work was interrupted before",
     # ---- reasons
     "favourable_already": "The goal is met, and so is every rule.",
     "proved_none": "It is proved that nothing that may change meets the goal and every rule.",

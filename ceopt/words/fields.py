@@ -44,7 +44,9 @@ _TABLE: Final = """
     cannot_become: column values                        stays_between: column low high
 
     conflict_found:         conflict_among:             conflict_named: name rule
-    conflict_wider: rule width
+    conflict_wider: rule width                          conflict_wider_for: rule count widths
+    widths: least most
+    conflict_unknown: why   conflicts_late:             conflicts_interrupted:
 
     favourable_already:     proved_none:                proved_no_more:          no_more_as: why
     gap_open: percent       time_used_up: limit_s       time_ended:              interrupted:

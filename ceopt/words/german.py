@@ -99,6 +99,11 @@ GERMAN: Final[Mapping[str, str]] = {
     "conflict_among": "Unter diesen Regeln sind einige, die zusammen keinen Weg lassen:",
     "conflict_named": "{name}: {rule}",
     "conflict_wider": "{rule} (um {width} weiter gäbe es einen Weg)",
+    "conflict_wider_for": "{rule} (um {widths} weiter gäbe es für {count} von ihnen einen Weg)",
+    "widths": "{least} bis {most}",
+    "conflict_unknown": "Welche Regeln im Widerspruch sind, ist nicht bekannt: {why}.",
+    "conflicts_late": "die Zeit für die Widersprüche aller Personen war vorher um",
+    "conflicts_interrupted": "die Arbeit wurde vorher unterbrochen",
     # ---- reasons
     "favourable_already": "Das Ziel ist erreicht, und jede Regel ist eingehalten.",
     "proved_none": "Es ist bewiesen, dass nichts, was sich ändern darf, das Ziel erreicht und jede Regel einhält.",

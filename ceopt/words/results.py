@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
@@ -15,7 +15,7 @@ from ceopt.words.said import Phrase, Said, phrases_of
 if TYPE_CHECKING:
     from ceopt.status import Status
 
-__all__ = ["ResultInWords", "in_words"]
+__all__ = ["ResultInWords", "in_words", "shared_rule_said"]
 
 #: Phrases that list the rules in conflict, which have lines of their own.
 _LISTED: Final = {"in_conflict": "conflict_found", "conflict_unfinished": "conflict_among"}
@@ -172,12 +172,37 @@ def _status(result: ToldResult, language: Language) -> str:
 
 def _conflict_line(entry: tuple[str, str, float | None], language: Language) -> str:
     name, sentence, width = entry
-    line = language.say(sentence)
-    if has_given_name(name) and not _is_of_space(name, sentence):
-        line = language.put("conflict_named", name=printable(name), rule=line)
+    line = _named_rule(name, sentence, language)
     if width is None:
         return line
     return language.put("conflict_wider", rule=line, width=language.amount(width, _unit_in(sentence)))
+
+
+def _named_rule(name: str, sentence: str, language: Language) -> str:
+    line = language.say(sentence)
+    if has_given_name(name) and not _is_of_space(name, sentence):
+        return language.put("conflict_named", name=printable(name), rule=line)
+    return line
+
+
+def shared_rule_said(entries: Sequence[tuple[str, str, float | None]], language: Language) -> str:
+    """Return one rule that is in conflict for several people, and by how much wider it would do for how many of them.
+
+    Where it says something else to each ("age stays at 30"), it is called by its name ("age: fixed").
+    """
+    name, sentence, width = entries[0]
+    widths = [width for _, _, width in entries if width is not None]
+    is_same = all(entry[1] == sentence for entry in entries)
+    if is_same and all(entry[2] == width for entry in entries):
+        return _conflict_line(entries[0], language)
+    line = _named_rule(name, sentence, language) if is_same else printable(name)
+    if not widths:
+        return line
+    unit = _unit_in(sentence)
+    amount = language.amount(max(widths), unit)
+    if min(widths) < max(widths):
+        amount = language.put("widths", least=language.first_amount(min(widths), unit), most=amount)
+    return language.put("conflict_wider_for", rule=line, count=language.number(len(widths)), widths=amount)
 
 
 def _is_of_space(name: str, sentence: str) -> bool:

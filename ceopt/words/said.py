@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 from ceopt.solvers.errors import printable
 
-__all__ = ["TOGETHER", "VERBATIM", "Phrase", "Said", "phrase_in", "phrases_of", "said", "together"]
+__all__ = ["TOGETHER", "VERBATIM", "Phrase", "Said", "instead", "phrase_in", "phrases_of", "said", "together"]
 
 #: Phrases without a template: a text as it stands, and several phrases one after the other.
 VERBATIM: Final = "verbatim"
@@ -83,6 +83,28 @@ def together(*texts: str) -> str:
     for text in known:
         phrases += phrases_of(text)
     return Said(" ".join(known), tuple(phrases))
+
+
+def instead(text: str, old: Said, new: str) -> str:
+    """Return a text of :func:`together` in which another stands for one of its parts; as it is where that is not there.
+
+    Examples
+    --------
+    >>> both = together(said("It is late.", "late"), said("Ask again.", "again"))
+    >>> text = instead(both, said("Ask again.", "again"), said("It is done.", "done"))
+    >>> text, [phrase.name for phrase in text.phrases]
+    ('It is late. It is done.', ['late', 'done'])
+    """
+    before, found, after = text.partition(old)
+    if not found:
+        return text
+    known = " ".join(part.strip() for part in (before, new, after) if part.strip())
+    phrases = phrases_of(text)
+    for place in range(len(phrases)):
+        end = place + len(old.phrases)
+        if phrases[place:end] == old.phrases:
+            return Said(known, (*phrases[:place], *phrases_of(new), *phrases[end:]))
+    return known
 
 
 def phrases_of(text: str) -> tuple[Phrase, ...]:

@@ -269,13 +269,15 @@ def test_the_conflict_is_kept_where_there_is_no_time_for_widths(what: Any, monke
     assert "young (age <= 40), old (age >= 45). The search for what would do ended early, as " in result.reason
 
 
-def test_ctrl_c_goes_on_where_it_ends_a_whole_cohort(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_the_search_of_a_whole_cohort_and_keeps_its_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     after(0, interrupted, monkeypatch)
     people = pd.DataFrame([ROW, ROW])
     recourse = ceopt.Recourse(MODEL, SPACE, target="good", constraints=[YOUNG, OLD], why=True).fit(people)
     cohort = recourse.explain(people)
-    assert [str(result.status) for result in cohort] == ["error", "error"]
-    assert "Interrupted" in cohort.failures()["reason"].iloc[0]
+    assert [str(result.status) for result in cohort] == ["infeasible", "infeasible"]
+    assert [result.conflict for result in cohort] == [(), ()]
+    for reason in cohort.failures()["reason"]:
+        assert reason.endswith("The rules in conflict are not known: the work was interrupted before.")
 
 
 @pytest.mark.long

@@ -102,17 +102,22 @@ def test_what_is_known_when_it_ends_early_is_in_the_conflict(monkeypatch: pytest
     assert {"cap": None, "young": None} in told
 
 
-def test_a_cohort_asks_only_where_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cohort_asks_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
     people = pd.DataFrame([ROW])
     clock = Ticking(monkeypatch, 0.0)
-    silent = ceopt.Recourse(MODEL, SPACE, target="good", constraints=ALL).fit(people)
-    assert silent.why is False
-    (result,) = silent.explain(people)
+    asks = ceopt.Recourse(MODEL, SPACE, target="good", constraints=ALL).fit(people)
+    assert asks.why is True
+    (result,) = asks.explain(people)
+    assert {name for name, _, _ in result.conflict} == {"cap", "young"}
+    assert clock.given == pytest.approx([3.0] * len(clock.given), abs=0.2)  # a twentieth of a minute
+
+    clock.given.clear()
+    (result,) = asks.set_params(why=False).fit(people).explain(people)
     assert (str(result.status), result.conflict, clock.given) == ("infeasible", (), [])
 
-    (result,) = silent.set_params(why=2.0).fit(people).explain(people)
+    (result,) = asks.set_params(why=2.0).fit(people).explain(people)
     assert {name for name, _, _ in result.conflict} == {"cap", "young"}
-    assert set(clock.given) == {2.0}
+    assert clock.given == pytest.approx([2.0] * len(clock.given), abs=0.2)
 
 
 def test_explain_asks_unless_told() -> None:

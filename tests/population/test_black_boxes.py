@@ -239,7 +239,7 @@ def test_what_only_explain_uses_counts_when_it_is_called() -> None:
         ({"surrogate": LocalSurrogateRecourse(SAMPLER, SvmSurrogate(C=2.0), max_rounds=1)}, "surrogate was changed"),
         ({"model": lambda rows: np.where(rows["b"] > 0, "yes", "no")}, "function was changed or fitted again since"),
         ({"margin": 0.1}, "no margin beside a surrogate"),
-        ({"why": True}, "no why beside a surrogate"),
+        ({"why": False}, "no why beside a surrogate"),
         ({"starts": X.head(1)}, "no starts beside a surrogate"),
         ({"constraints": [ceopt.Linear({"c": 1.0}, "<=", 1.0)]}, "'c'"),
     ],
@@ -265,7 +265,7 @@ def test_fit_checks_everything_and_constructing_nothing() -> None:
         ({"cost": "l9"}, "l9"),
         ({"solver": "none"}, "'none'"),
         ({"n": -1}, "n is -1"),
-        ({"why": True}, "no why"),
+        ({"why": False}, "no why"),
     ]:
         with pytest.raises(CeoptError, match=match):
             fitted(**given)
