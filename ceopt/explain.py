@@ -13,6 +13,7 @@ from ceopt.formulations.space.space import (
     known_row,
     require_space,
     warn_of,
+    warn_of_codes,
     warn_of_gaps,
 )
 from ceopt.population.batch import OUT_OF_MEMORY, no_answer
@@ -143,7 +144,7 @@ def explain(
     -----
     SpaceWarning
         A row, data or starts with columns that the space does not have: they are left out, and named once a call. Rows
-        of data or starts with missing cells, which are left out, and counted once a call.
+        of data or starts with missing cells, which are left out, and counted once a call. A row that stands on a code.
 
     Raises
     ------
@@ -181,6 +182,7 @@ def explain(
     warn_of("explain", space, row=row, data=data, starts=starts)
     warn_of_gaps("explain", space, data=data, starts=starts)
     row = known_row("explain", space, row)
+    warn_of_codes("explain", space, row)
     data = complete_part(space, data)
     starts = complete_part(space, starts)
     try:

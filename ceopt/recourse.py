@@ -11,7 +11,14 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from ceopt.formulations.content_hash import content_of
-from ceopt.formulations.space.space import FeatureSpace, complete_part, has_every_cell, warn_of, warn_of_gaps
+from ceopt.formulations.space.space import (
+    FeatureSpace,
+    complete_part,
+    has_every_cell,
+    warn_of,
+    warn_of_codes,
+    warn_of_gaps,
+)
 from ceopt.parallel.jobs import whole_jobs
 from ceopt.population.batch import answers, cohort_of, resumed
 from ceopt.population.black_box_fit import BlackBoxFit, black_box_fit
@@ -237,6 +244,7 @@ random_state, solver_options, why, surrogate, starts
         self._check_frame("Recourse.explain", frame)
         warn_of("Recourse.explain", self.space, frame=frame)
         queries = frame[list(self.space.names)]
+        warn_of_codes("Recourse.explain", self.space, queries)
         options = prepared.options() | self.fit_.marks() | {"rules": content_of(_listed(self.constraints))}
         done: list[SolutionSet | None] = [None] * len(queries)
         if resume is not None:

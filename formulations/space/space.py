@@ -35,6 +35,7 @@ __all__ = [
     "row_mapping",
     "unknown_columns",
     "warn_of",
+    "warn_of_codes",
     "warn_of_gaps",
 ]
 
@@ -187,6 +188,7 @@ class FeatureSpace:
         levels: Sequence[Any] | None = None,
         weight: float | tuple[float, float] | None = None,
         unit: str | None = None,
+        codes: Sequence[Any] | None = None,
     ) -> Self:
         """Make a space with some columns described anew; ``None`` keeps what is there, -inf and inf remove a bound.
 
@@ -198,9 +200,10 @@ class FeatureSpace:
             Another kind. Numbers become levels only with ``levels`` (or, as binary, with bounds one apart); levels
             become numbers only where they are numbers. A step and bounds are dropped where the new kind has none, and
             so is a step that was seen in the data where a kind of numbers is named: "continuous" takes any number.
-        mutable, direction, lower, upper, step, levels, weight, unit
-            As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused. ``levels`` replaces
-            what may be held: of an inferred column a choice or new order of its levels, of one made by hand any.
+        mutable, direction, lower, upper, step, levels, weight, unit, codes
+            As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused, unless it stands on
+            one of the ``codes``, of which a warning tells. ``levels`` replaces what may be held: of an inferred column
+            a choice or new order of its levels, of one made by hand any.
 
         Raises
         ------
@@ -222,6 +225,7 @@ class FeatureSpace:
                 levels=levels,
                 weight=weight,
                 unit=unit,
+                codes=codes,
             )
         return type(self)(new.get(feature.name, feature) for feature in self._features)
 
@@ -353,6 +357,9 @@ class FeatureSpace:
         coordinates = {}
         for name, feature in self._by_name.items():
             coordinate = feature.to_coordinate(values[name])
+            if feature.is_code(coordinate):
+                coordinates[name] = coordinate
+                continue
             if (coordinate < feature.lower and not feature.lower_inferred) or (
                 coordinate > feature.upper and not feature.upper_inferred
             ):
@@ -596,6 +603,31 @@ def warn_of(who: str, space: FeatureSpace, **given: Any) -> None:
         warn(
             f"{who} leaves out {names} of {' and '.join(holders)}, which the space does not know. "
             "Write frame[list(space.names)] for what you give, or describe such a column in the space."
+        )
+
+
+def warn_of_codes(who: str, space: FeatureSpace, people: Any) -> None:
+    """Warn, once for all people of a call, of those who stand on a code: such a column stays as it is."""
+    coded = [feature for feature in space if feature.codes and feature.mutable]
+    if not coded:
+        return
+    is_frame = isinstance(people, pd.DataFrame)
+    stands = {}
+    for feature in coded:
+        column = people[feature.name]
+        if not is_frame:
+            column = pd.Series([column], dtype=object)
+        stands[feature.name] = column.isin(feature.codes).to_numpy()
+    found, verb = "the person", "stands"
+    if is_frame:
+        count = int(np.any(list(stands.values()), axis=0).sum())
+        found = f"{count} of {counted(len(people), 'person', things='people')}"
+        verb = "stands" if count == 1 else "stand"
+    names = [name for name, is_there in stands.items() if is_there.any()]
+    if names:
+        warn(
+            f"{who}: {found} {verb} on a code, no amount, in {_quoted(names)}: there it stays, and answers change "
+            "other columns. Write the amount into the row where it is known."
         )
 
 

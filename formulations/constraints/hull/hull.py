@@ -101,8 +101,9 @@ class Hull(AbstractElastic):
     Parameters
     ----------
     data
-        Frame whose rows are all points, but for those with missing cells, of which a warning tells. By default the rows of the data given to :func:`ceopt.explain` that the model
-        puts in the target, or under ``Recourse.fit(X, y)`` those whose own label is.
+        Frame whose rows are all points, but for those with missing cells, of which a warning tells. By default the rows
+        of the data given to :func:`ceopt.explain` that the model puts in the target, or under ``Recourse.fit(X, y)``
+        those whose own label is.
     radius
         Greatest norm of s, at least 0; infinite where there is none.
     norm
