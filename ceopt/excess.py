@@ -15,7 +15,14 @@ import pandas as pd
 
 from ceopt.checking.answer_check import Check, is_off_steps
 from ceopt.checking.given_answers import answer_point, answer_rows
-from ceopt.formulations.space.space import FeatureSpace, known_part, known_row, require_space, warn_of
+from ceopt.formulations.space.space import (
+    FeatureSpace,
+    complete_rows,
+    known_part,
+    known_row,
+    require_space,
+    warn_of,
+)
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
@@ -112,7 +119,7 @@ def excess(
     require_space("excess", space)
     ranks, rows = answer_rows("excess", answers)
     warn_of("excess", space, answers=all_names(space, rows), factual=factual, data=data)
-    data = known_part(space, data)
+    data = complete_rows("excess", space, known_part(space, data))
     settings = Settings(
         target=target, cost=cost, constraints=constraints, solver=solver, time_limit_s=time_limit_s, why=False
     )

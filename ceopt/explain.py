@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ceopt.formulations.space.space import FeatureSpace, known_part, known_row, require_space, warn_of
+from ceopt.formulations.space.space import (
+    FeatureSpace,
+    complete_part,
+    known_row,
+    require_space,
+    warn_of,
+    warn_of_codes,
+    warn_of_gaps,
+)
 from ceopt.population.batch import OUT_OF_MEMORY, no_answer
 from ceopt.query.black_box_question import asked_once
 from ceopt.query.prepare import fingerprints_of, prepare
@@ -81,7 +89,8 @@ def explain(
     constraints
         Rules such as ``MaxChanges(3)`` or ``Linear({...}, "<=", 1)``.
     data
-        Rows in raw units, from which a search may start, and from which "mahalanobis" takes its covariance.
+        Rows in raw units, from which a search may start, and from which "mahalanobis" takes its covariance. Those with
+        missing cells are left out.
     solver
         A name of ``ceopt.solvers.available()``, or "auto".
     time_limit_s
@@ -134,7 +143,8 @@ def explain(
     Warns
     -----
     SpaceWarning
-        A row, data or starts with columns that the space does not have: they are left out, and named once a call.
+        A row, data or starts with columns that the space does not have: they are left out, and named once a call. Rows
+        of data or starts with missing cells, which are left out, and counted once a call. A row that stands on a code.
 
     Raises
     ------
@@ -170,9 +180,11 @@ def explain(
     )
     require_space("explain", space)
     warn_of("explain", space, row=row, data=data, starts=starts)
+    warn_of_gaps("explain", space, data=data, starts=starts)
     row = known_row("explain", space, row)
-    data = known_part(space, data)
-    starts = known_part(space, starts)
+    warn_of_codes("explain", space, row)
+    data = complete_part(space, data)
+    starts = complete_part(space, starts)
     try:
         if surrogate is not None:
             asked = asked_once(model, space, settings, data=data, surrogate=surrogate, starts=starts)

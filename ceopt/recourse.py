@@ -12,7 +12,14 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from ceopt.formulations.content_hash import content_of
-from ceopt.formulations.space.space import FeatureSpace, known_part, warn_of
+from ceopt.formulations.space.space import (
+    FeatureSpace,
+    complete_part,
+    has_every_cell,
+    warn_of,
+    warn_of_codes,
+    warn_of_gaps,
+)
 from ceopt.parallel.jobs import whole_jobs
 from ceopt.population.batch import answers, cohort_of, resumed
 from ceopt.population.black_box_fit import BlackBoxFit, black_box_fit
@@ -49,7 +56,7 @@ random_state, solver_options, why, surrogate, starts
     Attributes
     ----------
     data_
-        A copy of the frame given to ``fit``.
+        A copy of the frame given to ``fit``, without the rows that have missing cells.
     prepared_
         The model as read, or as a black box with what it says of the data, and the settings as ``fit`` checked them.
     fit_
@@ -144,11 +151,13 @@ random_state, solver_options, why, surrogate, starts
         ------
         CeoptError
             As :func:`ceopt.explain`, but for the row; and an empty frame, another number of labels than rows, or a
-            target class that ``y`` never holds. Columns that the space does not have are left out with a warning.
+            target class that ``y`` never holds. Columns that the space does not have are left out with a warning, and
+            so are rows with missing cells, of ``X`` with their labels.
         """
         self._check_frame("Recourse.fit", X)
         warn_of("Recourse.fit", self.space, X=X, data=self.data, starts=self.starts)
-        X = X[list(self.space.names)].copy()  # costs and rules may read it later, and the caller may change it
+        warn_of_gaps("Recourse.fit", self.space, X=X, data=self.data, starts=self.starts)
+        X, y = self._complete(X[list(self.space.names)].copy(), y)  # they are read later, and the caller may change X
         self.fit_ = self._fit(X, y)
         self.prepared_ = self.fit_.prepared
         self.data_ = X
@@ -156,9 +165,16 @@ random_state, solver_options, why, surrogate, starts
         self.feature_names_in_ = np.array(self.space.names, dtype=object)
         return self
 
+    def _complete(self, X: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, Any]:
+        """Return the rows that lack no cell, and their labels; another number of labels than rows is refused later."""
+        is_whole = has_every_cell(self.space, X)
+        if is_whole.all() or (y is not None and np.shape(y) != is_whole.shape):
+            return X, y
+        return X[is_whole], None if y is None else np.asarray(y)[is_whole]
+
     def _fit(self, X: pd.DataFrame, y: Any) -> Fit | BlackBoxFit:
         settings = self._settings()
-        starts = known_part(self.space, self.starts)
+        starts = complete_part(self.space, self.starts)
         if self.surrogate is not None:
             return black_box_fit(
                 self.model, self.space, settings, data=self.data, X=X, y=y, surrogate=self.surrogate, starts=starts
@@ -222,7 +238,7 @@ random_state, solver_options, why, surrogate, starts
             self.data,
             self._settings(),
             surrogate=self.surrogate,
-            starts=known_part(self.space, self.starts),
+            starts=complete_part(self.space, self.starts),
         )
         if n is not None:
             prepared = prepared.wanting(check_setting("n", n))
@@ -232,6 +248,7 @@ random_state, solver_options, why, surrogate, starts
         self._check_frame("Recourse.explain", frame)
         warn_of("Recourse.explain", self.space, frame=frame)
         queries = frame[list(self.space.names)]
+        warn_of_codes("Recourse.explain", self.space, queries)
         options = prepared.options() | self.fit_.marks() | {"rules": content_of(_listed(self.constraints))}
         done: list[SolutionSet | None] = [None] * len(queries)
         if resume is not None:

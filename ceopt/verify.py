@@ -19,7 +19,15 @@ from ceopt.checking.given_answers import answer_point, answer_rows
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.rule import WidensItself, about_model, fitted_to, lacks_rows
 from ceopt.formulations.predictors.read import is_function, open_model, read
-from ceopt.formulations.space.space import FeatureSpace, known_part, known_row, require_space, unknown_columns, warn_of
+from ceopt.formulations.space.space import (
+    FeatureSpace,
+    complete_rows,
+    known_part,
+    known_row,
+    require_space,
+    unknown_columns,
+    warn_of,
+)
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, parse_target
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
@@ -113,7 +121,7 @@ def verify(
         The person's row; by default that of a SolutionSet.
     data
         Rows in raw units, for rules that learn from those of the target class (``Hull()``). Without them such a rule
-        is unchecked.
+        is unchecked. Those with missing cells are left out, with a warning.
 
     Returns
     -------
@@ -140,7 +148,7 @@ def verify(
     require_space("verify", space)
     ranks, rows = answer_rows("verify", answers)
     warn_of("verify", space, answers=all_names(space, rows), factual=factual, data=data)
-    data = known_part(space, data)
+    data = complete_rows("verify", space, known_part(space, data))
     opened = model_behind(open_model(model), target)
     oracle, checked = _asked(opened, space, target)
     rules = _as_solved(parse_rules(constraints, space), answers)

@@ -252,6 +252,9 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
         return
     if feature.kind == "integer" and value != math.floor(value):
         yield f"must be whole, but is {value!r}"
+    if feature.is_code(value) or (start is not None and feature.is_code(start)):
+        yield from _faults_of_codes(feature, start, value)
+        return
     if value < feature.lower and not feature.lower_inferred:
         yield f"must be at least {feature.lower:g}, but is {value!r}"
     if value > feature.upper and not feature.upper_inferred:
@@ -269,6 +272,17 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
     step = feature.step if seen_steps or not feature.step_inferred else None
     if step is not None and is_off_steps(step, start, value):
         yield f"moves in steps of {step:g}, but goes from {before!r} to {after!r}"
+
+
+def _faults_of_codes(feature: Feature, start: float | None, value: float) -> Iterator[str]:
+    """Yield what is wrong with a value that is a code, or of who stands on one: nobody leaves or becomes one."""
+    if start is None or value == start:
+        return
+    after = feature.from_coordinate(value)
+    if feature.is_code(start):
+        yield f"must stay {feature.from_coordinate(start)!r}, which is a code, but is {after!r}"
+    else:
+        yield f"must not become {after!r}, which is a code"
 
 
 def is_off_steps(step: float, start: float, value: float) -> bool:

@@ -24,6 +24,10 @@ _ADVICE: Final = {
     "constant": "Leave it out by --label-column {name}, or add --fixed {name} if the model reads it.",
     "text": "Convert it in DATA if it counts something, or add --fixed {name}.",
     "code": "Add --categorical {name} if its numbers are names, or --fixed {name}.",
+    "codes": "Name them in a file of the space (--show-space, --space), or add --fixed {name}.",
+    "one_hot": 'Name it in a file of rules (--rules): [{{"rule": "ExactlyOne", "columns": [...]}}].',
+    "sum": 'Name it in a file of rules (--rules), as Linear with "==".',
+    "same": "Add --fixed {name}.",
 }
 
 
@@ -45,5 +49,5 @@ def inferred_space(
     for pitfall in pitfalls(frame, features):
         if pitfall.column not in {*settled, *categorical}:
             advice = _ADVICE[pitfall.kind].format(name=shlex.quote(pitfall.column))
-            notes.append(f"Column {pitfall.column!r} {pitfall.found}. {advice}")
+            notes.append(f"{pitfall.seen}. {advice}")
     return FeatureSpace(features), notes

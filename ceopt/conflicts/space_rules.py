@@ -108,6 +108,11 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
     else:
         here = repr(feature.from_coordinate(x0))
     home = value_phrase(feature, feature.from_coordinate(x0))
+    if feature.is_code(x0):
+        sentence = said(f"{name} must stay {here}", "must_stay", column=name, value=home)
+        free = {"codes": (), "lower": -math.inf, "upper": math.inf}
+        yield SpaceRule(feature, "on a code", sentence, {"codes": ()} if feature.is_finite else free, None)
+        return
     if not feature.mutable:
         row = Linear({name: 1.0}, "==", x0) if is_number else None
         sentence = said(f"{name} must stay {here}", "must_stay", column=name, value=home)
@@ -128,12 +133,12 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
         word = f"at least {_text(feature.lower)}"
         row = Linear({name: 1.0}, ">=", feature.lower)
         sentence = said(f"{name} must be {word}", "at_least", column=name, value=value_phrase(feature, feature.lower))
-        yield SpaceRule(feature, word, sentence, {"lower": -math.inf}, row)
+        yield SpaceRule(feature, word, sentence, {"lower": -math.inf, "codes": ()}, row)
     if math.isfinite(feature.upper) and not feature.upper_inferred:
         word = f"at most {_text(feature.upper)}"
         row = Linear({name: 1.0}, "<=", feature.upper)
         sentence = said(f"{name} must be {word}", "at_most", column=name, value=value_phrase(feature, feature.upper))
-        yield SpaceRule(feature, word, sentence, {"upper": math.inf}, row)
+        yield SpaceRule(feature, word, sentence, {"upper": math.inf, "codes": ()}, row)
     if feature.step is not None:
         word = f"steps of {_text(feature.step)}"
         step = value_phrase(feature, feature.step)

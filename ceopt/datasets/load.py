@@ -80,7 +80,9 @@ def load(name: str) -> Bunch:
     -------
     Bunch
         ``data`` has the features; leaks of the label, groups and times are in ``extra``. ``space`` has kinds, levels,
-        what is fixed and what only grows from the schema, bounds (inferred) and scales from the data.
+        what is fixed and what only grows from the schema, bounds (inferred) and scales from the data. Numbers that the
+        schema calls codes (-9 for "no record") are the space's codes, and the least and greatest amounts are bounds
+        that hold: no answer becomes a code, and where a person stands on one the column stays, with a warning.
 
     Raises
     ------
@@ -194,8 +196,14 @@ def _space(data: pd.DataFrame, described: list[dict[str, Any]]) -> FeatureSpace:
 
 
 def _feature(feature: Feature, column: dict[str, Any]) -> Feature:
+    """Return a column as the schema has it; what is a code bounds the amounts, and who stands on one is no error."""
+    amounts: dict[str, Any] = {"codes": tuple(int(code) for code in column.get("codes", ()))}
+    for word in ("lower", "upper"):
+        if f"amount_{word}" in column:
+            amounts |= {word: column[f"amount_{word}"], f"{word}_inferred": False}
     return replace(
         feature,
+        **amounts,
         levels=tuple(column["levels"]) if feature.is_finite else (),
         mutable=not column.get("immutable", False),
         direction=column.get("monotone", "any"),

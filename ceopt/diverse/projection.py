@@ -165,9 +165,10 @@ def _ends(feature: Feature, x0: float) -> tuple[float, float]:
     else:
         low = -math.inf if feature.lower_inferred else feature.lower
         high = math.inf if feature.upper_inferred else feature.upper
-    if not feature.mutable or feature.direction == "increasing":
+    is_still = not feature.mutable or feature.is_code(x0)
+    if is_still or feature.direction == "increasing":
         low = x0
-    if not feature.mutable or feature.direction == "decreasing":
+    if is_still or feature.direction == "decreasing":
         high = x0
     part = Interval(low, high, _step(feature), x0).narrowed(low, high)
     return part.lower, part.upper

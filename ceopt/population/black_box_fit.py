@@ -12,7 +12,7 @@ import pandas as pd
 from ceopt.checking.functions import LIBRARIES
 from ceopt.formulations.constraints.rule import lacks_rows, parse_rules
 from ceopt.formulations.content_hash import content_of
-from ceopt.formulations.space.space import FeatureSpace, known_part, require_space
+from ceopt.formulations.space.space import FeatureSpace, complete_part, require_space
 from ceopt.population.fitted import changed, changed_model, rows_of, state_of
 from ceopt.query.black_box_question import BlackBoxQuestion, asked_often, asked_once
 from ceopt.solvers.errors import InvalidValueError
@@ -90,7 +90,7 @@ class BlackBoxFit:
             raise changed("surrogate")
         if content_of(settings.target) != content_of(known.settings.target):
             raise changed("target")
-        used = self.X if data is None else known_part(space, data)
+        used = self.X if data is None else complete_part(space, data)
         asked = asked_once(model, space, settings, data=used, surrogate=surrogate, starts=starts)
         if _state_of(model, asked, self.rows) != self.model:
             raise changed_model(model)
@@ -119,7 +119,7 @@ def black_box_fit(
         A setting or a model that does not fit.
     """
     require_space("Recourse", space)
-    used = X if data is None else known_part(space, data)
+    used = X if data is None else complete_part(space, data)
     asked = asked_once(model, space, settings, data=used, surrogate=surrogate, starts=starts)
     if y is not None:
         _check_labels(y, len(X), parse_rules(settings.constraints, space))

@@ -16,7 +16,7 @@ from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given
-from ceopt.formulations.space.space import FeatureSpace, known_part
+from ceopt.formulations.space.space import FeatureSpace, complete_part
 from ceopt.formulations.targets import parse_target
 from ceopt.query.prepare import Learned, Prepared, fingerprints_of, model_content, prepare
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
@@ -165,7 +165,7 @@ def fit_of(
     if isinstance(settings.constraints, Iterator):
         but = f"constraints is a {type(settings.constraints).__name__}, which gives them once"
         raise InvalidTypeError("Recourse", "rules that explain can read again", but, "Pass a list.")
-    used = X if data is None else known_part(space, data).copy()
+    used = X if data is None else complete_part(space, data).copy()
     prepared = prepare(model, space, settings, data=used, labelled=labelled, starts=starts)
     prepared = replace(prepared, fingerprints=fingerprints_of(model, used))
     rows = rows_of(X, space)

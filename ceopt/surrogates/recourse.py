@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from ceopt.formulations.costs import Percentile
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
 from ceopt.query.build_answer import assembled
 from ceopt.settings import Settings
 from ceopt.solution.solution_set import SolutionSet
@@ -206,6 +206,7 @@ class LocalSurrogateRecourse:
             box = BlackBox(
                 box, target, columns=names, dtypes=known.dtypes, max_queries=sampler.max_queries, space=space
             )  # fmt: skip
+        known = complete_rows(_WHO, space, known)
         rows = sampler.decided(box, known, target=target, space=space)
         columns = rows.columns.about(person)
         if self.search == "actionable":

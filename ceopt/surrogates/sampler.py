@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, complete_rows
 from ceopt.solvers.checks import Choice, Real, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.plural import counted
@@ -446,6 +446,7 @@ def decided_rows(
         raise InvalidTypeError(_WHO, "a DataFrame as X", f"X is {type(X).__name__}", "Name its columns.")
     if space is None:
         space = FeatureSpace(infer_features(X, steps=False))
+    X = complete_rows(_WHO, space, X, "X")
     columns = ScaledColumns.of(space, X, scale)
     box = predict
     if not isinstance(predict, BlackBox):

@@ -255,6 +255,8 @@ def _interval(feature: Feature, x0: float | None) -> Interval | None:
     if feature.is_finite:
         return None
     low, high = feature.lower, feature.upper
+    if x0 is not None and feature.is_code(x0):
+        low = high = x0
     if x0 is not None:
         if feature.lower_inferred:
             low = min(low, x0)

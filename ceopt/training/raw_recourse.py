@@ -22,8 +22,10 @@ def require_within(who: str, space: FeatureSpace, coordinates: Floats) -> None:
     for feature, values in zip(space, coordinates.T, strict=True):
         low = -np.inf if feature.lower_inferred else feature.lower
         high = np.inf if feature.upper_inferred else feature.upper
-        outside = np.flatnonzero((values < low) | (values > high))
-        if len(outside) and not feature.is_finite:
+        if feature.is_finite:
+            continue
+        outside = np.flatnonzero(((values < low) | (values > high)) & ~np.isin(values, feature.codes))
+        if len(outside):
             but = f"it is {values[outside[0]]:g} in row {outside[0]}"
             needs = f"column {feature.name!r} within its bounds [{feature.lower:g}, {feature.upper:g}]"
             raise InvalidValueError(who, needs, but, "Widen the bounds with space.update, or correct the row.")

@@ -170,6 +170,8 @@ class ScaledFrame:
                 low[:, place] = own[:, place]
             if feature.direction == "decreasing":
                 high[:, place] = own[:, place]
+            stays = _on_codes(feature, coordinates[:, j])
+            low[stays, place] = high[stays, place] = own[stays, place]
         return low, high
 
     # ---- and back ----------------------------------------------------------------------------------------------------
@@ -198,7 +200,15 @@ class ScaledFrame:
                 last = len(feature.levels) - 1.0
                 low, high = _within(feature, own, np.zeros(len(own)), np.full(len(own), last))
                 found[:, j] = np.clip(np.rint(points[:, place.start] * last), low, high)
+            stays = _on_codes(feature, own) | _on_codes(feature, found[:, j])
+            found[stays, j] = own[stays]
         return found
+
+
+def _on_codes(feature: Feature, coordinates: Floats) -> Flags:
+    """Return which coordinates (n,) are codes: who stands on one stays, and nobody becomes one."""
+    codes = [feature.to_coordinate(code) for code in feature.codes]
+    return np.asarray(np.isin(coordinates, codes), dtype=bool)
 
 
 def _bounds(feature: Feature) -> tuple[float, float]:

@@ -273,7 +273,7 @@ def _is_expression(feature: Feature, value: Any) -> bool:
 
 def _within(feature: Feature, coordinate: float) -> float:
     low, high = _hard_bounds(feature)
-    if not low <= coordinate <= high:
+    if not low <= coordinate <= high and not feature.is_code(coordinate):
         raise _outside(feature, low, high, f"{coordinate:g}")
     return coordinate
 

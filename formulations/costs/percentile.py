@@ -15,7 +15,7 @@ from ceopt.formulations.costs.linf import greatest_of
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace, column_coordinates, row_mapping
+from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, row_mapping
 from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
@@ -162,6 +162,9 @@ class Percentile(AbstractCost):
             own = self
         else:
             own = replace(self, data=data)
+        whole = complete_rows("Percentile", space, own.data)
+        if whole is not own.data:
+            own = replace(own, data=whole)
         own.prices(space)  # refuses what does not fit the space
         return own
 

@@ -54,6 +54,12 @@ class Feature:
         Scales of the data: median absolute deviation, standard deviation, greatest less least value.
     dtype, categories
         The column's dtype in the frame, as text or as the pandas object, and all categories of a category column.
+    codes
+        Values of the column that are no amounts but stand for something else, such as -9 for "not known": numbers
+        beyond the bounds, or some of the levels. Nobody becomes one; who stands on one stays there.
+    decimals
+        Decimal places of the data of a continuous column, with which answers are written where that does; None where
+        they have none that anybody chose.
     lower_inferred, upper_inferred, step_inferred
         Whether a bound is what the data happened to hold (it widens for the row asked about), and the step that of
         their decimals, or a rule of the user.
@@ -91,6 +97,8 @@ class Feature:
     range: float | None = field(default=None, kw_only=True)
     dtype: str | None = field(default=None, kw_only=True)
     categories: tuple[Level, ...] | None = field(default=None, kw_only=True)
+    codes: tuple[Level, ...] = field(default=(), kw_only=True)
+    decimals: int | None = field(default=None, kw_only=True)
     lower_inferred: bool = field(default=False, kw_only=True)
     upper_inferred: bool = field(default=False, kw_only=True)
     step_inferred: bool = field(default=False, kw_only=True)
@@ -122,6 +130,14 @@ class Feature:
         if self.step is None and self.kind == "integer":
             return 1.0
         return self.step
+
+    def is_code(self, coordinate: float) -> bool:
+        """Whether a coordinate is that of a code."""
+        if not self.codes:
+            return False
+        if self.is_finite:
+            return self.levels[int(coordinate)] in self.codes
+        return coordinate in self.codes
 
     @property
     def weights(self) -> tuple[float, float]:

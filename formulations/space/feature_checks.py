@@ -30,6 +30,7 @@ from ceopt.solvers.checks import (
     Text,
     check_arguments,
     plain,
+    whole_from,
 )
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -53,11 +54,13 @@ _NO_BOUND = Refusal("{name} to be a number (inf for none)", "Correct it.", "{nam
 _SIZE = Real(at_least=0.0, finite=True, otherwise=_NO_SIZE, wrong_type=_NO_NUMBER)
 _BOUND = Real(otherwise=_NO_BOUND, wrong_type=_NO_NUMBER)
 _STEP = Real(finite=True, otherwise=_NOT_FINITE, wrong_type=_NO_NUMBER)
+_CODES = ListOf(Refusal("codes in a list or tuple", "Correct it.", error=InvalidTypeError))
 LEVELS = ListOf(Refusal("levels in a list or tuple", "Correct it.", error=InvalidTypeError))
 
 _WORDS = {"kind": Choice(get_args(Kind)), "direction": Choice(get_args(Direction))}
 _TEXTS = {"unit": OrNone(Text(_NO_TEXT)), "guess": Text(_NO_TEXT)}
 _FLAGS = dict.fromkeys(("mutable", "lower_inferred", "upper_inferred", "step_inferred"), Flag(_NO_FLAG))
+_DECIMALS = {"decimals": OrNone(whole_from(0))}
 _STATISTICS = dict.fromkeys(("mad", "std", "range"), OrNone(_SIZE))
 _BOUNDS = dict.fromkeys(("lower", "upper"), _BOUND)
 
@@ -71,8 +74,10 @@ def settled(given: Any) -> dict[str, Any]:
     who = f"Column {given.name!r}"
     new = _words(who, given) | _weights_and_scales(who, given) | _dtype(who, given)
     if given.kind in FINITE:
-        return new | _levels(who, given, new)
-    return new | _bounds(who, given, new)
+        new |= _levels(who, given, new)
+    else:
+        new |= _bounds(who, given, new)
+    return new | _codes(who, given, new)
 
 
 def _words(who: str, given: Any) -> dict[str, Any]:
@@ -85,7 +90,9 @@ def _words(who: str, given: Any) -> dict[str, Any]:
             'Make it ordinal with levels lowest first, or set direction="any".',
         )
     _fields(who, _TEXTS, given)
-    flags = _fields(who, _FLAGS, given)
+    flags = _fields(who, _FLAGS | _DECIMALS, given)
+    if given.kind != "continuous":
+        flags["decimals"] = None
     flags["step_inferred"] = flags["step_inferred"] and given.step is not None
     return flags | {"direction": _LONGER.get(given.direction, given.direction)}
 
@@ -179,6 +186,30 @@ def _levels(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
             "Correct the level, or convert the column in the frame.",
         )
     return {"levels": own, "pool": held, "ranks": {level: rank for rank, level in enumerate(own)}}
+
+
+def _codes(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
+    """Settle codes: some of the levels, or numbers beyond the bounds, so that no amount is one."""
+    codes = tuple(dict.fromkeys(plain(code) for code in _CODES.require(who, "codes", given.codes)))
+    for code in codes:
+        if given.kind in FINITE:
+            if code not in new["levels"]:
+                then = "Correct it, or leave it out."
+                raise InvalidValueError(who, "codes that are levels", f"{code!r} is none of them", then)
+            continue
+        require_level(who, code)
+        if isinstance(code, str | bool):
+            raise InvalidTypeError(who, "numbers as codes", f"one is {code!r}", "Correct it.")
+        if new["lower"] <= code <= new["upper"]:
+            raise InvalidValueError(
+                who,
+                "codes beyond its bounds, as no amount is one",
+                f"{code!r} lies within [{new['lower']:g}, {new['upper']:g}]",
+                "Give lower or upper with them: the least or the greatest amount.",
+            )
+    if codes and len(codes) == len(new.get("levels", ())):
+        raise InvalidValueError(who, "a level that is no code", f"codes is {codes!r}", "Leave some out.")
+    return {"codes": codes}
 
 
 def require_level(who: str, level: Any) -> None:

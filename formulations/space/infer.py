@@ -34,6 +34,10 @@ _MOVE = Choice(("any", "up", "down", "fixed", "increasing", "decreasing"), word=
 _FIRST_CELLS = 20
 #: Decimals that somebody has chosen: a column with more of them is measured or calculated.
 _MOST_PLACES = 3
+#: Decimals that a file is written with: a column with more of them has all that a float has.
+_MOST_DECIMALS = 12
+#: Units of the last decimal beyond which a number has nearly all digits of a float.
+_MOST_UNITS = 1e13
 
 
 def infer_features(
@@ -143,6 +147,7 @@ def _describe(
     values = _values(who, column.dtype, present)
     is_named = kind is not None
     step = None
+    decimals = None
     if kind is None:
         kind, reason = _guess(column.dtype, values)
         if kind == "continuous" and in_steps:
@@ -157,7 +162,9 @@ def _describe(
         common["categories"] = tuple(plain(level) for level in column.dtype.categories.tolist())
     if kind in {"continuous", "integer"}:
         found = _numbers(who, kind, column.dtype, values, present)
-        return Feature(name, kind=kind, step=step, step_inferred=True, **common, **found)
+        if kind == "continuous":
+            decimals = _decimals(values)
+        return Feature(name, kind=kind, step=step, step_inferred=True, decimals=decimals, **common, **found)
     levels = values
     if is_named and kind == "ordinal":
         levels = _ordered(who, values, order)
@@ -176,6 +183,12 @@ def _are_bools(values: list[Any]) -> bool:
 
 def _values(who: str, dtype: Any, present: pd.Series[Any]) -> list[Any]:
     """Distinct values: categories in their order, all else sorted."""
+    if isinstance(dtype, np.dtype) and dtype.kind in "iuf":
+        numbers: list[Any] = np.unique(present.to_numpy()).tolist()
+        for value in (numbers[0], numbers[-1]):
+            if math.isinf(value):
+                raise _infinite(who, value)
+        return numbers
     try:
         values = [plain(value) for value in present.unique().tolist()]
     except TypeError:  # lists and the like cannot be compared
@@ -189,7 +202,7 @@ def _values(who: str, dtype: Any, present: pd.Series[Any]) -> list[Any]:
                 "Convert the column or leave it out.",
             )
         if isinstance(value, float) and math.isinf(value):
-            raise InvalidValueError(who, "finite numbers", f"it holds {value}", "Replace it, or leave the row out.")
+            raise _infinite(who, value)
     families = {_family(value) for value in values}
     if len(families) > 1:
         raise InvalidTypeError(
@@ -199,6 +212,10 @@ def _values(who: str, dtype: Any, present: pd.Series[Any]) -> list[Any]:
         held = set(values)
         return [level for level in map(plain, dtype.categories.tolist()) if level in held]
     return sorted(values)
+
+
+def _infinite(who: str, value: float) -> InvalidValueError:
+    return InvalidValueError(who, "finite numbers", f"it holds {value}", "Replace it, or leave the row out.")
 
 
 def _family(value: Any) -> str:
@@ -238,8 +255,20 @@ def _step(values: list[Any]) -> tuple[float | None, str]:
     return step, f"{words}, step {step:g}"
 
 
+def _decimals(values: list[Any]) -> int | None:
+    """Return how many decimal places the numbers are written with; None where that is more than people write."""
+    numbers = np.array(values, dtype=np.float64)
+    if places_of(numbers[:_FIRST_CELLS], _MOST_DECIMALS) is None:  # most columns of measurements end here
+        return None
+    places = places_of(numbers, _MOST_DECIMALS)
+    if places is None or float(np.abs(numbers).max()) * 10.0**places > _MOST_UNITS:
+        return None
+    return places
+
+
 def _numbers(who: str, kind: Kind, dtype: Any, values: list[Any], present: pd.Series[Any]) -> dict[str, Any]:
-    are_numbers = all(_family(value) == "number" for value in values)
+    is_number = isinstance(dtype, np.dtype) and dtype.kind in "iuf"
+    are_numbers = is_number or all(_family(value) == "number" for value in values)
     if isinstance(dtype, pd.CategoricalDtype) or not are_numbers:
         raise InvalidTypeError(
             who, f"numbers to be {kind}", f"its dtype is {dtype}", "Convert the column in the frame."

@@ -18,7 +18,7 @@ FORMAT = "ceopt feature space"
 VERSION = 1
 _WHO = "FeatureSpace.from_json"
 #: Fields that files of earlier releases lack.
-_LATER = {"step_inferred": False}
+_LATER = {"step_inferred": False, "codes": (), "decimals": None}
 _FIELDS = (
     "name",
     "kind",
@@ -35,6 +35,8 @@ _FIELDS = (
     "range",
     "dtype",
     "categories",
+    "codes",
+    "decimals",
     "lower_inferred",
     "upper_inferred",
     "step_inferred",
@@ -123,11 +125,11 @@ def _feature(place: int, entry: Any) -> Feature:
             raise InvalidValueError(_WHO, f"text as {field!r} in {where}", f"it is {values[field]!r}", "Correct it.")
     for field, infinite in (("lower", -math.inf), ("upper", math.inf)):
         values[field] = infinite if values[field] is None else values[field]
-    for field in ("levels", "categories", "weight"):
+    for field in ("levels", "categories", "codes", "weight"):
         value = values[field]
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             values[field] = tuple(value)
-        elif field == "levels" or (field == "categories" and value is not None):
+        elif field in {"levels", "codes"} or (field == "categories" and value is not None):
             raise InvalidValueError(_WHO, f"a list as {field!r} in {where}", f"it is {value!r}", "Correct it.")
     try:
         return Feature(values.pop("name"), **values)

@@ -268,14 +268,18 @@ def _reach(feature: Feature, x0: float) -> Interval | Levels:
     if feature.is_finite:
         home = int(x0)
         ranks: tuple[int, ...] = tuple(range(len(feature.levels)))
-        if not feature.mutable:
-            ranks = (home,)
-        elif feature.direction == "increasing":
-            ranks = ranks[home:]
+        if not feature.mutable or feature.is_code(home):
+            return Levels((home,))
+        if feature.codes:
+            ranks = tuple(rank for rank in ranks if not feature.is_code(rank))
+        if feature.direction == "increasing":
+            ranks = tuple(rank for rank in ranks if rank >= home)
         elif feature.direction == "decreasing":
-            ranks = ranks[: home + 1]
+            ranks = tuple(rank for rank in ranks if rank <= home)
         return Levels(ranks)
     lower, upper = feature.lower, feature.upper
+    if feature.is_code(x0):
+        lower = upper = x0
     if feature.lower_inferred:
         lower = min(lower, x0)
     if feature.upper_inferred:

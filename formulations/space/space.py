@@ -20,17 +20,23 @@ from ceopt.formulations.space.table import to_frame, to_text
 from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, printable
 from ceopt.solvers.files.whole_files import write_text
+from ceopt.solvers.plural import counted
 
 __all__ = [
     "FeatureSpace",
     "check_unique",
     "column_coordinates",
+    "complete_part",
+    "complete_rows",
+    "has_every_cell",
     "known_part",
     "known_row",
     "require_space",
     "row_mapping",
     "unknown_columns",
     "warn_of",
+    "warn_of_codes",
+    "warn_of_gaps",
 ]
 
 _NO_FEATURE = Refusal("Feature objects", 'Write Feature("name", kind=...).', "one is {value}", InvalidTypeError)
@@ -40,6 +46,8 @@ _FEATURES = ListOf(
     empty=Refusal("at least one feature", "Add one.", "there is none"),
 )
 _NAMES = ListOf(Refusal("column names, one by one or in a list", "Correct it.", error=InvalidTypeError))
+#: So many columns are named where many have missing cells.
+_SHOWN = 6
 _ROWS = ListOf(Refusal("a list of rows, each a mapping of coordinates", "Correct it.", error=InvalidTypeError))
 
 
@@ -180,6 +188,7 @@ class FeatureSpace:
         levels: Sequence[Any] | None = None,
         weight: float | tuple[float, float] | None = None,
         unit: str | None = None,
+        codes: Sequence[Any] | None = None,
     ) -> Self:
         """Make a space with some columns described anew; ``None`` keeps what is there, -inf and inf remove a bound.
 
@@ -191,9 +200,10 @@ class FeatureSpace:
             Another kind. Numbers become levels only with ``levels`` (or, as binary, with bounds one apart); levels
             become numbers only where they are numbers. A step and bounds are dropped where the new kind has none, and
             so is a step that was seen in the data where a kind of numbers is named: "continuous" takes any number.
-        mutable, direction, lower, upper, step, levels, weight, unit
-            As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused. ``levels`` replaces
-            what may be held: of an inferred column a choice or new order of its levels, of one made by hand any.
+        mutable, direction, lower, upper, step, levels, weight, unit, codes
+            As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused, unless it stands on
+            one of the ``codes``, of which a warning tells. ``levels`` replaces what may be held: of an inferred column
+            a choice or new order of its levels, of one made by hand any.
 
         Raises
         ------
@@ -215,6 +225,7 @@ class FeatureSpace:
                 levels=levels,
                 weight=weight,
                 unit=unit,
+                codes=codes,
             )
         return type(self)(new.get(feature.name, feature) for feature in self._features)
 
@@ -346,6 +357,9 @@ class FeatureSpace:
         coordinates = {}
         for name, feature in self._by_name.items():
             coordinate = feature.to_coordinate(values[name])
+            if feature.is_code(coordinate):
+                coordinates[name] = coordinate
+                continue
             if (coordinate < feature.lower and not feature.lower_inferred) or (
                 coordinate > feature.upper and not feature.upper_inferred
             ):
@@ -594,4 +608,104 @@ def warn_of(who: str, space: FeatureSpace, **given: Any) -> None:
         warn(
             f"{who} leaves out {names} of {' and '.join(holders)}, which the space does not know. "
             "Write frame[list(space.names)] for what you give, or describe such a column in the space."
+        )
+
+
+def warn_of_codes(who: str, space: FeatureSpace, people: Any) -> None:
+    """Warn, once for all people of a call, of those who stand on a code: such a column stays as it is."""
+    coded = [feature for feature in space if feature.codes and feature.mutable]
+    if not coded:
+        return
+    is_frame = isinstance(people, pd.DataFrame)
+    stands = {}
+    for feature in coded:
+        column = people[feature.name]
+        if not is_frame:
+            column = pd.Series([column], dtype=object)
+        stands[feature.name] = column.isin(feature.codes).to_numpy()
+    found, verb = "the person", "stands"
+    if is_frame:
+        count = int(np.any(list(stands.values()), axis=0).sum())
+        found = f"{count} of {counted(len(people), 'person', things='people')}"
+        verb = "stands" if count == 1 else "stand"
+    names = [name for name, is_there in stands.items() if is_there.any()]
+    if names:
+        warn(
+            f"{who}: {found} {verb} on a code, no amount, in {_quoted(names)}: there it stays, and answers change "
+            "other columns. Write the amount into the row where it is known."
+        )
+
+
+# ---- rows of data with missing cells: left out, with one warning that counts them ------------------------------------
+def has_every_cell(space: FeatureSpace, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which rows of a frame lack no cell of the columns of the space, (n,)."""
+    names = [name for name in space.names if name in frame.columns]
+    return ~frame[names].isna().to_numpy().any(axis=1)
+
+
+def complete_part(space: FeatureSpace, data: Any) -> Any:
+    """Return the known part of data without the rows that lack a cell; itself where it is whole, or no frame."""
+    data = known_part(space, data)
+    if not isinstance(data, pd.DataFrame):
+        return data
+    is_whole = has_every_cell(space, data)
+    if is_whole.all():
+        return data
+    return data[is_whole]
+
+
+def complete_rows(who: str, space: FeatureSpace, data: Any, word: str = "data") -> Any:
+    """Return data without the rows that lack a cell of the space's columns, after a warning that counts them.
+
+    Raises
+    ------
+    InvalidValueError
+        No row is whole.
+    """
+    warn_of_gaps(who, space, **{word: data})
+    if not isinstance(data, pd.DataFrame):
+        return data
+    is_whole = has_every_cell(space, data)
+    return data if is_whole.all() else data[is_whole]
+
+
+def _quoted(names: Iterable[str]) -> str:
+    """Return some names in quotes, the first of them where they are many."""
+    shown = list(names)
+    text = ", ".join(map(repr, shown[:_SHOWN]))
+    if len(shown) > _SHOWN:
+        text += f" and {len(shown) - _SHOWN} more columns"
+    return text
+
+
+def warn_of_gaps(who: str, space: FeatureSpace, **given: Any) -> None:
+    """Warn, once for all that a call was given, of the rows of data that it leaves out, as cells of theirs are missing.
+
+    Raises
+    ------
+    InvalidValueError
+        No row of some data is whole.
+    """
+    counts = []
+    columns: dict[str, None] = {}
+    words = []
+    for word, part in given.items():
+        if not isinstance(part, pd.DataFrame):
+            continue
+        is_whole = has_every_cell(space, part)
+        n_left_out = int(len(is_whole) - is_whole.sum())
+        if not n_left_out:
+            continue
+        gaps = [name for name in space.names if name in part.columns and part[name].isna().to_numpy().any()]
+        if n_left_out == len(part):
+            but = f"each of its {counted(len(part), 'row')} lacks some, in {_quoted(gaps)}"
+            raise InvalidValueError(who, f"rows of {word} without missing cells", but, "Fill them in first.")
+        counts.append(f"{n_left_out:,} of {len(part):,} rows of {word}")
+        columns.update(dict.fromkeys(gaps))
+        words.append(word)
+    if counts:
+        lines = " and ".join(f"{word} = {word}.dropna(subset=list(space.names))" for word in words)
+        warn(
+            f"{who} leaves out {' and '.join(counts)}, in which cells of {_quoted(columns)} are missing. "
+            f"Write {lines}, or fill them in."
         )

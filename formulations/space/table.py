@@ -28,6 +28,8 @@ _FIELDS: Final = (
     "std",
     "range",
     "dtype",
+    "codes",
+    "decimals",
     "lower_inferred",
     "upper_inferred",
     "step_inferred",
@@ -74,7 +76,7 @@ def _cells(feature: Feature) -> tuple[str, ...]:
     return (
         printable(feature.name),
         feature.kind,
-        _levels(feature) if feature.is_finite else _range(feature),
+        (_levels(feature) if feature.is_finite else _range(feature)) + _codes(feature),
         _MOVES[feature.direction] if feature.mutable else "fixed",
         "" if feature.step is None else _number(feature.step),
         _weight(feature),
@@ -102,6 +104,13 @@ def _levels(feature: Feature) -> str:
     if len(text) <= _WIDEST:
         return text
     return f"{text[: _WIDEST - 14].rstrip()}... ({len(feature.levels)} levels)"
+
+
+def _codes(feature: Feature) -> str:
+    if not feature.codes:
+        return ""
+    shown = [str(code) if isinstance(code, str) else _number(code) for code in feature.codes]
+    return f" (codes {', '.join(shown)})"
 
 
 def _range(feature: Feature) -> str:

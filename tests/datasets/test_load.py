@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ceopt
 from ceopt.datasets import load
 from ceopt.datasets.load import SOURCES
+from ceopt.formulations.predictors import Affine
 from ceopt.solvers.errors import UnknownNameError, UnreadableFileError
 
 NEVER = {"G3", "shares", "score_text", "decile_score", "two_year_recid", "ChgOffPrinGr", "Selected", "split", "factual"}
@@ -49,11 +51,13 @@ def test_every_data_set_is_read_as_its_schema_says(real, name):
             assert list(feature.levels) == told["levels"]
         else:
             values = bunch.data[feature.name]
-            assert (feature.lower, feature.upper) == (values.min(), values.max())
+            amounts = values[~values.isin(feature.codes)]
+            assert (feature.lower, feature.upper) == (amounts.min(), amounts.max())
             assert told["lower"] <= feature.lower <= feature.upper <= told["upper"]
-            assert feature.lower_inferred
-            assert feature.upper_inferred
+            assert feature.lower_inferred is ("amount_lower" not in told)
+            assert feature.upper_inferred is ("amount_upper" not in told)
             assert feature.scale("mad") > 0
+        assert list(feature.codes) == [int(code) for code in told.get("codes", ())]
         assert bunch.data[feature.name].isna().sum() == told.get("missing", 0)
     assert (bunch.split is not None) == ("split_column" in described)
     assert (bunch.factual is not None) == ("factual_column" in described)
@@ -132,6 +136,34 @@ def test_a_small_one_in_full(tmp_path, monkeypatch, packed):
     twin = load("twin")
     assert twin.name == "twin"
     pd.testing.assert_frame_equal(twin.frame, bunch.frame)
+
+
+def test_codes_bound_the_amounts_and_who_stands_on_one_is_answered(tmp_path, monkeypatch):
+    table = "late,limit,y\n-9,1,0\n-8,2,0\n3,3,1\n0,98,1\n7,4,0\n"
+    path = write(tmp_path, table)
+    schema = json.loads((tmp_path / "schema.json").read_text(encoding="utf-8"))
+    entry = schema["datasets"]["diabetes"]
+    del entry["split_column"], entry["factual_column"]
+    entry["features"] = [
+        {"name": "late", "kind": "integer", "codes": {"-9": "not known", "-8": "none"}, "amount_lower": 0.0},
+        {"name": "limit", "kind": "integer", "codes": {"98": "not known"}, "amount_upper": 4.0},
+    ]
+    (tmp_path / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
+    assert path.is_file()
+    monkeypatch.setenv("CEOPT_DATA", str(tmp_path))
+    space = load("diabetes").space
+    late, limit = space
+    assert (late.lower, late.upper, late.codes) == (0, 7, (-9, -8))
+    assert (limit.lower, limit.upper, limit.codes) == (1, 4, (98,))
+    assert not late.lower_inferred
+    assert late.upper_inferred
+    assert not limit.upper_inferred
+    model = Affine([-1.0, 1.0], -0.5, labels=("no", "yes"))
+    wanted = ceopt.explain(model, {"late": 7, "limit": 1}, space, target="yes", cost="l1")[0]
+    assert wanted.values["late"] >= 0
+    with pytest.warns(ceopt.SpaceWarning, match="stands on a code, no amount, in 'limit'"):
+        held = ceopt.explain(model, {"late": 7, "limit": 98}, space, target="no")
+    assert held.status == "infeasible"
 
 
 def test_without_a_folder(monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ceopt.formulations.constraints.causal.graph import ordered, parents_in
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace, column_coordinates, require_space
+from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, require_space
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def learned(
         known = FeatureSpace(infer_features(data[used], steps=False))
     else:
         known = space
+    part = complete_rows("Causal.learn", FeatureSpace([known[name] for name in used]), data)
     return {
-        column: (_fitted(column, list(parents[column]), data, regressor, known), [*parents[column]]) for column in order
+        column: (_fitted(column, list(parents[column]), part, regressor, known), [*parents[column]]) for column in order
     }
 
 

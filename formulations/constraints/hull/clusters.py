@@ -13,7 +13,7 @@ from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["check_clusters", "cluster_labels"]
+__all__ = ["check_clusters", "cluster_labels", "clusters_of_some"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -45,6 +45,16 @@ def check_clusters(clusters: Any) -> None:
         raise InvalidTypeError("Hull", "labels such as numbers or text", f"one of clusters is {label!r}", _CHOICES)
     if any(pd.isna(label) is True for label in labels):
         raise InvalidValueError("Hull", "a label for every row", "one of clusters is missing", "Use -1 for noise.")
+
+
+def clusters_of_some(clusters: Any, kept: NDArray[np.bool_]) -> Any:
+    """Return clusters for some rows of those that they were given for; of labels, those of the rows kept."""
+    if clusters is None or isinstance(clusters, int | np.integer) or _is_clusterer(clusters):
+        return clusters
+    labels = _listed(clusters)
+    if len(labels) != len(kept):  # refused where the labels are read
+        return clusters
+    return [label for label, is_kept in zip(labels, kept.tolist(), strict=True) if is_kept]
 
 
 def cluster_labels(clusters: Any, values: Floats, drawn: Places) -> tuple[tuple[Any, ...], Places]:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import pandas as pd
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.hull.clusters import check_clusters
+from ceopt.formulations.constraints.hull.clusters import check_clusters, clusters_of_some
 from ceopt.formulations.constraints.hull.distance import hull_distance, least_sum
 from ceopt.formulations.constraints.hull.points import HullPoints, are_alike, hull_points
 from ceopt.formulations.constraints.hull.rows import HullRows
 from ceopt.formulations.constraints.hull.text import sentence_of, short_text
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Floats, Point
 from ceopt.formulations.costs.base import SCALE, scale_of
+from ceopt.formulations.space.space import complete_rows, has_every_cell
 from ceopt.formulations.tolerances import HULL_TOLERANCE
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,
@@ -100,8 +101,9 @@ class Hull(AbstractElastic):
     Parameters
     ----------
     data
-        Frame whose rows are all points. By default the rows of the data given to :func:`ceopt.explain` that the model
-        puts in the target, or under ``Recourse.fit(X, y)`` those whose own label is.
+        Frame whose rows are all points, but for those with missing cells, of which a warning tells. By default the rows
+        of the data given to :func:`ceopt.explain` that the model puts in the target, or under ``Recourse.fit(X, y)``
+        those whose own label is.
     radius
         Greatest norm of s, at least 0; infinite where there is none.
     norm
@@ -236,10 +238,19 @@ class Hull(AbstractElastic):
                 )  # fmt: skip
             if self.data.empty:
                 raise InvalidValueError("Hull", "at least one row", "data has none", "Give rows of the target class.")
-            points = self._points_of(space, space.coordinates(self.data))
+            points = self._points_of_data(space, self.data)
             self._known.update(space=space, points=points)
         found: HullPoints = self._known["points"]
         return found
+
+    def _points_of_data(self, space: FeatureSpace, data: pd.DataFrame) -> HullPoints:
+        """Return the points of the rows of its own that lack no cell."""
+        whole = complete_rows("Hull", space, data)
+        clusters = self.clusters
+        if len(whole) < len(data):
+            clusters = clusters_of_some(clusters, has_every_cell(space, data))
+        rows = space.coordinates(whole)
+        return hull_points(space, rows, scale=self.scale, clusters=clusters, sample=self.sample)
 
     # ---- the program -------------------------------------------------------------------------------------------------
     def build(self, block: Any, x: AbstractColumns) -> None:

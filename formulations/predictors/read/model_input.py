@@ -46,7 +46,10 @@ _RANDOM_ROWS: Final = 32  # so that levels of two columns with as many levels do
 
 
 def names_of(model: Any, space: FeatureSpace) -> list[str] | None:
-    """Return the columns that a model was fitted on, if it was fitted on a frame."""
+    """Return the columns that a model is to be given, if it was fitted on a frame.
+
+    They are those that it was fitted on, without those that the space lacks and the model drops unread.
+    """
     names = fitted_names(model, space)
     if names is None and hasattr(model, "best_estimator_"):
         return names_of(model.best_estimator_, space)
@@ -56,7 +59,28 @@ def names_of(model: Any, space: FeatureSpace) -> list[str] | None:
         for _, step in model.steps:
             if step is not None and not isinstance(step, str):
                 return names_of(step, space)
-    return names
+    if names is None or all(name in space for name in names):
+        return names
+    unread = _dropped(model)
+    return [name for name in names if name in space or name not in unread]
+
+
+def _dropped(model: Any) -> frozenset[str]:
+    """Return the columns that a fitted model drops before anything reads them: nobody has to give them to it."""
+    if type(model).__name__ == "ColumnTransformer":
+        used = set()
+        for name, part, _ in model.transformers_:
+            if not (isinstance(part, str) and part == "drop"):
+                used.update(model._transformer_to_input_indices[name])  # noqa: SLF001
+        names = getattr(model, "feature_names_in_", ())
+        return frozenset(str(name) for place, name in enumerate(names) if place not in used)
+    if hasattr(model, "steps"):
+        first = [step for _, step in model.steps if step is not None and not isinstance(step, str)][:1]
+        return _dropped(first[0]) if first and first[0] is not model else frozenset()
+    for word in ("best_estimator_", "estimator_", "estimator"):
+        if hasattr(model, word):
+            return _dropped(getattr(model, word))
+    return frozenset()
 
 
 def fitted_names(model: Any, space: FeatureSpace) -> list[str] | None:

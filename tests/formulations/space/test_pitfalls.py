@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import warnings
 
 import numpy as np
@@ -238,3 +239,118 @@ def test_ceopt_itself_is_not_warned():
         )
         ceopt.Causal.learn({"income": ["age"]}, book.data)
         ceopt.Percentile("max", data=book.data).table(book.data.iloc[0], {"sex": ["male"]})
+
+
+# ---- values that stand for something else ----------------------------------------------------------------------------
+_COUNTS = _rng.poisson(3, 400)
+_AMOUNTS = _rng.integers(20, 90, 400)
+
+
+def _with(values: np.ndarray, *codes: tuple[float, int]) -> np.ndarray:
+    """Some values with codes in the place of the first rows: each code so many times."""
+    found = values.copy()
+    place = 0
+    for code, count in codes:
+        found[place : place + count] = code
+        place += count
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        (_with(_COUNTS, (-9, 5)), "lower=0, codes=[-9]"),
+        (_with(_COUNTS, (-9, 40), (-8, 9), (-7, 30)), "lower=0, codes=[-9, -8, -7]"),
+        (_with(_AMOUNTS, (-9, 4)), "lower=20, codes=[-9]"),
+        (_with(_AMOUNTS, (-99, 1)), "lower=20, codes=[-99]"),
+        (_with(_AMOUNTS.astype(float) / 10, (-999, 8)), "lower=2, codes=[-999]"),
+        (_with(_COUNTS, (-1, 320)), "lower=1, codes=[-1]"),
+        (_with(_COUNTS, (98, 6)), "upper=9, codes=[98]"),
+        (_with(_COUNTS, (96, 2), (98, 6)), "upper=9, codes=[96, 98]"),
+        (_with(_COUNTS, (999, 390)), "upper=7, codes=[999]"),
+        (_with(_rng.integers(1, 6, 400), (9, 8)), "upper=5, codes=[9]"),
+        (_with(_AMOUNTS * 100, (99999, 7)), "upper=8900, codes=[99999]"),
+        (_with(_AMOUNTS, (-9, 12), (999, 12)), "lower=20, upper=89, codes=[-9, 999]"),
+        (_with(_AMOUNTS, (0, 25)), "lower=20, codes=[0]"),
+    ],
+)
+def test_values_that_look_like_codes_have_the_line_that_names_them(values, line):
+    frame = pd.DataFrame({"x": values})
+    assert of(values) == ["codes"]
+    (said,) = says(frame)
+    assert f"Write space = space.update('x', {line}), or " in said
+    assert said.startswith("Column 'x' holds ")
+    space = FeatureSpace(infer_features(frame))
+    update = said.partition("Write space = ")[2].partition(", or ")[0]
+    bounded = eval(update, {"space": space})["x"]  # noqa: S307 - the line that users are told to write
+    assert bounded.codes
+    amounts = values[~np.isin(values, bounded.codes)]
+    assert (bounded.lower, bounded.upper) == (amounts.min(), amounts.max())
+
+
+@pytest.mark.parametrize("named", [{"integer": ["x"]}, {"moves": {"x": "fixed"}}])
+def test_a_column_that_is_decided_is_not_asked_about_its_codes(named):
+    assert says(pd.DataFrame({"x": _with(_COUNTS, (-9, 5))}), **named) == []
+
+
+def _ordinary(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
+    """Columns as they come, with ends that are thin, heavy, cut off, negative, in steps or full of zeros."""
+    return {
+        "normal": np.rint(rng.normal(rng.uniform(-20, 50), rng.uniform(1, 30), n)),
+        "count": rng.poisson(rng.uniform(0.2, 20), n),
+        "many": rng.negative_binomial(1, 0.05, n),
+        "heavy": np.rint(rng.pareto(1.2, n) * 10),
+        "money": np.rint(rng.lognormal(9, 0.6, n) / 100) * 100,
+        "zeros": np.where(rng.random(n) < 0.4, 0, rng.integers(500, 20_000, n)),
+        "change": np.rint(rng.laplace(0, 3, n)),
+        "measured": rng.standard_t(2, n).round(1),
+        "percent": np.clip(np.rint(rng.normal(60, 25, n)), 0, 100),
+        "term": rng.choice([6, 12, 24, 36, 60, 120, 360], n),
+        "likert": rng.choice([-2, -1, 0, 1, 2], n),
+        "rating": rng.integers(1, 6, n),
+        "years": rng.integers(1990, 2024, n),
+        "points": np.clip(np.rint(rng.normal(690, 60, n)), 300, 850),
+    }
+
+
+@pytest.mark.long(every=3)
+@pytest.mark.parametrize("n", [30, 200, 3000])
+@pytest.mark.parametrize("seed", range(6))
+def test_ordinary_columns_have_no_codes(n, seed):
+    """8,400 such columns were tried: one of them was taken for codes."""
+    frame = pd.DataFrame(_ordinary(np.random.default_rng([seed, n]), n))
+    assert [(name, kind) for name, kind in found(frame) if kind == "codes"] == []
+
+
+def test_real_columns_of_codes_are_those_that_their_schema_names(data_dir):
+    schema = json.loads((data_dir / "schema.json").read_text(encoding="utf-8"))["datasets"]
+    for name in ("heloc", "gmsc_raw"):
+        told = [column for column in schema[name]["features"] if "role" not in column]
+        frame = pd.read_csv(data_dir / schema[name]["file"])[[column["name"] for column in told]]
+        assert {column for column, kind in found(frame) if kind == "codes"} == {
+            column["name"] for column in told if "codes" in column
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("german", set()),
+        ("sba", set()),
+        ("heart", set()),
+        ("student", {"G2"}),
+        ("diabetes", {"Glucose", "BloodPressure", "BMI"}),
+        pytest.param("adult", {"capital_gain"}, marks=pytest.mark.long),
+    ],
+)
+def test_other_real_columns_are_pointed_out_where_they_are_no_amounts(data_dir, name, codes):
+    schema = json.loads((data_dir / "schema.json").read_text(encoding="utf-8"))["datasets"]
+    names = [column["name"] for column in schema[name]["features"] if "role" not in column]
+    told = found(pd.read_csv(data_dir / schema[name]["file"])[names])
+    assert {column for column, kind in told if kind == "codes"} == codes
+    assert {column for column, kind in told if kind == "same"} == ({"relationship"} if name == "adult" else set())
+
+
+def test_the_built_in_loans_have_nothing_of_the_kind():
+    book = ceopt.datasets.loans(n=500)
+    assert {kind for _, kind in found(book.data)} == {"protected", "grows"}

@@ -25,8 +25,8 @@ from ceopt.formulations.predictors.read.model_input import (
     Trace,
     UnseenLevelError,
     dense,
-    fitted_names,
     is_fitted,
+    names_of,
     probe,
     refuse,
     same_version,
@@ -127,7 +127,7 @@ def _traced(steps: Sequence[Any], estimator: Any, space: FeatureSpace, coordinat
 def _start(steps: Sequence[Any], frame: pd.DataFrame, space: FeatureSpace) -> Trace:
     """Give the model its columns: by name if it was fitted on a frame, else in the space's order."""
     first = next(step for step in steps if not _passes(step) and not _is_function(step))
-    fitted = fitted_names(first, space)
+    fitted = names_of(first, space)
     if fitted is not None:
         names = fitted
         for name in names:
@@ -203,10 +203,12 @@ def _stack(step: Any, trace: Trace) -> list[Column]:
     keeps its own order.
     """
     stacked: dict[int, Column] = {}
+    given = _places_given(step, trace)
     for name, part, _ in step.transformers_:
-        places = [int(place) for place in step._transformer_to_input_indices[name]]  # noqa: SLF001
-        if (isinstance(part, str) and part == "drop") or not places:
+        fitted = [int(place) for place in step._transformer_to_input_indices[name]]  # noqa: SLF001
+        if (isinstance(part, str) and part == "drop") or not fitted:
             continue
+        places = [given.get(place, place) for place in fitted]
         if isinstance(trace.data, pd.DataFrame):
             data = trace.data.iloc[:, places]
         else:
@@ -215,6 +217,15 @@ def _stack(step: Any, trace: Trace) -> list[Column]:
         where = step.output_indices_[name]
         stacked |= dict(zip(range(where.start, where.stop), result.columns, strict=True))
     return [stacked[place] for place in sorted(stacked)]
+
+
+def _places_given(step: Any, trace: Trace) -> dict[int, int]:
+    """Return where the columns stand now that a ColumnTransformer was fitted on: those that it drops may be absent."""
+    fitted = getattr(step, "feature_names_in_", None)
+    if fitted is None or not isinstance(trace.data, pd.DataFrame) or len(fitted) == trace.data.shape[1]:
+        return {}
+    now = {name: place for place, name in enumerate(trace.data.columns.tolist())}
+    return {place: now[name] for place, name in enumerate(fitted.tolist()) if name in now}
 
 
 def _run(step: Any, trace: Trace) -> Any:

@@ -10,10 +10,14 @@ import pytest
 from draws import draws
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+import ceopt
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
@@ -208,3 +212,51 @@ def test_the_identity_encodes_levels_as_numbers_or_ranks():
     assert encoding.matrix(rows).tolist() == [[0.1, 3, 0, 0, 1, 0, 1, 10], [0.2, 4, 1, 1, 2, 2, 3, 7]]
     with pytest.raises(InvalidValueError, match=r"each of 8 columns, but the array has shape \(1, 7\)"):
         encoding.matrix([rows[0][:7]])
+
+
+# ---- columns that a pipeline drops -----------------------------------------------------------------------------------
+def _dropping(kind: str) -> tuple[Any, pd.DataFrame]:
+    """A fitted model whose pipeline drops the columns "note" and "branch", which stand between those that it reads."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "note": [f"n{k}" for k in range(60)],
+        "income": rng.integers(10, 90, 60) / 10,
+        "branch": rng.choice(["north", "south"], 60),
+        "job": rng.choice(["a", "b", "c"], 60),
+        "debt": rng.integers(0, 9, 60),
+    })
+    y = np.where(frame["income"] - 0.4 * frame["debt"] + (frame["job"] == "a") > 3.0, "yes", "no")
+    read_columns = [("numbers", StandardScaler(), ["debt", "income"]), ("levels", OneHotEncoder(), ["job"])]
+    dropping = ColumnTransformer(read_columns, remainder="drop")
+    if kind == "named":
+        dropping = ColumnTransformer([("away", "drop", ["note", "branch"]), *read_columns], remainder="passthrough")
+    model = make_pipeline(dropping, LogisticRegression())
+    if kind == "nested":
+        model = make_pipeline(make_pipeline(dropping), LogisticRegression())
+    if kind == "search":
+        model = GridSearchCV(model, {"logisticregression__C": [0.5, 1.0]}, cv=2)
+    return model.fit(frame, y), frame
+
+
+@pytest.mark.parametrize("kind", ["remainder", "named", "nested", "search"])
+def test_columns_that_a_pipeline_drops_need_not_be_in_the_space_or_the_row(kind):
+    model, frame = _dropping(kind)
+    person = frame[model.predict(frame) == "no"].iloc[0]
+    kept = ["income", "job", "debt"]
+    space = FeatureSpace.infer(frame[kept])
+
+    answer = ceopt.explain(model, person[kept], space, target="yes", data=frame[kept])[0]
+
+    with_all = FeatureSpace.infer(frame, categorical=["note"])
+    whole = ceopt.explain(model, person, with_all.fix("note", "branch"), target="yes")[0]
+    assert answer.cost == pytest.approx(whole.cost, rel=1e-9)
+    asked = pd.DataFrame([{**person.to_dict(), **answer.values.to_dict()}])
+    assert model.predict(asked).tolist() == ["yes"]
+    assert ceopt.verify([answer.values], model, space, target="yes", factual=person[kept]).ok
+
+
+def test_a_column_that_a_pipeline_reads_is_still_asked_for():
+    model, frame = _dropping("remainder")
+    space = FeatureSpace.infer(frame[["income", "debt"]])
+    with pytest.raises(ceopt.CeoptError, match="column 'job' is not in the space"):
+        ceopt.explain(model, frame[["income", "debt"]].iloc[0], space, target="yes")

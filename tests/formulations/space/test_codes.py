@@ -1,0 +1,178 @@
+"""Codes: values that are no amounts. Nobody becomes one; who stands on one is warned of, and stays there."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ceopt
+from ceopt.formulations.predictors import Affine
+from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.surrogates import LocalSurrogateRecourse
+from ceopt.training.scaled_frame import ScaledFrame
+
+SPACE = FeatureSpace(
+    [
+        Feature("inquiries", kind="integer", lower=0, upper=6, codes=[-9, -8]),
+        Feature("worst", kind="ordinal", levels=(-9, 0, 1, 2), codes=(-9,)),
+        Feature("burden", kind="integer", lower=0, upper=4),
+    ]
+)
+#: Who stands on a code of levels.
+CODED = {"inquiries": 2, "worst": -9, "burden": 3}
+LENIENT = Affine([-1.0, 0.1, -1.0], 2.5, labels=("no", "yes"))
+#: Fewer inquiries and less burden are favourable, and so are the codes of inquiries, to the model.
+MODEL = Affine([-1.0, 0.4, -1.0], 0.5, labels=("no", "yes"))
+
+
+def reached(row: dict[str, int]) -> list[tuple[float, ...]]:
+    """Every favourable point in reach of a person, by the words of the rule."""
+    columns = {"inquiries": range(7), "worst": (0, 1, 2), "burden": range(5)}
+    for name, codes in (("inquiries", (-9, -8)), ("worst", (-9,))):
+        if row[name] in codes:
+            columns[name] = (row[name],)
+    found = []
+    for point in itertools.product(*columns.values()):
+        if 0.5 - point[0] + 0.4 * point[1] - point[2] >= 0:
+            found.append(point)
+    return found
+
+
+PEOPLE = [
+    {"inquiries": inquiries, "worst": worst, "burden": burden}
+    for inquiries, worst, burden in [(5, 2, 3), (-9, 2, 4), (4, 1, 1), (1, 1, 2), (6, 0, 4)]
+]
+
+
+@pytest.mark.parametrize("row", PEOPLE, ids=str)
+@pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
+def test_answers_are_those_of_enumeration_without_the_codes(row):
+    result = ceopt.explain(MODEL, row, SPACE, target="yes", cost=ceopt.L1(scale="none"))
+    if row["inquiries"] < 0:  # favourable by the code alone
+        assert result.status == "already_favourable"
+        return
+    costs = []
+    for point in reached(row):
+        moves = [abs(a - b) for a, b in zip(point, row.values(), strict=True)]
+        levels = [SPACE["worst"].levels.index(value) for value in (point[1], row["worst"])]
+        costs.append(moves[0] + abs(levels[0] - levels[1]) / 3 + moves[2])
+    assert result[0].cost == pytest.approx(min(costs), rel=1e-6)
+    assert tuple(result[0].values) in reached(row)
+    assert ceopt.verify(result, MODEL, SPACE, target="yes").ok
+
+
+def test_who_stands_on_one_is_warned_of_once_and_stays():
+    with pytest.warns(ceopt.SpaceWarning) as caught:
+        result = ceopt.explain(LENIENT, CODED, SPACE, target="yes")
+    (warning,) = caught
+    assert str(warning.message) == (
+        "explain: the person stands on a code, no amount, in 'worst': there it stays, and answers change other "
+        "columns. Write the amount into the row where it is known."
+    )
+    assert result[0].values["worst"] == -9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ceopt.explain(MODEL, PEOPLE[0], SPACE, target="yes")
+        ceopt.explain(LENIENT, CODED, SPACE.fix("worst"), target="yes")
+
+
+def test_a_cohort_says_how_many():
+    people = pd.DataFrame([*PEOPLE, CODED])
+    recourse = ceopt.Recourse(MODEL, SPACE, target="yes").fit(people)
+    with pytest.warns(ceopt.SpaceWarning, match="2 of 6 people stand on a code, no amount, in 'inquiries', 'worst'"):
+        cohort = recourse.explain(people)
+    assert not [result.reason for result in cohort if result.status == "error"]
+
+
+def test_verify_holds_answers_to_them():
+    def broken(after: dict[str, int], before: dict[str, int] | None) -> tuple[str, ...]:
+        report = ceopt.verify([after], LENIENT, SPACE, target="yes", factual=before)
+        found: tuple[str, ...] = report.to_frame()["broken"][0]
+        return found
+
+    start = {"inquiries": 3, "worst": 2, "burden": 0}
+    assert broken(start | {"inquiries": -9}, start) == ("inquiries: must not become -9, which is a code",)
+    on_code = {"inquiries": 1, "worst": -9, "burden": 3}
+    assert broken(on_code | {"worst": 0, "burden": 0}, on_code) == ("worst: must stay -9, which is a code, but is 0",)
+    assert broken(on_code | {"burden": 0}, on_code) == ()
+    assert broken(on_code | {"burden": 0}, None) == ()
+
+
+def test_a_number_beyond_the_bounds_that_is_no_code_is_refused_as_ever():
+    with pytest.raises(InvalidValueError, match=r"within its bounds \[0, 6\], but its value is -7"):
+        ceopt.explain(MODEL, PEOPLE[0] | {"inquiries": -7}, SPACE, target="yes")
+
+
+def test_why_nothing_is_possible_names_the_code():
+    model = Affine([-1.0, -1.0, -1.0], -10.0, labels=("no", "yes"))
+    with pytest.warns(ceopt.SpaceWarning, match="stands on a code"):
+        result = ceopt.explain(model, PEOPLE[1] | {"worst": 0, "burden": 0}, SPACE, target="yes")
+    assert result.status == "infeasible"
+    assert ("inquiries: on a code", "inquiries must stay -9") in [rule[:2] for rule in result.conflict]
+
+
+def test_update_names_them_and_refuses_what_is_an_amount():
+    space = FeatureSpace.infer(pd.DataFrame({"x": [-9, 0, 3, 7], "y": [0.5, 1.0, 2.0, 4.0]}))
+    bounded = space.update("x", lower=0, codes=[-9])
+    assert (bounded["x"].codes, bounded["x"].lower, bounded["x"].upper) == ((-9,), 0, 7)
+    assert bounded.update("x", codes=[])["x"].codes == ()
+    assert "0 .. ~7 (codes -9)" in str(bounded)
+    assert bounded.to_frame().loc["x", "codes"] == (-9,)
+    with pytest.raises(InvalidValueError, match=r"'x' needs codes beyond its bounds.*-9 lies within \[-9, 7\]"):
+        space.update("x", codes=[-9])
+    with pytest.raises(InvalidTypeError, match="'x' needs numbers as codes, but one is 'none'"):
+        space.update("x", codes=["none"])
+    with pytest.raises(InvalidTypeError, match="codes in a list"):
+        space.update("x", codes=5)
+    with pytest.raises(InvalidValueError, match="codes that are levels, but 5 is none"):
+        SPACE.update("worst", codes=[5])
+    with pytest.raises(InvalidValueError, match="a level that is no code"):
+        Feature("g", kind="binary", levels=(0, 1), codes=(0, 1))
+
+
+def test_files_keep_them_and_files_of_earlier_releases_have_none():
+    assert FeatureSpace.from_json(SPACE.to_json()) == SPACE
+    document = json.loads(SPACE.to_json())
+    for feature in document["features"]:
+        del feature["codes"]
+    assert [feature.codes for feature in FeatureSpace.from_json(json.dumps(document))] == [(), (), ()]
+
+
+def test_black_boxes_leave_them_alone():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(
+        {
+            "inquiries": rng.choice([-9, -8, 0, 1, 2, 3, 4, 5, 6], 200),
+            "worst": rng.choice([-9, 0, 1, 2], 200),
+            "burden": rng.integers(0, 5, 200),
+        }
+    )
+
+    def says(rows: pd.DataFrame) -> list[str]:
+        return ["yes" if value <= 2 else "no" for value in rows["inquiries"] + rows["burden"]]
+
+    for row in (PEOPLE[0], {"inquiries": 6, "worst": -9, "burden": 4}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = ceopt.explain(says, row, SPACE, target="yes", data=data, surrogate=LocalSurrogateRecourse())
+        assert len(result) == 1
+        for answer in result:
+            assert answer.values["inquiries"] >= 0
+            assert (answer.values["worst"] == -9) is (row["worst"] == -9)
+
+
+def test_what_a_network_advises_is_put_off_codes():
+    rows = np.array([[5.0, 3.0, 3.0], [-9.0, 0.0, 4.0]])
+    columns = ScaledFrame.of("test", SPACE, pd.DataFrame({"inquiries": [5, -9], "worst": [2, -9], "burden": [3, 4]}))
+    wanted = columns.encoded(np.array([[-9.0, 0.0, 1.0], [2.0, 2.0, 1.0]]))
+    found = columns.legal(wanted, rows)
+    assert found[0].tolist() == [0.0, 3.0, 1.0]
+    assert found[1].tolist() == [-9.0, 0.0, 1.0]
+    low, high = columns.room(rows)
+    assert low[1, 0] == high[1, 0] == columns.encoded(rows)[1, 0]
