@@ -72,6 +72,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "linear_at_least": "{terms} is at least {value}",
     "linear_equals": "{terms} is {value}",
     "within": "{rule}, give or take {width}",
+    "or_no_further": "{rule}, or no further from it than today",
+    "or_little_further": "{rule}, or at most {width} further from it than today",
     "if_then": "if {condition}, then {result}",
     "transitions": "{column} stays as it is, or goes from {ways}",
     "transition": "{before} to {after}",

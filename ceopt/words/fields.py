@@ -32,6 +32,7 @@ _TABLE: Final = """
     is_one_of: column values                            changes: column          stays: column
     linear_at_most: terms value                         linear_at_least: terms value
     linear_equals: terms value                          within: rule width
+    or_no_further: rule                                 or_little_further: rule width
     if_then: condition result                           transitions: column ways
     transition: before after                            allowed_rows: columns count
     hull_inside: rows       hull_near: rows radius      hull_anywhere: rows

@@ -72,6 +72,8 @@ GERMAN: Final[Mapping[str, str]] = {
     "linear_at_least": "{terms} ist mindestens {value}",
     "linear_equals": "{terms} ist {value}",
     "within": "{rule}, bis auf {width}",
+    "or_no_further": "{rule}, oder nicht weiter davon entfernt als heute",
+    "or_little_further": "{rule}, oder höchstens {width} weiter davon entfernt als heute",
     "if_then": "wenn gilt: {condition}, dann gilt: {result}",
     "transitions": "{column} bleibt, wie es ist, oder wechselt von {ways}",
     "transition": "{before} zu {after}",

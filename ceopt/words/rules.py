@@ -96,8 +96,17 @@ def _linear(rule: Linear, space: FeatureSpace) -> Phrase:
         fields = {"terms": Phrase(TERMS, {"terms": terms}), "value": float(rule.rhs)}
         phrase = Phrase(f"linear_{words[rule.sense]}", fields)
     if rule.within:
-        return Phrase("within", {"rule": phrase, "width": float(rule.within)})
-    return phrase
+        phrase = Phrase("within", {"rule": phrase, "width": float(rule.within)})
+    if rule.further:
+        return Phrase("or_little_further", {"rule": phrase, "width": float(rule.further)})
+    return _beyond(rule, phrase)
+
+
+def _beyond(rule: Linear | IfThen | AllowedRows, phrase: Phrase) -> Phrase:
+    """Return a rule as it asks it of who breaks it today."""
+    if rule.beyond == "meet":
+        return phrase
+    return Phrase("or_no_further", {"rule": phrase})
 
 
 def _condition(condition: tuple[str, str, Any], space: FeatureSpace) -> Phrase:
@@ -120,7 +129,8 @@ def _one_of(column: str, values: Sequence[Any], space: FeatureSpace) -> Phrase:
 
 def _if_then(rule: IfThen, space: FeatureSpace) -> Phrase:
     condition = _condition(rule.condition, space)
-    return Phrase("if_then", {"condition": condition, "result": _condition(rule.conclusion, space)})
+    phrase = Phrase("if_then", {"condition": condition, "result": _condition(rule.conclusion, space)})
+    return _beyond(rule, phrase)
 
 
 def _allowed_values(rule: AllowedValues, space: FeatureSpace) -> Phrase:
@@ -142,7 +152,8 @@ def _allowed_transitions(rule: AllowedTransitions, space: FeatureSpace) -> Phras
 
 def _allowed_rows(rule: AllowedRows, space: FeatureSpace) -> Phrase:
     del space
-    return Phrase("allowed_rows", {"columns": tuple(rule.columns), "count": len(rule.frame)})
+    phrase = Phrase("allowed_rows", {"columns": tuple(rule.columns), "count": len(rule.frame)})
+    return _beyond(rule, phrase)
 
 
 def _hull(rule: Hull, space: FeatureSpace) -> Phrase:

@@ -14,6 +14,7 @@ from typing import (
     Any,
     ClassVar,
     Final,
+    Literal,
     Protocol,
     Self,
     TypeAlias,
@@ -28,7 +29,8 @@ from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns.columns_block import AbstractColumns, Factual, require_factual
-from ceopt.solvers.checks import ListOf, OrNone, Refusal, Text
+from ceopt.formulations.digits import digits
+from ceopt.solvers.checks import Choice, ListOf, OrNone, Refusal, Text
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = [
+    "BEYOND",
     "AbstractElastic",
     "AbstractRule",
     "AddsToCost",
+    "Beyond",
     "ChangesCharges",
     "DataRows",
     "Floats",
@@ -65,6 +69,7 @@ __all__ = [
     "mended_points",
     "mends_points",
     "nearest_cluster",
+    "no_further_words",
     "parse_rules",
     "rule_name",
     "surcharge_of",
@@ -85,6 +90,9 @@ _KNOWN: Final[dict[tuple[type, Any], bool]] = {}
 # ---- what every rule says, and how rules become rows -----------------------------------------------------------------
 #: What a rule's name may be: the user's, in exports and reports, or None.
 RULE_NAME = OrNone(Text(Refusal("text as {name}", "Write it as text, or leave it out.", error=InvalidTypeError)))
+#: What a rule asks of a person who breaks it today: to meet it, or not to go further than they are.
+Beyond: TypeAlias = Literal["meet", "no_further"]
+BEYOND = Choice(("meet", "no_further"))
 _RULES = ListOf(Refusal("a list of rules", "Correct it.", error=InvalidTypeError))
 
 
@@ -145,6 +153,13 @@ def rule_name(rule: AbstractRule, position: int) -> str:
     """Return the name that the rule bears in exports and reports: the user's, or its class and place."""
     given: str | None = getattr(rule, "name", None)
     return given or f"{type(rule).__name__}_{position + 1}"
+
+
+def no_further_words(further: float = 0.0) -> str:
+    """Return what the sentence of a rule with ``beyond="no_further"`` ends with."""
+    if further:
+        return f", or at most {digits(further)} further from it than today"
+    return ", or no further from it than today"
 
 
 def impose(rule: AbstractRule, x: AbstractColumns) -> Any:
