@@ -46,8 +46,8 @@ class IfThen(AbstractRule):
     ``s`` is 1 where the column keeps its own value. For everybody else the rule is what it is with "meet".
 
     One row, or two. A comparison of a number adds at most two cuts per value, and where the number has a coordinate its
-    two link rows. Exact, with one exception: that a continuous column without a step has changed is known once it moved by
-    a thousandth of its range, or across a cut. A conclusion "changed" asks for that much; a condition "not changed"
+    two link rows. Exact, with one exception: that a continuous column without a step has changed is known once it moved
+    by a thousandth of its range, or across a cut. A conclusion "changed" asks for that much; a condition "not changed"
     holds of anything less.
 
     Parameters

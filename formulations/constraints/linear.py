@@ -180,7 +180,7 @@ class Linear(AbstractElastic):
         low = float(self.rhs - self.within)
         high = float(self.rhs + self.within)
         if self.beyond == "no_further":
-            own = sum(float(a) * x.point[name] for name, a in self.coefficients.items())  # type: ignore[union-attr]
+            own = sum(float(a) * x.point[name] for name, a in self.coefficients.items())
             low = min(low, own - self.further)
             high = max(high, own + self.further)
         return (None if self.sense == "<=" else low), (None if self.sense == ">=" else high)

@@ -70,10 +70,9 @@ PEOPLE = pd.DataFrame({"income": [1e4, 2e4], "debt": [0, 1], "school": "low", "j
         (Linear({"debt": -1.0}, "==", 5.0, within=0.5, beyond="no_further", further=2.5),
          "-debt is 5, give or take 0.5, or at most 2.5 further from it than today",
          "-debt ist 5, bis auf 0,5, oder höchstens 2,5 weiter davon entfernt als heute"),
-        (IfThen(("job", "changed"), ("school", ">=", "mid"), beyond="no_further"),
-         "if job changes, then school is at least mid, or no further from it than today",
-         "wenn gilt: job ändert sich, dann gilt: school ist mindestens mid, "
-         "oder nicht weiter davon entfernt als heute"),
+        (IfThen(("job", "==", "cook"), ("debt", "<=", 9), beyond="no_further"),
+         "if job is cook, then debt is at most 9 euros, or no further from it than today",
+         "wenn gilt: job ist cook, dann gilt: debt ist höchstens 9 euros, oder nicht weiter davon entfernt als heute"),
         (Linear({"owner": 1.0}, ">=", 1.0), "owner is at least 1", "owner ist mindestens 1"),
         (IfThen(("job", "changed"), ("school", ">=", "mid")),
          "if job changes, then school is at least mid",
