@@ -78,6 +78,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "transitions": "{column} stays as it is, or goes from {ways}",
     "transition": "{before} to {after}",
     "allowed_rows": "{columns} together are one of {count} rows of a table",
+    "exactly_one": "exactly one of {columns} is 1",
     "hull_inside": "like a mix of {rows}",
     "hull_near": "near a mix of {rows}, at a distance of at most {radius}",
     "hull_anywhere": "the nearer to a mix of {rows} the better",

@@ -35,6 +35,7 @@ _TABLE: Final = """
     or_no_further: rule                                 or_little_further: rule width
     if_then: condition result                           transitions: column ways
     transition: before after                            allowed_rows: columns count
+    exactly_one: columns
     hull_inside: rows       hull_near: rows radius      hull_anywhere: rows
     people_of_target:       people_of_data: count       follows_from: column causes
     robust: level           robust_near: level radius

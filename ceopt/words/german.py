@@ -78,6 +78,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "transitions": "{column} bleibt, wie es ist, oder wechselt von {ways}",
     "transition": "{before} zu {after}",
     "allowed_rows": "{columns} zusammen sind eine von {count} Zeilen einer Tabelle",
+    "exactly_one": "genau eins von {columns} ist 1",
     "hull_inside": "wie eine Mischung aus {rows}",
     "hull_near": "nahe einer Mischung aus {rows}, in einem Abstand von höchstens {radius}",
     "hull_anywhere": "je näher an einer Mischung aus {rows}, desto besser",

@@ -11,6 +11,7 @@ from ceopt.formulations.constraints import (
     AllowedTransitions,
     AllowedValues,
     Causal,
+    ExactlyOne,
     Hull,
     IfThen,
     Linear,
@@ -156,6 +157,11 @@ def _allowed_rows(rule: AllowedRows, space: FeatureSpace) -> Phrase:
     return _beyond(rule, phrase)
 
 
+def _exactly_one(rule: ExactlyOne, space: FeatureSpace) -> Phrase:
+    del space
+    return Phrase("exactly_one", {"columns": tuple(rule.columns)})
+
+
 def _hull(rule: Hull, space: FeatureSpace) -> Phrase:
     del space
     rows = Phrase("people_of_target", {})
@@ -191,6 +197,7 @@ _PHRASES: Final[Mapping[type, Callable[[Any, Any], Phrase]]] = {
     AllowedValues: _allowed_values,
     AllowedTransitions: _allowed_transitions,
     AllowedRows: _allowed_rows,
+    ExactlyOne: _exactly_one,
     Hull: _hull,
     Causal: _causal,
     RobustValidity: _robust_validity,

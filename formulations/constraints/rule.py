@@ -183,7 +183,10 @@ def impose(rule: AbstractRule, x: AbstractColumns) -> Any:
 
 
 def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
-    """Check a sequence of rules against the space; a single rule may stand for itself."""
+    """Check a sequence of rules against the space; a single rule may stand for itself.
+
+    A rule that counts changes comes back as one that knows which columns change together by the others.
+    """
     if isinstance(rules, AbstractRule):
         given = (rules,)
     else:
@@ -214,7 +217,7 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
         if name in names:
             raise InvalidTypeError("constraints", "names that differ", f"two rules are {name!r}", "Rename one of them.")
         names.add(name)
-    return given
+    return _knowing_each_other(tuple(given), space)
 
 
 def _has(rule: object, ability: Callable[..., Ability]) -> TypeGuard[Ability]:
@@ -311,11 +314,57 @@ def has_say_in_cost(rule: object, space: FeatureSpace) -> bool:
 
 
 def charged_points(rules: Iterable[object], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-    """Return points (n, d) as the cost sees them under some rules."""
+    """Return points (n, d) as the cost sees them under some rules, each of which sees the points as they are."""
+    charged = points
     for rule in rules:
         if _has(rule, ChangesCharges):
-            points = rule.charged(space, factual, points)
-    return points
+            own = rule.charged(space, factual, points)
+            charged = np.where(own != points, own, charged)
+    return charged
+
+
+# ---- what counts as one change ---------------------------------------------------------------------------------------
+@runtime_checkable
+class JoinsChanges(Protocol):
+    """A rule by which some columns change together, as one change."""
+
+    columns: Any
+
+    def given_up(self, factual: Point) -> tuple[str, ...]:
+        """Return the columns that are no changes of their own when they leave the factual."""
+
+
+@runtime_checkable
+class CountsChanges(Protocol):
+    """A rule that counts changes, and has to know which columns count together."""
+
+    def counting(self, together: tuple[tuple[str, ...], ...]) -> Self:
+        """Return the rule that counts a move between two columns of a group as one change."""
+
+
+def _knowing_each_other(rules: tuple[AbstractRule, ...], space: FeatureSpace) -> tuple[AbstractRule, ...]:
+    """Return the rules, those that count changes with the columns that count together by the others."""
+    together = tuple(tuple(rule.columns) for rule in rules if _has(rule, JoinsChanges))
+    if not together:
+        return rules
+    known = []
+    for rule in rules:
+        if not _has(rule, JoinsChanges):
+            _refuse_charged(unpriced_columns(rule, space), together)
+        known.append(cast("AbstractRule", rule.counting(together)) if _has(rule, CountsChanges) else rule)
+    return tuple(known)
+
+
+def _refuse_charged(charged: frozenset[str], together: tuple[tuple[str, ...], ...]) -> None:
+    """Refuse columns of which two rules say what their moves cost."""
+    for group in together:
+        for name in group:
+            if name in charged:
+                raise InvalidTypeError(
+                    "constraints", "one rule that says what a column's move costs",
+                    f"column {name!r} has an equation, and is one of several of which exactly one is 1",
+                    "Leave its equation out, or the other rule.",
+                )  # fmt: skip
 
 
 @runtime_checkable
