@@ -20,6 +20,7 @@ from ceopt.population.fitted import Fit, fit_of
 from ceopt.settings import TIME_LIMIT_S, Settings, check_setting
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
+from ceopt.words.results import warn_of_rules
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
@@ -203,6 +204,11 @@ random_state, solver_options, why, surrogate, starts
         Cohort
             In the order of the rows; the same whatever ``n_jobs`` is, unless a limit of time ends a row.
 
+        Warns
+        -----
+        RuleWarning
+            Once for each rule that people break today: how many, and the line to write if they may stay.
+
         Raises
         ------
         CeoptError
@@ -234,7 +240,9 @@ random_state, solver_options, why, surrogate, starts
             done = resumed(resume, queries, self.space, options)
         left = [place for place, result in enumerate(done) if result is None]
         found = answers(prepared, queries, left, jobs, total_time_limit_s)
-        return cohort_of(found, queries, self.space, options, done=done, progress=progress)
+        cohort = cohort_of(found, queries, self.space, options, done=done, progress=progress)
+        warn_of_rules(cohort.results)
+        return cohort
 
     def _settings(self) -> Settings:
         return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})

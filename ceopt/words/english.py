@@ -35,6 +35,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "switch_off": "Change {column} from {before} to {after}",
     "follows": "{column} follows, from {before} to {after}",
     "hold": "Keep {column} at {before}",
+    "for_rule": "{change} (asked for by {rules}, not by the model)",
+    "the_rule": "the rule {rule}",
     "way": "Way {rank}: {changes}.",
     # ---- how it ended
     "optimal_one": "There is a way to the goal ({target}), and none asks for less.",
@@ -97,6 +99,12 @@ ENGLISH: Final[Mapping[str, str]] = {
     "moves_in_steps_of_data": "{column} moves in steps of {step} from {value}, as its data do",
     "cannot_become": "{column} cannot become {values}",
     "stays_between": "{column} stays between {low} and {high}",
+    # ---- rules that people break today
+    "beyond_one": "Rule {name}: the person is beyond it today, and answers move them.",
+    "beyond_many": "Rule {name}: {count} of {people} people are beyond it today, and answers move them.",
+    "beyond_unmoved": "Rule {name}: {count} of {people} people are beyond it today, and an answer would move them.",
+    "beyond_line": "If they may stay or come nearer, write {line}.",
+    "beyond_no_line": "If they may stay, leave the rule out for them, or make it wider.",
     # ---- rules in conflict
     "conflict_found": "These rules together leave no way:",
     "conflict_among": "Among these rules are some that together leave no way:",

@@ -35,6 +35,8 @@ GERMAN: Final[Mapping[str, str]] = {
     "switch_off": "{column} von {before} auf {after} ändern",
     "follows": "{column} folgt daraus, von {before} auf {after}",
     "hold": "{column} bei {before} halten",
+    "for_rule": "{change} (das verlangt {rules}, nicht das Modell)",
+    "the_rule": "die Regel {rule}",
     "way": "Weg {rank}: {changes}.",
     # ---- how it ended
     "optimal_one": "Es gibt einen Weg zum Ziel ({target}), und keiner verlangt weniger.",
@@ -97,6 +99,12 @@ GERMAN: Final[Mapping[str, str]] = {
     "moves_in_steps_of_data": "{column} ändert sich von {value} aus in Schritten von {step}, wie seine Daten",
     "cannot_become": "{column} kann nicht {values} werden",
     "stays_between": "{column} bleibt zwischen {low} und {high}",
+    # ---- rules that people break today
+    "beyond_one": "Regel {name}: Die Person hält sie heute nicht ein, und Antworten bewegen sie dahin.",
+    "beyond_many": "Regel {name}: {count} von {people} Personen halten sie heute nicht ein; Antworten bewegen sie.",
+    "beyond_unmoved": "Regel {name}: {count} von {people} Personen halten sie heute nicht ein; eine Antwort müsste es.",
+    "beyond_line": "Wenn sie bleiben oder näher kommen dürfen: {line}.",
+    "beyond_no_line": "Wenn sie bleiben dürfen: die Regel für sie weglassen oder weiter fassen.",
     # ---- rules in conflict
     "conflict_found": "Diese Regeln zusammen lassen keinen Weg:",
     "conflict_among": "Unter diesen Regeln sind einige, die zusammen keinen Weg lassen:",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["any_of", "has_given_name", "rule_said", "rules_said", "value_phrase"]
+__all__ = ["any_of", "rule_said", "rules_said", "value_phrase"]
 
 
 def rule_said(rule: AbstractRule, space: FeatureSpace) -> str:
@@ -46,12 +46,6 @@ def rule_said(rule: AbstractRule, space: FeatureSpace) -> str:
 def rules_said(rules: Iterable[AbstractRule], space: FeatureSpace) -> dict[str, str]:
     """Return the sentences of rules by the names that they bear in results."""
     return {rule_name(rule, place): rule_said(rule, space) for place, rule in enumerate(rules)}
-
-
-def has_given_name(name: str) -> bool:
-    """Whether a rule's name in a result is its user's, rather than its class and place."""
-    kind, _, place = name.rpartition("_")
-    return not (place.isdigit() and kind in _CLASSES)
 
 
 def value_phrase(feature: Feature | None, value: Any) -> Phrase:
@@ -202,4 +196,3 @@ _PHRASES: Final[Mapping[type, Callable[[Any, Any], Phrase]]] = {
     Causal: _causal,
     RobustValidity: _robust_validity,
 }
-_CLASSES: Final = frozenset(kind.__name__ for kind in _PHRASES)

@@ -65,6 +65,7 @@ __all__ = [
     "has_clusters",
     "has_say_in_cost",
     "impose",
+    "is_learned",
     "lacks_rows",
     "mended_points",
     "mends_points",
@@ -267,6 +268,11 @@ class LearnsFromModel(Protocol):
 def about_model(rule: Rule, predictor: Callable[[], Predictor]) -> Rule:
     """Return a rule with what it takes from the model that is explained; itself if nothing."""
     return cast("Rule", rule.about(predictor)) if _has(rule, LearnsFromModel) else rule
+
+
+def is_learned(rule: object) -> bool:
+    """Tell whether a rule is about people of the data or about the model: who needs an answer breaks it by nature."""
+    return _has(rule, LearnsFromRows) or _has(rule, LearnsFromModel)
 
 
 # ---- what a rule has to do with costs and actions --------------------------------------------------------------------

@@ -34,9 +34,10 @@ from ceopt.conflicts.space_rules import space_rules
 from ceopt.formulations.constraints import RULES
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.targets import parse_target
+from ceopt.words.changes import has_given_name
 from ceopt.words.language import language_of
 from ceopt.words.limits import removed_said, target_said, wanted_said
-from ceopt.words.rules import _PHRASES, has_given_name, rule_said, rules_said
+from ceopt.words.rules import _PHRASES, rule_said, rules_said
 from ceopt.words.said import Said
 
 ENGLISH, GERMAN = language_of("test", "en"), language_of("test", "de")

@@ -66,7 +66,7 @@ COSTS = {
         L0(),
         lambda space, moves: sum(p for p in priced(space, {n: np.sign(m) for n, m in moves.items()}, scaled=False)),
     ),
-    "changes": (Changes(), lambda space, moves: float(sum(move != 0 for move in moves.values()))),
+    "changes": (Changes(), lambda _, moves: float(sum(move != 0 for move in moves.values()))),
     "l1": (L1(), lambda space, moves: sum(priced(space, moves))),
     "l2": (L2(), lambda space, moves: sum(p * p for p in priced(space, moves)) ** 0.5),
     "linf": (Linf(), lambda space, moves: max(priced(space, moves))),
