@@ -18,6 +18,7 @@ from ceopt.formulations.constraints import (
     AllowedTransitions,
     AllowedValues,
     Causal,
+    ExactlyOne,
     Hull,
     IfThen,
     Linear,
@@ -27,7 +28,7 @@ from ceopt.formulations.constraints import (
 from ceopt.formulations.constraints.causal import LinearEquation
 from ceopt.formulations.constraints.diversity.apart import Apart
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
-from ceopt.formulations.space import Feature, FeatureSpace, SpaceWarning
+from ceopt.formulations.space import Feature, FeatureSpace, RuleWarning, SpaceWarning
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
 from ceopt.population.cohort import Cohort
 from ceopt.recourse import Recourse
@@ -57,6 +58,7 @@ __all__ = [
     "Cohort",
     "Counterfactual",
     "Disagreement",
+    "ExactlyOne",
     "Feature",
     "FeatureSpace",
     "Hull",
@@ -72,6 +74,7 @@ __all__ = [
     "Probability",
     "Recourse",
     "RobustValidity",
+    "RuleWarning",
     "SolutionSet",
     "SpaceWarning",
     "Status",

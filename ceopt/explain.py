@@ -22,6 +22,7 @@ from ceopt.query.prepare import fingerprints_of, prepare
 from ceopt.search.search import search, unread
 from ceopt.settings import Settings
 from ceopt.solvers.deadline import OutOfTimeError, until
+from ceopt.words.results import warn_of_rules
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,6 +143,10 @@ def explain(
 
     Warns
     -----
+    RuleWarning
+        A rule that the person breaks today, so that the answer moves them for its sake alone, with the line to write if
+        they may stay; such changes are marked in ``.changes()``, sentences and reports. Rules that are learned from
+        data or the model are passed over (see :attr:`SolutionSet.beyond`).
     SpaceWarning
         A row, data or starts with columns that the space does not have: they are left out, and named once a call. Rows
         of data or starts with missing cells, which are left out, and counted once a call. A row that stands on a code.
@@ -188,12 +193,16 @@ def explain(
     try:
         if surrogate is not None:
             asked = asked_once(model, space, settings, data=data, surrogate=surrogate, starts=starts)
-            return asked.answer(row)
+            found = asked.answer(row)
+            warn_of_rules([found])
+            return found
         with until(began + settings.limit_s()):
             prepared = prepare(model, space, settings, data=data, starts=starts)
             prepared = replace(prepared, fingerprints=fingerprints_of(model, data))
-        return search(prepared, row, began=began)
+        found = search(prepared, row, began=began)
     except OutOfTimeError as error:
         return unread(settings, space, row, stage=error.stage, began=began)
     except MemoryError:
         return no_answer(space.frame([space.row(row)]), OUT_OF_MEMORY, settings.unchecked_options(), space)
+    warn_of_rules([found])
+    return found

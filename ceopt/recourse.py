@@ -29,6 +29,7 @@ from ceopt.population.fitted import Fit, fit_of
 from ceopt.settings import TIME_LIMIT_S, Settings, check_setting
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
+from ceopt.words.results import warn_of_rules
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
@@ -223,6 +224,11 @@ random_state, solver_options, why, surrogate, starts
         Cohort
             In the order of the rows; the same whatever ``n_jobs`` is, unless a limit of time ends a row.
 
+        Warns
+        -----
+        RuleWarning
+            Once for each rule that people break today: how many, and the line to write if they may stay.
+
         Raises
         ------
         CeoptError
@@ -259,6 +265,7 @@ random_state, solver_options, why, surrogate, starts
         rows_s = None if total_time_limit_s is None else total_time_limit_s - kept_s
         found = answers(prepared, queries, left, jobs, rows_s)
         cohort = cohort_of(found, queries, self.space, options, done=done, progress=progress)
+        warn_of_rules(cohort.results)
         if total_time_limit_s is not None:
             why_s = min(why_s, total_time_limit_s - (time.monotonic() - began))
         return with_conflicts(cohort, prepared, seconds=why_s, n_jobs=jobs)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -23,6 +24,7 @@ from ceopt.solvers.errors import CeoptError, InvalidValueError, UnsupportedModel
 __all__ = ["app"]
 
 
+_MAY_STAY = 'If they may stay or come nearer, add "beyond": "no_further" to it in the file of --rules.'
 _AS_BLACK_BOX = "As a black box it is answered for: add --surrogate fisher_rao."
 
 
@@ -175,7 +177,10 @@ def explain(
     allow_pickle: AllowPickle = False,
 ) -> None:
     """Say what would have to be different in rows of DATA for MODEL to decide otherwise."""
+    from ceopt.formulations.space import RuleWarning
     from ceopt.recourse import Recourse
+    from ceopt.words.language import language_of
+    from ceopt.words.results import beyond_lines
 
     options: dict[str, Any] = {"why": why}
     if surrogate is not None:
@@ -194,7 +199,12 @@ def explain(
         given.model, given.space, target=given.target, n=n, cost=cost,
         constraints=_rules(max_changes, rules, given.space), solver=solver, time_limit_s=time_limit, **options,
     )  # fmt: skip
-    cohort = _fitted(recourse, given.data).explain(given.rows, progress=sys.stderr.isatty())
+    fitted = _fitted(recourse, given.data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuleWarning)  # said below, in the command's own words
+        cohort = fitted.explain(given.rows, progress=sys.stderr.isatty())
+    for line in beyond_lines(cohort.results, language_of("explain", "en", {"beyond_line": _MAY_STAY})):
+        note(line)
     if as_json:
         print_results(cohort)
     else:

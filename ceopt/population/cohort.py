@@ -95,7 +95,8 @@ class Cohort:
         Columns: query_id (the row's label), rank, column, from, to, move, unit. ``move`` is ``to`` less ``from`` of a
         number, and a number of levels of an ordinal column; of any other it is missing, and so is a unit that a column
         does not have. Under a causal model a column ``why`` follows, "action" or "consequence", and what is held where
-        it is, so that it does not follow, is there with a move of 0.
+        it is, so that it does not follow, is there with a move of 0. Where a rule that a person breaks today asks for
+        a change that the model does not ask for, a column ``asked_by`` follows with the names of such rules.
         """
         moves: list[dict[str, Any]] = []
         for result in self.results:
@@ -112,6 +113,8 @@ class Cohort:
         }
         if is_causal:
             columns["why"] = pd.Series([move["why"] for move in moves], dtype=object)
+        if any(move["asked_by"] for move in moves):
+            columns["asked_by"] = pd.Series([move["asked_by"] for move in moves], dtype=object)
         return pd.DataFrame(columns, index=pd.RangeIndex(len(moves)))
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -321,6 +324,7 @@ def _moves(result: SolutionSet, space: FeatureSpace) -> Iterator[dict[str, Any]]
                 "move": _move(space[name], old, new),
                 "unit": space[name].unit,
                 "why": answer.why(name),
+                "asked_by": ", ".join(answer.asked_by.get(name, ())),
             }
 
 

@@ -12,7 +12,7 @@ from ceopt.report.page import picture, require_report, write_page
 from ceopt.solution.reported import short, sources
 from ceopt.status import Status
 from ceopt.words.language import Language, language_of
-from ceopt.words.results import in_words, shared_rule_said
+from ceopt.words.results import beyond_lines, in_words, shared_rule_said
 
 if TYPE_CHECKING:
     from ceopt.population.summary import CohortSummary
@@ -53,6 +53,7 @@ def report_cohort(cohort: ReportedCohort, path: Any, *, title: Any, language: An
         "people.html",
         title=heading,
         language=language,
+        beyond=tuple(beyond_lines(cohort.results, spoken)),
         summary=_summary(cohort.summary(), say, spoken),
         pictures=_pictures(cohort, language),
         people=people,

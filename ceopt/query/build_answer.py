@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.constraints.rule import actions_under
+from ceopt.formulations.constraints import rule_name
+from ceopt.formulations.constraints.rule import actions_under, is_learned, lacks_rows
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.tolerances import BOUND_ROUNDING
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared
 
-__all__ = ["answer_of", "answers_of", "assembled"]
+__all__ = ["answer_of", "answers_of", "asked_by_rules", "assembled", "line_without", "rules_beyond"]
 
 
 def answer_of(
@@ -157,3 +159,72 @@ def _score(predictor: Predictor, scores: Any) -> Any:
         return float(scores)
     assert predictor.labels is not None  # noqa: S101 - several scores belong to labels
     return dict(zip(predictor.labels, scores.tolist(), strict=True))
+
+
+# ---- rules that the person breaks today ------------------------------------------------------------------------------
+def rules_beyond(
+    rules: Sequence[AbstractRule], space: FeatureSpace, factual: Mapping[str, float]
+) -> dict[str, AbstractRule]:
+    """Return the rules that a row breaks, by name.
+
+    Those that learn from the data or from the model are passed over: they say how plausible or how safe an answer is,
+    and who needs an answer breaks them by nature.
+    """
+    found = {}
+    for place, rule in enumerate(rules):
+        if not is_learned(rule) and not lacks_rows(rule) and rule.violation(space, factual, factual) > 0.0:
+            found[rule_name(rule, place)] = rule
+    return found
+
+
+def line_without(rule: AbstractRule) -> str:
+    """Return the call of a rule that lets who is beyond it today stay, as one writes it; empty where it cannot."""
+    if getattr(rule, "beyond", None) != "meet" or not is_dataclass(rule):
+        return ""
+    words = []
+    for field in fields(rule):
+        value = getattr(rule, field.name, None)
+        if not field.init or field.name == "beyond":
+            continue
+        has_default = field.default is not MISSING
+        if has_default and value == field.default:
+            continue
+        shown = "table" if isinstance(value, pd.DataFrame) else repr(value)
+        words.append(f"{field.name}={shown}" if has_default else shown)
+    return f"{type(rule).__name__}({', '.join(words)}, beyond='no_further')"
+
+
+def asked_by_rules(
+    answers: Sequence[tuple[Counterfactual, Mapping[str, float]]],
+    beyond: Mapping[str, AbstractRule],
+    space: FeatureSpace,
+    factual: Mapping[str, float],
+    keeps_target: Callable[[list[dict[str, float]]], Sequence[bool]],
+) -> list[Counterfactual]:
+    """Return answers and points marked where a rule that the row breaks asks for a change and the model does not.
+
+    So it is of a column whose own value, put back into the answer, keeps the target and breaks the rule. The model is
+    asked once, about all that break one.
+    """
+    trials: list[dict[str, float]] = []
+    breaking: list[tuple[int, str, tuple[str, ...]]] = []
+    for place, (answer, point) in enumerate(answers if beyond else ()):
+        for column in answer.changed:
+            back = {**point, column: factual[column]}
+            broken = tuple(name for name, rule in beyond.items() if rule.violation(space, factual, back) > 0.0)
+            if broken:
+                trials.append(back)
+                breaking.append((place, column, broken))
+    marks: list[dict[str, tuple[str, ...]]] = [{} for _ in answers]
+    if trials:
+        for (place, column, broken), is_kept in zip(breaking, keeps_target(trials), strict=True):
+            if is_kept:
+                marks[place][column] = broken
+    marked = []
+    for (answer, _), asked in zip(answers, marks, strict=True):
+        if asked == answer.asked_by:
+            marked.append(answer)
+        else:
+            frame: Any = answer.frame  # keeps each column's dtype
+            marked.append(replace(answer, values=frame, asked_by=asked))
+    return marked

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.space.reachable import reach_of
+from ceopt.query.build_answer import asked_by_rules, line_without, rules_beyond
 from ceopt.query.request import Person
 from ceopt.search.fewer_columns import with_fewer_columns
 from ceopt.search.incumbents import next_incumbent
@@ -294,6 +295,8 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     last = state.last
     assert last is not None  # noqa: S101 - the search has ended
     answers = ranked_anew(state)
+    beyond = rules_beyond(asked.rules, space, question.factual)
+    marked = asked_by_rules(answers, beyond, space, question.factual, question.keeps_target)
     first = _first_finding(state, answers)
     gap = None
     if answers:
@@ -302,7 +305,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         gap = 0.0
     return SolutionSet(
         status=first.status,
-        counterfactuals=tuple(answer for answer, _ in answers),
+        counterfactuals=tuple(marked),
         factual=question.person.row,
         bound=first.bound,
         gap=gap,
@@ -322,6 +325,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         rules=rules_said(asked.rules, space),
         fingerprints=question.prepared.fingerprints,
         size=state.size,
+        beyond={name: line_without(rule) for name, rule in beyond.items()},
     )
 
 

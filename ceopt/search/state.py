@@ -26,7 +26,7 @@ from ceopt.status import Status
 from ceopt.words.said import said
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
@@ -178,6 +178,13 @@ class Question:
         if outcome.bound is None or not np.isfinite(outcome.bound):
             return None
         return max(self.settings.cost.from_objective(outcome.bound), 0.0)
+
+    def keeps_target(self, points: Sequence[Point]) -> list[bool]:
+        """Tell which points the model as read puts in the target."""
+        names = self.space.names
+        coordinates = np.array([[point[name] for name in names] for point in points])
+        kept: list[bool] = (self.prepared.slacks(coordinates) >= 0.0).tolist()
+        return kept
 
     def check(self, point: dict[str, float]) -> Check:
         """Ask the user's own model and every rule about a point; what is in hand is checked whatever the time.

@@ -22,7 +22,7 @@ __all__ = ["Counterfactual", "scalars"]
 
 
 @final
-@hands_out_copies("values", "actions", "frame", "factual")
+@hands_out_copies("values", "actions", "frame", "factual", "asked_by", "rules")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counterfactual:
     """One verified answer. What it hands out is a copy: to write into it changes no answer.
@@ -52,10 +52,15 @@ class Counterfactual:
         Which hull of a clustered data manifold holds it.
     way
         How it was found for a black box: "surrogate", "grown" or "boundary"; None where the model itself is stated.
+    asked_by
+        Column -> names of rules that the person breaks today and that alone ask for its change: with the person's own
+        value in its place the answer would have the decision, and break them.
     factual
         The person's row, a Series of the columns' own scalars; None of an answer that is in no solution set.
     space
         What each column is; None where nobody said.
+    rules
+        The sentence of each rule by name, as the solution set has it.
     """
 
     values: pd.Series[Any]
@@ -71,8 +76,10 @@ class Counterfactual:
     actions: pd.Series[Any] | None = None
     cluster: int | None = None
     way: str | None = None
+    asked_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     factual: pd.Series[Any] | None = field(default=None, repr=False)
     space: FeatureSpace | None = field(default=None, repr=False)
+    rules: Mapping[str, str] = field(default_factory=dict, repr=False)
     frame: pd.DataFrame = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -100,9 +107,10 @@ class Counterfactual:
             return "action"
         return "consequence"
 
-    def about(self, factual: pd.Series[Any], space: FeatureSpace | None) -> Counterfactual:
-        """Return the same answer, as one about a person's row."""
+    def about(self, factual: pd.Series[Any], space: FeatureSpace | None, rules: Mapping[str, str]) -> Counterfactual:
+        """Return the same answer, as one about a person's row under some rules."""
         new = copy.copy(self)
+        object.__setattr__(new, "rules", rules)
         object.__setattr__(new, "factual", factual)
         object.__setattr__(new, "space", space)
         return new
@@ -113,7 +121,8 @@ class Counterfactual:
         A number is written in the language's own way, with its unit. Where the column has steps or whole numbers it is
         the answer's value digit for digit; elsewhere it has as few digits as tell it from the person's own, rounded
         away from that, so that nobody stops short. What follows by a causal model is told apart from what is to be
-        done. The text is plain: who puts it into markup escapes it.
+        done, and so is a change that only a rule asks for which the person breaks today (``asked_by``). The text is
+        plain: who puts it into markup escapes it.
 
         Parameters
         ----------

@@ -44,7 +44,7 @@ _RESULT = (
     "bound gap margin complete reason conflict relaxed timings solver versions options target removed query_id".split()
 )
 #: Fields that text of an earlier day lacks.
-_LATER = "min_distance after_distance_filter after_diversity_filter safety rules fingerprints size".split()
+_LATER = "min_distance after_distance_filter after_diversity_filter safety rules fingerprints size beyond".split()
 _ANSWER = "cost prediction score slack changed verified rank bound gap cluster".split()
 
 
@@ -152,6 +152,8 @@ def _add_phrases(fields: dict[str, Any], phrases: Mapping[str, Any]) -> None:
 def _write_answer(answer: Counterfactual) -> dict[str, Any]:
     entry: dict[str, Any] = {name: write_value(getattr(answer, name)) for name in _ANSWER}
     entry["way"] = answer.way
+    if answer.asked_by:
+        entry["asked_by"] = write_value({name: list(rules) for name, rules in answer.asked_by.items()})
     entry["actions"] = None
     if answer.actions is not None:
         entry["actions"] = {str(name): write_value(value) for name, value in answer.actions.items()}
@@ -169,6 +171,7 @@ def _read_actions(entry: Any) -> Any:
 def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual:
     fields = {name: read_value(entry[name]) for name in _ANSWER}
     fields["way"] = read_value(entry.get("way"))
+    fields["asked_by"] = _read_actions(entry.get("asked_by", {}))
     given = _read_actions(entry["actions"])
     values = read_row(_WHO, entry["values"])
     require_fields(_WHO, " of an answer", fields | {"actions": given}, ANSWER)
@@ -176,5 +179,6 @@ def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual
         raise InvalidValueError(
             _WHO, "answers of the factual's columns", "one has others", "Write it anew with to_json."
         )
+    fields["asked_by"] = {name: tuple(rules) for name, rules in fields["asked_by"].items()}
     actions = None if given is None else pd.Series(given, dtype=object)
     return Counterfactual(values=values, actions=actions, **fields)  # type: ignore[arg-type]

@@ -34,7 +34,17 @@ __all__ = ["SolutionSet"]
 @final
 # What the target and the removed values are in words is left to be made when somebody reads it.
 @hands_out_copies(
-    "factual", "relaxed", "timings", "versions", "options", "target", "removed", "rules", "fingerprints", "size"
+    "factual",
+    "relaxed",
+    "timings",
+    "versions",
+    "options",
+    "target",
+    "removed",
+    "rules",
+    "fingerprints",
+    "size",
+    "beyond",
 )
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SolutionSet:
@@ -88,6 +98,10 @@ class SolutionSet:
         What each column is; None where nobody said, as of text that was written by an earlier version.
     rules
         The sentence of each rule that was imposed, by name.
+    beyond
+        Rule name -> what to write in its place so that the person may stay where they are, or "" where it takes no
+        ``beyond``: of each rule that the person's row breaks, but for those that are learned (:class:`~ceopt.Hull`,
+        :class:`~ceopt.RobustValidity`), which whoever needs an answer breaks by nature.
     fingerprints
         "model" and "data" -> a hash of what each consists of, the same wherever it is taken; without what was not given
         or cannot be pickled.
@@ -134,6 +148,7 @@ class SolutionSet:
     rules: Mapping[str, str] = field(default_factory=dict)
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     size: Mapping[str, int] = field(default_factory=dict)
+    beyond: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("after_distance_filter", "after_diversity_filter", "safety"):
@@ -158,7 +173,7 @@ class SolutionSet:
     def _bind(self) -> None:
         """Tell each answer from which row it goes, and what the columns are."""
         before = scalars(self.factual)
-        answers = tuple(answer.about(before, self.space) for answer in self.counterfactuals)
+        answers = tuple(answer.about(before, self.space, self.rules) for answer in self.counterfactuals)
         object.__setattr__(self, "counterfactuals", answers)
 
     def __len__(self) -> int:
@@ -194,14 +209,16 @@ class SolutionSet:
         """Return only what moves, in raw units: one row per rank and column, with the values ``from`` and ``to``.
 
         Under a causal model a column ``why`` says of each whether it is an "action" or a "consequence"; a column that
-        is held where it is, so that it does not follow, is an action and is listed too.
+        is held where it is, so that it does not follow, is an action and is listed too. Where a rule that the person
+        breaks today asks for a change that the model does not ask for, a column ``asked_by`` names such rules.
         """
         before = scalars(self.factual)
         is_causal = any(answer.actions is not None for answer in self)
         moves = []
         for answer in self.counterfactuals:
             for name in answer.listed:
-                moves.append((answer.rank, name, before[name], answer.values[name], answer.why(name)))
+                asked_by = ", ".join(answer.asked_by.get(name, ()))
+                moves.append((answer.rank, name, before[name], answer.values[name], answer.why(name), asked_by))
         index = pd.MultiIndex.from_arrays(
             [pd.Index([m[0] for m in moves], dtype="int64"), pd.Index([m[1] for m in moves], dtype=object)],
             names=["rank", "column"],
@@ -209,6 +226,8 @@ class SolutionSet:
         columns = {"from": [m[2] for m in moves], "to": [m[3] for m in moves]}
         if is_causal:
             columns["why"] = [m[4] for m in moves]
+        if any(m[5] for m in moves):
+            columns["asked_by"] = [m[5] for m in moves]
         return pd.DataFrame({word: pd.Series(cells, index=index, dtype=object) for word, cells in columns.items()})
 
     def sentences(self, language: str = "en", templates: Mapping[str, str] | None = None) -> list[str]:

@@ -80,7 +80,8 @@ def headline(result: ShownResult) -> str:
 def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, str]]:
     """Give one row of text per change: rank, column, from, to, why, and with an answer's first change cost and gap.
 
-    Why is an action, by how much where it shifts what follows besides, or a consequence; empty without a causal model.
+    Why is an action, by how much where it shifts what follows besides, or a consequence, empty without a causal model;
+    and the rules that alone ask for it.
     """
     before = scalars(result.factual)
     for answer in result:
@@ -91,7 +92,9 @@ def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, st
             old = before[name]
             new = answer.values[name]
             was, becomes = shown_move(old, new, feature_of(result.space, name))
-            yield rank, name, was, becomes, _why(answer, name, old), cost, gap
+            asked_by = [f"rule {rule}" for rule in answer.asked_by.get(name, ())]
+            why = "; ".join(filter(None, [_why(answer, name, old), *asked_by]))
+            yield rank, name, was, becomes, why, cost, gap
             rank = ""
             cost = ""
             gap = ""

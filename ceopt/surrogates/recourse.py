@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from ceopt.formulations.costs import Percentile
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
-from ceopt.query.build_answer import assembled
+from ceopt.query.build_answer import asked_by_rules, assembled, line_without, rules_beyond
 from ceopt.settings import Settings
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solution.surrogate_report import SurrogateReport
@@ -343,6 +344,9 @@ class _Outcome:
             "max_rounds": self.asked.max_rounds,
             "surrogate": repr(self.asked.surrogate_or_default),
         }
+        beyond = rules_beyond(settings.rules, space, self.factual)
+        if beyond:
+            answers = self._marked(answers, beyond)
         complete = status in {Status.ALREADY_FAVOURABLE, Status.INFEASIBLE} or len(answers) == settings.n
         return SolutionSet(
             status=status,
@@ -362,7 +366,23 @@ class _Outcome:
             space=space,
             rules=rules_said(settings.rules, space),
             surrogate=report,
+            beyond={name: line_without(rule) for name, rule in beyond.items()},
         )
+
+    def _marked(self, answers: tuple[Counterfactual, ...], beyond: Mapping[str, Any]) -> tuple[Counterfactual, ...]:
+        """Return the answers with what rules alone ask for, as long as the model may be asked."""
+        space = self.prepared.space
+        points = [space.row(answer.frame) for answer in answers]
+        pairs = list(zip(answers, points, strict=True))
+
+        def keeps_target(trials: list[dict[str, float]]) -> list[bool]:
+            found = [False] * len(trials)
+            if not self.search.program.is_late:
+                with suppress(QueryLimitError):
+                    found = self.box.favourable(space.frame(trials)).tolist()
+            return found
+
+        return tuple(asked_by_rules(pairs, beyond, space, self.factual, keeps_target))
 
     def _report(self, attempt: Attempt) -> SurrogateReport:
         fit = attempt.fit

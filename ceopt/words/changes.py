@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ceopt.formulations.constraints import RULES
 from ceopt.solvers.errors import CeoptError, printable
 from ceopt.words.language import Language
 from ceopt.words.numbers import is_number, move_in_digits
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["ToldAnswer", "change_sentence", "feature_of", "sentences_of", "truths", "unit_of"]
+__all__ = ["ToldAnswer", "change_sentence", "feature_of", "has_given_name", "sentences_of", "truths", "unit_of"]
 
 #: Texts of two levels that mean no and yes.
 _TRUTHS: Final = (("no", "yes"), ("n", "y"), ("false", "true"))
@@ -46,6 +47,14 @@ class ToldAnswer(Protocol):
     def actions(self) -> pd.Series[Any] | None:
         """Interventions by column."""
 
+    @property
+    def asked_by(self) -> Mapping[str, tuple[str, ...]]:
+        """Rules that alone ask for a column's change."""
+
+    @property
+    def rules(self) -> Mapping[str, str]:
+        """The sentence of each rule by name."""
+
     def why(self, name: str) -> str:
         """Return "action" or "consequence"."""
 
@@ -62,10 +71,27 @@ def sentences_of(answer: ToldAnswer, names: Sequence[str], language: Language) -
             done = answer.actions[name]
         is_action = answer.actions is None or answer.why(name) == "action"
         feature = feature_of(answer.space, name)
-        sentences.append(
-            change_sentence(name, before[name], after[name], feature, language, done=done, is_action=is_action)
-        )
+        sentence = change_sentence(name, before[name], after[name], feature, language, done=done, is_action=is_action)
+        asking = answer.asked_by.get(name, ())
+        if asking:
+            rules = tuple(_rule_named(rule, answer.rules, language) for rule in asking)
+            sentence = language.put("for_rule", change=sentence, rules=language.field(rules))
+        sentences.append(sentence)
     return sentences
+
+
+def _rule_named(name: str, rules: Mapping[str, str], language: Language) -> str:
+    """Return a rule by the name that its user gave it, or else by what it says."""
+    rule = name
+    if not has_given_name(name) and name in rules:
+        rule = language.say(rules[name])
+    return language.put("the_rule", rule=language.put("quoted", value=rule))
+
+
+def has_given_name(name: str) -> bool:
+    """Whether a rule's name in a result is its user's, rather than its class and place."""
+    kind, _, place = name.rpartition("_")
+    return not (place.isdigit() and kind in RULES)
 
 
 def feature_of(space: FeatureSpace | None, name: str) -> Feature | None:

@@ -18,6 +18,7 @@ _TABLE: Final = """
     change: column before after                         switch_on: column before after
     switch_off: column before after                     follows: column before after unit
     hold: column before                                 way: rank changes
+    for_rule: change rules  the_rule: rule
 
     optimal_one: target     optimal_many: target count  feasible_one: target     feasible_many: target count
     infeasible: target      time_limit: target          rejected: target         already_favourable: target
@@ -32,8 +33,10 @@ _TABLE: Final = """
     is_one_of: column values                            changes: column          stays: column
     linear_at_most: terms value                         linear_at_least: terms value
     linear_equals: terms value                          within: rule width
+    or_no_further: rule                                 or_little_further: rule width
     if_then: condition result                           transitions: column ways
     transition: before after                            allowed_rows: columns count
+    exactly_one: columns
     hull_inside: rows       hull_near: rows radius      hull_anywhere: rows
     people_of_target:       people_of_data: count       follows_from: column causes
     robust: level           robust_near: level radius
@@ -42,6 +45,10 @@ _TABLE: Final = """
     may_only_fall: column value                         moves_in_steps: column step value
     moves_in_steps_of_data: column step value
     cannot_become: column values                        stays_between: column low high
+
+    beyond_one: name        beyond_many: name count people
+    beyond_unmoved: name count people
+    beyond_line: line       beyond_no_line:
 
     conflict_found:         conflict_among:             conflict_named: name rule
     conflict_wider: rule width                          conflict_wider_for: rule count widths

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
+from ceopt.formulations.space.space_warning import RuleWarning, warn
 from ceopt.solvers.errors import printable
-from ceopt.words.changes import ToldAnswer, sentences_of
+from ceopt.words.changes import ToldAnswer, has_given_name, sentences_of
 from ceopt.words.language import AMOUNT, Language, language_of
-from ceopt.words.rules import has_given_name
 from ceopt.words.said import Phrase, Said, phrases_of
 
 if TYPE_CHECKING:
     from ceopt.status import Status
 
-__all__ = ["ResultInWords", "in_words", "shared_rule_said"]
+__all__ = ["ResultInWords", "beyond_lines", "in_words", "shared_rule_said", "warn_of_rules"]
 
 #: Phrases that list the rules in conflict, which have lines of their own.
 _LISTED: Final = {"in_conflict": "conflict_found", "conflict_unfinished": "conflict_among"}
@@ -60,6 +60,10 @@ class ToldResult(Protocol):
     def rules(self) -> Mapping[str, str]:
         """The sentence of each rule by name."""
 
+    @property
+    def beyond(self) -> Mapping[str, str]:
+        """What to write in the place of each rule that the row breaks, by name."""
+
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
 
@@ -83,6 +87,8 @@ class ResultInWords:
         Each answer as one line.
     rules
         One line a rule that was imposed.
+    beyond
+        One line a rule that the person breaks today.
     out_of_reach
         One line a column of what the person could not do from the start.
     """
@@ -94,6 +100,7 @@ class ResultInWords:
     answers: tuple[tuple[str, ...], ...]
     ways: tuple[str, ...]
     rules: tuple[str, ...]
+    beyond: tuple[str, ...]
     out_of_reach: tuple[str, ...]
 
     def lines(self) -> list[str]:
@@ -150,6 +157,7 @@ def in_words(
         answers=answers,
         ways=tuple(_ways(result, answers, spoken)),
         rules=tuple(_rule_lines(result.rules, spoken)),
+        beyond=tuple(beyond_lines([result], spoken)),
         out_of_reach=tuple(_removed_lines(result.removed, spoken)),
     )
 
@@ -233,9 +241,42 @@ def _rule_lines(rules: Mapping[str, str], language: Language) -> Iterator[str]:
         yield line
 
 
+def beyond_lines(results: Sequence[ToldResult], language: Language) -> Iterator[str]:
+    """Give one line for each rule that some rows break today: how many, and what to write if they may stay."""
+    counts: dict[str, int] = {}
+    moved: dict[str, bool] = {}
+    lines: dict[str, str] = {}
+    sentences: dict[str, str] = {}
+    for result in results:
+        for name, line in result.beyond.items():
+            counts[name] = counts.get(name, 0) + 1
+            moved[name] = moved.get(name, False) or len(result) > 0
+            lines[name] = line
+            sentences[name] = result.rules.get(name, "")
+    for name, count in counts.items():
+        said = name
+        if not has_given_name(name) and sentences[name]:
+            said = language.say(sentences[name])
+        fields = {"name": language.put("quoted", value=said)}
+        if moved[name] and len(results) == 1:
+            text = language.put("beyond_one", **fields)
+        else:
+            fields |= {"count": language.number(count), "people": language.number(len(results))}
+            text = language.put("beyond_many" if moved[name] else "beyond_unmoved", **fields)
+        then = language.put("beyond_line", line=lines[name]) if lines[name] else language.put("beyond_no_line")
+        yield f"{text} {then}"
+
+
 def _removed_lines(removed: Mapping[str, str], language: Language) -> Iterator[str]:
     for name, text in removed.items():
         if isinstance(text, Said):
             yield language.say(text)
         else:
             yield printable(f"{name}: {text}")
+
+
+def warn_of_rules(results: Sequence[ToldResult]) -> None:
+    """Warn once of each rule that some rows break today."""
+    plain = language_of("explain", "en", {"quoted": "'{value}'"})
+    for line in beyond_lines(results, plain):
+        warn(f"r{line[1:]}", RuleWarning)

@@ -11,6 +11,7 @@ from ceopt.formulations.constraints import (
     AllowedTransitions,
     AllowedValues,
     Causal,
+    ExactlyOne,
     Hull,
     IfThen,
     Linear,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["any_of", "has_given_name", "rule_said", "rules_said", "value_phrase"]
+__all__ = ["any_of", "rule_said", "rules_said", "value_phrase"]
 
 
 def rule_said(rule: AbstractRule, space: FeatureSpace) -> str:
@@ -46,12 +47,6 @@ def rule_said(rule: AbstractRule, space: FeatureSpace) -> str:
 def rules_said(rules: Iterable[AbstractRule], space: FeatureSpace) -> dict[str, str]:
     """Return the sentences of rules by the names that they bear in results."""
     return {rule_name(rule, place): rule_said(rule, space) for place, rule in enumerate(rules)}
-
-
-def has_given_name(name: str) -> bool:
-    """Whether a rule's name in a result is its user's, rather than its class and place."""
-    kind, _, place = name.rpartition("_")
-    return not (place.isdigit() and kind in _CLASSES)
 
 
 def value_phrase(feature: Feature | None, value: Any) -> Phrase:
@@ -97,8 +92,17 @@ def _linear(rule: Linear, space: FeatureSpace) -> Phrase:
         fields = {"terms": Phrase(TERMS, {"terms": terms}), "value": float(rule.rhs)}
         phrase = Phrase(f"linear_{words[rule.sense]}", fields)
     if rule.within:
-        return Phrase("within", {"rule": phrase, "width": float(rule.within)})
-    return phrase
+        phrase = Phrase("within", {"rule": phrase, "width": float(rule.within)})
+    if rule.further:
+        return Phrase("or_little_further", {"rule": phrase, "width": float(rule.further)})
+    return _beyond(rule, phrase)
+
+
+def _beyond(rule: Linear | IfThen | AllowedRows, phrase: Phrase) -> Phrase:
+    """Return a rule as it asks it of who breaks it today."""
+    if rule.beyond == "meet":
+        return phrase
+    return Phrase("or_no_further", {"rule": phrase})
 
 
 def _condition(condition: tuple[str, str, Any], space: FeatureSpace) -> Phrase:
@@ -121,7 +125,8 @@ def _one_of(column: str, values: Sequence[Any], space: FeatureSpace) -> Phrase:
 
 def _if_then(rule: IfThen, space: FeatureSpace) -> Phrase:
     condition = _condition(rule.condition, space)
-    return Phrase("if_then", {"condition": condition, "result": _condition(rule.conclusion, space)})
+    phrase = Phrase("if_then", {"condition": condition, "result": _condition(rule.conclusion, space)})
+    return _beyond(rule, phrase)
 
 
 def _allowed_values(rule: AllowedValues, space: FeatureSpace) -> Phrase:
@@ -143,7 +148,13 @@ def _allowed_transitions(rule: AllowedTransitions, space: FeatureSpace) -> Phras
 
 def _allowed_rows(rule: AllowedRows, space: FeatureSpace) -> Phrase:
     del space
-    return Phrase("allowed_rows", {"columns": tuple(rule.columns), "count": len(rule.frame)})
+    phrase = Phrase("allowed_rows", {"columns": tuple(rule.columns), "count": len(rule.frame)})
+    return _beyond(rule, phrase)
+
+
+def _exactly_one(rule: ExactlyOne, space: FeatureSpace) -> Phrase:
+    del space
+    return Phrase("exactly_one", {"columns": tuple(rule.columns)})
 
 
 def _hull(rule: Hull, space: FeatureSpace) -> Phrase:
@@ -181,8 +192,8 @@ _PHRASES: Final[Mapping[type, Callable[[Any, Any], Phrase]]] = {
     AllowedValues: _allowed_values,
     AllowedTransitions: _allowed_transitions,
     AllowedRows: _allowed_rows,
+    ExactlyOne: _exactly_one,
     Hull: _hull,
     Causal: _causal,
     RobustValidity: _robust_validity,
 }
-_CLASSES: Final = frozenset(kind.__name__ for kind in _PHRASES)

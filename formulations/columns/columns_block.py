@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, final
@@ -17,7 +17,7 @@ import pandas as pd
 import pyomo.environ as pyo
 from pyomo.core.base.block import ScalarBlock
 
-from ceopt.formulations.columns import AbstractCharge, AbstractCoordinate, Category, Numeric, Ranked
+from ceopt.formulations.columns import AbstractCharge, AbstractCoordinate, Category, Free, Numeric, Ranked
 from ceopt.formulations.space.reachable import Interval, Reach, reach_of
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.manifest import Held, Manifest, describe
@@ -261,13 +261,14 @@ class Factual(AbstractColumns):
     is_level
         ``is_level[name, level]``, 1 iff the column takes the level.
     changed, n_changed
-        ``changed[name]``, 1 iff the column leaves the factual (it *permits* a numeric coordinate to move); their sum.
+        ``changed[name]``, 1 iff the column leaves the factual (it *permits* a numeric coordinate to move); their sum,
+        in which a move between two columns of an :class:`ExactlyOne` is one change.
     factual
         ``factual[name]``: fixed variables that hold the row. They stay there: a block belongs to one person.
     reach
         Values that each column may take, after bounds, direction, immutability, levels and steps.
     charges
-        Column -> what costs count instead of its move, where a rule (:class:`Causal`) says so.
+        Column -> what costs count instead of its move, where a rule (:class:`Causal`, :class:`ExactlyOne`) says so.
 
     Notes
     -----
@@ -310,6 +311,7 @@ class Factual(AbstractColumns):
         self._placed_with: list[Callable[[Mapping[str, float]], None]] = []
         self.charges: dict[str, AbstractCharge] = {}
         self.is_charged = False
+        self.is_counted = False
         self.changed = Lookup(self, _names, _changed)
         describe(self, replace(_MANIFEST, columns=space.names, held=self._held))
 
@@ -318,19 +320,29 @@ class Factual(AbstractColumns):
         """The number of columns that leave the factual."""
         return self.count_changes()
 
-    def count_changes(self, count: str = "features") -> Any:
+    def count_changes(self, count: str = "features", *, free: Collection[str] = ()) -> Any:
         """Return the number of changed features, or of changed encoded columns (a category switch counts twice).
 
-        An expression that holds whatever is asked of the columns later; 0 where nothing can change.
+        An expression that holds whatever is asked of the columns later; 0 where nothing can change. A column that goes
+        with another's change (:class:`ExactlyOne`) is not counted, nor are those of ``free``.
         """
+        self.is_counted = True
         double = count == "columns"
-        moving = [c for c in self.coordinates.values() if not c.stays]
+        moving = []
+        for name, coordinate in self.coordinates.items():
+            is_free = name in free or isinstance(self.charge_of(name), Free)
+            if not coordinate.stays and not is_free:
+                moving.append(coordinate)
         with self.collecting():
             return sum((2.0 if double and isinstance(c, Category) else 1.0) * c.changed() for c in moving)
 
     def charge(self, name: str) -> AbstractCharge:
         """Return what costs count of a column: its move, or what a rule has put in its place."""
         self.is_charged = True
+        return self.charge_of(name)
+
+    def charge_of(self, name: str) -> AbstractCharge:
+        """Return the same, without noting that a cost counts it."""
         return self.charges[name] if name in self.charges else self.coordinate(name)
 
     # ---- values ------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from ceopt.solvers.errors import InvalidTypeError
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["AbstractCharge", "AbstractCoordinate", "Category", "Price", "Ranked", "Steps"]
+__all__ = ["AbstractCharge", "AbstractCoordinate", "Category", "Free", "Price", "Ranked", "Steps"]
 
 
 # ---- what a move costs -----------------------------------------------------------------------------------------------
@@ -126,6 +126,27 @@ class AbstractCharge(ABC):
     @abstractmethod
     def move(self) -> LinearForm:
         """Return the amount that is charged, with its sign, in the coordinate's unit."""
+
+
+@final
+class Free(AbstractCharge):
+    """A column whose move costs nothing: it goes with another's, which is charged for both."""
+
+    __slots__ = ()
+
+    @property
+    def stays(self) -> bool:
+        """Always: nothing is charged."""
+        return True
+
+    def price(self, price: Price) -> Any:
+        """Return 0."""
+        del price
+        return 0.0
+
+    def move(self) -> LinearForm:
+        """Return 0."""
+        return LinearForm()
 
 
 class AbstractCoordinate(AbstractCharge):

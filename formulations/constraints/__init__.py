@@ -8,6 +8,7 @@ from ceopt.formulations.constraints.allowed_rows import AllowedRows
 from ceopt.formulations.constraints.allowed_transitions import AllowedTransitions
 from ceopt.formulations.constraints.allowed_values import AllowedValues
 from ceopt.formulations.constraints.causal.causal import Causal
+from ceopt.formulations.constraints.exactly_one import ExactlyOne
 from ceopt.formulations.constraints.hull.hull import Hull
 from ceopt.formulations.constraints.if_then import IfThen
 from ceopt.formulations.constraints.linear import Linear
@@ -23,6 +24,7 @@ __all__ = [
     "AllowedTransitions",
     "AllowedValues",
     "Causal",
+    "ExactlyOne",
     "Hull",
     "IfThen",
     "Linear",
@@ -42,6 +44,7 @@ RULES: Mapping[str, type[AbstractRule]] = {
         AllowedValues,
         AllowedTransitions,
         AllowedRows,
+        ExactlyOne,
         IfThen,
         Causal,
         Hull,

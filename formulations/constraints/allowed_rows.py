@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Numeric
 from ceopt.formulations.constraints.condition import ValueList
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats
+from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractRule, Beyond, Floats, no_further_words
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.space import column_coordinates
 from ceopt.formulations.tolerances import STEP_ROUNDINGS
@@ -32,6 +32,7 @@ _CHECKS = {
     "name": RULE_NAME,
     "columns": ValueList(Text(_NO_NAME)),
     "frame": Instance(pd.DataFrame, _NO_FRAME),
+    "beyond": BEYOND,
 }
 
 
@@ -47,7 +48,8 @@ class AllowedRows(AbstractRule):
     ========= ======================= ===========================================================
     symbol    component               meaning
     ========= ======================= ===========================================================
-    t         ``frame``               distinct rows whose values are all in reach
+    t         ``frame``               distinct rows whose values are all in reach; the person's own as well, with
+                                      ``beyond="no_further"``
     r_k       ``row[k]``              1 iff row k is taken; continuous
     [x_j = v] ``x.cut``, ``x.level``  a sum of the column's binaries, up to two cuts for a number
     ========= ======================= ===========================================================
@@ -55,6 +57,9 @@ class AllowedRows(AbstractRule):
     A variable per row of the table, and a row per column and value. Integral because the columns' binaries are, and the
     hull of the table's rows by themselves. Exact, and literal: the answer's values are a row of the table, also where
     the factual's are not. Where no row is in reach there is no answer.
+
+    With ``beyond="no_further"`` who breaks the rule today may keep the combination that they have, whole, or take a row
+    of the table. Between combinations there is no distance, so that nothing in between counts as nearer.
 
     Parameters
     ----------
@@ -64,11 +69,13 @@ class AllowedRows(AbstractRule):
         The table, in raw units; other columns of it do not count.
     name
         Name in exports and reports.
+    beyond
+        What is asked of a person who breaks the rule today: "meet" it, or go "no_further".
 
     Raises
     ------
     UnknownNameError
-        A column that the space, or the frame, does not have.
+        A column that the space, or the frame, does not have; a word for ``beyond`` that does not exist.
     InvalidTypeError
         No list of columns, no frame, or values of the wrong kind.
     InvalidValueError
@@ -107,6 +114,7 @@ class AllowedRows(AbstractRule):
     columns: Any
     frame: Any
     name: str | None = None
+    beyond: Beyond = field(default="meet", kw_only=True)
     manifest: ClassVar[Manifest] = Manifest(
         title="values that columns take together",
         formula="sum_k r_k = 1; [x_j = v] = sum of the r_k whose row has v in column j",
@@ -114,8 +122,6 @@ class AllowedRows(AbstractRule):
         rule="AllowedRows",
         features={"agree": 0},
     )
-    needs_factual: ClassVar[bool] = False
-    takes_columns: ClassVar[bool] = True
     gives_bounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -129,6 +135,16 @@ class AllowedRows(AbstractRule):
             raise InvalidValueError("AllowedRows", "a row that is allowed", "the frame has no rows", "Add some.")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "frame", self.frame[list(columns)].copy())
+
+    @property
+    def needs_factual(self) -> bool:  # type: ignore[override]
+        """Whether the person's own combination is allowed."""
+        return self.beyond == "no_further"
+
+    @property
+    def takes_columns(self) -> bool:  # type: ignore[override]
+        """Whether it holds of any row, whoever the person is."""
+        return self.beyond == "meet"
 
     def check(self, space: FeatureSpace) -> None:
         """Refuse unknown columns, and values that a column cannot hold."""
@@ -144,7 +160,10 @@ class AllowedRows(AbstractRule):
     def _in_reach(self, x: AbstractColumns) -> Floats:
         """Return the distinct rows whose values are all in reach, as coordinates there."""
         table = self._table(x.space)
-        kept = np.ones(len(self.frame), dtype=bool)
+        if self.beyond == "no_further":
+            own = [x.coordinate(name).x0 for name in self.columns]
+            table = np.concatenate([table, [own]])
+        kept = np.ones(len(table), dtype=bool)
         for j, name in enumerate(self.columns):
             at = x.coordinate(name)
             for value in np.unique(table[:, j]).tolist():
@@ -180,8 +199,11 @@ class AllowedRows(AbstractRule):
                 Rows(block, "agree").add((name, word), at.equals(value) + taken.scaled(-1.0), lower=0.0, upper=0.0)
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
-        """Return in how many columns the nearest row of the table differs."""
-        del factual
+        """Return in how many columns the nearest row of the table, or the person's own if that may stay, differs."""
+        if self.beyond == "no_further":
+            assert factual is not None  # noqa: S101 - needs_factual
+            if all(point[name] == factual[name] for name in self.columns):
+                return 0.0
         agreeing = np.zeros(len(self.frame))
         for name in self.columns:
             feature = space[name]
@@ -194,8 +216,10 @@ class AllowedRows(AbstractRule):
         return float(len(self.columns) - agreeing.max())
 
     def __repr__(self) -> str:
-        return f"AllowedRows({list(self.columns)!r}, <{len(self.frame)} rows>)"
+        beyond = "" if self.beyond == "meet" else f", beyond={self.beyond!r}"
+        return f"AllowedRows({list(self.columns)!r}, <{len(self.frame)} rows>{beyond})"
 
     def sentence(self) -> str:
         """Return the rule in words."""
-        return f"{', '.join(self.columns)} together are one of {len(self.frame)} rows of a table"
+        sentence = f"{', '.join(self.columns)} together are one of {len(self.frame)} rows of a table"
+        return sentence + no_further_words() if self.beyond == "no_further" else sentence

@@ -155,6 +155,20 @@ class Condition:
         form = at.one_of(values)
         return form.complement() if self.op == "!=" else form
 
+    def no_further(self, at: AbstractCoordinate, *, toward: bool) -> LinearForm:
+        """Return 1 where the column stays as it is, or moves ``toward`` the condition or away from it, else 0.
+
+        By "<=" and ">=" every way has a direction; by any other op only the person's own value is no further.
+        """
+        if self._has_way:
+            rises = (self.op == ">=") == toward
+            return at.at_least(at.x0) if rises else at.at_most(at.x0)
+        return at.equals(at.x0)
+
+    @property
+    def _has_way(self) -> bool:
+        return self.op in {"<=", ">="}
+
     # ---- in plain numbers --------------------------------------------------------------------------------------------
     def holds(self, feature: Feature, x0: float | None, value: float) -> bool:
         """Tell whether a coordinate meets the condition."""
@@ -172,6 +186,13 @@ class Condition:
             off = STEP_ROUNDINGS * max(abs(value), abs(value if x0 is None else x0))
         wanted = self.value if self.op == "in" else (self.value,)
         return any(abs(value - float(other)) <= off for other in wanted) != (self.op == "!=")
+
+    def is_no_further(self, feature: Feature, x0: float, value: float, *, toward: bool) -> bool:
+        """Tell whether a coordinate is the person's own, or on the way ``toward`` the condition or away from it."""
+        off = 0.0 if feature.step is None else STEP_ROUNDINGS * max(abs(value), abs(x0))
+        if abs(value - x0) <= off:
+            return True
+        return self._has_way and (value > x0) == ((self.op == ">=") == toward)
 
     def _holds_of_level(self, feature: Feature, rank: int) -> bool:
         if self.op == "in":

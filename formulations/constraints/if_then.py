@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from ceopt.formulations.constraints.condition import Condition
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule
+from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractRule, Beyond, no_further_words
 from ceopt.formulations.linear_form import LinearForm, Rows
+from ceopt.solvers.checks import check_fields
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -35,9 +36,18 @@ class IfThen(AbstractRule):
 
     A conclusion that no value meets, alone or beside the condition, says that the condition must not hold.
 
-    One row. A comparison of a number adds at most two cuts per value, and where the number has a coordinate its two
-    link rows. Exact, with one exception: that a continuous column without a step has changed is known once it moved by
-    a thousandth of its range, or across a cut. A conclusion "changed" asks for that much; a condition "not changed"
+    With ``beyond="no_further"``, for a person whose own row meets the condition and not the conclusion, the rule is met
+    as well where both columns stay as they are or come nearer:
+
+    .. math:: a \le b + s_a, \qquad a \le b + s_b, \qquad s = [\text{the column is no further than today}].
+
+    By "<=" and ">=" a number or a rank comes nearer to the end of the condition, or to the conclusion, as far as it
+    moves that way: a limit of 24 that somebody of 20 misses is 20 for them. By any other op there is no nearer, and
+    ``s`` is 1 where the column keeps its own value. For everybody else the rule is what it is with "meet".
+
+    One row, or two. A comparison of a number adds at most two cuts per value, and where the number has a coordinate its
+    two link rows. Exact, with one exception: that a continuous column without a step has changed is known once it moved
+    by a thousandth of its range, or across a cut. A conclusion "changed" asks for that much; a condition "not changed"
     holds of anything less.
 
     Parameters
@@ -47,11 +57,13 @@ class IfThen(AbstractRule):
         is a list), or "changed" (value is True, and may be left out, or False).
     name
         Name in exports and reports.
+    beyond
+        What is asked of a person who breaks the rule today: "meet" it, or go "no_further".
 
     Raises
     ------
     UnknownNameError
-        A column or an op that does not exist.
+        A column, an op or a word for ``beyond`` that does not exist.
     InvalidTypeError
         Something else than a condition; an order of a categorical column; a value of the wrong kind.
     InvalidValueError
@@ -76,11 +88,21 @@ class IfThen(AbstractRule):
     >>> m.study = impose(IfThen(("job", "in", ["nurse", "vet"]), ("age", ">=", 24)), m.x)
     >>> print(m.study.row["job"].expr)
     x.level[job,nurse] + x.level[job,vet] - x.cut[age,'23']  <=  0.0
+
+    A nurse of 20 today may stay one, grow older, or leave; a vet has to be 24:
+
+    >>> m.y = Factual(space, {"job": "nurse", "age": 20})
+    >>> m.stay = impose(IfThen(("job", "in", ["nurse", "vet"]), ("age", ">=", 24), beyond="no_further"), m.y)
+    >>> for row in m.stay.row.values():
+    ...     print(row.expr)
+    y.level[job,vet] - y.cut[age,'23']  <=  0.0
+    y.level[job,nurse] + y.level[job,vet] - y.cut[age,'23'] - y.cut[age,'19']  <=  0.0
     """
 
     condition: Any
     conclusion: Any
     name: str | None = None
+    beyond: Beyond = field(default="meet", kw_only=True)
     _if: Condition = field(init=False, repr=False, compare=False)
     _then: Condition = field(init=False, repr=False, compare=False)
     manifest: ClassVar[Manifest] = Manifest(
@@ -92,7 +114,7 @@ class IfThen(AbstractRule):
     )
 
     def __post_init__(self) -> None:
-        RULE_NAME.require("IfThen", "name", self.name)
+        check_fields(self, {"name": RULE_NAME, "beyond": BEYOND})
         for own, given in (("_if", "condition"), ("_then", "conclusion")):
             parsed = Condition.parse("IfThen", getattr(self, given))
             object.__setattr__(self, own, parsed)
@@ -104,28 +126,55 @@ class IfThen(AbstractRule):
             condition.check(space)
 
     def build(self, block: Any, x: Factual) -> None:
-        """Add the row ``row``, unless it holds whatever happens."""
+        """Add the row ``row``, unless it holds whatever happens; one for each column where it need not be met."""
         premise = self._if.indicator(x, surely=False)
         conclusion = self._then.indicator(x, surely=True)
         rows = Rows(block, "row")
         if _settled(premise) == 0.0 or _settled(conclusion) == 1.0:
             return
-        if isinstance(premise, LinearForm) and isinstance(conclusion, LinearForm):
-            rows.add(self._if.column, premise + conclusion.scaled(-1.0), upper=0.0)
-        else:
-            one, two = (side.expression() if isinstance(side, LinearForm) else side for side in (premise, conclusion))
-            block.row[self._if.column] = one - two <= 0.0
+        if not self._spares(x.space, x.point):
+            _add_row(rows, self._if.column, premise, conclusion, LinearForm())
+            return
+        for word, side in (("condition", self._if), ("conclusion", self._then)):
+            stays = side.no_further(x.coordinate(side.column), toward=side is self._then)
+            _add_row(rows, (side.column, word), premise, conclusion, stays)
+
+    def _spares(self, space: FeatureSpace, factual: Mapping[str, float]) -> bool:
+        """Whether the person breaks the rule today and need not meet it."""
+        if self.beyond == "meet":
+            return False
+        met = []
+        for c in (self._if, self._then):
+            met.append(c.holds(space[c.column], factual[c.column], factual[c.column]))
+        return met == [True, False]
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
-        """Return 1 where the condition holds and the conclusion does not."""
+        """Return 1 where the condition holds and the conclusion does not, and that is not allowed as it is today."""
         met = []
         for c in (self._if, self._then):
             met.append(c.holds(space[c.column], None if factual is None else factual[c.column], point[c.column]))
-        return 1.0 if met == [True, False] else 0.0
+        if met != [True, False]:
+            return 0.0
+        if factual is None or not self._spares(space, factual):
+            return 1.0
+        for c in (self._if, self._then):
+            if not c.is_no_further(space[c.column], factual[c.column], point[c.column], toward=c is self._then):
+                return 1.0
+        return 0.0
 
     def sentence(self) -> str:
         """Return the rule in words."""
-        return f"if {self._if.sentence()}, then {self._then.sentence()}"
+        sentence = f"if {self._if.sentence()}, then {self._then.sentence()}"
+        return sentence + no_further_words() if self.beyond == "no_further" else sentence
+
+
+def _add_row(rows: Rows, index: Any, premise: Any, conclusion: Any, stays: LinearForm) -> None:
+    """Add the row that the condition holds only with the conclusion, or where the column stays."""
+    if isinstance(premise, LinearForm) and isinstance(conclusion, LinearForm):
+        rows.add(index, premise + conclusion.scaled(-1.0) + stays.scaled(-1.0), upper=0.0)
+        return
+    one, two = (side.expression() if isinstance(side, LinearForm) else side for side in (premise, conclusion))
+    rows.block.row[index] = one - two - stays.expression() <= 0.0
 
 
 def _settled(side: LinearForm | Any) -> float | None:

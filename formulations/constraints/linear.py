@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
+from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractElastic, Beyond, no_further_words
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.trace import trace_of
@@ -18,7 +18,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ceopt.formulations.columns.columns_block import AbstractColumns
+    from ceopt.formulations.columns.columns_block import AbstractColumns, Factual
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["Linear"]
@@ -30,6 +30,8 @@ _CHECKS = {
     "coefficients": MappingOf(_NO_COEFFICIENT, COEFFICIENT, empty=_NO_COEFFICIENT, entry="{column}"),
     "rhs": COEFFICIENT,
     "within": COEFFICIENT,
+    "beyond": BEYOND,
+    "further": COEFFICIENT,
 }
 
 
@@ -44,6 +46,17 @@ class Linear(AbstractElastic):
     Relaxed, a variable w >= 0, ``wider``, joins the side that is too tight, or either side of an equation, which then
     takes two rows.
 
+    With ``beyond="no_further"`` each side is the looser one of the limit and the person's own value
+    :math:`v^0 = \sum_j a_j x^0_j`:
+
+    .. math::
+        \sum_j a_j x_j \le \max(b, v^0) \;\text{(<=)}, \qquad
+        \sum_j a_j x_j \ge \min(b, v^0) \;\text{(>=)}, \qquad
+        \min(b, v^0) \le \sum_j a_j x_j \le \max(b, v^0) \;\text{(==)}.
+
+    Who keeps the rule today is asked for the rule. Who is beyond it may stay or come nearer, and never goes further; by
+    an equation nobody goes past it to the other side either.
+
     Parameters
     ----------
     coefficients
@@ -56,16 +69,20 @@ class Linear(AbstractElastic):
         Name in exports and reports.
     within
         Of an equation: by how much the left side may be off to either side.
+    beyond
+        What is asked of a person who breaks the rule today: "meet" it, or go "no_further".
+    further
+        With "no_further": by how much further out than it is the person's own value counts as a limit.
 
     Raises
     ------
     UnknownNameError
-        A column or sense that does not exist.
+        A column, a sense or a word for ``beyond`` that does not exist.
     InvalidTypeError
         A categorical column, which has no number.
     InvalidValueError
         A coefficient or right-hand side that is not finite, or no coefficient; ``within`` below 0, or not of an
-        equation.
+        equation; ``further`` below 0, or without "no_further".
 
     Examples
     --------
@@ -80,6 +97,12 @@ class Linear(AbstractElastic):
     >>> m.fits = impose(Linear({"loan": 1.0, "size": -2.0}, "<=", 5.0), m.x)
     >>> print(m.fits.row["at_most"].expr)
     x.x[loan] - 2.0*x.at_least[size,M] - 2.0*x.at_least[size,L]  <=  5.0
+
+    A ceiling that lowers nobody who is above it today:
+
+    >>> m.low = impose(Linear({"loan": 1.0}, "<=", 3.0, beyond="no_further"), m.x)
+    >>> print(m.low.row["at_most"].expr)
+    x.x[loan]  <=  6.0
     """
 
     coefficients: Mapping[str, float]
@@ -87,17 +110,31 @@ class Linear(AbstractElastic):
     rhs: float
     name: str | None = None
     within: float = field(default=0.0, kw_only=True)
+    beyond: Beyond = field(default="meet", kw_only=True)
+    further: float = field(default=0.0, kw_only=True)
     manifest: ClassVar[Manifest] = Manifest(
         title="linear row over raw columns", formula="sum_j a_j x_j {<=, >=, ==} b", rule="Linear"
     )
-    needs_factual: ClassVar[bool] = False
-    takes_columns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_fields(self, _CHECKS)
         if self.within < 0.0 or (self.within > 0.0 and self.sense != "=="):
             but = f"within is {self.within!r} and the sense {self.sense!r}"
             raise InvalidValueError("Linear", "within of at least 0, and only of '=='", but, "Change rhs, or leave it.")
+        if self.further < 0.0 or (self.further > 0.0 and self.beyond == "meet"):
+            but = f"further is {self.further!r} and beyond {self.beyond!r}"
+            then = "Leave it out, or write beyond='no_further'."
+            raise InvalidValueError("Linear", "further of at least 0, and only of 'no_further'", but, then)
+
+    @property
+    def needs_factual(self) -> bool:  # type: ignore[override]
+        """Whether the person's own value is a limit."""
+        return self.beyond == "no_further"
+
+    @property
+    def takes_columns(self) -> bool:  # type: ignore[override]
+        """Whether it holds of any row, whoever the person is."""
+        return self.beyond == "meet"
 
     def check(self, space: FeatureSpace) -> None:
         """Refuse unknown and categorical columns."""
@@ -114,7 +151,7 @@ class Linear(AbstractElastic):
 
     def build(self, block: Any, x: AbstractColumns) -> None:
         """Add the row ``row``."""
-        low, high = self._sides
+        low, high = self._sides(x)
         Rows(block, "row").add(self.sense_word, self._form(x), lower=low, upper=high)
 
     def relax(self, block: Any, x: AbstractColumns) -> Any:
@@ -122,7 +159,7 @@ class Linear(AbstractElastic):
         block.wider = pyo.Var(domain=pyo.NonNegativeReals, initialize=0.0)
         rows = Rows(block, "row")
         form = self._form(x)
-        low, high = self._sides
+        low, high = self._sides(x)
         if low is not None:
             rows.add("at_least", form + LinearForm(0.0, ((1.0, block.wider),)), lower=low)
         if high is not None:
@@ -131,39 +168,43 @@ class Linear(AbstractElastic):
 
     def widened(self, by: float) -> Self:
         """Return the rule with its right-hand side moved outwards, or that holds within so much more."""
+        wider = self
+        if self.beyond == "no_further":
+            wider = replace(self, further=self.further + by)
         if self.sense == "==":
-            return replace(self, within=self.within + by)
-        return replace(self, rhs=self.rhs + by if self.sense == "<=" else self.rhs - by)
+            return replace(wider, within=self.within + by)
+        return replace(wider, rhs=self.rhs + by if self.sense == "<=" else self.rhs - by)
 
-    @property
-    def _sides(self) -> tuple[float | None, float | None]:
-        if self.sense in {">=", "=="}:
-            low = float(self.rhs - self.within)
-        else:
-            low = None
-        if self.sense in {"<=", "=="}:
-            high = float(self.rhs + self.within)
-        else:
-            high = None
-        return low, high
+    def _sides(self, x: AbstractColumns | Factual) -> tuple[float | None, float | None]:
+        """Return the least and the greatest value of the left side; None where it has no such limit."""
+        low = float(self.rhs - self.within)
+        high = float(self.rhs + self.within)
+        if self.beyond == "no_further":
+            own = sum(float(a) * x.point[name] for name, a in self.coefficients.items())
+            low = min(low, own - self.further)
+            high = max(high, own + self.further)
+        return (None if self.sense == "<=" else low), (None if self.sense == ">=" else high)
 
     def _form(self, x: AbstractColumns) -> LinearForm:
         return total(x.coordinate(name).raw().scaled(float(a)) for name, a in self.coefficients.items())
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how far the left side is on the wrong side, beyond the tolerance."""
-        del factual
         parts = [float(a) * point[name] for name, a in self.coefficients.items()]
-        over = sum(parts) - float(self.rhs)
-        if self.sense == "==":
-            off = abs(over) - float(self.within)
-        elif self.sense == "<=":
-            off = over
-        else:
-            off = -over
+        least = float(self.rhs) - float(self.within)
+        most = float(self.rhs) + float(self.within)
+        size = abs(float(self.rhs)) + sum(abs(part) for part in parts)
+        if self.beyond == "no_further":
+            assert factual is not None  # noqa: S101 - needs_factual
+            today = [float(a) * factual[name] for name, a in self.coefficients.items()]
+            least = min(least, sum(today) - float(self.further))
+            most = max(most, sum(today) + float(self.further))
+            size += sum(abs(part) for part in today)
+        over = sum(parts) - most
+        under = least - sum(parts)
+        off = {"<=": over, ">=": under, "==": max(over, under)}[self.sense]
         allowed = max(abs(float(a)) * trace_of(space[name], point[name]) for name, a in self.coefficients.items())
-        rounding = SUM_ROUNDING * (abs(float(self.rhs)) + sum(abs(part) for part in parts))
-        return off if off > allowed + rounding else 0.0
+        return off if off > allowed + SUM_ROUNDING * size else 0.0
 
     @property
     def sense_word(self) -> str:
@@ -185,4 +226,6 @@ class Linear(AbstractElastic):
         sentence = f"{left} {self.sense} {digits(self.rhs)}"
         if self.within:
             sentence += f" within {digits(self.within)}"
+        if self.beyond == "no_further":
+            sentence += no_further_words(self.further)
         return sentence

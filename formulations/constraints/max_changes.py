@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import pyomo.environ as pyo
 
+from ceopt.formulations.constraints.condition import ValueList
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
 from ceopt.formulations.tolerances import WHOLE_COUNT
-from ceopt.solvers.checks import Choice, Refusal, Whole, check_fields
+from ceopt.solvers.checks import Choice, Refusal, Text, Whole, check_fields
+from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -21,10 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["MaxChanges"]
 
+_NO_GROUPS = Refusal("lists of columns", 'Write [["red", "blue"]].', error=InvalidTypeError)
+_NO_NAME = Refusal("names of columns", "Write them as text.", "one is {value}", InvalidTypeError)
 _CHECKS = {
     "name": RULE_NAME,
     "k": Whole(0, int(sys.float_info.max), Refusal("a whole number of at least 0", "Give for example 3.")),
     "count": Choice(("features", "columns")),
+    "together": ValueList(ValueList(Text(_NO_NAME))),
 }
 
 
@@ -46,6 +51,9 @@ class MaxChanges(AbstractElastic):
     p, n   ``x.up, x.down`` move up and down
     ====== ================ ====================================================
 
+    Beside an :class:`ExactlyOne` a move between two of its columns is one change: of ``together``, the column that is
+    the one 1 of its group today is not counted.
+
     One row; for a numeric coordinate also a binary and two rows, whose big-M is the room to the bound. Exact. Relaxed,
     the row is :math:`\sum_j z_j - w \le k` with a whole number w, ``wider``, of further changes.
 
@@ -57,9 +65,15 @@ class MaxChanges(AbstractElastic):
         "features", or "columns", in which a category switch counts twice (one column off, one on).
     name
         Name in exports and reports.
+    together
+        Groups of 0/1 columns, a move between two of which is one change; ``explain`` adds those of each ExactlyOne.
 
     Raises
     ------
+    UnknownNameError
+        A column of a group that does not exist.
+    InvalidTypeError
+        A group that is no list of names.
     InvalidValueError
         ``k`` is negative or not whole.
     UnboundedFeatureError
@@ -93,6 +107,7 @@ class MaxChanges(AbstractElastic):
     k: int
     count: Literal["features", "columns"] = "features"
     name: str | None = None
+    together: Any = field(default=(), kw_only=True)
     manifest: ClassVar[Manifest] = Manifest(
         title="at most k changes",
         formula="sum_j changed_j <= k",
@@ -101,25 +116,44 @@ class MaxChanges(AbstractElastic):
     )
 
     def __post_init__(self) -> None:
-        check_fields(self, _CHECKS)
+        groups = check_fields(self, _CHECKS)["together"]
+        object.__setattr__(self, "together", tuple(tuple(group) for group in groups))
 
     def check(self, space: FeatureSpace) -> None:
-        """Accept every space."""
+        """Refuse columns of a group that do not exist."""
+        for group in self.together:
+            for name in group:
+                if name not in space:
+                    raise UnknownNameError.among("MaxChanges", "column", name, space.names)
+
+    def counting(self, together: tuple[tuple[str, ...], ...]) -> Self:
+        """Return the rule with further groups of columns that change together."""
+        return replace(self, together=tuple(dict.fromkeys((*self.together, *together))))
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``budget``."""
-        self._write(block, x.count_changes(self.count))
+        self._write(block, x.count_changes(self.count, free=self._given_up(x.point)))
 
     def relax(self, block: Any, x: Factual) -> Any:
         """Add the row ``budget`` with the further changes ``wider``; return their number."""
         block.wider = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, 2 * len(x.space)), initialize=0)
-        used = x.count_changes(self.count)
+        used = x.count_changes(self.count, free=self._given_up(x.point))
         self._write(block, used if isinstance(used, int) else used - block.wider)
         return block.wider
 
     def widened(self, by: float) -> Self:
         """Return the rule that permits so many more changes."""
         return replace(self, k=int(self.k) + math.ceil(by - WHOLE_COUNT))
+
+    def _given_up(self, factual: Mapping[str, float]) -> set[str]:
+        """Return the one 1 of each group whose columns are 0 or 1 today, and one of them 1."""
+        found = set()
+        for group in self.together:
+            ones = [name for name in group if factual[name] == 1.0]
+            zeros = [name for name in group if factual[name] == 0.0]
+            if len(ones) == 1 and len(zeros) == len(group) - 1:
+                found.add(ones[0])
+        return found
 
     def _write(self, block: Any, used: Any) -> None:
         block.budget = pyo.Constraint(pyo.Any)
@@ -129,7 +163,11 @@ class MaxChanges(AbstractElastic):
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how many changes there are too many."""
         assert factual is not None  # noqa: S101 - needs_factual
-        changed = [feature for feature in space if point[feature.name] != factual[feature.name]]
+        free = self._given_up(factual)
+        changed = []
+        for feature in space:
+            if point[feature.name] != factual[feature.name] and feature.name not in free:
+                changed.append(feature)
         double = self.count == "columns"
         used = sum(2 if double and feature.kind == "categorical" else 1 for feature in changed)
         return float(max(used - self.k, 0))

@@ -14,6 +14,7 @@ from typing import (
     Any,
     ClassVar,
     Final,
+    Literal,
     Protocol,
     Self,
     TypeAlias,
@@ -28,7 +29,8 @@ from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
 from ceopt.formulations.columns.columns_block import AbstractColumns, Factual, require_factual
-from ceopt.solvers.checks import ListOf, OrNone, Refusal, Text
+from ceopt.formulations.digits import digits
+from ceopt.solvers.checks import Choice, ListOf, OrNone, Refusal, Text
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = [
+    "BEYOND",
     "AbstractElastic",
     "AbstractRule",
     "AddsToCost",
+    "Beyond",
     "ChangesCharges",
     "DataRows",
     "Floats",
@@ -61,10 +65,12 @@ __all__ = [
     "has_clusters",
     "has_say_in_cost",
     "impose",
+    "is_learned",
     "lacks_rows",
     "mended_points",
     "mends_points",
     "nearest_cluster",
+    "no_further_words",
     "parse_rules",
     "rule_name",
     "surcharge_of",
@@ -85,6 +91,9 @@ _KNOWN: Final[dict[tuple[type, Any], bool]] = {}
 # ---- what every rule says, and how rules become rows -----------------------------------------------------------------
 #: What a rule's name may be: the user's, in exports and reports, or None.
 RULE_NAME = OrNone(Text(Refusal("text as {name}", "Write it as text, or leave it out.", error=InvalidTypeError)))
+#: What a rule asks of a person who breaks it today: to meet it, or not to go further than they are.
+Beyond: TypeAlias = Literal["meet", "no_further"]
+BEYOND = Choice(("meet", "no_further"))
 _RULES = ListOf(Refusal("a list of rules", "Correct it.", error=InvalidTypeError))
 
 
@@ -147,6 +156,13 @@ def rule_name(rule: AbstractRule, position: int) -> str:
     return given or f"{type(rule).__name__}_{position + 1}"
 
 
+def no_further_words(further: float = 0.0) -> str:
+    """Return what the sentence of a rule with ``beyond="no_further"`` ends with."""
+    if further:
+        return f", or at most {digits(further)} further from it than today"
+    return ", or no further from it than today"
+
+
 def impose(rule: AbstractRule, x: AbstractColumns) -> Any:
     """Return a block that imposes a rule on a person's block: ``m.few = impose(MaxChanges(3), m.x)``.
 
@@ -168,7 +184,10 @@ def impose(rule: AbstractRule, x: AbstractColumns) -> Any:
 
 
 def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
-    """Check a sequence of rules against the space; a single rule may stand for itself."""
+    """Check a sequence of rules against the space; a single rule may stand for itself.
+
+    A rule that counts changes comes back as one that knows which columns change together by the others.
+    """
     if isinstance(rules, AbstractRule):
         given = (rules,)
     else:
@@ -199,7 +218,7 @@ def parse_rules(rules: Any, space: FeatureSpace) -> tuple[AbstractRule, ...]:
         if name in names:
             raise InvalidTypeError("constraints", "names that differ", f"two rules are {name!r}", "Rename one of them.")
         names.add(name)
-    return given
+    return _knowing_each_other(tuple(given), space)
 
 
 def _has(rule: object, ability: Callable[..., Ability]) -> TypeGuard[Ability]:
@@ -251,6 +270,11 @@ def about_model(rule: Rule, predictor: Callable[[], Predictor]) -> Rule:
     return cast("Rule", rule.about(predictor)) if _has(rule, LearnsFromModel) else rule
 
 
+def is_learned(rule: object) -> bool:
+    """Tell whether a rule is about people of the data or about the model: who needs an answer breaks it by nature."""
+    return _has(rule, LearnsFromRows) or _has(rule, LearnsFromModel)
+
+
 # ---- what a rule has to do with costs and actions --------------------------------------------------------------------
 @runtime_checkable
 class AddsToCost(Protocol):
@@ -296,11 +320,57 @@ def has_say_in_cost(rule: object, space: FeatureSpace) -> bool:
 
 
 def charged_points(rules: Iterable[object], space: FeatureSpace, factual: Point, points: Floats) -> Floats:
-    """Return points (n, d) as the cost sees them under some rules."""
+    """Return points (n, d) as the cost sees them under some rules, each of which sees the points as they are."""
+    charged = points
     for rule in rules:
         if _has(rule, ChangesCharges):
-            points = rule.charged(space, factual, points)
-    return points
+            own = rule.charged(space, factual, points)
+            charged = np.where(own != points, own, charged)
+    return charged
+
+
+# ---- what counts as one change ---------------------------------------------------------------------------------------
+@runtime_checkable
+class JoinsChanges(Protocol):
+    """A rule by which some columns change together, as one change."""
+
+    columns: Any
+
+    def given_up(self, factual: Point) -> tuple[str, ...]:
+        """Return the columns that are no changes of their own when they leave the factual."""
+
+
+@runtime_checkable
+class CountsChanges(Protocol):
+    """A rule that counts changes, and has to know which columns count together."""
+
+    def counting(self, together: tuple[tuple[str, ...], ...]) -> Self:
+        """Return the rule that counts a move between two columns of a group as one change."""
+
+
+def _knowing_each_other(rules: tuple[AbstractRule, ...], space: FeatureSpace) -> tuple[AbstractRule, ...]:
+    """Return the rules, those that count changes with the columns that count together by the others."""
+    together = tuple(tuple(rule.columns) for rule in rules if _has(rule, JoinsChanges))
+    if not together:
+        return rules
+    known = []
+    for rule in rules:
+        if not _has(rule, JoinsChanges):
+            _refuse_charged(unpriced_columns(rule, space), together)
+        known.append(cast("AbstractRule", rule.counting(together)) if _has(rule, CountsChanges) else rule)
+    return tuple(known)
+
+
+def _refuse_charged(charged: frozenset[str], together: tuple[tuple[str, ...], ...]) -> None:
+    """Refuse columns of which two rules say what their moves cost."""
+    for group in together:
+        for name in group:
+            if name in charged:
+                raise InvalidTypeError(
+                    "constraints", "one rule that says what a column's move costs",
+                    f"column {name!r} has an equation, and is one of several of which exactly one is 1",
+                    "Leave its equation out, or the other rule.",
+                )  # fmt: skip
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.columns import Price, Steps
+from ceopt.formulations.columns import Free, Price, Steps
 from ceopt.formulations.costs.base import AbstractCost, Floats
 from ceopt.formulations.costs.linf import greatest_of
 from ceopt.formulations.space.dtypes import is_number_dtype
@@ -261,7 +261,7 @@ class Percentile(AbstractCost):
         terms = {}
         for name, people in self._people(x.space).items():
             charge = x.charge(name)
-            if name in x.charges:
+            if name in x.charges and not isinstance(charge, Free):
                 raise InvalidTypeError(
                     "Percentile", "columns that cost what their value costs",
                     f"a rule charges an intervention on column {name!r} instead", "Use L1(), or intervention='none'.",

@@ -2,6 +2,6 @@
 
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.formulations.space.space_warning import SpaceWarning
+from ceopt.formulations.space.space_warning import RuleWarning, SpaceWarning
 
-__all__ = ["Feature", "FeatureSpace", "SpaceWarning"]
+__all__ = ["Feature", "FeatureSpace", "RuleWarning", "SpaceWarning"]

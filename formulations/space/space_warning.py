@@ -8,7 +8,7 @@ from typing import Final
 
 from ceopt.solvers.errors import printable
 
-__all__ = ["SpaceWarning", "warn"]
+__all__ = ["RuleWarning", "SpaceWarning", "warn"]
 
 #: Modules between a caller and the place that warns: ceopt's own, and those of decorators around its functions.
 _BETWEEN: Final = frozenset({"ceopt", "contextlib", "functools"})
@@ -24,11 +24,21 @@ class SpaceWarning(UserWarning):
     """
 
 
-def warn(sentence: str) -> None:
+class RuleWarning(SpaceWarning):
+    """People stand beyond a rule today that answers must meet, so that the rule alone may ask them to move.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", RuleWarning)  # to hear of spaces alone
+    """
+
+
+def warn(sentence: str, kind: type[SpaceWarning] = SpaceWarning) -> None:
     """Warn with a sentence, at the line that has called into ceopt."""
     level = 1  # this function, as warnings counts
     frame = inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _BETWEEN:
         frame = frame.f_back
         level += 1
-    warnings.warn(printable(sentence), SpaceWarning, stacklevel=level)
+    warnings.warn(printable(sentence), kind, stacklevel=level)

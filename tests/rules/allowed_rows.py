@@ -1,4 +1,4 @@
-"""AllowedRows: the values of some columns together are a row of the table."""
+"""AllowedRows: the values of some columns together are a row of the table, or those of today."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def examples() -> list[Any]:
         AllowedRows(("wage", "age", "size"), pay),
         AllowedRows(["job", "size"], pd.DataFrame({"job": [20, 20, 10], "size": ["L", "M", "L"]})),
         AllowedRows(["origin", "wage"], pd.DataFrame({"origin": [2, 1], "wage": [0.5, 1.0]})),
+        AllowedRows(["job", "size"], pd.DataFrame({"job": [20, 20, 10], "size": ["L", "M", "L"]}), beyond="no_further"),
+        AllowedRows(("wage", "age"), pd.DataFrame({"wage": [1.0, 0.0], "age": [1, 2]}), beyond="no_further"),
     ]
 
 
@@ -28,7 +30,8 @@ def examples() -> list[Any]:
 def drawn(draw: Any, space: Any, factual: Any) -> Any:
     names = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3, unique=True))
     rows = st.tuples(*(st.sampled_from(VALUES[name]) for name in names))
-    return AllowedRows(names, pd.DataFrame(draw(st.lists(rows, min_size=1, max_size=9)), columns=names))
+    table = pd.DataFrame(draw(st.lists(rows, min_size=1, max_size=9)), columns=names)
+    return AllowedRows(names, table, beyond=draw(st.sampled_from(["meet", "no_further"])))
 
 
 def keeps(rule: Any, space: Any, factual: Any, points: Any) -> Any:
@@ -37,4 +40,7 @@ def keeps(rule: Any, space: Any, factual: Any, points: Any) -> Any:
     for name in rule.columns:
         levels, here = space[name].levels, column(space, points, name)
         raw.append([levels[int(k)] for k in here] if levels else here.tolist())
+    if rule.beyond == "no_further":
+        home = [column(space, np.asarray(factual)[None, :], name)[0] for name in rule.columns]
+        listed.add(tuple(space[n].from_coordinate(v) for n, v in zip(rule.columns, home, strict=True)))
     return np.array([row in listed for row in zip(*raw, strict=True)], dtype=bool)

@@ -1,4 +1,4 @@
-"""IfThen: where one condition holds of the answer, the other holds too."""
+"""IfThen: where one condition holds of the answer, the other holds too, or nothing of both goes further than today."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ def examples() -> list[Any]:
         IfThen(("size", "<=", "M"), ("age", "==", 3)),
         IfThen(("age", "changed", False), ("wage", "!=", 0.5)),
         IfThen(("wage", "in", [0.0, 0.25, 1.0]), ("size", ">=", "L")),
+        IfThen(("job", "!=", 10), ("age", ">=", 3), beyond="no_further"),
+        IfThen(("wage", "<=", 0.75), ("size", "<=", "S"), beyond="no_further"),
+        IfThen(("size", "<=", "M"), ("wage", "in", [0.25, 1.0]), beyond="no_further"),
+        IfThen(("owner", "changed", False), ("wage", "==", 1.0), beyond="no_further"),
+        IfThen(("size", ">=", "M"), ("owner", "changed"), beyond="no_further"),
+        IfThen(("job", "==", 20), ("age", ">=", 2), beyond="no_further"),
     ]
 
 
@@ -38,11 +44,23 @@ def conditions(draw: Any) -> Any:
 
 @st.composite
 def drawn(draw: Any, space: Any, factual: Any) -> Any:
-    return IfThen(draw(conditions()), draw(conditions()))
+    return IfThen(draw(conditions()), draw(conditions()), beyond=draw(st.sampled_from(["meet", "no_further"])))
 
 
 def keeps(rule: Any, space: Any, factual: Any, points: Any) -> Any:
-    return ~met(rule.condition, space, factual, points) | met(rule.conclusion, space, factual, points)
+    kept = ~met(rule.condition, space, factual, points) | met(rule.conclusion, space, factual, points)
+    own = np.asarray(factual)[None, :]
+    breaks_today = met(rule.condition, space, factual, own)[0] and not met(rule.conclusion, space, factual, own)[0]
+    if rule.beyond == "no_further" and breaks_today:
+        kept |= nearer(rule.condition, space, own, points, -1.0) & nearer(rule.conclusion, space, own, points, 1.0)
+    return kept
+
+
+def nearer(condition: Any, space: Any, own: Any, points: Any, way: float) -> Any:
+    """Whether a column is where it is today or, where its condition has an order, on the way to it (1) or off (-1)."""
+    name, op, _ = condition
+    moved = column(space, points, name) - column(space, own, name)[0]
+    return moved * way * {">=": 1.0, "<=": -1.0}[op] >= 0.0 if op in {">=", "<="} else moved == 0.0
 
 
 def met(condition: Any, space: Any, factual: Any, points: Any) -> Any:

@@ -11,7 +11,12 @@ from ceopt.formulations.constraints import MaxChanges
 
 
 def examples() -> list[Any]:
-    return [MaxChanges(0), MaxChanges(2), MaxChanges(3, count="columns")]
+    return [
+        MaxChanges(0),
+        MaxChanges(2),
+        MaxChanges(3, count="columns"),
+        MaxChanges(1, together=[["age", "owner"]]),
+    ]
 
 
 def drawn(space: Any, factual: Any) -> st.SearchStrategy[Any]:
@@ -28,4 +33,8 @@ def excess(rule: Any, space: Any, factual: Any, points: Any) -> Any:
 
 def used(rule: Any, space: Any, factual: Any, points: Any) -> Any:
     size = np.array([2 if rule.count == "columns" and feature.kind == "categorical" else 1 for feature in space])
+    for group in rule.together:  # the one 1 of today is not counted where another takes it
+        today = [factual[list(space.names).index(name)] for name in group]
+        if sorted(today) == [0.0] * (len(today) - 1) + [1.0]:
+            size[list(space.names).index(group[today.index(1.0)])] = 0
     return ((np.asarray(points) != np.asarray(factual)) * size).sum(axis=1)

@@ -13,6 +13,7 @@ import problems
 from rules.found import Floats, charged, half_of, kept, penalties
 from rules.small import PEOPLE, SPACE, coordinates
 
+from ceopt.formulations.constraints import ExactlyOne, MaxChanges
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Percentile
 from ceopt.formulations.space import FeatureSpace
 
@@ -72,7 +73,7 @@ class Question:
     @cached_property
     def known(self) -> tuple[Any, ...]:
         """The rules with the rows that some take from the data, and as wide as one that may grow has to be."""
-        rules = self.given(self.rules)
+        rules = together(self.given(self.rules))
         grows = next((k for k, rule in enumerate(rules) if getattr(rule, "enlarge", False)), None)
         if grows is None or (self.valid & self.kept(rules)).any():
             return rules
@@ -100,6 +101,12 @@ class Question:
         rows = PEOPLE[self.met(seen)].reset_index(drop=True)
         halves = [(half_of(type(rule).__name__), rule) for rule in rules]
         return tuple(half.given(rule, rows) if hasattr(half, "given") else rule for half, rule in halves)
+
+
+def together(rules: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return rules of which those that count changes know the columns of which exactly one is 1."""
+    groups = [tuple(rule.columns) for rule in rules if isinstance(rule, ExactlyOne)]
+    return tuple(replace(rule, together=groups) if isinstance(rule, MaxChanges) else rule for rule in rules)
 
 
 # ---- costs -----------------------------------------------------------------------------------------------------------

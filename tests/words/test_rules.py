@@ -34,9 +34,10 @@ from ceopt.conflicts.space_rules import space_rules
 from ceopt.formulations.constraints import RULES
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.targets import parse_target
+from ceopt.words.changes import has_given_name
 from ceopt.words.language import language_of
 from ceopt.words.limits import removed_said, target_said, wanted_said
-from ceopt.words.rules import _PHRASES, has_given_name, rule_said, rules_said
+from ceopt.words.rules import _PHRASES, rule_said, rules_said
 from ceopt.words.said import Said
 
 ENGLISH, GERMAN = language_of("test", "en"), language_of("test", "de")
@@ -64,6 +65,15 @@ PEOPLE = pd.DataFrame({"income": [1e4, 2e4], "debt": [0, 1], "school": "low", "j
          "0.5 income - debt is at least 1,000.5", "0,5 income - debt ist mindestens 1.000,5"),
         (Linear({"debt": -1.0}, "==", 5.0, within=0.5),
          "-debt is 5, give or take 0.5", "-debt ist 5, bis auf 0,5"),
+        (Linear({"income": 1.0}, "<=", 22_000, beyond="no_further"),
+         "income is at most 22,000 euros, or no further from it than today",
+         "income ist höchstens 22.000 euros, oder nicht weiter davon entfernt als heute"),
+        (Linear({"debt": -1.0}, "==", 5.0, within=0.5, beyond="no_further", further=2.5),
+         "-debt is 5, give or take 0.5, or at most 2.5 further from it than today",
+         "-debt ist 5, bis auf 0,5, oder höchstens 2,5 weiter davon entfernt als heute"),
+        (IfThen(("job", "==", "cook"), ("debt", "<=", 9), beyond="no_further"),
+         "if job is cook, then debt is at most 9 euros, or no further from it than today",
+         "wenn gilt: job ist cook, dann gilt: debt ist höchstens 9 euros, oder nicht weiter davon entfernt als heute"),
         (Linear({"owner": 1.0}, ">=", 1.0), "owner is at least 1", "owner ist mindestens 1"),
         (IfThen(("job", "changed"), ("school", ">=", "mid")),
          "if job changes, then school is at least mid",

@@ -244,9 +244,9 @@ class Causal(AbstractRule):
     # ---- the program -------------------------------------------------------------------------------------------------
     def build(self, block: Any, x: Factual) -> None:
         """Add the rows, and say what costs are to count."""
-        if self.intervention != "none":
-            refuse_others(x, self)
         over = self._over(x.space)
+        if self.intervention != "none":
+            refuse_others(x, self, over.structure.equations)
         found = residuals(block, x, over.structure)
         match self.intervention:
             case "none":

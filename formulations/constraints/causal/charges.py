@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.columns import Numeric
+from ceopt.formulations.columns import Free, Numeric
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints.causal.program import Residual, move_in
 from ceopt.formulations.linear_form import LinearForm, Rows
@@ -52,7 +52,7 @@ def hold(block: Any, residual: Residual, amount: LinearForm | None = None, on: A
         rows.add((name, side), form.scaled(sign) + LinearForm(0.0, ((-end / unit, on),)), upper=slack)
 
 
-def refuse_others(x: Factual, rule: Any) -> None:
+def refuse_others(x: Factual, rule: Any, equations: Collection[str]) -> None:
     """Refuse what would leave a cost with other amounts than the rule's: a cost built before, another causal model.
 
     Raises
@@ -66,6 +66,13 @@ def refuse_others(x: Factual, rule: Any) -> None:
             "Impose the rule first: it says what costs count.",
         )  # fmt: skip
     for name, charge in x.charges.items():
+        if isinstance(charge, Free):
+            if name in equations:
+                raise InvalidTypeError(
+                    "Causal", "equations of columns that move by themselves", f"{name!r} is one of an ExactlyOne",
+                    "Leave the equation out, or the rule.",
+                )  # fmt: skip
+            continue
         if getattr(getattr(charge, "block", None), "owner", (None,))[0] is not rule:
             raise InvalidTypeError(
                 "Causal", "to be the only causal model with interventions", f"column {name!r} is charged by another",
