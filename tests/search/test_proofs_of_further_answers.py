@@ -13,7 +13,10 @@ from sklearn.ensemble import RandomForestClassifier
 import ceopt
 from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.query.prepare import prepare
 from ceopt.query.solve_program import ProgramSolver
+from ceopt.search.search import search
+from ceopt.settings import Settings
 
 PAY = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=0.0, upper=9.0) for name in ("a", "b")])
 MODEL = Affine([1.0, 0.5], -3.0, labels=("no", "yes"))
@@ -171,3 +174,79 @@ def test_ties_that_a_forest_refuses_take_no_proof_under_a_margin_of_0(seed: int)
     assert [answer.cost for answer in zero] == [answer.cost for answer in own]
     assert (zero.status, zero.complete) == (own.status, own.complete) == ("optimal", True)
     assert [answer.gap for answer in zero] == pytest.approx([0.0] * len(own))
+
+
+@pytest.mark.parametrize(("bound", "proved"), [(3.7, False), (3.999, False), (4.0, True), (6.0, True)])
+def test_that_no_other_answer_costs_so_little_is_proved_by_a_bound_of_the_limit(
+    monkeypatch: pytest.MonkeyPatch, bound: float, proved: bool
+) -> None:
+    """The best costs 2, and others may cost 4: one of 6 comes back, of which a bound is known."""
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b", "c")])
+    model = Affine([3.0, 2.0, 1.0], -5.5, labels=("no", "yes"))
+    run = ProgramSolver.run
+
+    def dear(self: Any, request: Any, seconds: float) -> Any:
+        solved = run(self, replace(request, budget=None), seconds)
+        if not request.barred:
+            return solved
+        outcome = replace(solved.outcome, bound=bound, objective=6.0)
+        return replace(solved, point={"a": 0.0, "b": 0.0, "c": 6.0}, outcome=outcome)
+
+    monkeypatch.setattr(ProgramSolver, "run", dear)
+    asked = Settings(target="yes", n=5, cost=COST, diversity="support", solver="highs")
+    result = search(prepare(model, space, asked), {"a": 0, "b": 0, "c": 0}, within=2.0)
+    assert [answer.cost for answer in result] == [2.0]
+    assert (result.status, result.complete) == ("optimal", proved)
+    assert ("Proved: there are no more." in result.reason) is proved
+
+
+@pytest.mark.parametrize(("more", "proved"), [(1e-8, True), (1e-4, False), (0.01, False)])
+def test_a_further_answer_that_costs_a_ten_thousandth_less_takes_the_first_proof_back(
+    monkeypatch: pytest.MonkeyPatch, more: float, proved: bool
+) -> None:
+    """Asked for the best, which a or b has at 3, the solver gives a bit more of a, and calls it optimal."""
+    model = Affine([1.0, 1.0], -3.0, labels=("no", "yes"))
+    run = ProgramSolver.run
+    costs = []
+
+    def dearer(self: Any, request: Any, seconds: float) -> Any:
+        solved = run(self, request, seconds)
+        if not request.barred:
+            cost = float(solved.point["a"] + solved.point["b"]) * (1.0 + more)
+            costs.append(cost)
+            outcome = replace(solved.outcome, bound=cost, objective=cost)
+            return replace(solved, point={"a": cost, "b": 0.0}, outcome=outcome)
+        return solved
+
+    monkeypatch.setattr(ProgramSolver, "run", dearer)
+    result = ceopt.explain(
+        model, {"a": 0.0, "b": 0.0}, PAY, target="yes", n=2, cost=COST, diversity="support", solver="highs", margin=1e-3
+    )
+    least = costs[0] / (1.0 + more)
+    if proved:
+        assert (result.status, result[0].changed) == ("optimal", ("a",))
+    else:
+        assert (result.status, result[0].changed) == ("feasible", ("b",))
+        assert result[0].cost == pytest.approx(least, rel=1e-9)
+        assert "less than was proved" in result.reason
+        assert [answer.rank for answer in result] == [*range(1, len(result) + 1)]
+
+
+@pytest.mark.parametrize("failing", [6, 99])
+def test_seven_points_may_fail_and_no_more(monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    run = ProgramSolver.run
+    asked = []
+
+    def wrong(self: Any, request: Any, seconds: float) -> Any:
+        asked.append(request)
+        solved = run(self, request, seconds)
+        if len(asked) <= failing:
+            return replace(solved, point={"a": 0.0, "b": 0.0})
+        return solved
+
+    monkeypatch.setattr(ProgramSolver, "run", wrong)
+    result = ceopt.explain(MODEL, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, solver="highs")
+    assert len(asked) == 7
+    assert len(result) == 1  # a point of the solver, or one of those that are known without it
+    said = "7 points of the solver failed the check; the last: the model predicts no."
+    assert (said in result.reason) is (failing == 99)
