@@ -17,6 +17,7 @@ import gc
 import hashlib
 import importlib
 import inspect
+import itertools
 import json
 import os
 import resource
@@ -33,6 +34,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import coverage
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before common loads what reads it; and a fork has no threads
@@ -123,6 +125,8 @@ NAME = "named"
 SURVIVED, KILLED, BROKEN = 0, 1, 3
 
 Tests: TypeAlias = dict[str, float]
+#: Path, qualified name and first line of code -> the functions in memory that have it.
+Functions: TypeAlias = dict[tuple[str, str, int], list[types.FunctionType]]
 
 
 def options() -> argparse.Namespace:
@@ -540,6 +544,7 @@ class Session:
         self.mutants = mutants
         self.tell = tell
         self.failed = False
+        self.functions: Functions = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a failure."""
@@ -553,12 +558,41 @@ class Session:
         (found,) = said_by_a_fork(lambda tell: tell(self.seen(items)))
         self.tell({"reached": found})
         reached = Reached(**found)
+        paths = self.paths()
+        for held in gc.get_objects():
+            if isinstance(held, types.FunctionType) and held.__code__.co_filename in paths:
+                place = (paths[held.__code__.co_filename], held.__code__.co_qualname, held.__code__.co_firstlineno)
+                self.functions.setdefault(place, []).append(held)
+        gc.freeze()  # a fork that collects would copy all of the memory
         for mutant in self.mutants:
             self.tell(self.result(mutant, reached, items))
         return True
 
     def seen(self, items: dict[str, pytest.Item]) -> dict[str, Any]:
         """Run every test, and note through which lines of the mutated files it runs."""
+        paths = self.paths()
+        watch = coverage.Coverage(data_file=None, config_file=False, include=list(paths))
+        through: dict[str, list[str]] = {}
+        seconds, failing = {}, []
+        order = list(items.values())
+        watch.start()
+        for item, after in itertools.zip_longest(order, order[1:]):
+            self.failed = False
+            began = time.process_time()
+            watch.switch_context(item.nodeid)
+            run_item(item, after)
+            seconds[item.nodeid] = time.process_time() - began
+            if self.failed:
+                failing.append(item.nodeid)
+        watch.stop()
+        data = watch.get_data()
+        for file in data.measured_files():
+            for line, tests in data.contexts_by_lineno(file).items():
+                through[f"{paths[file]}:{line}"] = [test for test in tests if test]
+        return {"lines": through, "seconds": seconds, "failing": failing}
+
+    def paths(self) -> dict[str, str]:
+        """Return the files that are mutated as the package names them, and as the tree does."""
         paths = {}
         for owner in (*OWN, *ALSO):
             place = self.tree / owner
@@ -566,30 +600,7 @@ class Session:
                 paths[str(file)] = file.relative_to(self.tree).as_posix()
                 # ceopt.formulations and ceopt.solvers are links beside the package.
                 paths[str(self.tree / "ceopt" / file.relative_to(self.tree))] = paths[str(file)]
-        lines: set[str] = set()
-
-        def line_of(frame: types.FrameType, event: str, _: Any) -> Any:
-            lines.add(f"{paths[frame.f_code.co_filename]}:{frame.f_lineno}")
-            return line_of
-
-        def call_of(frame: types.FrameType, event: str, _: Any) -> Any:
-            return line_of(frame, event, _) if frame.f_code.co_filename in paths else None
-
-        through: dict[str, list[str]] = {}
-        seconds, failing = {}, []
-        for name, item in items.items():
-            lines.clear()
-            self.failed = False
-            began = time.process_time()
-            sys.settrace(call_of)
-            run_item(item)
-            sys.settrace(None)
-            seconds[name] = time.process_time() - began
-            if self.failed:
-                failing.append(name)
-            for line in lines:
-                through.setdefault(line, []).append(name)
-        return {"lines": through, "seconds": seconds, "failing": failing}
+        return paths
 
     def result(self, mutant: Mutant, reached: Reached, items: dict[str, pytest.Item]) -> dict[str, Any]:
         """Run the tests of a mutant until one fails, and that one without the mutant: only then it has killed."""
@@ -611,20 +622,21 @@ class Session:
     ) -> int:  # fmt: skip
         """Run tests until one fails."""
         if mutant is not None:
-            exchange(self.tree, mutant)
-        for test in tests:
-            tell(test)
+            exchange(self.tree, mutant, self.functions)
+        chosen = [items[test] for test in tests]
+        for item, after in itertools.zip_longest(chosen, chosen[1:]):
+            tell(item.nodeid)
             self.failed = False
-            limited(reached.seconds[test])
-            run_item(items[test])
+            limited(reached.seconds[item.nodeid])
+            run_item(item, after)
             if self.failed:
                 return KILLED
         return SURVIVED
 
 
-def run_item(item: pytest.Item) -> None:
-    """Set up, call and tear down one test, with all its fixtures."""
-    item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+def run_item(item: pytest.Item, after: pytest.Item | None) -> None:
+    """Set up, call and tear down one test, but for the fixtures that the one after it has too."""
+    item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
 
 
 def limited(seconds: float) -> None:
@@ -676,7 +688,7 @@ def record_of(mutant: Mutant, found: dict[str, Any], tests: int) -> dict[str, An
     return {**kept, **found, "tests": tests}
 
 
-def exchange(tree: Path, mutant: Mutant) -> None:
+def exchange(tree: Path, mutant: Mutant, functions: Functions) -> None:
     """Put the code of a mutated function in the place of the one that was imported, wherever it is held."""
     file = tree / mutant.path
     code = compile(mutant.applied(file.read_bytes()), str(file), "exec")
@@ -685,16 +697,8 @@ def exchange(tree: Path, mutant: Mutant) -> None:
         code = next(c for c in inner if c.co_firstlineno <= mutant.line <= _last_line(c))
         if code.co_flags & inspect.CO_OPTIMIZED:  # a function, not a class; those within it are its constants
             break
-    count = 0
-    for held in gc.get_objects():
-        if isinstance(held, types.FunctionType):
-            old = held.__code__
-            same = old.co_qualname == code.co_qualname and old.co_firstlineno == code.co_firstlineno
-            if same and Path(old.co_filename).resolve() == file.resolve():
-                held.__code__ = code
-                count += 1
-    if not count:
-        raise RuntimeError(f"A mutant needs a function in memory, but {mutant.function} of {mutant.path} has none.")
+    for held in functions[mutant.path, code.co_qualname, code.co_firstlineno]:
+        held.__code__ = code
 
 
 def _last_line(code: types.CodeType) -> int:

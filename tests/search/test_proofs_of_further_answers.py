@@ -16,7 +16,9 @@ from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.query.prepare import prepare
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.search.search import search
+from ceopt.search.solve_check_repair import is_disproved
 from ceopt.settings import Settings
+from ceopt.warm_start.heuristic import StartSearch
 
 PAY = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=0.0, upper=9.0) for name in ("a", "b")])
 MODEL = Affine([1.0, 0.5], -3.0, labels=("no", "yes"))
@@ -250,3 +252,50 @@ def test_seven_points_may_fail_and_no_more(monkeypatch: pytest.MonkeyPatch, fail
     assert len(result) == 1  # a point of the solver, or one of those that are known without it
     said = "7 points of the solver failed the check; the last: the model predicts no."
     assert (said in result.reason) is (failing == 99)
+
+
+def test_an_answer_that_costs_just_as_much_as_it_may_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b", "c")])
+    model = Affine([3.0, 2.0, 1.0], -5.5, labels=("no", "yes"))
+    run, asked = ProgramSolver.run, []
+    monkeypatch.setattr(ProgramSolver, "run", lambda self, ask, seconds: asked.append(ask) or run(self, ask, seconds))
+    settings = Settings(target="yes", n=9, cost=COST, diversity="support", solver="highs")
+    result = search(prepare(model, space, settings), {"a": 0, "b": 0, "c": 0}, within=1.0)
+    # a = 2; b = 3; a = 2 and b = 1, or c = 1; one of each. b and c alone cost 4 together, and c alone 6.
+    assert [answer.cost for answer in result] == [2.0, 3.0, 3.0, 3.0, 3.0]
+    assert (result.status, result.complete) == ("optimal", True)
+    further = [(request.closed, request.budget) for request in asked if len(request.barred)]
+    assert further == [(True, pytest.approx(3.0, rel=1e-4))] * len(further)
+    assert len(further) >= 5
+
+
+def test_which_bound_a_verified_cost_disproves() -> None:
+    assert not is_disproved(None, 0.0)
+    for bound, cost, said in (
+        (0.0, 0.0, False), (0.9e-9, 0.0, False), (2e-9, 0.0, True),
+        (1.0, 1.0, False), (1.0 + 0.9e-6, 1.0, False), (1.0 + 2e-6, 1.0, True), (1.5, 1.0, True), (0.5, 1.0, False),
+    ):  # fmt: skip
+        assert is_disproved(bound, cost) is said
+
+
+def test_a_start_that_costs_the_same_takes_no_answers_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both a and b reach the decision for 3: what the solver gives stays, and so does what it proves."""
+    model = Affine([1.0, 1.0], -3.0, labels=("no", "yes"))
+    run = ProgramSolver.run
+
+    def by_a(self: Any, request: Any, seconds: float) -> Any:
+        return replace(run(self, request, seconds), point={"a": 3.5, "b": 0.0})
+
+    monkeypatch.setattr(ProgramSolver, "run", by_a)
+    for b, changed in ((3.5, ("a",)), (3.4999, ("b",)), (3.6, ("a",))):
+        starts = pd.DataFrame({"a": [0.0], "b": [b]})
+        result = ceopt.explain(
+            model, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, solver="highs", starts=starts
+        )
+        assert result[0].changed == changed
+
+
+def test_for_a_linear_model_the_program_itself_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StartSearch, "run", lambda *_, **__: pytest.fail("no start is looked for"))
+    result = ceopt.explain(MODEL, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, solver="highs")
+    assert (result.status, result[0].changed) == ("optimal", ("a",))

@@ -227,6 +227,63 @@ def test_a_certificate_is_recomputed_from_the_numbers(everything):
     assert proof.doubt >= proof.certificate.gap
 
 
+@pytest.mark.parametrize("cost", [1e-4, 0.5, 1.5, 30.0])
+@pytest.mark.parametrize("constant", [0.0, 40.0])
+@pytest.mark.parametrize("curved", [0.0, 3.0])
+def test_each_residual_is_relative_to_what_the_table_says(cost: float, constant: float, curved: float) -> None:
+    """The table of the module in plain numbers, at points that are far from optimal and inside of every cone."""
+    m = model(
+        lambda m: cost * m.x - 0.4 * cost * m.y + 0.5 * curved * cost * m.x**2 + constant,
+        x=var(0, 50), y=var(0, 50), c=lambda m: 2 * m.x + m.y == 3, d=lambda m: 3 * m.x - m.y <= 0.01,
+    )  # fmt: skip
+    form = conic_form(compile_model(m))
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 0.02, 2)
+    s = np.concatenate([np.zeros(form.zero), rng.uniform(0.0, 0.1, form.b.size - form.zero)])
+    z = rng.uniform(0.0, 1e-3 * cost, form.b.size)
+    A, P = form.A.toarray(), (form.P + sp.triu(form.P, 1).T).toarray()
+    p = 0.5 * x @ P @ x + form.q @ x + form.c0
+    d = -0.5 * x @ P @ x - form.b @ z + form.c0
+    greatest = max(np.abs(form.q).max(), np.abs(P).max())
+    unit = max(min(1.0, greatest), abs(p))
+    primal, dual = A @ x + s - form.b, P @ x + form.q + A.T @ z
+    of_rows = np.maximum(1.0, np.abs(A) @ np.abs(x) + np.abs(form.b))
+    of_columns = np.maximum(1e-2 * greatest, np.abs(P @ x) + np.abs(form.q) + np.abs(A).T @ np.abs(z))
+
+    proof = prove(form, x, s, z)
+
+    assert proof is not None
+    assert (proof.objective, proof.bound, proof.unit) == pytest.approx((p, d, unit), rel=1e-12)
+    assert proof.certificate.primal == pytest.approx((np.abs(primal) / of_rows).max(), rel=1e-12)
+    assert proof.certificate.dual == pytest.approx((np.abs(dual) / of_columns).max(), rel=1e-12)
+    assert proof.certificate.complementarity == pytest.approx(np.abs(s * z).sum() / unit, rel=1e-12)
+    assert proof.certificate.gap == pytest.approx(abs(p - d) / unit, rel=1e-12)
+    least = (abs(p - d) + np.abs(z * primal).sum() + np.abs(x) @ np.abs(dual)) / unit
+    assert proof.doubt >= least * (1 - 1e-12)
+    # Beyond x itself a column counts as far as its bound is.
+    assert proof.doubt <= (abs(p - d) + np.abs(z * primal).sum() + 50.0 * np.abs(dual).sum()) / unit
+
+
+def test_what_may_be_shown_and_what_is_proved_are_two_things() -> None:
+    form = conic_form(compile_model(model(lambda m: m.x, x=var(1, 3))))
+    places = {float(b): k for k, b in enumerate(form.b)}  # x <= 3 and -x <= -1
+    best = np.zeros(2)
+    best[places[-1.0]] = 1.0
+
+    def proved(x: float, dual: Any) -> Any:
+        point = np.array([x])
+        return prove(form, point, np.maximum(form.b - form.A @ point, 0.0), dual)
+
+    shown = {"best": proved(1.0, best), "poor": proved(2.0, best), "low": proved(0.9, best), "free": proved(1.0, 0 * best)}
+    assert {name: proof.is_primal_feasible for name, proof in shown.items()} == {
+        "best": True, "poor": True, "low": False, "free": True
+    }  # fmt: skip
+    assert {name: proof.is_dual_feasible for name, proof in shown.items()} == {
+        "best": True, "poor": True, "low": True, "free": False
+    }  # fmt: skip
+    assert [name for name, proof in shown.items() if proof.is_optimal(1e-6)] == ["best"]
+
+
 @pytest.mark.parametrize("part", ["x", "s", "z"])
 def test_a_point_that_is_off_proves_nothing(everything, part):
     form, *points = solved(everything)
@@ -378,6 +435,16 @@ def test_rays_are_checked():
         assert not is_dual_ray(far, np.array([1.0])), "there is a point"
     far = conic_form(compile_model(model(lambda m: m.x, x=var(1e8, None))))
     assert not is_dual_ray(far, np.array([1.0]))
+    for size in (1e3, 1e-3):  # outside of the cone by a share of itself, which is noise, and by more
+        pair = conic_form(compile_model(model(lambda m: m.x, x=var(1 / size, None), c=lambda m: m.x <= 0)))
+        dual = np.array([float(b == 0) for b in pair.b]) + np.array([float(b != 0) for b in pair.b])
+        assert is_dual_ray(pair, dual)
+        idle = conic_form(
+            compile_model(model(lambda m: m.x, x=var(1 / size, None), c=lambda m: m.x <= 0, e=lambda m: 1e-14 * m.x <= 0))
+        )
+        for share, is_ray in ((0.5e-9, True), (1e-7, False)):
+            negative = np.array([-share if abs(a) < 1e-9 else 1.0 for a in idle.A.toarray()[:, 0]])
+            assert is_dual_ray(idle, negative) is is_ray
     box = conic_form(compile_model(model(lambda m: m.x, x=var(0, 1))))
     assert not is_dual_ray(box, np.array([-1.0, -1.0])), "it meets the equations, outside of the dual cone"
     down = conic_form(compile_model(model(lambda m: m.x, x=var(None, 1), y=var(), c=lambda m: soc(2, [m.y]) >= 0)))

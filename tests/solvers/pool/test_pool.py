@@ -35,6 +35,7 @@ from ceopt.solvers.errors import (
 )
 from ceopt.solvers.highs.session import HighsSession
 from ceopt.solvers.pool.distinct import rule_of
+from ceopt.solvers.pool.runner import Runner
 
 SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed]
 BOUNDS = [(0, 1), (0, 1), (0, 1), (-1, 2), (3, 6)]
@@ -477,13 +478,15 @@ def test_what_is_proved_ends_where_the_gap_ends(
         assert result.message == f"Cut short. {proved} of 3 solutions are proved."
 
 
-def test_a_native_pool_of_poor_continuous_parts_is_no_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("unit", [1.0, 1e-3])
+def test_a_native_pool_of_poor_continuous_parts_is_no_ranking(monkeypatch: pytest.MonkeyPatch, unit: float) -> None:
     """Of three choices it gives the first and the last, the last with y at .5: the second is better, and missing."""
     m = pyo.ConcreteModel()
     m.z = pyo.Var(range(3), domain=pyo.Binary)
     m.y = pyo.Var(bounds=(0, 1))
     m.one = pyo.Constraint(expr=sum(m.z.values()) == 1)
-    m.cost = pyo.Objective(expr=10 + 0.001 * m.z[1] + 0.002 * m.z[2] + 0.01 * m.y)
+    least = 1e-3 if unit == 1.0 else 1e-2
+    m.cost = pyo.Objective(expr=unit * (10 + least * m.z[1] + 2 * least * m.z[2] + 10 * least * m.y))
     columns = [var.name for var in compile_model(m).columns]
     chosen = [{"z[0]": 1.0}, {"z[2]": 1.0, "y": 0.5}]
     pool = tuple(np.array([point.get(name, 0.0) for name in columns]) for point in chosen)
@@ -496,7 +499,33 @@ def test_a_native_pool_of_poor_continuous_parts_is_no_ranking(monkeypatch: pytes
     as_highs(monkeypatch, enumerates, pool=True)
     result = solve(m, "highs", pool=2)
     assert result.status is Status.OPTIMAL
-    assert [s.objective for s in result.solutions] == pytest.approx([10.0, 10.001], abs=1e-9)
+    assert [s.objective for s in result.solutions] == pytest.approx([10.0 * unit, (10.0 + least) * unit], rel=1e-9)
+
+
+def test_where_the_time_ends_before_the_continuous_parts_are_best_nothing_is_proved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The best four are met in one run with continuous parts at 0; no time is left to find better ones."""
+    m = program(2, mixed=True)
+    compiled = compile_model(m)
+    points = tuple(s.x * compiled.integer for s in solve(m, "highs", pool=4).solutions)
+
+    def rough(outcome: Any) -> Any:
+        return replace(outcome, pool=points, incumbents=())
+
+    as_highs(monkeypatch, rough)
+    monkeypatch.setattr(Runner, "why_stop", property(lambda _: "The time limit ended the search."))
+    result = solve(m, "highs", pool=4)
+    assert (result.status, len(result.solutions)) == (Status.FEASIBLE, 4)
+    assert result.message == "The time limit ended the search. 0 of 4 solutions are proved."
+
+
+def test_a_gap_of_0_is_reached_where_bounds_are_exact() -> None:
+    m = program(2, ties=True)
+    expected = [value for value, _ in ranked(m)[:3]]
+    result = solve(m, "highs", pool=3, relative_gap=0.0)
+    assert result.status is Status.OPTIMAL
+    assert [s.objective for s in result.solutions] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("miss", [1e-4, 1e-3])
