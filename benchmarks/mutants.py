@@ -1,10 +1,10 @@
 """Random mutants of the files that decide what is claimed, each against its own tests: who is killed, and who survives.
 
 A mutant is the source with one place changed: a comparison, an operation, a number, ``and`` for ``or``, a condition
-turned round, nothing returned. It is killed by a test that fails on it, or that takes ten times as long. The tree is
-copied, and nothing is changed in place. Tests are collected once; every mutant is a fork in which one function's code is
-exchanged, and the tests that run through the mutated lines run, the quick ones first. A mutant outside of functions is
-written into the copy, which is then imported anew.
+turned round, nothing returned. It is killed by a test that fails on it, or takes ten times as long. The tree is copied,
+and nothing is changed in place. Tests are collected once; each mutant is a fork in which the code of one function is
+exchanged, and those tests run that run through the mutated lines, the quick ones first. A mutant outside of functions
+is written into the copy, which is then imported anew.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import ast
 import contextlib
 import copy
+import functools
 import gc
 import hashlib
 import importlib
@@ -44,39 +45,33 @@ import common
 TITLE = "Mutants: what the tests would see"
 #: The files that are mutated, and their own tests.
 OWN: dict[str, tuple[str, ...]] = {
-    "ceopt/search": (
-        "tests/search",
-        "tests/conflicts",
+    "solvers/conic/certificate.py": ("tests/solvers/test_conic.py",),
+    "solvers/guard": ("tests/solvers/guard", "tests/search/test_faulty_solvers.py"),
+    "solvers/pool/ranking.py": ("tests/solvers/pool",),
+    "formulations/predictors/decision": (
+        "tests/formulations/predictors/decision",
+        "tests/formulations/predictors/embed/test_affine_optimum.py",
+        "tests/formulations/predictors/embed/test_trees_optimum.py",
+        "tests/formulations/predictors/read/test_composites.py",
+        "tests/explain/test_composites.py",
+        "tests/explain/test_disagreement.py",
+        "tests/search/test_ties_of_lattices.py",
+        "tests/search/test_ties_of_trees.py",
+        "tests/search/test_ties_of_wide_columns.py",
     ),
     "ceopt/query": (
         "tests/query",
         "tests/search/test_given_starts.py",
         "tests/search/test_further_answers.py",
-        "tests/search/test_diversity.py",
         "tests/explain/test_black_boxes.py",
+        "tests/population/test_black_boxes.py",
         "tests/explain/test_found.py",
         "tests/explain/test_steps.py",
         "tests/explain/test_settings.py",
         "tests/explain/test_odd_arguments.py",
         "tests/explain/test_scales.py",
     ),
-    "formulations/predictors/decision": (
-        "tests/formulations/predictors/decision",
-        "tests/formulations/predictors/embed/test_affine_optimum.py",
-        "tests/formulations/predictors/embed/test_networks_rows.py",
-        "tests/formulations/predictors/embed/test_trees_optimum.py",
-        "tests/formulations/predictors/read/test_composites.py",
-        "tests/explain/test_composites.py",
-        "tests/explain/test_disagreement.py",
-        "tests/explain/test_scales.py",
-        "tests/search/test_ties_of_lattices.py",
-        "tests/search/test_ties_of_trees.py",
-        "tests/search/test_ties_of_whole_numbers.py",
-        "tests/search/test_ties_of_wide_columns.py",
-    ),
-    "solvers/pool/ranking.py": ("tests/solvers/pool",),
-    "solvers/conic/certificate.py": ("tests/solvers/test_conic.py",),
-    "solvers/guard": ("tests/solvers/guard", "tests/search/test_faulty_solvers.py"),
+    "ceopt/search": ("tests/search", "tests/conflicts"),
 }
 _RULE = "formulations/predictors/representation/decision_rule.py"
 #: Files of which only named mutants are asked, and their own tests.
@@ -112,8 +107,8 @@ MEASURES = (*OWN, *ALSO, "tests")
 LEAST = 0.85
 #: What is imported before the fork: libraries alone, none of the files that are mutated.
 LIBRARIES = (
-    "clarabel highspy hypothesis joblib onnx pandas pyomo.environ scipy.optimize scipy.stats sklearn.compose sklearn.ensemble "
-    "sklearn.linear_model sklearn.neural_network sklearn.pipeline sklearn.svm xgboost lightgbm"
+    "clarabel highspy hypothesis joblib lightgbm onnx pandas pyomo.environ scipy.optimize scipy.stats sklearn.compose "
+    "sklearn.ensemble sklearn.linear_model sklearn.neural_network sklearn.pipeline sklearn.svm xgboost"
 ).split()
 #: A test may take so many CPU seconds, and times what it takes without a mutant; and a mutant so many seconds.
 CPU_S, TIMES, WALL_S = 5.0, 10.0, 900.0
@@ -268,7 +263,7 @@ _OPERATIONS: dict[type[ast.operator], type[ast.operator]] = {
 }
 
 
-class _Finder(ast.NodeVisitor):
+class _Finder:
     """Finds every place of a file that can be changed; what only types, imports or asserts say is left alone."""
 
     def __init__(self, path: str, source: bytes, seed: int) -> None:
@@ -276,13 +271,33 @@ class _Finder(ast.NodeVisitor):
         self.source = source
         self.seed = seed
         self.found: list[Mutant] = []
-        self.scope: list[tuple[str, bool]] = []  # names, and whether of a function
+        self.scope: list[str] = []
+        self.is_inside = False  # of a function
         self.span = (0, 0)
         self.seen = Counter[str]()
         self.offsets = [0]
         for line in source.splitlines(keepends=True):
             self.offsets.append(self.offsets[-1] + len(line))
-        self.visit(ast.parse(source))
+        self.walk(ast.parse(source))
+
+    def walk(self, node: ast.AST) -> None:
+        """Note what can be changed of a node and of those in it."""
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or node.lineno
+            self.span = (node.lineno, last)
+        for part, kind, after in changes_of(node):
+            self.add(part, kind, after)
+        for child in parts_of(node):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and child in node.body:
+                was = self.is_inside
+                self.scope.append(node.name)
+                self.is_inside = was or isinstance(node, ast.FunctionDef)
+                self.walk(child)
+                self.is_inside = was
+                self.scope.pop()
+            else:
+                self.walk(child)
 
     def add(self, node: Any, kind: str, after: str) -> None:
         """Note a change of the text of a node."""
@@ -291,137 +306,75 @@ class _Finder(ast.NodeVisitor):
         before = self.source[start:end].decode()
         line, last = self.span
         statement = b"".join(self.source.splitlines()[line - 1 : last]).decode()
-        function = ".".join(name for name, _ in self.scope)
+        function = ".".join(self.scope)
         what = "\n".join([self.path, function, " ".join(statement.split()), before, kind, after])
         self.seen[what] += 1
         name = hashlib.sha256(f"{self.seed}\n{self.seen[what]}\n{what}".encode()).hexdigest()[:PLACES]
-        inside = function if any(is_function for _, is_function in self.scope) else ""
+        inside = function if self.is_inside else ""
         self.found.append(Mutant(name, self.path, inside, line, last, kind, before, after, start, end))
 
-    # -- where one is
-    def visit(self, node: ast.AST) -> None:
-        """Go on, knowing the statement."""
-        if isinstance(node, ast.stmt):
-            last = node.end_lineno or node.lineno
-            body = getattr(node, "body", None)
-            if body:
-                last = max(node.lineno, body[0].lineno - 1)
-            self.span = (node.lineno, last)
-        super().visit(node)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802 - as ast names it
-        """Go through defaults outside of the function, and through its body; types and decorators say nothing."""
-        for default in (*node.args.defaults, *node.args.kw_defaults):
-            if default is not None:
-                self.visit(default)
-        self.scope.append((node.name, True))
-        for statement in node.body:
-            self.visit(statement)
-        self.scope.pop()
+def parts_of(node: ast.AST) -> list[ast.AST]:
+    """Return the parts of a node in which something is claimed."""
+    match node:
+        case ast.Assert() | ast.JoinedStr():  # which tell types, and texts
+            return []
+        case ast.FunctionDef():
+            return [part for part in (*node.args.defaults, *node.args.kw_defaults, *node.body) if part is not None]
+        case ast.ClassDef():
+            return [*node.body]
+        case ast.AnnAssign():
+            return [node.value] if node.value is not None else []
+        case ast.AugAssign():
+            return [node.value]
+        case ast.Assign(targets=[ast.Name(id=name)]) if name.startswith("__"):
+            return []
+    return [*ast.iter_child_nodes(node)]
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802 - as above
-        """Go through the body."""
-        self.scope.append((node.name, False))
-        for statement in node.body:
-            self.visit(statement)
-        self.scope.pop()
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802 - as above
-        """Go through the value alone."""
-        if node.value is not None:
-            self.visit(node.value)
+def changes_of(node: Any) -> Iterator[tuple[Any, str, str]]:
+    """Yield what of a node is changed: the part that is replaced, the kind of change, and the text in its place."""
+    match node:
+        case ast.Compare() | ast.BinOp() | ast.AugAssign() | ast.BoolOp() | ast.UnaryOp():
+            for kind, changed in operations_of(node):
+                text = ast.unparse(changed)
+                yield node, kind, text if isinstance(node, ast.AugAssign) else f"({text})"
+        case ast.Constant(value=bool()):
+            yield node, "constant", str(not node.value)
+        case ast.Constant(value=int()):
+            yield node, "constant", str(node.value + 1)
+        case ast.Constant(value=float()):
+            yield node, "constant", repr(2.0 * node.value if node.value else 1.0)
+        case ast.Return(value=ast.expr()) if ast.unparse(node.value) != "None":
+            yield node.value, "return", "None"
+        case ast.If() | ast.While() | ast.IfExp() if ast.unparse(node.test) != "TYPE_CHECKING":
+            yield node.test, "condition", f"(not ({ast.unparse(node.test)}))"
+        case ast.comprehension():
+            for test in node.ifs:
+                yield test, "condition", f"(not ({ast.unparse(test)}))"
 
-    def visit_Assign(self, node: ast.Assign) -> None:  # noqa: N802 - as above
-        """Leave ``__all__`` and names of types."""
-        if not (isinstance(node.targets[0], ast.Name) and node.targets[0].id.startswith("__")):
-            self.generic_visit(node)
 
-    def visit_Assert(self, node: ast.Assert) -> None:  # noqa: N802 - as above
-        """An assert tells the types; it claims nothing."""
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:  # noqa: N802 - as above
-        """A text claims nothing, and its places are not those of the file."""
-
-    # -- what is changed
-    def visit_Compare(self, node: ast.Compare) -> None:  # noqa: N802 - as above
-        """Take an end in or out, and turn round."""
-        for k, operator in enumerate(node.ops):
-            for other in _COMPARISONS[type(operator)]:
-                changed = copy.deepcopy(node)
-                changed.ops[k] = other()
-                self.add(node, "comparison", f"({ast.unparse(changed)})")
-        self.generic_visit(node)
-
-    def visit_BinOp(self, node: ast.BinOp) -> None:  # noqa: N802 - as above
-        """Take another operation."""
-        other = _OPERATIONS.get(type(node.op))
-        if other is not None:
+def operations_of(node: Any) -> Iterator[tuple[str, ast.AST]]:
+    """Yield an operation with another one in its place, or left out, and the kind of change."""
+    match node:
+        case ast.Compare():
+            for k, operator in enumerate(node.ops):
+                for other in _COMPARISONS[type(operator)]:
+                    changed = copy.deepcopy(node)
+                    changed.ops[k] = other()
+                    yield "comparison", changed
+        case ast.BinOp() | ast.AugAssign() if type(node.op) in _OPERATIONS:
             changed = copy.deepcopy(node)
-            changed.op = other()
-            self.add(node, "operation", f"({ast.unparse(changed)})")
-        self.generic_visit(node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802 - as above
-        """Take another operation."""
-        other = _OPERATIONS.get(type(node.op))
-        if other is not None:
+            changed.op = _OPERATIONS[type(node.op)]()
+            yield "operation", changed
+        case ast.UnaryOp(op=ast.USub()):
+            yield "sign", node.operand
+        case ast.UnaryOp(op=ast.Not() | ast.Invert()):
+            yield "not", node.operand
+        case ast.BoolOp():
             changed = copy.deepcopy(node)
-            changed.op = other()
-            self.add(node, "operation", ast.unparse(changed))
-        self.visit(node.value)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:  # noqa: N802 - as above
-        """Leave the sign, or the ``not``, out."""
-        if isinstance(node.op, ast.USub | ast.Not | ast.Invert):
-            self.add(node, "sign" if isinstance(node.op, ast.USub) else "not", f"({ast.unparse(node.operand)})")
-        self.generic_visit(node)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> None:  # noqa: N802 - as above
-        """Turn ``and`` into ``or``."""
-        changed = copy.deepcopy(node)
-        changed.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        self.add(node, "and, or", f"({ast.unparse(changed)})")
-        self.generic_visit(node)
-
-    def visit_Constant(self, node: ast.Constant) -> None:  # noqa: N802 - as above
-        """Take another number or truth value."""
-        if isinstance(node.value, bool):
-            self.add(node, "constant", str(not node.value))
-        elif isinstance(node.value, int):
-            self.add(node, "constant", str(node.value + 1))
-        elif isinstance(node.value, float):
-            self.add(node, "constant", repr(2.0 * node.value if node.value else 1.0))
-
-    def visit_Return(self, node: ast.Return) -> None:  # noqa: N802 - as above
-        """Return nothing."""
-        if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
-            self.add(node.value, "return", "None")
-        self.generic_visit(node)
-
-    def _condition(self, node: Any) -> None:
-        if not (isinstance(node, ast.Name) and node.id == "TYPE_CHECKING"):
-            self.add(node, "condition", f"(not ({ast.unparse(node)}))")
-
-    def visit_If(self, node: ast.If) -> None:  # noqa: N802 - as above
-        """Turn the condition round."""
-        self._condition(node.test)
-        self.generic_visit(node)
-
-    def visit_While(self, node: ast.While) -> None:  # noqa: N802 - as above
-        """The same."""
-        self._condition(node.test)
-        self.generic_visit(node)
-
-    def visit_IfExp(self, node: ast.IfExp) -> None:  # noqa: N802 - as above
-        """The same."""
-        self._condition(node.test)
-        self.generic_visit(node)
-
-    def visit_comprehension(self, node: ast.comprehension) -> None:
-        """The same."""
-        for test in node.ifs:
-            self._condition(test)
-        self.generic_visit(node)
+            changed.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+            yield "and, or", changed
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
@@ -435,12 +388,20 @@ def copied(folder: Path) -> Path:
 
 def results(tree: Path, drawn: Sequence[Mutant]) -> Iterator[dict[str, Any]]:
     """Yield what came of every mutant."""
+    for owner in {**OWN, **ALSO}:
+        part = [mutant for mutant in drawn if mutant.path.startswith(owner)]
+        if part:
+            yield from results_of(tree, part)
+
+
+def results_of(tree: Path, drawn: Sequence[Mutant]) -> Iterator[dict[str, Any]]:
+    """Yield what came of mutants that have the same tests of their own."""
     inside = [mutant for mutant in drawn if mutant.function]
     outside = [mutant for mutant in drawn if not mutant.function]
-    files = sorted({file for mutant in drawn for file in own_tests(mutant.path)})
+    files = own_tests(drawn[0].path)
     reached: Reached | None = None
     try:
-        for line in said_by_a_fork(lambda tell: in_session(tree, [*files], Session(tree, inside, tell))):
+        for line in said_by_a_fork(lambda tell: in_session(tree, files, Session(tree, inside, tell))):
             if "reached" in line:
                 reached = Reached(**line["reached"])
             else:
@@ -606,20 +567,24 @@ class Session:
         """Run the tests of a mutant until one fails, and that one without the mutant: only then it has killed."""
         tests = reached.of(mutant)
         while True:
-            found = in_a_fork(lambda tell: self.run(tests, reached, items, tell, mutant))
+            found = in_a_fork(functools.partial(self.run, tests, reached, items, mutant))
             killer = found["test"]
             if found["end"] == "survived":
                 break
-            again = in_a_fork(lambda tell: self.run([killer], reached, items, tell, None))  # noqa: B023 - run at once
+            again = in_a_fork(functools.partial(self.run, [killer], reached, items, None))
             if again["end"] == "survived":
                 break
             tests = tests[tests.index(killer) + 1 :]
         return record_of(mutant, found, len(tests))
 
     def run(
-        self, tests: Sequence[str], reached: Reached, items: dict[str, pytest.Item], tell: Callable[[str], None],
+        self,
+        tests: Sequence[str],
+        reached: Reached,
+        items: dict[str, pytest.Item],
         mutant: Mutant | None,
-    ) -> int:  # fmt: skip
+        tell: Callable[[str], None],
+    ) -> int:
         """Run tests until one fails."""
         if mutant is not None:
             exchange(self.tree, mutant, self.functions)
@@ -716,7 +681,7 @@ class FirstFailure:
         self.places = {test: place for place, test in enumerate(order)}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """The quick ones first."""
+        """Put the quick ones first."""
         items.sort(key=lambda item: self.places[item.nodeid])
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -755,9 +720,9 @@ def text_of(record: dict[str, Any]) -> str:
     killed = sum(is_killed(r) for r in records)
     about = (
         f"{len(records)} mutants, drawn with seed {settings['seed']} from every comparison, operation, sign, number, "
-        "truth value, `and`, `or`, `not`, condition and returned value of the files named above; each against the tests "
-        f"of its file's own that run through it. **{killed} of {len(records)} are killed ({killed / len(records):.1%}; "
-        f"to be reached: {LEAST:.0%}).** {settings['cpu'] / 60:.0f} CPU minutes."
+        "truth value, `and`, `or`, `not`, condition and returned value of the files named above; each against those of "
+        f"its file's own tests that run through it. **{killed} of {len(records)} are killed "
+        f"({killed / len(records):.1%}; to be reached: {LEAST:.0%}).** {settings['cpu'] / 60:.0f} CPU minutes."
     )
     by = [
         common.markdown_table([what, "mutants", "killed", "of these by time", "survived"], counts(records, key))

@@ -289,9 +289,7 @@ def test_a_start_that_costs_the_same_takes_no_answers_place(monkeypatch: pytest.
     monkeypatch.setattr(ProgramSolver, "run", by_a)
     for b, changed in ((3.5, ("a",)), (3.4999, ("b",)), (3.6, ("a",))):
         starts = pd.DataFrame({"a": [0.0], "b": [b]})
-        result = ceopt.explain(
-            model, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, solver="highs", starts=starts
-        )
+        result = ceopt.explain(model, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, solver="highs", starts=starts)
         assert result[0].changed == changed
 
 

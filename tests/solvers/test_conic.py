@@ -274,7 +274,12 @@ def test_what_may_be_shown_and_what_is_proved_are_two_things() -> None:
         point = np.array([x])
         return prove(form, point, np.maximum(form.b - form.A @ point, 0.0), dual)
 
-    shown = {"best": proved(1.0, best), "poor": proved(2.0, best), "low": proved(0.9, best), "free": proved(1.0, 0 * best)}
+    shown = {
+        "best": proved(1.0, best),
+        "poor": proved(2.0, best),
+        "low": proved(0.9, best),
+        "free": proved(1.0, 0 * best),
+    }
     assert {name: proof.is_primal_feasible for name, proof in shown.items()} == {
         "best": True, "poor": True, "low": False, "free": True
     }  # fmt: skip
@@ -422,6 +427,18 @@ def test_a_ray_along_small_coefficients_does_not_hide_beside_great_ones():
     assert is_primal_ray(form, np.where(form.q > 0, -1.0, 1e-10))
 
 
+@pytest.mark.parametrize(("noise", "is_ray"), [(0.0, True), (0.5e-6, True), (2e-6, False), (0.1, False)])
+def test_a_ray_may_bend_and_miss_by_a_millionth_in_units_of_its_columns(noise: float, is_ray: bool) -> None:
+    """x goes on for ever; y has curvature in one program, and in the other a bound and a great coefficient."""
+    curved = conic_form(compile_model(model(lambda m: m.y**2 - m.x, x=var(0, None), y=var(None, 5))))
+    ray = np.where(curved.q < 0, 1.0, noise)
+    assert is_primal_ray(curved, ray) is is_ray
+    great = model(lambda m: 0 * m.y - m.x, x=var(0, None), y=var(), c=lambda m: 1e4 * m.y <= 1)
+    form = conic_form(compile_model(great))
+    ray = np.where(form.q < 0, 1.0, 1e-4 * noise)
+    assert is_primal_ray(form, ray) is is_ray
+
+
 def test_rays_are_checked():
     form = conic_form(compile_model(model(lambda m: m.x, x=var(1, None), c=lambda m: 2 * m.x <= 1)))
     ray = np.array([1.0, 2.0])  # the row, then the bound
@@ -436,15 +453,11 @@ def test_rays_are_checked():
     far = conic_form(compile_model(model(lambda m: m.x, x=var(1e8, None))))
     assert not is_dual_ray(far, np.array([1.0]))
     for size in (1e3, 1e-3):  # outside of the cone by a share of itself, which is noise, and by more
-        pair = conic_form(compile_model(model(lambda m: m.x, x=var(1 / size, None), c=lambda m: m.x <= 0)))
-        dual = np.array([float(b == 0) for b in pair.b]) + np.array([float(b != 0) for b in pair.b])
-        assert is_dual_ray(pair, dual)
-        idle = conic_form(
-            compile_model(model(lambda m: m.x, x=var(1 / size, None), c=lambda m: m.x <= 0, e=lambda m: 1e-14 * m.x <= 0))
-        )
-        for share, is_ray in ((0.5e-9, True), (1e-7, False)):
-            negative = np.array([-share if abs(a) < 1e-9 else 1.0 for a in idle.A.toarray()[:, 0]])
-            assert is_dual_ray(idle, negative) is is_ray
+        rows = {"c": lambda m: m.x <= 0, "e": lambda m: 1e-14 * m.x <= 0}
+        far = conic_form(compile_model(model(lambda m: m.x, x=var(1 / size, None), **rows)))
+        for share, is_ray in ((0.0, True), (0.5e-9, True), (1e-7, False)):
+            dual = np.where(np.abs(far.A.toarray()[:, 0]) < 1e-9, -share, 1.0)
+            assert is_dual_ray(far, dual) is is_ray
     box = conic_form(compile_model(model(lambda m: m.x, x=var(0, 1))))
     assert not is_dual_ray(box, np.array([-1.0, -1.0])), "it meets the equations, outside of the dual cone"
     down = conic_form(compile_model(model(lambda m: m.x, x=var(None, 1), y=var(), c=lambda m: soc(2, [m.y]) >= 0)))

@@ -448,9 +448,11 @@ def test_a_weaker_bound_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize(("miss", "proved"), [(0.5e-6, 3), (1e-5, 2), (5e-4, 2)])
+@pytest.mark.parametrize(
+    ("miss", "gap", "proved"), [(0.5e-6, 1e-6, 3), (1e-5, 1e-6, 2), (5e-4, 1e-6, 2), (0.0, 0.0, 3), (1e-12, 0.0, 2)]
+)
 def test_what_is_proved_ends_where_the_gap_ends(
-    monkeypatch: pytest.MonkeyPatch, seed: int, miss: float, proved: int
+    monkeypatch: pytest.MonkeyPatch, seed: int, miss: float, gap: float, proved: int
 ) -> None:
     """The three best are known, and of all others it is proved that none beats the third by more than a little."""
     m = program(seed)
@@ -469,7 +471,7 @@ def test_what_is_proved_ends_where_the_gap_ends(
         )
 
     as_highs(monkeypatch, cut_short)
-    result = solve(m, "highs", pool=3)
+    result = solve(m, "highs", pool=3, relative_gap=gap)
     assert [s.objective for s in result.solutions] == [s.objective for s in best.solutions]
     if proved == 3:
         assert result.status is Status.OPTIMAL
