@@ -160,10 +160,7 @@ def _with_known(who: str, outcome: Outcome, compiled: CompiledModel, known: Vect
         if outcome.status is Stop.TIME_LIMIT:
             return replace(held, status=Stop.FEASIBLE)
         return held
-    assert outcome.objective is not None  # noqa: S101 - it belongs to the point
-    if compiled.sense * (objective - outcome.objective) < 0:
-        return held
-    return outcome
+    return held  # which is better than the point that came back: see _known
 
 
 def _with_bound(who: str, outcome: Outcome, compiled: CompiledModel, relative_gap: float) -> Outcome:

@@ -194,6 +194,31 @@ def test_shares_of_votes_may_equal_the_probability_that_is_asked() -> None:
     agree(model, share >= 0.6, ceopt.Probability("yes", 0.6))
 
 
+@pytest.mark.parametrize("label", ["yes", "no"])
+def test_a_probability_that_a_whole_stretch_of_scores_has_is_reached_where_it_begins(label: str) -> None:
+    """Isotonic steps between which nothing changes: the model's own probability on a line says where each begins."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": np.repeat(np.arange(6.0), 20)})
+    is_second = rng.random(120) < np.repeat([0.1, 0.1, 0.5, 0.5, 0.9, 0.9], 20)
+    steps = CalibratedClassifierCV(LinearSVC(), method="isotonic", ensemble=False, cv=3)
+    model = steps.fit(rows, np.where(is_second, "yes", "no"))
+    line = pd.DataFrame({"a": np.linspace(0.0, 5.0, 2001)})
+    shares = model.predict_proba(line)[:, list(model.classes_).index(label)]
+    values, counts = np.unique(shares, return_counts=True)
+    flat = values[counts > 200]
+    assert len(flat) == 2
+    start = 0.0 if label == "yes" else 5.0
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="continuous", lower=0.0, upper=5.0)])
+    for share in flat.tolist():
+        nearest = np.abs(line["a"][shares >= share] - start).min()
+        result = ceopt.explain(model, {"a": start}, space, target=ceopt.Probability(label, share), cost=L1)
+        if nearest == 0.0:
+            assert result.status == "already_favourable"
+        else:
+            assert result.status == "optimal"
+            assert nearest - 5.0 / 2000 <= result[0].cost <= nearest + 1e-3
+
+
 @pytest.mark.parametrize("target", ["yes", ceopt.Probability("yes", 0.9)], ids=str)
 def test_a_label_that_no_score_has_is_proved_out_of_reach(target: Any) -> None:
     rare = np.where(np.random.default_rng(0).random(len(LATTICE)) < 0.1, "yes", "no")

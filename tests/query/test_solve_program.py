@@ -9,14 +9,17 @@ import pytest
 
 import ceopt
 from ceopt.formulations.predictors import Affine
-from ceopt.formulations.space.reachable import reach_of
+from ceopt.formulations.space.reachable import Interval, Levels, reach_of
 from ceopt.query.prepare import prepare
 from ceopt.query.request import Person, SolvedProgram, SolveRequest
 from ceopt.query.solve_program import (
     RETRIES,
     beyond_the_budget,
+    has_extreme_numbers,
     in_smaller_reach,
     in_unit_of_the_point,
+    is_smaller,
+    unit_for,
     within_cost_of_one_label,
 )
 from ceopt.settings import CheckedSettings, Settings
@@ -164,3 +167,98 @@ def test_a_reach_of_ordinary_size_is_solved_once() -> None:
     solve = Written(solved(4.0))
     in_smaller_reach(settings, person, solve, SolveRequest(None), 9.0)
     assert len(solve.requests) == 1
+
+
+# ---- units and sizes -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("size", "unit", "better"),
+    [
+        (None, 8.0, 8.0), (0.0, 8.0, 8.0), (1e-13, 8.0, 8.0), (float("inf"), 8.0, 8.0),
+        (0.1, 1.0, 1.0), (1e3, 1.0, 1.0), (5.0, 1.0, 1.0), (8e3, 8.0, 8.0), (0.8, 8.0, 8.0),
+        (0.09, 1.0, 0.125), (1100.0, 1.0, 1024.0), (3e6, 1.0, 2.0**22), (1e-6, 1.0, 2.0**-20), (100.0, 1024.0, 128.0),
+    ],
+)  # fmt: skip
+def test_a_unit_stays_where_lengths_are_ordinary_in_it(size: float | None, unit: float, better: float) -> None:
+    assert unit_for(size, unit) == better
+
+
+def test_the_first_unit_is_that_of_the_point_that_set_the_budget() -> None:
+    settings, person = asked(cost=ceopt.L2(scale={"income": 1.0}))
+    far = {"income": 1.0 + 2.0**14}
+    budget = settings.cost.value(SPACE, person.factual, far)
+    request = SolveRequest(None, starts=[(1.0, {"income": 2.0}), (budget, far)], budget=budget)
+    solve = Written(replace(solved(far["income"]), is_curved=True))
+    in_unit_of_the_point(settings, person, solve, request, 9.0)
+    assert [asked.unit for asked in solve.requests] == [2.0**14]
+
+
+NUMBER = ceopt.FeatureSpace(
+    [
+        ceopt.Feature("x", kind="continuous", lower=-1e15, upper=1e15),
+        ceopt.Feature("k", kind="binary", levels=("a", "b")),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_open", "smaller"),
+    [
+        (Interval(0.0, 1e12), Interval(0.0, 3.0), False, True),
+        (Interval(0.0, 3.0), Interval(0.0, 1e12), False, True),  # another unit all the same
+        (Interval(0.0, 1e12), Interval(0.0, 9e11), False, False),
+        (Interval(0.0, 9.0), Interval(0.0, 3.0), False, False),
+        (Interval(2.0, 2.0), Interval(2.0, 2.0), False, False),
+        (Interval(0.0, 2.0**24, 1.0), Interval(0.0, 2.0**13, 1.0), False, True),
+        (Interval(0.0, 2.0**24, 1.0), Interval(0.0, 2.0**22, 1.0), False, False),
+        (Interval(0.0, 2.0**24, 1.0), Interval(0.0, 2.0**22, 1.0), True, True),
+        (Interval(0.0, 2.0**24, 1.0), Interval(0.0, 2.0**23, 1.0), True, False),
+        (Interval(0.0, 2.0**23, 1.0), Interval(0.0, 2.0, 1.0), True, False),
+        (Levels((0, 1)), Levels((0,)), True, False),
+    ],
+)
+def test_what_makes_a_reach_another_one_to_a_solver(before: Any, now: Any, is_open: bool, smaller: bool) -> None:
+    rest = {"k": Levels((0, 1))}
+    assert is_smaller({"x": now, **rest}, {"x": before, **rest}, NUMBER, is_open=is_open) is smaller
+
+
+@pytest.mark.parametrize(
+    ("part", "extreme"),
+    [
+        (Interval(0.0, 9.0), False), (Interval(0.0, 1e12), True), (Interval(0.0, 1e-12), True),
+        (Interval(1e12, 1e12), False),
+        (Interval(0.0, 9.0, 1.0), False), (Interval(0.0, 1e9, 1e7), False), (Interval(0.0, 1e9, 2e7), True),
+        (Interval(0.0, 9.0, 1e-9), True), (Interval(0.0, 2.0**23, 1.0), False), (Interval(0.0, 2.0**23 + 1, 1.0), True),
+        (Levels((0, 1)), False),
+    ],
+)  # fmt: skip
+def test_which_numbers_are_extreme(part: Any, extreme: bool) -> None:
+    assert has_extreme_numbers({"k": Levels((0, 1)), "x": part}, NUMBER) is extreme
+
+
+def test_two_solves_take_the_time_of_both_and_the_point_of_the_one_that_has_one() -> None:
+    first = replace(solved(3.0), build_s=10.0, lower_s=20.0, solve_s=40.0)
+    for later, point in ((solved(2.0), 2.0), (solved(None, Stop.TIME_LIMIT), 3.0)):
+        both = later.after(first)
+        assert both.point == {"income": point}
+        assert (both.build_s, both.lower_s, both.solve_s) == (11.0, 22.0, 44.0)
+    assert solved(None).after(solved(None)).point is None
+
+
+def test_an_outcome_short_of_the_optimum_keeps_the_bound_that_it_has() -> None:
+    """Within the cost of the first point nothing beyond it was searched; a bound below it holds as it is."""
+    wide = ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", lower=0.0, upper=1e12)])
+    prepared = prepare(Affine([1.0], -3.0, labels=("no", "yes")), wide, Settings(target="yes"))
+    factual = wide.row({"income": 1.0})
+    person = Person(factual, wide.frame([factual]), reach_of(wide, factual), wide)
+    cost = prepared.settings.cost.value(wide, factual, {"income": 3.0})
+    limit = prepared.settings.cost.to_objective(cost)
+    for status, bound, kept in (
+        (Stop.FEASIBLE, 0.5 * limit, 0.5 * limit),
+        (Stop.FEASIBLE, 2.0 * limit, limit),
+        (Stop.FEASIBLE, None, None),
+        (Stop.OPTIMAL, 2.0 * limit, 2.0 * limit),
+    ):
+        solve = Written(solved(3.0), solved(3.0, status, bound=bound))
+        found = in_smaller_reach(prepared.settings, person, solve, SolveRequest(None), 9.0)
+        assert len(solve.requests) == 2
+        assert found.outcome.bound == kept

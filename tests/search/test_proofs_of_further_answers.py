@@ -13,7 +13,12 @@ from sklearn.ensemble import RandomForestClassifier
 import ceopt
 from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.query.prepare import prepare
 from ceopt.query.solve_program import ProgramSolver
+from ceopt.search.search import search
+from ceopt.search.solve_check_repair import is_disproved
+from ceopt.settings import Settings
+from ceopt.warm_start.heuristic import StartSearch
 
 PAY = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=0.0, upper=9.0) for name in ("a", "b")])
 MODEL = Affine([1.0, 0.5], -3.0, labels=("no", "yes"))
@@ -171,3 +176,124 @@ def test_ties_that_a_forest_refuses_take_no_proof_under_a_margin_of_0(seed: int)
     assert [answer.cost for answer in zero] == [answer.cost for answer in own]
     assert (zero.status, zero.complete) == (own.status, own.complete) == ("optimal", True)
     assert [answer.gap for answer in zero] == pytest.approx([0.0] * len(own))
+
+
+@pytest.mark.parametrize(("bound", "proved"), [(3.7, False), (3.999, False), (4.0, True), (6.0, True)])
+def test_that_no_other_answer_costs_so_little_is_proved_by_a_bound_of_the_limit(
+    monkeypatch: pytest.MonkeyPatch, bound: float, proved: bool
+) -> None:
+    """The best costs 2, and others may cost 4: one of 6 comes back, of which a bound is known."""
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b", "c")])
+    model = Affine([3.0, 2.0, 1.0], -5.5, labels=("no", "yes"))
+    run = ProgramSolver.run
+
+    def dear(self: Any, request: Any, seconds: float) -> Any:
+        solved = run(self, replace(request, budget=None), seconds)
+        if not request.barred:
+            return solved
+        outcome = replace(solved.outcome, bound=bound, objective=6.0)
+        return replace(solved, point={"a": 0.0, "b": 0.0, "c": 6.0}, outcome=outcome)
+
+    monkeypatch.setattr(ProgramSolver, "run", dear)
+    asked = Settings(target="yes", n=5, cost=COST, diversity="support", solver="highs")
+    result = search(prepare(model, space, asked), {"a": 0, "b": 0, "c": 0}, within=2.0)
+    assert [answer.cost for answer in result] == [2.0]
+    assert (result.status, result.complete) == ("optimal", proved)
+    assert ("Proved: there are no more." in result.reason) is proved
+
+
+@pytest.mark.parametrize(("more", "proved"), [(1e-8, True), (1e-4, False), (0.01, False)])
+def test_a_further_answer_that_costs_a_ten_thousandth_less_takes_the_first_proof_back(
+    monkeypatch: pytest.MonkeyPatch, more: float, proved: bool
+) -> None:
+    """Asked for the best, which a or b has at 3, the solver gives a bit more of a, and calls it optimal."""
+    model = Affine([1.0, 1.0], -3.0, labels=("no", "yes"))
+    run = ProgramSolver.run
+    costs = []
+
+    def dearer(self: Any, request: Any, seconds: float) -> Any:
+        solved = run(self, request, seconds)
+        if not request.barred:
+            cost = float(solved.point["a"] + solved.point["b"]) * (1.0 + more)
+            costs.append(cost)
+            outcome = replace(solved.outcome, bound=cost, objective=cost)
+            return replace(solved, point={"a": cost, "b": 0.0}, outcome=outcome)
+        return solved
+
+    monkeypatch.setattr(ProgramSolver, "run", dearer)
+    result = ceopt.explain(
+        model, {"a": 0.0, "b": 0.0}, PAY, target="yes", n=2, cost=COST, diversity="support", solver="highs", margin=1e-3
+    )
+    least = costs[0] / (1.0 + more)
+    if proved:
+        assert (result.status, result[0].changed) == ("optimal", ("a",))
+    else:
+        assert (result.status, result[0].changed) == ("feasible", ("b",))
+        assert result[0].cost == pytest.approx(least, rel=1e-9)
+        assert "less than was proved" in result.reason
+        assert [answer.rank for answer in result] == [*range(1, len(result) + 1)]
+
+
+@pytest.mark.parametrize("failing", [6, 99])
+def test_seven_points_may_fail_and_no_more(monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    run = ProgramSolver.run
+    asked = []
+
+    def wrong(self: Any, request: Any, seconds: float) -> Any:
+        asked.append(request)
+        solved = run(self, request, seconds)
+        if len(asked) <= failing:
+            return replace(solved, point={"a": 0.0, "b": 0.0})
+        return solved
+
+    monkeypatch.setattr(ProgramSolver, "run", wrong)
+    result = ceopt.explain(MODEL, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, solver="highs")
+    assert len(asked) == 7
+    assert len(result) == 1  # a point of the solver, or one of those that are known without it
+    said = "7 points of the solver failed the check; the last: the model predicts no."
+    assert (said in result.reason) is (failing == 99)
+
+
+def test_an_answer_that_costs_just_as_much_as_it_may_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b", "c")])
+    model = Affine([3.0, 2.0, 1.0], -5.5, labels=("no", "yes"))
+    run, asked = ProgramSolver.run, []
+    monkeypatch.setattr(ProgramSolver, "run", lambda self, ask, seconds: asked.append(ask) or run(self, ask, seconds))
+    settings = Settings(target="yes", n=9, cost=COST, diversity="support", solver="highs")
+    result = search(prepare(model, space, settings), {"a": 0, "b": 0, "c": 0}, within=1.0)
+    # a = 2; b = 3; a = 2 and b = 1, or c = 1; one of each. b and c alone cost 4 together, and c alone 6.
+    assert [answer.cost for answer in result] == [2.0, 3.0, 3.0, 3.0, 3.0]
+    assert (result.status, result.complete) == ("optimal", True)
+    further = [(request.closed, request.budget) for request in asked if len(request.barred)]
+    assert further == [(True, pytest.approx(3.0, rel=1e-4))] * len(further)
+    assert len(further) >= 5
+
+
+def test_which_bound_a_verified_cost_disproves() -> None:
+    assert not is_disproved(None, 0.0)
+    for bound, cost, said in (
+        (0.0, 0.0, False), (0.9e-9, 0.0, False), (2e-9, 0.0, True),
+        (1.0, 1.0, False), (1.0 + 0.9e-6, 1.0, False), (1.0 + 2e-6, 1.0, True), (1.5, 1.0, True), (0.5, 1.0, False),
+    ):  # fmt: skip
+        assert is_disproved(bound, cost) is said
+
+
+def test_a_start_that_costs_the_same_takes_no_answers_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both a and b reach the decision for 3: what the solver gives stays, and so does what it proves."""
+    model = Affine([1.0, 1.0], -3.0, labels=("no", "yes"))
+    run = ProgramSolver.run
+
+    def by_a(self: Any, request: Any, seconds: float) -> Any:
+        return replace(run(self, request, seconds), point={"a": 3.5, "b": 0.0})
+
+    monkeypatch.setattr(ProgramSolver, "run", by_a)
+    for b, changed in ((3.5, ("a",)), (3.4999, ("b",)), (3.6, ("a",))):
+        starts = pd.DataFrame({"a": [0.0], "b": [b]})
+        result = ceopt.explain(model, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, solver="highs", starts=starts)
+        assert result[0].changed == changed
+
+
+def test_for_a_linear_model_the_program_itself_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StartSearch, "run", lambda *_, **__: pytest.fail("no start is looked for"))
+    result = ceopt.explain(MODEL, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, solver="highs")
+    assert (result.status, result[0].changed) == ("optimal", ("a",))

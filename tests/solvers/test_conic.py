@@ -227,6 +227,68 @@ def test_a_certificate_is_recomputed_from_the_numbers(everything):
     assert proof.doubt >= proof.certificate.gap
 
 
+@pytest.mark.parametrize("cost", [1e-4, 0.5, 1.5, 30.0])
+@pytest.mark.parametrize("constant", [0.0, 40.0])
+@pytest.mark.parametrize("curved", [0.0, 3.0])
+def test_each_residual_is_relative_to_what_the_table_says(cost: float, constant: float, curved: float) -> None:
+    """The table of the module in plain numbers, at points that are far from optimal and inside of every cone."""
+    m = model(
+        lambda m: cost * m.x - 0.4 * cost * m.y + 0.5 * curved * cost * m.x**2 + constant,
+        x=var(0, 50), y=var(0, 50), c=lambda m: 2 * m.x + m.y == 3, d=lambda m: 3 * m.x - m.y <= 0.01,
+    )  # fmt: skip
+    form = conic_form(compile_model(m))
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 0.02, 2)
+    s = np.concatenate([np.zeros(form.zero), rng.uniform(0.0, 0.1, form.b.size - form.zero)])
+    z = rng.uniform(0.0, 1e-3 * cost, form.b.size)
+    A, P = form.A.toarray(), (form.P + sp.triu(form.P, 1).T).toarray()
+    p = 0.5 * x @ P @ x + form.q @ x + form.c0
+    d = -0.5 * x @ P @ x - form.b @ z + form.c0
+    greatest = max(np.abs(form.q).max(), np.abs(P).max())
+    unit = max(min(1.0, greatest), abs(p))
+    primal, dual = A @ x + s - form.b, P @ x + form.q + A.T @ z
+    of_rows = np.maximum(1.0, np.abs(A) @ np.abs(x) + np.abs(form.b))
+    of_columns = np.maximum(1e-2 * greatest, np.abs(P @ x) + np.abs(form.q) + np.abs(A).T @ np.abs(z))
+
+    proof = prove(form, x, s, z)
+
+    assert proof is not None
+    assert (proof.objective, proof.bound, proof.unit) == pytest.approx((p, d, unit), rel=1e-12)
+    assert proof.certificate.primal == pytest.approx((np.abs(primal) / of_rows).max(), rel=1e-12)
+    assert proof.certificate.dual == pytest.approx((np.abs(dual) / of_columns).max(), rel=1e-12)
+    assert proof.certificate.complementarity == pytest.approx(np.abs(s * z).sum() / unit, rel=1e-12)
+    assert proof.certificate.gap == pytest.approx(abs(p - d) / unit, rel=1e-12)
+    least = (abs(p - d) + np.abs(z * primal).sum() + np.abs(x) @ np.abs(dual)) / unit
+    assert proof.doubt >= least * (1 - 1e-12)
+    # Beyond x itself a column counts as far as its bound is.
+    assert proof.doubt <= (abs(p - d) + np.abs(z * primal).sum() + 50.0 * np.abs(dual).sum()) / unit
+
+
+def test_what_may_be_shown_and_what_is_proved_are_two_things() -> None:
+    form = conic_form(compile_model(model(lambda m: m.x, x=var(1, 3))))
+    places = {float(b): k for k, b in enumerate(form.b)}  # x <= 3 and -x <= -1
+    best = np.zeros(2)
+    best[places[-1.0]] = 1.0
+
+    def proved(x: float, dual: Any) -> Any:
+        point = np.array([x])
+        return prove(form, point, np.maximum(form.b - form.A @ point, 0.0), dual)
+
+    shown = {
+        "best": proved(1.0, best),
+        "poor": proved(2.0, best),
+        "low": proved(0.9, best),
+        "free": proved(1.0, 0 * best),
+    }
+    assert {name: proof.is_primal_feasible for name, proof in shown.items()} == {
+        "best": True, "poor": True, "low": False, "free": True
+    }  # fmt: skip
+    assert {name: proof.is_dual_feasible for name, proof in shown.items()} == {
+        "best": True, "poor": True, "low": True, "free": False
+    }  # fmt: skip
+    assert [name for name, proof in shown.items() if proof.is_optimal(1e-6)] == ["best"]
+
+
 @pytest.mark.parametrize("part", ["x", "s", "z"])
 def test_a_point_that_is_off_proves_nothing(everything, part):
     form, *points = solved(everything)
@@ -365,6 +427,18 @@ def test_a_ray_along_small_coefficients_does_not_hide_beside_great_ones():
     assert is_primal_ray(form, np.where(form.q > 0, -1.0, 1e-10))
 
 
+@pytest.mark.parametrize(("noise", "is_ray"), [(0.0, True), (0.5e-6, True), (2e-6, False), (0.1, False)])
+def test_a_ray_may_bend_and_miss_by_a_millionth_in_units_of_its_columns(noise: float, is_ray: bool) -> None:
+    """x goes on for ever; y has curvature in one program, and in the other a bound and a great coefficient."""
+    curved = conic_form(compile_model(model(lambda m: m.y**2 - m.x, x=var(0, None), y=var(None, 5))))
+    ray = np.where(curved.q < 0, 1.0, noise)
+    assert is_primal_ray(curved, ray) is is_ray
+    great = model(lambda m: 0 * m.y - m.x, x=var(0, None), y=var(), c=lambda m: 1e4 * m.y <= 1)
+    form = conic_form(compile_model(great))
+    ray = np.where(form.q < 0, 1.0, 1e-4 * noise)
+    assert is_primal_ray(form, ray) is is_ray
+
+
 def test_rays_are_checked():
     form = conic_form(compile_model(model(lambda m: m.x, x=var(1, None), c=lambda m: 2 * m.x <= 1)))
     ray = np.array([1.0, 2.0])  # the row, then the bound
@@ -378,6 +452,12 @@ def test_rays_are_checked():
         assert not is_dual_ray(far, np.array([1.0])), "there is a point"
     far = conic_form(compile_model(model(lambda m: m.x, x=var(1e8, None))))
     assert not is_dual_ray(far, np.array([1.0]))
+    for size in (1e3, 1e-3):  # outside of the cone by a share of itself, which is noise, and by more
+        rows = {"c": lambda m: m.x <= 0, "e": lambda m: 1e-14 * m.x <= 0}
+        far = conic_form(compile_model(model(lambda m: m.x, x=var(1 / size, None), **rows)))
+        for share, is_ray in ((0.0, True), (0.5e-9, True), (1e-7, False)):
+            dual = np.where(np.abs(far.A.toarray()[:, 0]) < 1e-9, -share, 1.0)
+            assert is_dual_ray(far, dual) is is_ray
     box = conic_form(compile_model(model(lambda m: m.x, x=var(0, 1))))
     assert not is_dual_ray(box, np.array([-1.0, -1.0])), "it meets the equations, outside of the dual cone"
     down = conic_form(compile_model(model(lambda m: m.x, x=var(None, 1), y=var(), c=lambda m: soc(2, [m.y]) >= 0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 from faulty import FAULTS, faulty
 
 from ceopt.solvers import Apart, Outcome, Status, compile_model, solve
-from ceopt.solvers.guard.contradictions import credible, missed
+from ceopt.solvers.guard.contradictions import contradicts, credible, leaves_open, missed
+from ceopt.solvers.guard.guarded_session import GuardedSession
+from ceopt.solvers.registry import SOLVERS
 
 #: What a fault leaves of a best point that is read: the point, without its bound.
 KEEPS_A_POINT = {"point in error", "point of the infeasible", "bound above", "bound NaN", "bound infinite",
@@ -181,3 +184,73 @@ def test_what_a_point_misses_is_a_share_of_its_row() -> None:
     assert missed(compiled, np.array([1e6 + 1.0])) == pytest.approx(1e-6, rel=1e-3)
     assert missed(compiled, np.array([-0.5])) == pytest.approx(0.5)
     assert missed(compiled, np.array([np.nan])) == np.inf
+
+
+@pytest.mark.parametrize("sense", [pyo.minimize, pyo.maximize])
+def test_what_contradicts_is_more_than_tolerances_explain(sense: Any) -> None:
+    """Beside a bound that is worse than the objective by a share of what both add up, and by 1e-9 where that is 0."""
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, 9))
+    m.cost = pyo.Objective(expr=2 * m.x, sense=sense)
+    compiled = compile_model(m)
+    for x, size in ((0.0, 0.0), (3.0, 12.0)):
+        point = np.array([x])
+        for miss, said in ((0.0, False), (0.9e-9, False), (0.9e-6 * size, False), (1.1e-6 * size + 1.1e-9, True)):
+            bound = 2 * x + compiled.sense * miss
+            assert contradicts(bound, 2 * x, compiled, point) is said
+            assert not contradicts(2 * x - compiled.sense * miss, 2 * x, compiled, point)
+        for gap, asked, said in (
+            (0.9e-3, 1e-6, False),
+            (1.1e-3, 1e-6, True),
+            (0.9e-2, 1e-3, False),
+            (0.02, 1e-3, True),
+        ):
+            bound = 2 * x - compiled.sense * gap * size
+            assert leaves_open(bound, 2 * x, compiled, point, asked) is (said and size > 0.0)
+            assert not leaves_open(2 * x + compiled.sense * gap * size, 2 * x, compiled, point, asked)
+
+
+@pytest.mark.parametrize("sense", [pyo.minimize, pyo.maximize])
+def test_a_best_of_0_is_proved(sense: Any) -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(2), bounds=(0, 3), domain=pyo.Integers)
+    m.row = pyo.Constraint(expr=m.x[0] - m.x[1] == 0)
+    m.cost = pyo.Objective(expr=m.x[0] - m.x[1], sense=sense)
+    with faulty(lambda told, _: told) as solver:
+        result = solve(m, solver)
+    assert (result.status, result.objective, result.bound) == ("optimal", 0.0, 0.0)
+
+
+def test_an_interrupt_with_a_point_that_breaks_the_program_keeps_no_point() -> None:
+    m = knapsack(pyo.minimize)
+
+    def stopped(told: Outcome, _compiled: Any) -> Outcome:
+        return replace(told, status=Status.INTERRUPTED, x=np.zeros_like(told.x), objective=0.0, incumbents=(), pool=())
+
+    with faulty(stopped) as solver:
+        result = solve(m, solver)
+    assert (result.status, result.solutions, result.bound) == ("interrupted", (), None)
+    assert "violates the program by 11" in result.message
+
+
+@pytest.mark.parametrize(("cost", "bounds", "status"), [(1, (0, None), "error"), (3, (0, None), "error"),
+                                                        (1, (None, 5), "unbounded"), (3, (None, 5), "unbounded")])  # fmt: skip
+def test_unbounded_is_believed_where_the_columns_of_the_objective_are(cost: int, bounds: Any, status: str) -> None:
+    """Beside a column that costs nothing, and has no bounds."""
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(bounds=bounds), pyo.Var()
+    m.row = pyo.Constraint(expr=m.x - m.y <= 4)
+    m.cost = pyo.Objective(expr=cost * m.x)
+    with faulty("unbounded") as solver:
+        result = solve(m, solver)
+    assert result.status == status
+    assert ("whose columns bound its objective" in result.message) is (status == "error")
+
+
+def test_a_session_that_does_not_say_how_long_it_took_is_timed() -> None:
+    compiled = compile_model(knapsack())
+    with faulty("raises") as name:
+        session = GuardedSession(SOLVERS[name], compiled, threads=1, random_state=0, options={})
+        began = time.perf_counter()
+        outcome = session.solve()
+        assert 0.0 < outcome.run_time <= time.perf_counter() - began

@@ -35,6 +35,7 @@ from ceopt.solvers.errors import (
 )
 from ceopt.solvers.highs.session import HighsSession
 from ceopt.solvers.pool.distinct import rule_of
+from ceopt.solvers.pool.runner import Runner
 
 SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed]
 BOUNDS = [(0, 1), (0, 1), (0, 1), (-1, 2), (3, 6)]
@@ -444,6 +445,104 @@ def test_a_weaker_bound_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> N
     assert result.message == "Cut short. 1 of 1 solutions are proved."
     assert result.gap is not None
     assert result.gap <= 1e-6
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("miss", "gap", "proved"), [(0.5e-6, 1e-6, 3), (1e-5, 1e-6, 2), (5e-4, 1e-6, 2), (0.0, 0.0, 3), (1e-12, 0.0, 2)]
+)
+def test_what_is_proved_ends_where_the_gap_ends(
+    monkeypatch: pytest.MonkeyPatch, seed: int, miss: float, gap: float, proved: int
+) -> None:
+    """The three best are known, and of all others it is proved that none beats the third by more than a little."""
+    m = program(seed)
+    sense = compile_model(m).sense
+    best = solve(m, "highs", pool=3)
+    third = best.solutions[2].objective
+    runs: list[Any] = []
+
+    def cut_short(outcome: Any) -> Any:
+        runs.append(outcome)
+        if len(runs) == 1:
+            return replace(outcome, pool=tuple(s.x for s in best.solutions), incumbents=())
+        bound = third - sense * miss * abs(third)
+        return replace(
+            outcome, status=Status.TIME_LIMIT, x=None, bound=bound, message="Cut short.", pool=(), incumbents=()
+        )
+
+    as_highs(monkeypatch, cut_short)
+    result = solve(m, "highs", pool=3, relative_gap=gap)
+    assert [s.objective for s in result.solutions] == [s.objective for s in best.solutions]
+    if proved == 3:
+        assert result.status is Status.OPTIMAL
+    else:
+        assert result.status is Status.FEASIBLE
+        assert result.message == f"Cut short. {proved} of 3 solutions are proved."
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3])
+def test_a_native_pool_of_poor_continuous_parts_is_no_ranking(monkeypatch: pytest.MonkeyPatch, unit: float) -> None:
+    """Of three choices it gives the first and the last, the last with y at .5: the second is better, and missing."""
+    m = pyo.ConcreteModel()
+    m.z = pyo.Var(range(3), domain=pyo.Binary)
+    m.y = pyo.Var(bounds=(0, 1))
+    m.one = pyo.Constraint(expr=sum(m.z.values()) == 1)
+    least = 1e-3 if unit == 1.0 else 1e-2
+    m.cost = pyo.Objective(expr=unit * (10 + least * m.z[1] + 2 * least * m.z[2] + 10 * least * m.y))
+    columns = [var.name for var in compile_model(m).columns]
+    chosen = [{"z[0]": 1.0}, {"z[2]": 1.0, "y": 0.5}]
+    pool = tuple(np.array([point.get(name, 0.0) for name in columns]) for point in chosen)
+    runs: list[Any] = []
+
+    def enumerates(outcome: Any) -> Any:
+        runs.append(outcome)
+        return replace(outcome, pool=pool) if len(runs) == 1 else outcome
+
+    as_highs(monkeypatch, enumerates, pool=True)
+    result = solve(m, "highs", pool=2)
+    assert result.status is Status.OPTIMAL
+    assert [s.objective for s in result.solutions] == pytest.approx([10.0 * unit, (10.0 + least) * unit], rel=1e-9)
+
+
+def test_where_the_time_ends_before_the_continuous_parts_are_best_nothing_is_proved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The best four are met in one run with continuous parts at 0; no time is left to find better ones."""
+    m = program(2, mixed=True)
+    compiled = compile_model(m)
+    points = tuple(s.x * compiled.integer for s in solve(m, "highs", pool=4).solutions)
+
+    def rough(outcome: Any) -> Any:
+        return replace(outcome, pool=points, incumbents=())
+
+    as_highs(monkeypatch, rough)
+    monkeypatch.setattr(Runner, "why_stop", property(lambda _: "The time limit ended the search."))
+    result = solve(m, "highs", pool=4)
+    assert (result.status, len(result.solutions)) == (Status.FEASIBLE, 4)
+    assert result.message == "The time limit ended the search. 0 of 4 solutions are proved."
+
+
+def test_a_gap_of_0_is_reached_where_bounds_are_exact() -> None:
+    m = program(2, ties=True)
+    expected = [value for value, _ in ranked(m)[:3]]
+    result = solve(m, "highs", pool=3, relative_gap=0.0)
+    assert result.status is Status.OPTIMAL
+    assert [s.objective for s in result.solutions] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("miss", [1e-4, 1e-3])
+def test_a_point_of_a_pool_that_breaks_a_row_by_a_little_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, miss: float
+) -> None:
+    m = pyo.ConcreteModel()
+    m.z = pyo.Var(range(3), domain=pyo.Binary)
+    m.cap = pyo.Constraint(expr=sum(m.z.values()) <= 2 - miss)
+    m.value = pyo.Objective(expr=sum((k + 1) * m.z[k] for k in m.z), sense=pyo.maximize)
+    pair = np.array([float(var.name != "z[0]") for var in compile_model(m).columns])
+    as_highs(monkeypatch, lambda o: o if o.x is None else replace(o, pool=(np.resize(pair, o.x.size),)))
+    result = solve(m, "highs", pool=3)
+    assert [s.objective for s in result.solutions] == pytest.approx([3.0, 2.0, 1.0])
+    assert result.status is Status.OPTIMAL
 
 
 def test_a_licence_that_the_rows_outgrow_keeps_what_is_in_hand(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,155 @@
+"""What sums of leaves are within reach of floats, and where a row between two of them stands."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ceopt
+from ceopt.formulations.predictors import Affine, TreeEnsemble
+from ceopt.formulations.predictors.decision.attained_levels import link_rounding, place_of, sums_of, tie_width
+from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.representation.predictor import Combination
+from ceopt.formulations.targets import parse_target
+
+SPACE = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b", "c")])
+FLOATS = [0.1, 0.3, 0.7, -0.4, 0.2, 0.9]
+HALVES = [0.5, 1.5, -2.0, 0.25, 3.0, 8.0]
+
+
+def stump(feature: int, left: Any, right: Any) -> dict[str, Any]:
+    return {"feature": feature, "threshold": 4.5, "left": {"value": left}, "right": {"value": right}}
+
+
+def ensemble(values: list[float], **words: Any) -> Any:
+    """Return three stumps, as they are read."""
+    trees = [stump(k, *values[2 * k : 2 * k + 2]) for k in range(3)]
+    return read(TreeEnsemble(trees, n_inputs=3, **words), SPACE)
+
+
+def forest(**words: Any) -> Any:
+    """Return four stumps that share two labels out, as a mean."""
+    trees = [stump(k % 3, [1.0, 0.0], [0.25, 0.75]) for k in range(4)]
+    model = TreeEnsemble(trees, n_inputs=3, divisor=4, labels=("no", "yes"), probability="share", **words)
+    return read(model, SPACE)
+
+
+# ---- sums ------------------------------------------------------------------------------------------------------------
+def test_sums_of_short_numbers_are_exact_and_others_are_not() -> None:
+    exact, rounded = (sums_of(ensemble(values), [1.0]) for values in (HALVES, FLOATS))
+    assert exact.is_exact
+    assert not rounded.is_exact
+    assert exact.width(0.0) < rounded.width(0.0) < 1e-11
+    assert not sums_of(ensemble([2.0**60, 1.0, 0.5, 0.5, 1.0, 1.0]), [1.0]).is_exact
+    assert not sums_of(ensemble([2.0**30, 1.0, 0.5, 0.5, 1.0, 1.0], sum_dtype="float32"), [1.0]).is_exact
+    assert sums_of(ensemble([2.0**30, 1.0, 0.5, 0.5, 1.0, 1.0]), [1.0]).is_exact
+
+
+@pytest.mark.parametrize("values", [FLOATS, HALVES])
+def test_all_sums_are_listed(values: list[float]) -> None:
+    sums = sums_of(ensemble(values, divisor=3.0), [1.0])
+    pairs = [values[2 * k : 2 * k + 2] for k in range(3)]
+    expected = sorted({a + b + c for a in pairs[0] for b in pairs[1] for c in pairs[2]})
+    assert sums.reached == pytest.approx(expected)
+    assert sums.size == pytest.approx((max(expected) - min(expected)) / 3.0)
+
+
+def test_floats_of_32_bits_decide_within_a_wider_distance() -> None:
+    narrow, wide = (sums_of(ensemble(FLOATS, sum_dtype=dtype), [1.0]) for dtype in ("float64", "float32"))
+    greatest = 0.3 + 0.7 + 0.9
+    assert 2.0**-53 * greatest < narrow.width(0.0) < 1e-11
+    # In order: at most the sum of the partial sums, and once more the numbers themselves.
+    assert 2.0**-24 * greatest < wide.width(0.0) < 2.0**-24 * 6 * greatest
+    several = [[0.1, 0.3], [0.7, 0.2]]
+    labelled = TreeEnsemble(
+        [stump(k, *several) for k in range(3)], n_inputs=3, sum_dtype="float32", labels=("no", "yes")
+    )
+    assert sums_of(read(labelled, SPACE), [1.0, -1.0]).width(0.0) > 2.0**-24
+
+
+def test_the_rounding_of_a_level_is_added() -> None:
+    sums = sums_of(ensemble(HALVES), [1.0])
+    assert sums.width(1.0, 0.5) == pytest.approx(0.5 + sums.width(1.0))
+    assert sums.width(1.0) < 1e-12
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_distance_grows_with_the_leaves(dtype: str) -> None:
+    def width(factor: float) -> float:
+        parts = [ensemble([factor * value for value in values], sum_dtype=dtype) for values in (FLOATS, FLOATS[::-1])]
+        mean = Combination(parts, [[[1.0]], [[1.0]]], divisor=2.0)
+        return sums_of(read(mean, SPACE), [1.0]).width(0.0)
+
+    assert width(1024.0) == pytest.approx(1024.0 * width(1.0), rel=1e-9)  # which keeps every mantissa
+
+
+# ---- places ----------------------------------------------------------------------------------------------------------
+def test_a_row_stands_half_way_between_what_is_accepted_and_what_is_not() -> None:
+    predictor = ensemble(HALVES)
+    scores = np.asarray(sums_of(predictor, [1.0]).reached)
+    assert len(scores) == 8
+    for first in range(1, len(scores)):
+        level = float(scores[first])
+        tied = place_of(predictor, [1.0], level, lambda s, level=level: s >= level)
+        above = place_of(predictor, [1.0], level, lambda s, level=level: s > level)
+        assert scores[first - 1] < tied.least < scores[first] < above.least
+        assert tied.least == pytest.approx((scores[first - 1] + scores[first]) / 2)
+        assert tied.gap == pytest.approx((scores[first] - scores[first - 1]) / 2)
+        refused = place_of(predictor, [1.0], level, lambda s, level=level: s >= level, clear=True)
+        assert refused.least == above.least
+
+
+def test_beyond_the_ends_a_row_is_clear_of_every_score() -> None:
+    predictor = ensemble(HALVES)
+    scores = np.asarray(sums_of(predictor, [1.0]).reached)
+    size = float(scores[-1] - scores[0])
+    low = place_of(predictor, [1.0], -100.0, lambda s: s >= -100.0)
+    high = place_of(predictor, [1.0], 100.0, lambda s: s >= 100.0)
+    assert low.least <= scores[0] - size / 2
+    assert high.least >= scores[-1] + size / 2
+    assert min(low.gap, high.gap) >= size / 2
+    alone = ensemble([1.0] * 6)
+    assert place_of(alone, [1.0], 2.0, lambda s: s >= 2.0).least < 3.0 - 0.1
+    assert place_of(alone, [1.0], 4.0, lambda s: s >= 4.0).least > 3.0 + 0.1
+
+
+def test_what_floats_may_round_to_the_level_is_not_cut_off() -> None:
+    """.1 + .3 + .2 is .6000000000000001 in one order and .6 in another."""
+    predictor = ensemble([0.1, 5.0, 0.3, 5.0, 0.2, 5.0])
+    assert 0.1 + 0.3 + 0.2 != 0.2 + 0.3 + 0.1
+    for level in (0.6, math.nextafter(0.6, 1.0)):
+        place = place_of(predictor, [1.0], level, lambda s, level=level: s >= level)
+        assert place.least < 0.6 - 0.1
+
+
+# ---- ties ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("target", ["yes", "no", ceopt.Probability("yes", 0.3), ceopt.Probability("no", 0.6)], ids=str)
+def test_a_mean_of_few_shares_ties_within_rounding_alone(target: Any) -> None:
+    predictor = forest()
+    width = tie_width(predictor, parse_target(target, predictor.core.labels))
+    assert 0.0 <= width < 1e-11
+    thirds = TreeEnsemble(
+        [stump(k, [1 / 3, 2 / 3], [0.9, 0.1]) for k in range(3)],
+        n_inputs=3, divisor=3, labels=("no", "yes"), probability="share",
+    )  # fmt: skip
+    assert 1e-17 < tie_width(read(thirds, SPACE), parse_target(target, ("no", "yes"))) < 1e-11
+
+
+@pytest.mark.parametrize("target", [ceopt.AtLeast(1.0), ceopt.AtMost(1.0), ceopt.Between(-1.0, 2.0)], ids=str)
+def test_a_value_ties_within_rounding_alone(target: Any) -> None:
+    assert 1e-17 < tie_width(ensemble(FLOATS), parse_target(target, None)) < 1e-11
+
+
+def test_the_rounding_of_a_probability_is_some_units_in_the_last_place_of_its_score() -> None:
+    model = Affine([1.0, 1.0, 1.0], -3.0, labels=("no", "yes"), probability="logistic")
+    predictor = read(model, SPACE)
+    for p in (1e-6, 0.3, 0.5, 0.9, 1.0 - 1e-6):
+        target = parse_target(ceopt.Probability("yes", p), model.labels)
+        assert 2.0**-53 / (p * (1.0 - p)) <= link_rounding(predictor, target) <= 2.0**-49 / (p * (1.0 - p))
+    scored = read(Affine([1.0, 1.0, 1.0], -3.0, labels=("no", "yes"), probability="identity"), SPACE)
+    for p in (0.2, 0.7):
+        target = parse_target(ceopt.Probability("yes", p), model.labels)
+        assert 2.0**-51 * (1.0 + p) <= link_rounding(scored, target) <= 2.0**-49 * (1.0 + p)
