@@ -218,13 +218,15 @@ def test_the_identity_encodes_levels_as_numbers_or_ranks():
 def _dropping(kind: str) -> tuple[Any, pd.DataFrame]:
     """A fitted model whose pipeline drops the columns "note" and "branch", which stand between those that it reads."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({
-        "note": [f"n{k}" for k in range(60)],
-        "income": rng.integers(10, 90, 60) / 10,
-        "branch": rng.choice(["north", "south"], 60),
-        "job": rng.choice(["a", "b", "c"], 60),
-        "debt": rng.integers(0, 9, 60),
-    })
+    frame = pd.DataFrame(
+        {
+            "note": [f"n{k}" for k in range(60)],
+            "income": rng.integers(10, 90, 60) / 10,
+            "branch": rng.choice(["north", "south"], 60),
+            "job": rng.choice(["a", "b", "c"], 60),
+            "debt": rng.integers(0, 9, 60),
+        }
+    )
     y = np.where(frame["income"] - 0.4 * frame["debt"] + (frame["job"] == "a") > 3.0, "yes", "no")
     read_columns = [("numbers", StandardScaler(), ["debt", "income"]), ("levels", OneHotEncoder(), ["job"])]
     dropping = ColumnTransformer(read_columns, remainder="drop")
