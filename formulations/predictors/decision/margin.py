@@ -291,7 +291,8 @@ def _width_of(part: Predictor) -> str:
 
 def _seen(part: Predictor, coordinates: Floats) -> Floats:
     """Return the size of what a linear model or a network is given in each of its columns at a point."""
-    return np.nan_to_num(np.abs(part.encoding.matrix(coordinates)[0].astype(np.float64)))
+    given = part.encoding.matrix(coordinates)[0]
+    return np.asarray(np.nan_to_num(np.abs(given.astype(np.float64))), dtype=np.float64)
 
 
 def _in_rows(part: Predictor, coordinates: Floats, reach: Reach | None) -> Floats:
