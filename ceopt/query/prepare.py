@@ -215,6 +215,7 @@ def prepare(
     _check_model(checked, predictor, oracle)
     if labelled is not None:
         are_wanted(labelled[1], len(labelled[0]), checked.target)
+    space.require_moderate_bounds()
     checkpoint("checking the settings")
     if learned is None:
         rows = FavourableRows(space, oracle, checked.target, data, labelled)

@@ -248,7 +248,7 @@ class RobustValidity(AbstractRule):
     ...     print(row.local_name, row.expr)
     spread_cone 0.0 <= second_order_margin(robust.spread, 0.2*x.x[wage], 0.1*x.x[age])
     ambiguity_cone 0.0 <= second_order_margin(robust.ambiguity, 0.353...*x.x[wage], 0.353...*x.x[age], 0.353...)
-    favourable[score] 1e-05 <= -4.0 + x.x[wage] + 0.5*x.x[age] - robust.spread - robust.ambiguity
+    favourable[score] 5e-06 <= -4.0 + x.x[wage] + 0.5*x.x[age] - robust.spread - robust.ambiguity
     """
 
     mean: ArrayLike

@@ -377,6 +377,11 @@ class FeatureSpace:
         """Refuse a row's numbers, and bounds, that are too large or too near for a program to calculate with."""
         for name, feature in self._by_name.items():
             Moderate().require(feature.who, "its value", point[name])
+        self.require_moderate_bounds()
+
+    def require_moderate_bounds(self) -> None:
+        """Refuse bounds that are too large or too near for a program to calculate with."""
+        for feature in self:
             for word in ("lower", "upper"):
                 Moderate("Use -inf or inf for none.").require(feature.who, word, getattr(feature, word))
             Divisor().require(feature.who, "upper less lower", min(feature.upper - feature.lower, 1.0))

@@ -172,6 +172,7 @@ def test_a_claim_is_what_the_results_say(benchmarks: Any, claim: Claim) -> None:
 
 #: Numbers with a unit of time or a ratio that are settings of a call, not measurements.
 SETTINGS = {
+    "docs/how_to/many_people.md": ["by default the smaller of 10 s and a twentieth of all their limits"],
     "docs/how_to/questions.md": ["60 s, if none is given"],
     "docs/how_to/ratio.md": ["at most 40 % of the income"],
     "docs/how_to/retraining.md": ["a probability of at least 80 %"],
