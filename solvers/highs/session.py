@@ -39,7 +39,9 @@ __all__ = [
     "finer_scale",
     "first_scale",
     "is_blind",
+    "not_taken",
     "set_options",
+    "sides_within",
     "silent_highs",
     "units_of",
 ]
@@ -48,6 +50,10 @@ _SECOND_OPINION_S = 5.0  # for a program that presolve alone calls infeasible
 _KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
 _UNPROVED = "HiGHS stopped at a point that its duals do not prove."
 _FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
+_GREATEST_COEFFICIENT = 1e15  # HiGHS refuses those from here on
+_INFINITE = 1e20  # and takes these for infinite
+_FAR_SIDE = 1e19  # a side that is a number, and that no row of at most _NEAR_SIDE reaches
+_NEAR_SIDE = 1e17
 _SOLVES = frozenset({ProblemClass.LP, ProblemClass.MILP, ProblemClass.QP})
 
 
@@ -360,8 +366,9 @@ class HighsSession(AbstractSession):
         lp.offset_ = compiled.c0 * scale
         lp.col_lower_ = _no_nan(compiled.lb) / widths
         lp.col_upper_ = _no_nan(compiled.ub) / widths
-        lp.row_lower_ = compiled.row_lb / heights
-        lp.row_upper_ = compiled.row_ub / heights
+        low, high = sides_within(compiled)
+        lp.row_lower_ = low / heights
+        lp.row_upper_ = high / heights
         lp.sense_ = library.ObjSense.kMinimize if compiled.sense > 0 else library.ObjSense.kMaximize
         lp.a_matrix_.format_ = library.MatrixFormat.kRowwise
         lp.a_matrix_.start_ = compiled.A.indptr
@@ -378,13 +385,7 @@ class HighsSession(AbstractSession):
             n = len(compiled.c)
             status = self._highs.passHessian(n, lower.nnz, triangle, lower.indptr, lower.indices, lower.data * scale)
         if status == library.HighsStatus.kError:
-            greatest = max((float(np.abs(a).max()) for a in (compiled.A.data, compiled.c) if a.size), default=0.0)
-            raise InvalidValueError(
-                "HiGHS",
-                "coefficients below 1e15",
-                f"the greatest is {greatest:.3g}",
-                "Choose units that are nearer to 1.",
-            )
+            raise not_taken("HiGHS", compiled)
         self._passed = compiled.shape
 
     def _pass_changes(self) -> None:
@@ -547,6 +548,52 @@ def best_conceivable(compiled: CompiledModel) -> float:
     ends = [compiled.c[used] * bound[used] for bound in (compiled.lb, compiled.ub)]
     best = np.minimum(*ends) if compiled.sense > 0 else np.maximum(*ends)
     return compiled.c0 + float(best.sum())
+
+
+def sides_within(compiled: CompiledModel) -> tuple[Vector, Vector]:
+    """Return the sides of the rows, those that no point comes near to brought to where HiGHS takes them for numbers.
+
+    HiGHS refuses a program with a row that is to be at least 1e20, or at most -1e20. Where the bounds of the columns
+    keep the row far below, 1e19 says the same: there is no such point.
+    """
+    low = compiled.row_lb
+    high = compiled.row_ub
+    far = np.flatnonzero((low >= _INFINITE) | (high <= -_INFINITE))
+    if not len(far):
+        return low, high
+    low = low.copy()
+    high = high.copy()
+    for row in far.tolist():
+        entries = slice(compiled.A.indptr[row], compiled.A.indptr[row + 1])
+        values = compiled.A.data[entries]
+        columns = compiled.A.indices[entries]
+        ends = np.abs(np.stack((values * compiled.lb[columns], values * compiled.ub[columns])))
+        if ends.max(axis=0, initial=0.0).sum() < _NEAR_SIDE:
+            low[row] = min(low[row], _FAR_SIDE)
+            high[row] = max(high[row], -_FAR_SIDE)
+    return low, high
+
+
+def not_taken(who: str, compiled: CompiledModel) -> InvalidValueError:
+    """Return the refusal of a program that HiGHS does not take, by what it does not take in it."""
+    then = "Choose units that are nearer to 1."
+    greatest = float(np.abs(compiled.A.data).max(initial=0.0))
+    if greatest >= _GREATEST_COEFFICIENT:
+        return InvalidValueError(who, "coefficients below 1e15", f"the greatest is {greatest:.3g}", then)
+    sides = (
+        ("column", compiled.columns, compiled.lb, compiled.ub),
+        ("row", compiled.rows, compiled.row_lb, compiled.row_ub),
+    )
+    for kind, members, low, high in sides:
+        for place in np.flatnonzero((low >= _INFINITE) | (high <= -_INFINITE)).tolist():
+            name = getattr(members[place], "name", f"number {place + 1}")
+            most = low[place] if low[place] >= _INFINITE else high[place]
+            return InvalidValueError(
+                who, "bounds and sides of rows that are numbers to it, below 1e20",
+                f"{kind} {name!r} is to be {'at least' if most > 0 else 'at most'} {most:.3g}", then,
+            )  # fmt: skip
+    then = "Choose another solver: solver='scip' or 'clarabel'."
+    return InvalidValueError(who, "a program that it takes", "it calls this one an error and does not say why", then)
 
 
 def units_of(compiled: CompiledModel) -> tuple[Vector, Vector]:

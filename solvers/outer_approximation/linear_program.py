@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ceopt.solvers.compile.compiled_model import CompiledModel
-from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.highs.session import set_options, silent_highs
+from ceopt.solvers.highs.session import not_taken, set_options, sides_within, silent_highs
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.session import SolveRun
 from ceopt.solvers.tolerances import LINEAR_PROGRAM_TOLERANCES
@@ -70,20 +69,13 @@ class GrowingLP:
         lp.col_cost_ = program.c * self._scale
         lp.col_lower_ = program.lb
         lp.col_upper_ = program.ub
-        lp.row_lower_ = program.row_lb
-        lp.row_upper_ = program.row_ub
+        lp.row_lower_, lp.row_upper_ = sides_within(program)
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         lp.a_matrix_.start_ = program.A.indptr
         lp.a_matrix_.index_ = program.A.indices
         lp.a_matrix_.value_ = program.A.data
         if self._highs.passModel(lp) == highspy.HighsStatus.kError:
-            greatest = max(float(np.abs(a).max(initial=0.0)) for a in (program.A.data, program.c))
-            raise InvalidValueError(
-                "HiGHS with tangent cuts",
-                "coefficients below 1e15",
-                f"the greatest is {greatest:.3g}",
-                "Choose units that are nearer to 1.",
-            )
+            raise not_taken("HiGHS with tangent cuts", program)
 
     def add(self, matrix: sp.csr_array, least: Vector) -> None:
         """Add rows ``matrix @ x >= least``."""

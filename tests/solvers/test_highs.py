@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from ceopt.solvers import Status, compile_model, read
+from ceopt.solvers import Status, compile_model, read, solve
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.highs.proof import bound_from_duals
 from ceopt.solvers.highs.session import STOP, HighsSession, is_blind
@@ -449,3 +449,48 @@ def test_squares_of_far_apart_sizes_are_taken() -> None:
 def test_what_would_hang_or_crash_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(CeoptError, match=next(iter(wrong))):
         HighsSession(compile_model(_unbounded_lp()), **wrong)
+
+
+# ---- what HiGHS does not take ----------------------------------------------------------------------------------------
+def beyond(side: float, *, upper: float | None, whole: bool = False, least: bool = True) -> pyo.ConcreteModel:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(-3, upper), domain=pyo.Integers if whole else pyo.Reals)
+    m.y = pyo.Var(bounds=(-2, 5))
+    row = 1024.0 * m.x - 37.5 * m.y
+    m.row = pyo.Constraint(expr=row >= side if least else -row <= -side)
+    m.cost = pyo.Objective(expr=m.x + m.y)
+    return m
+
+
+@pytest.mark.parametrize("least", [True, False])
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("side", [1e19, 1e20, 3.5e38, 1e300])
+def test_a_row_that_no_point_comes_near_to_is_infeasible_as_to_other_solvers(
+    side: float, whole: bool, least: bool
+) -> None:
+    """HiGHS takes 1e20 for infinite, and a program with such a side for an error."""
+    found = solve(beyond(side, upper=4.0, whole=whole, least=least), "highs")
+    assert found.status is Status.INFEASIBLE
+    if whole:
+        assert solve(beyond(side, upper=4.0, whole=whole, least=least), "scip").status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("least", [True, False])
+def test_a_side_that_is_infinite_to_highs_is_named(least: bool) -> None:
+    """With a column without bounds there may be a point, so nothing is said of the program."""
+    with pytest.raises(CeoptError, match=r"below 1e20, but row 'row' is to be at (least|most) -?3\.5e\+38"):
+        solve(beyond(3.5e38, upper=None, least=least), "highs")
+
+
+def test_a_bound_that_is_infinite_to_highs_is_named() -> None:
+    m = beyond(1.0, upper=None)
+    m.x.setlb(2e21)
+    with pytest.raises(CeoptError, match=r"column 'x' is to be at least 2e\+21"):
+        solve(m, "highs")
+
+
+def test_a_huge_coefficient_is_still_told_as_one() -> None:
+    m = beyond(1.0, upper=4.0)
+    m.huge = pyo.Constraint(expr=3e16 * m.x + m.y >= 1)
+    with pytest.raises(CeoptError, match=r"coefficients below 1e15, but the greatest is 3e\+16"):
+        HighsSession(compile_model(m)).solve()
