@@ -297,3 +297,28 @@ def test_for_a_linear_model_the_program_itself_is_asked_first(monkeypatch: pytes
     monkeypatch.setattr(StartSearch, "run", lambda *_, **__: pytest.fail("no start is looked for"))
     result = ceopt.explain(MODEL, {"a": 0.0, "b": 0.0}, PAY, target="yes", cost=COST, solver="highs")
     assert (result.status, result[0].changed) == ("optimal", ("a",))
+
+
+def test_a_cheaper_start_takes_no_further_answers_place_as_long_as_the_solver_is_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second answer changes both, as the solver has it; a point by b alone is in hand, and costs less."""
+    model = Affine([1.0, 1.0], -3.0, labels=("no", "yes"))
+    run = ProgramSolver.run
+
+    def dear(self: Any, request: Any, seconds: float) -> Any:
+        solved = run(self, request, seconds)
+        if len(request.barred) != 1:
+            return solved
+        outcome = replace(solved.outcome, bound=3.0, objective=5.0)
+        return replace(solved, point={"a": 1.0, "b": 4.0}, outcome=outcome)
+
+    monkeypatch.setattr(ProgramSolver, "run", dear)
+    starts = pd.DataFrame({"a": [0.0], "b": [3.2]})
+    result = ceopt.explain(
+        model, {"a": 0.0, "b": 0.0}, PAY, target="yes", n=2, diversity="support", solver="highs", starts=starts,
+        cost=ceopt.L1(scale={"a": 1.1, "b": 1.0}),
+    )  # fmt: skip
+    assert [answer.changed for answer in result] == [("a",), ("a", "b")]
+    assert result[1].cost > 4.0
+    assert result[1].values.to_dict() == {"a": 1.0, "b": 4.0}

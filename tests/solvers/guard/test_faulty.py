@@ -233,10 +233,8 @@ def test_an_interrupt_with_a_point_that_breaks_the_program_keeps_no_point() -> N
     assert "violates the program by 11" in result.message
 
 
-@pytest.mark.parametrize(
-    ("cost", "bounds", "status"),
-    [(1, (0, None), "error"), (3, (0, None), "error"), (1, (None, 5), "unbounded"), (3, (None, 5), "unbounded")],
-)
+@pytest.mark.parametrize("cost", [1, 3])
+@pytest.mark.parametrize(("bounds", "status"), [((0, None), "error"), ((None, 5), "unbounded")])
 def test_unbounded_is_believed_where_the_columns_of_the_objective_are(cost: int, bounds: Any, status: str) -> None:
     """Beside a column that costs nothing, and has no bounds."""
     m = pyo.ConcreteModel()
