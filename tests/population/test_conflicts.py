@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import itertools
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -420,7 +421,8 @@ def test_names_are_shown_escaped_in_the_summary() -> None:
     assert "\x1b" not in repr(summary)
 
 
-def test_what_differs_by_person_is_said_once_with_its_range() -> None:
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_what_differs_by_person_is_said_once_with_its_range(tmp_path: Any, language: str) -> None:
     """Each is held at another age, and needs another income."""
     people = PEOPLE.assign(school="high", owner=True, savings=4, income=0)
     space = SPACE.update("income", mutable=False).update("savings", mutable=False)
@@ -435,6 +437,14 @@ def test_what_differs_by_person_is_said_once_with_its_range() -> None:
     widths = groups.set_index("rule").loc["income: fixed", ["helped", "least", "most"]].tolist()
     assert widths == [7, 2.0, 5.0]
     assert "income: fixed (2 to 5 wider would do)" in repr(cohort.summary())
+
+    cohort.report(tmp_path / "a.html", language=language)
+    text = (tmp_path / "a.html").read_text(encoding="utf-8")
+    proved = text[text.index(f"<h2>{HEADINGS[language]['proved_none']}") :]
+    ages = set(re.findall(r"<p>(age .*? \d)\b", text))
+    assert "<li>age: fixed" in proved
+    assert len(ages) == 3, "each person's line has that person's age"
+    assert {"en": "wider by 2 to 5 k$)", "de": "um 2 bis 5 k$ weiter gäbe es für 7"}[language] in proved
 
 
 def test_failures_and_frame_give_each_persons_own_reason() -> None:
