@@ -194,15 +194,15 @@ def explain(
         if surrogate is not None:
             asked = asked_once(model, space, settings, data=data, surrogate=surrogate, starts=starts)
             found = asked.answer(row)
-            warn_of_rules([found])
-            return found
-        with until(began + settings.limit_s()):
-            prepared = prepare(model, space, settings, data=data, starts=starts)
-            prepared = replace(prepared, fingerprints=fingerprints_of(model, data))
-        found = search(prepared, row, began=began)
+        else:
+            with until(began + settings.limit_s()):
+                prepared = prepare(model, space, settings, data=data, starts=starts)
+                prepared = replace(prepared, fingerprints=fingerprints_of(model, data))
+            found = search(prepared, row, began=began)
     except OutOfTimeError as error:
         return unread(settings, space, row, stage=error.stage, began=began)
     except MemoryError:
         return no_answer(space.frame([space.row(row)]), OUT_OF_MEMORY, settings.unchecked_options(), space)
-    warn_of_rules([found])
+    if found.beyond:
+        warn_of_rules([found])
     return found

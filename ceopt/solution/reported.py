@@ -67,6 +67,10 @@ class ReportedResult(PicturedResult, Protocol):
         """The sentence of each rule."""
 
     @property
+    def beyond(self) -> Mapping[str, str]:
+        """What to write in the place of each rule that the row breaks."""
+
+    @property
     def removed(self) -> Mapping[str, str]:
         """What was out of reach."""
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.condition import ValueList
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
 from ceopt.formulations.tolerances import WHOLE_COUNT
-from ceopt.solvers.checks import Choice, Refusal, Text, Whole, check_fields
+from ceopt.solvers.checks import Choice, ListOf, Refusal, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
 from ceopt.solvers.manifest import Manifest
 
@@ -23,13 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MaxChanges"]
 
-_NO_GROUPS = Refusal("lists of columns", 'Write [["red", "blue"]].', error=InvalidTypeError)
-_NO_NAME = Refusal("names of columns", "Write them as text.", "one is {value}", InvalidTypeError)
+_NO_GROUPS = Refusal("lists of columns as together", 'Write [["red", "blue"]].', error=InvalidTypeError)
 _CHECKS = {
     "name": RULE_NAME,
     "k": Whole(0, int(sys.float_info.max), Refusal("a whole number of at least 0", "Give for example 3.")),
     "count": Choice(("features", "columns")),
-    "together": ValueList(ValueList(Text(_NO_NAME))),
+    "together": ListOf(_NO_GROUPS, ListOf(_NO_GROUPS, texts=True)),
 }
 
 
@@ -116,8 +114,7 @@ class MaxChanges(AbstractElastic):
     )
 
     def __post_init__(self) -> None:
-        groups = check_fields(self, _CHECKS)["together"]
-        object.__setattr__(self, "together", tuple(tuple(group) for group in groups))
+        object.__setattr__(self, "together", check_fields(self, _CHECKS)["together"])
 
     def check(self, space: FeatureSpace) -> None:
         """Refuse columns of a group that do not exist."""
