@@ -284,7 +284,15 @@ def text_of(record: dict[str, Any]) -> str:
         + "\n\n## Codes among amounts\n\nHELOC writes -9, -8 and -7, and Give Me Some Credit 98, where nothing is "
         "known. People over the space of `ceopt.datasets.load`; what is an amount is read from the data's schema.\n\n"
         + common.markdown_table(
-            ["data", "model", "people", "who stand on a code", "answers", "that come onto a code", "that leave one"],
+            [
+                "data",
+                "model",
+                "people",
+                "who stand on a code",
+                "answers",
+                "that come onto what is no amount",
+                "that leave a code",
+            ],
             coded,
         )
     )
