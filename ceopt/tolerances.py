@@ -64,6 +64,7 @@ __all__ = [
     "PREDICTING_RANK",
     "PROJECTION_ROUNDING",
     "REFUSED_BY_A_HAIR",
+    "ROUNDED_GAP",
     "SAME_DIRECTION",
     "SAME_SHARES",
     "SAME_VALUE",
@@ -108,6 +109,8 @@ COST_NOISE: Final = 1e-12
 REFUSED_BY_A_HAIR: Final = 1e-300
 #: A bound this close to the cost, relatively, is off by the rounding of sums only.
 BOUND_ROUNDING: Final = 1e-13
+#: Of its cost: what rounding an answer to the decimals of its data may cost at most, whatever gap is asked for.
+ROUNDED_GAP: Final = 1e-6
 #: Share of a value that is rounding of floats, not a digit that somebody chose; and a gap that is none.
 DIGIT_NOISE: Final = 1e-12
 #: By how much solvers are off where there are cones, relatively and absolutely: without that room, SCIP found no point

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.tolerances import DECIMAL_ROUNDINGS
 
-__all__ = ["digits", "places_of"]
+__all__ = ["digits", "in_places", "places_of"]
 
 #: Sizes between which a number is written without an exponent.
 _LEAST_PLAIN: Final = 1e-5
 _GREATEST_PLAIN: Final = 1e16
 #: Whole numbers up to this one, and no further, are floats each.
 _EXACT: Final = 2.0**53
+#: Rounds without a limit of its own on digits.
+_CONTEXT: Final = Context(prec=400)
 
 
 def digits(value: float) -> str:
@@ -48,3 +51,17 @@ def places_of(numbers: NDArray[np.float64], most: int) -> int | None:
         if (np.abs(np.rint(numbers * scale) / scale - numbers) <= DECIMAL_ROUNDINGS * np.abs(numbers)).all():
             return places
     return None
+
+
+def in_places(value: float, places: int, way: Literal["nearest", "away", "home"], *, home: float) -> float:
+    """Return a number with so many decimal places: the nearest one, or the next one away from home or towards it.
+
+    Examples
+    --------
+    >>> in_places(0.036973345000000005, 9, "nearest", home=0.5), in_places(25550.0009, 0, "away", home=21000.0)
+    (0.036973345, 25551.0)
+    """
+    rounding = ROUND_HALF_EVEN
+    if way != "nearest":
+        rounding = ROUND_CEILING if (value > home) is (way == "away") else ROUND_FLOOR
+    return float(Decimal(value).quantize(Decimal(1).scaleb(-places), rounding=rounding, context=_CONTEXT))

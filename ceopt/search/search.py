@@ -28,14 +28,18 @@ The module beside a phase makes its step; all others are here.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
 
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
+from ceopt.formulations.digits import in_places
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.query.build_answer import asked_by_rules, line_without, rules_beyond
+from ceopt.query.build_answer import answer_of, asked_by_rules, line_without, rules_beyond
 from ceopt.query.request import Person
 from ceopt.search.fewer_columns import with_fewer_columns
 from ceopt.search.incumbents import next_incumbent
@@ -48,14 +52,16 @@ from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, printable
 from ceopt.status import Status
-from ceopt.tolerances import BOUND_ROUNDING
+from ceopt.tolerances import BOUND_ROUNDING, DIGIT_NOISE, ROUNDED_GAP
 from ceopt.versions import versions
 from ceopt.words.limits import removed_said, target_said
 from ceopt.words.rules import rules_said
 from ceopt.words.said import said, together
 
 if TYPE_CHECKING:
+    from ceopt.checking.answer_check import Check
     from ceopt.conflicts.conflict import Conflict
+    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared
     from ceopt.settings import CheckedSettings, Settings
@@ -295,9 +301,10 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     last = state.last
     assert last is not None  # noqa: S101 - the search has ended
     answers = ranked_anew(state)
+    first = _first_finding(state, answers)
+    answers = in_decimals_of_data(state, answers)
     beyond = rules_beyond(asked.rules, space, question.factual)
     marked = asked_by_rules(answers, beyond, space, question.factual, question.keeps_target)
-    first = _first_finding(state, answers)
     gap = None
     if answers:
         gap = answers[0][0].gap
@@ -307,7 +314,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
         status=first.status,
         counterfactuals=tuple(marked),
         factual=question.person.row,
-        bound=first.bound,
+        bound=answers[0][0].bound if answers and first.bound is not None else first.bound,
         gap=gap,
         margin=0.0 if state.margin is None else state.margin,
         complete=len(answers) == asked.n or (last.proved and len(answers) == len(state.answers)),
@@ -376,6 +383,146 @@ def ranked_anew(state: State) -> tuple[Answer, ...]:
     for rank, (answer, point) in enumerate(kept, start=1):
         ranked.append((answer if answer.rank == rank else _with(answer, rank=rank), point))
     return tuple(ranked)
+
+
+# ---- numbers as fine as their data -----------------------------------------------------------------------------------
+#: Decimals beyond those of the data that are tried, until rounding costs nothing to speak of.
+_MORE_DECIMALS: Final = (0, 1, 2, 3, 4, 5, 6, 8)
+_WAYS: Final[tuple[Literal["nearest", "away", "home"], ...]] = ("nearest", "away", "home")
+#: How many of the points that pass all else are shown to the user's own model.
+_SHOWN: Final = 4
+
+
+def in_decimals_of_data(state: State, answers: tuple[Answer, ...]) -> tuple[Answer, ...]:
+    """Return answers with the numbers of continuous columns rounded to the decimals of their data, or to some more.
+
+    A rounded answer is checked like any other. It differs from the others as is asked, costs no less than was proved of
+    it and at most the relative gap more, and no answer changes its rank; else a number keeps the digits that it has.
+    """
+    found = list(answers)
+    question = state.question
+    if state.interrupted or not any(_is_free(feature) for feature in question.space):
+        return answers
+    costs = [answer.cost for answer, _ in answers]
+    is_ordered = costs == sorted(costs)
+    for place in reversed(range(len(answers))):
+        if question.is_late:
+            break
+        least, most = 0.0, math.inf
+        if is_ordered and place > 0:
+            least = costs[place - 1]
+        if is_ordered and place + 1 < len(found):
+            most = found[place + 1][0].cost
+        others = (*answers[:place], *found[place + 1 :])
+        found[place] = _rounded(state, answers[place], others, least, most)
+    return tuple(found)
+
+
+def _is_free(feature: Feature) -> bool:
+    """Whether a column takes any number, though its data have few decimals."""
+    return feature.kind == "continuous" and feature.step is None and feature.decimals is not None
+
+
+def _rounded(state: State, one: Answer, others: tuple[Answer, ...], least: float, most: float) -> Answer:
+    """Return an answer in the fewest decimals in which it costs between two amounts and passes every check.
+
+    All its numbers are rounded together, and then each alone to fewer decimals, as one may need more than another.
+    """
+    question = state.question
+    answer, point = one
+    free = []
+    for feature in question.space:
+        if _is_free(feature) and point[feature.name] != question.factual[feature.name]:
+            free.append(feature)
+    parts = [free] if free else []
+    if len(free) > 1:
+        parts += [[feature] for feature in free]
+    found = None
+    rounded = dict(point)
+    for part in parts:
+        for check, candidate in _checked_in_decimals(state, one, rounded, part, (least, most)):
+            if check.valid and not check.broken and _differs(state, answer, candidate, others):
+                found = check.prediction
+                rounded = candidate
+                break
+            if question.is_late:
+                break
+    if rounded == point:
+        return one
+    made = answer_of(
+        question.prepared,
+        question.factual,
+        rounded,
+        prediction=found,
+        bound=answer.bound,
+        rank=answer.rank,
+        cluster=answer.cluster,
+    )
+    return made, rounded
+
+
+def _checked_in_decimals(
+    state: State, one: Answer, point: dict[str, float], free: Sequence[Feature], within: tuple[float, float]
+) -> Iterator[tuple[Check, dict[str, float]]]:
+    """Yield points with some numbers rounded that cost what they may and are as firmly decided, and their checks."""
+    question = state.question
+    answer, unrounded = one
+    bound = (answer.bound or 0.0) * (1.0 - DIGIT_NOISE)
+    gap = min(question.settings.relative_gap, ROUNDED_GAP)
+    most = answer.cost * (1.0 + gap)
+    if (answer.gap or 0.0) <= question.settings.relative_gap:  # and so it is to stay
+        most = (answer.bound or 0.0) / (1.0 - gap)
+    passing = []
+    for rounded in _in_decimals(question, point, unrounded, free):
+        if max(bound, within[0]) <= question.cost(rounded) <= min(most, within[1]):
+            passing.append(rounded)
+    if passing:
+        for rounded in _with_the_slack(state, unrounded, passing)[:_SHOWN]:
+            yield question.check(rounded), rounded
+
+
+def _in_decimals(
+    question: Question, point: dict[str, float], unrounded: Mapping[str, float], free: Sequence[Feature]
+) -> Iterator[dict[str, float]]:
+    """Yield a point with some numbers rounded: to few decimals first, to the nearest, then away from home, then to it.
+
+    What has been rounded already is rounded to fewer decimals only.
+    """
+    seen = [point]
+    for more in _MORE_DECIMALS:
+        for way in _WAYS:
+            rounded = dict(point)
+            for feature in free:
+                name = feature.name
+                number = in_places(unrounded[name], (feature.decimals or 0) + more, way, home=question.factual[name])
+                if number == point[name] and len(free) == 1 and point != unrounded:
+                    return
+                if question.person.reach[name].holds(number):
+                    rounded[name] = number
+            if rounded not in seen:
+                seen.append(rounded)
+                yield rounded
+
+
+def _with_the_slack(
+    state: State, point: Mapping[str, float], rounded: Sequence[dict[str, float]]
+) -> list[dict[str, float]]:
+    """Return the points whose decision is as firm as the margin asks, or as that of the point itself."""
+    names = state.question.space.names
+    rows = np.array([[one[name] for name in names] for one in (point, *rounded)])
+    slacks = state.question.prepared.slacks(rows)
+    needed = min(float(slacks[0]), state.margin or 0.0)
+    return [one for one, slack in zip(rounded, slacks[1:].tolist(), strict=True) if slack >= needed]
+
+
+def _differs(state: State, answer: Counterfactual, rounded: dict[str, float], others: tuple[Answer, ...]) -> bool:
+    """Tell whether a point differs from all other answers, and each later one from it, as was asked."""
+    before = tuple(other for other in others if other[0].rank < answer.rank)
+    after = [point for other, point in others if other.rank > answer.rank]
+    if not replace(state, answers=before).differs(rounded):
+        return False
+    alone = replace(state, answers=((answer, rounded),))
+    return all(alone.differs(point) for point in after)
 
 
 def _without_bound(answer: Counterfactual) -> Counterfactual:

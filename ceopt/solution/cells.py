@@ -60,12 +60,15 @@ def shown_value(value: Any, feature: Feature | None) -> str:
 
 
 def shown_move(before: Any, after: Any, feature: Feature | None) -> tuple[str, str]:
-    """Return two values of a column as text: of one with steps or levels digit for digit, else short."""
+    """Return two values of a column as text: of one with steps, levels or decimals digit for digit, else short."""
     if feature is not None and feature.is_finite:
         return shown_value(before, feature), shown_value(after, feature)
-    if feature is None or feature.step is None or not (is_number(before) and is_number(after)):
+    has_decimals = feature is not None and (feature.step is not None or feature.decimals is not None)
+    if feature is None or not has_decimals or not (is_number(before) and is_number(after)):
         return shown(before), shown(after, before)
-    first, second = (f"{digits:,f}" for digits in move_in_digits(before, after, step=feature.step))
+    limits = (feature.lower, feature.upper)
+    moved = move_in_digits(before, after, step=feature.step, limits=limits, decimals=feature.decimals)
+    first, second = (f"{digits:,f}" for digits in moved)
     if max(len(first), len(second)) > _LONGEST:
         return shown(before), shown(after, before)
     return first, second

@@ -193,13 +193,15 @@ def _of_numbers(
     """Return the template of a number that moves, and its fields."""
     step = None
     limits = _NO_LIMITS
+    decimals = None
     if feature is not None:
         step = feature.spacing
+        decimals = feature.decimals
         limits = (feature.lower, feature.upper)
     elif isinstance(before, int) and isinstance(after, int):
         step = 1.0
     unit = unit_of(feature)
-    first, second = move_in_digits(before, after, step=step, limits=limits)
+    first, second = move_in_digits(before, after, step=step, limits=limits, decimals=decimals)
     fields = {
         "before": language.first_amount(first, unit),
         "after": language.amount(second, unit),

@@ -44,14 +44,20 @@ def exact(value: float) -> Decimal:
 
 
 def move_in_digits(
-    before: float, after: float, *, step: float | None = None, limits: tuple[float, float] = _NO_LIMITS
+    before: float,
+    after: float,
+    *,
+    step: float | None = None,
+    limits: tuple[float, float] = _NO_LIMITS,
+    decimals: int | None = None,
 ) -> tuple[Decimal, Decimal]:
     """Return the digits of two values of a column between which a person moves.
 
-    With a step the values are those of the grid, digit for digit. Without one, few digits: what is rounded away is at
-    most a hundredth of the move and of the value, or what six significant digits lose, if these tell the two values
-    apart. The value that is to be reached is rounded away from where the person is, so that nobody stops short, not by
-    a trace either, and never past a limit of the column; one that has so few digits is written as it is.
+    With a step the values are those of the grid, digit for digit. Without one, they have the decimals of the column's
+    data, if these tell the two values apart; or few digits: what is rounded away is at most a hundredth of the move and
+    of the value, or what six significant digits lose, if these do. The value that is to be reached is rounded away from
+    where the person is, so that nobody stops short, not by a trace either, and never past a limit of the column; one
+    that has so few digits is written as it is.
 
     Parameters
     ----------
@@ -61,6 +67,8 @@ def move_in_digits(
         By multiples of which the column moves; None for a column that takes any number.
     limits
         Least and greatest value of the column.
+    decimals
+        Decimal places of the column's data; None where they have none that anybody chose.
 
     Examples
     --------
@@ -70,6 +78,8 @@ def move_in_digits(
     1.5 2.5 1.5 2.51
     >>> print(*move_in_digits(3.3, 3.3000001283))
     3.3 3.30001
+    >>> print(*move_in_digits(0.766126609, 0.036973345, decimals=9))
+    0.766126609 0.036973345
     >>> print(*move_in_digits(26800.5, 29850.75, step=0.25))
     26800.5 29850.75
     >>> print(*move_in_digits(0.1, 0.1 + 2 * 0.1, step=0.1), 0.1 + 2 * 0.1)
@@ -77,9 +87,13 @@ def move_in_digits(
     """
     if step is not None:
         return exact(before), _on_grid(after, before, step)
-    if before == after:
+    if before == after or (decimals is not None and _places(after) <= decimals):
         return exact(before), exact(after)
     room = _SHARE * abs(after - before)
+    if decimals is not None:
+        rounded = _rounded(after, decimals, ROUND_CEILING if after > before else ROUND_FLOOR)
+        if limits[0] <= float(rounded) <= limits[1] and abs(float(rounded) - after) <= room:
+            return exact(before), _tidy(rounded)
     for digits in range(_DIGITS, _FLOAT_DIGITS + 1):
         first = _nearest(before, room, digits)
         second = _away(after, before, room, limits, digits)

@@ -1,0 +1,126 @@
+"""Answers in the decimals of their data: checked like any other, at no cost to speak of, and proved as before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import ceopt
+from ceopt.formulations.digits import in_places, places_of
+from ceopt.formulations.space import Feature, FeatureSpace
+
+RNG = np.random.default_rng(0)
+N = 300
+X = pd.DataFrame(
+    {
+        "used": RNG.random(N).round(9),
+        "ratio": RNG.random(N).round(5),
+        "money": RNG.normal(5000.0, 2000.0, N).round(2),
+        "measured": RNG.random(N),
+    }
+)
+Y = np.where(2.0 * X["used"] + X["ratio"] - X["money"] / 5000.0 + 0.3 * RNG.normal(size=N) > 0.5, "yes", "no")
+MODELS = {
+    "linear": make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y),
+    "tree": DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, Y),
+    "forest": RandomForestClassifier(8, max_depth=4, random_state=0).fit(X, Y),
+}
+SPACE = FeatureSpace.infer(X, steps=False)
+
+
+def without_decimals(space: FeatureSpace) -> FeatureSpace:
+    """The space as it was before it knew of decimals: numbers as the program leaves them."""
+    fields = ("name", "kind", "lower", "upper", "mad", "std", "range", "lower_inferred", "upper_inferred")
+    return FeatureSpace(Feature(**{field: getattr(feature, field) for field in fields}) for feature in space)
+
+
+def places(value: float) -> int:
+    found = places_of(np.array([value]), 17)
+    return 17 if found is None else found
+
+
+def test_infer_sees_the_decimals_of_the_data():
+    assert [feature.decimals for feature in SPACE] == [9, 5, 2, None]
+    whole = FeatureSpace.infer(pd.DataFrame({"x": [1.0, 4.0], "n": [1, 2]}), continuous=["x"])
+    assert [feature.decimals for feature in whole] == [0, None]
+    assert FeatureSpace.from_json(SPACE.to_json()) == SPACE
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_answers_have_the_decimals_of_the_data_and_are_as_good(name):
+    model = MODELS[name]
+    people = X[model.predict(X) == "no"].iloc[:4]
+    plain = without_decimals(SPACE)
+    rounded = 0
+    for _, row in people.iterrows():
+        result = ceopt.explain(model, row, SPACE, target="yes", n=2)
+        before = ceopt.explain(model, row, plain, target="yes", n=2)
+        assert result.status == before.status == "optimal"
+        assert ceopt.verify(result, model, SPACE, target="yes").ok
+        costs = [answer.cost for answer in result]
+        assert costs == sorted(costs)
+        for answer, unrounded in zip(result, before, strict=True):
+            assert answer.changed == unrounded.changed
+            assert unrounded.cost * (1 - 1e-9) <= answer.cost <= unrounded.cost * (1 + 2e-6)
+            assert answer.gap <= 1e-6
+            assert answer.bound <= answer.cost
+            move = [abs(answer.values[c] - row[c]) / SPACE[c].scale("mad") for c in answer.changed]
+            assert answer.cost == pytest.approx(sum(move), rel=1e-12)
+            for column in answer.changed:
+                if column == "used":
+                    assert places(answer.values[column]) <= 9
+                    rounded += places(unrounded.values[column]) > 9
+                if SPACE[column].decimals is None:
+                    assert answer.values[column] == pytest.approx(unrounded.values[column], abs=1e-6)
+        assert result.bound == result[0].bound
+        assert result.gap == result[0].gap
+    assert rounded or name == "forest"
+
+
+def test_sentences_and_tables_say_the_number_of_the_answer():
+    model = MODELS["tree"]
+    row = X[model.predict(X) == "no"].iloc[0]
+    result = ceopt.explain(model, row, SPACE.only("used", "ratio"), target="yes")
+    for column, sentence in zip(result[0].changed, result[0].sentences(), strict=True):
+        before, after = (np.format_float_positional(v, trim="-") for v in (row[column], result[0].values[column]))
+        if places(result[0].values[column]) <= SPACE[column].decimals:
+            assert f"from {before} to {after}" in sentence
+            assert after in str(result)
+
+
+def test_a_gap_of_nothing_keeps_the_digits_that_rounding_would_pay_for():
+    model = MODELS["linear"]
+    row = X[model.predict(X) == "no"].iloc[0]
+    exact = ceopt.explain(model, row, without_decimals(SPACE), target="yes", relative_gap=0.0)
+    result = ceopt.explain(model, row, SPACE, target="yes", relative_gap=0.0)
+    assert result[0].cost <= exact[0].cost * (1 + 1e-12)
+    assert result.status == exact.status
+
+
+def test_a_rule_that_rounding_would_break_keeps_the_digits():
+    """Three shares that sum to 1 in nine decimals: rounded to two they would not."""
+    space = FeatureSpace(
+        [Feature(name, kind="continuous", lower=0, upper=1, decimals=2, mad=1.0) for name in ("a", "b", "c")]
+    )
+    from ceopt.formulations.predictors import Affine
+
+    model = Affine([1.0, 0.3, 0.0], -0.612345678, labels=("no", "yes"))
+    rule = ceopt.Linear({"a": 1, "b": 1, "c": 1}, "==", 1)
+    result = ceopt.explain(model, {"a": 0.2, "b": 0.3, "c": 0.5}, space, target="yes", constraints=rule)
+    assert result.status == "optimal"
+    assert result[0].values.sum() == pytest.approx(1.0, abs=1e-8)
+    assert ceopt.verify(result, model, space, target="yes", constraints=rule).ok
+
+
+def test_rounding_to_places():
+    assert in_places(0.036973345000000005, 9, "nearest", home=0.5) == 0.036973345
+    assert in_places(2.345, 1, "away", home=0.0) == 2.4
+    assert in_places(2.345, 1, "home", home=0.0) == 2.3
+    assert in_places(2.345, 1, "away", home=9.0) == 2.3
+    assert in_places(-2.345, 1, "away", home=0.0) == -2.4
