@@ -441,7 +441,8 @@ def _rounded(state: State, one: Answer, others: tuple[Answer, ...], least: float
     rounded = dict(point)
     for part in parts:
         for check, candidate in _checked_in_decimals(state, one, rounded, part, (least, most)):
-            if check.valid and not check.broken and _differs(state, answer, candidate, others):
+            is_kept = check.valid and not check.broken and _keeps_rules(question, point, candidate)
+            if is_kept and _differs(state, answer, candidate, others):
                 found = check.prediction
                 rounded = candidate
                 break
@@ -513,6 +514,15 @@ def _with_the_slack(
     slacks = state.question.prepared.slacks(rows)
     needed = min(float(slacks[0]), state.margin or 0.0)
     return [one for one, slack in zip(rounded, slacks[1:].tolist(), strict=True) if slack >= needed]
+
+
+def _keeps_rules(question: Question, point: Mapping[str, float], rounded: Mapping[str, float]) -> bool:
+    """Tell whether a point breaks no rule by more than another, not within a rule's tolerance either."""
+    for rule in question.settings.rules:
+        before = rule.missed(question.space, question.factual, point)
+        if rule.missed(question.space, question.factual, rounded) > before:
+            return False
+    return True
 
 
 def _differs(state: State, answer: Counterfactual, rounded: dict[str, float], others: tuple[Answer, ...]) -> bool:

@@ -190,6 +190,18 @@ class Linear(AbstractElastic):
 
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how far the left side is on the wrong side, beyond the tolerance."""
+        off, size = self._off(factual, point)
+        allowed = max(abs(float(a)) * trace_of(space[name], point[name]) for name, a in self.coefficients.items())
+        return off if off > allowed + SUM_ROUNDING * size else 0.0
+
+    def missed(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
+        """Return how far the left side is on the wrong side, without a tolerance but that of a sum."""
+        del space
+        off, size = self._off(factual, point)
+        return off if off > SUM_ROUNDING * size else 0.0
+
+    def _off(self, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> tuple[float, float]:
+        """Return how far the left side is on the wrong side, and the size of what it adds up."""
         parts = [float(a) * point[name] for name, a in self.coefficients.items()]
         least = float(self.rhs) - float(self.within)
         most = float(self.rhs) + float(self.within)
@@ -202,9 +214,7 @@ class Linear(AbstractElastic):
             size += sum(abs(part) for part in today)
         over = sum(parts) - most
         under = least - sum(parts)
-        off = {"<=": over, ">=": under, "==": max(over, under)}[self.sense]
-        allowed = max(abs(float(a)) * trace_of(space[name], point[name]) for name, a in self.coefficients.items())
-        return off if off > allowed + SUM_ROUNDING * size else 0.0
+        return {"<=": over, ">=": under, "==": max(over, under)}[self.sense], size
 
     @property
     def sense_word(self) -> str:

@@ -131,6 +131,10 @@ class AbstractRule(ABC):
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return by how much a point (coordinates by column) breaks the rule, in its own unit; 0 if it is kept."""
 
+    def missed(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
+        """Return by how much a point misses the rule where what a solver leaves is not passed over."""
+        return self.violation(space, factual, point)
+
     @abstractmethod
     def sentence(self) -> str:
         """Return the rule in words and numbers."""

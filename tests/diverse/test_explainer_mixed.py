@@ -477,5 +477,5 @@ def test_every_rule_there_is_was_thought_of():
     """A new rule is either put back (say where in the table of Projection), or drops the rows that break it."""
     assert set(RULES) == {
         "MaxChanges", "Linear", "AllowedValues", "AllowedTransitions", "AllowedRows", "IfThen", "Causal", "Hull",
-        "RobustValidity",
+        "RobustValidity", "ExactlyOne",
     }  # fmt: skip

@@ -27,6 +27,7 @@ from ceopt.solvers.manifest import Manifest
 ABILITIES = {
     "AllowedValues": {MendsPoints},
     "Causal": {ChangesCharges, MendsPoints, NamesActions},
+    "ExactlyOne": {ChangesCharges, MendsPoints},
     "Hull": {LearnsFromRows, NeedsRows, AddsToCost, HasClusters, WidensItself},
     "RobustValidity": {LearnsFromModel},
 }

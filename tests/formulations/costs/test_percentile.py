@@ -29,6 +29,7 @@ from ceopt.formulations.constraints import AllowedRows, AllowedValues, MaxChange
 from ceopt.formulations.costs import L0, L1, Changes, Linf, Percentile
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.formulations.space.space_warning import SpaceWarning
 from ceopt.solvers import Status, solve
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnboundedFeatureError, UnknownNameError
 
@@ -386,8 +387,8 @@ def test_refusals() -> None:
         Percentile("max").table(ROW, {"age": [3]})
     with pytest.raises(InvalidValueError, match="'wage' is missing"):
         explain(Percentile("max", PEOPLE.drop(columns="wage")))
-    with pytest.raises(InvalidValueError, match="'wage'.*missing"):
-        explain(Percentile("max", PEOPLE.assign(wage=[1.0, None, 2.0, 3.0, 4.0])))
+    with pytest.raises(InvalidValueError, match="missing.*'wage'"):
+        explain(Percentile("max", PEOPLE.assign(wage=math.nan)))
     with pytest.raises(UnknownNameError, match="column of the data is 'ages'"):
         Percentile("max", PEOPLE).table(ROW, {"ages": [3]})
     with pytest.raises(UnknownNameError, match="column of the row is 'age'"):
@@ -396,6 +397,15 @@ def test_refusals() -> None:
         Percentile("max", PEOPLE).table(ROW, {"wage": [math.nan]})
     with pytest.raises(UnknownNameError, match="cost is 'percentile'"):
         explain("percentile")
+
+
+def test_people_with_a_missing_cell_are_left_out() -> None:
+    gap = PEOPLE.assign(wage=[1.0, None, 2.0, 3.0, 4.0])
+    model = Affine([1.0] * 5, -99.0, labels=("no", "yes"))
+    with pytest.warns(SpaceWarning, match="Percentile leaves out 1 of 5 rows of data.*'wage'"):
+        left = ceopt.explain(model, ROW, SPACE, target="yes", cost=Percentile("max", gap))
+    known = ceopt.explain(model, ROW, SPACE, target="yes", cost=Percentile("max", gap.dropna()))
+    assert (left.status, left.bound) == (known.status, known.bound)
 
 
 def test_a_free_number_needs_bounds_and_is_named() -> None:

@@ -146,7 +146,10 @@ def test_great_factors_are_divided_out(radius: float) -> None:
         ({"radius": "ab"}, "a pair"),
         ({"radius": (-1.0, 0.0)}, r"radius\[0\] to be a number from 0 to 1e\+150, but radius\[0\] is -1.0"),
         ({"radius": (0.0, math.nan)}, r"radius\[1\] is nan"),
-        ({"radius": (0.0, math.inf)}, r"radius\[1\] is inf. .* MinimaxProbabilityMachine knows the limit"),
+        (
+            {"radius": (0.0, math.inf), "divergence": "quadratic"},
+            r"radius\[1\] is inf. .* MinimaxProbabilityMachine knows the limit",
+        ),
         ({"radius": (0.0, 701.0), "divergence": "fisher_rao"}, r"a number from 0 to 700"),
         ({"regularization": -1.0}, "regularization to be a number at least 0"),
     ],

@@ -475,7 +475,7 @@ class Odd(KMeans):
         ({"data": PEOPLE.drop(columns="wage")}, InvalidValueError, "'wage' is missing"),
         ({"data": PEOPLE.assign(age=3)}, UnknownNameError, "column is 'age'"),
         ({"data": PEOPLE.assign(job="z")}, InvalidValueError, "'job'.*'z'"),
-        ({"data": PEOPLE.assign(wage=np.nan)}, InvalidValueError, "'wage'.*missing"),
+        ({"data": PEOPLE.assign(wage=np.nan)}, InvalidValueError, "missing.*'wage'"),
         (
             {"clusters": 4},
             InvalidValueError,
