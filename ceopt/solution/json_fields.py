@@ -8,7 +8,18 @@ from typing import Any, Final
 from ceopt.solvers.checks import is_number
 from ceopt.solvers.errors import InvalidTypeError
 
-__all__ = ["ANSWER", "RESULT", "SURROGATE", "is_label", "is_list", "is_plain", "is_text", "list_of", "or_none", "require_fields"]
+__all__ = [
+    "ANSWER",
+    "RESULT",
+    "SURROGATE",
+    "is_label",
+    "is_list",
+    "is_plain",
+    "is_text",
+    "list_of",
+    "or_none",
+    "require_fields",
+]
 
 Check = Callable[[Any], bool]
 

@@ -72,7 +72,7 @@ def test_each_character_that_is_obeyed_or_hidden_is_shown_and_nothing_else_chang
         assert shown.isprintable()
         assert printable(shown) is shown
         assert json.loads(printable(f'"{chr(code)}"', as_json=True)) == chr(code)
-    for text in ("", "Größe 5 € – 年収", "a\\x1b", "🧑\u200d🌾 [red]", "1\u00a0000"):
+    for text in ("", "Größe 5 € 年収", "a\\x1b", "🧑\u200d🌾 [red]", "1\u00a0000"):
         assert printable(text) is text
     assert printable("a\nb\x1b", keep="\n") == "a\nb\\x1b"
 
@@ -80,7 +80,7 @@ def test_each_character_that_is_obeyed_or_hidden_is_shown_and_nothing_else_chang
 def test_errors_show_them_and_still_cross_a_process():
     error = CeoptError("explain", "a level", f"{COLUMN} is unknown", "Check.")
     assert_shown(str(error), lines=False)
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - of our own
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
     for ask in (
         lambda: SPACE["absent"],
         lambda: ceopt.explain(MODEL, {COLUMN: float("nan"), OTHER: LEVELS[0]}, SPACE, target=LABELS[1]),
