@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,7 +149,7 @@ def _labels_of(model: Any, space: FeatureSpace, data: pd.DataFrame) -> tuple[Any
 def read_model(path: Path, *, allow_pickle: bool, may_be_function: bool = False) -> Any:
     """Open a model that its library saved (ONNX, XGBoost, LightGBM), or load what ``joblib.dump`` wrote."""
     who = "MODEL"
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 - of a path that is too long, Path.is_file raises
         raise UnreadableFileError(who, "a file", f"{str(path)!r} is none", "Check the path.")
     if path.suffix.lower() in SUFFIXES:
         return open_model(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -53,7 +54,7 @@ def read_table(
     MissingLibraryError
         A .parquet file without pyarrow.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 - of a path that is too long, Path.is_file raises
         raise UnreadableFileError(_WHO, "a file", f"{str(path)!r} is none", "Check the path.")
     suffix = path.suffix.lower()
     if suffix not in {".csv", ".parquet"}:
@@ -69,7 +70,7 @@ def read_table(
     except UnicodeError as error:
         but = f"{str(path)!r} is in another encoding ({_line(error)})"
         raise UnreadableFileError(_WHO, "a file of UTF-8 text", but, "Save it as UTF-8.") from error
-    except (OSError, ValueError) as error:  # what pandas and pyarrow raise for files that are not what they say
+    except Exception as error:  # pandas and pyarrow raise much for files that are not what they say, KeyError included
         raise UnreadableFileError(
             _WHO, f"a readable {suffix} file", f"{str(path)!r} is none ({_line(error)})", "Write it anew."
         ) from error

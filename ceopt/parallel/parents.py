@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["end_with_parent", "quiet_trackers"]
 
@@ -69,7 +69,7 @@ def _keep_no_semaphore() -> None:
 
     That one is a semaphore of the system, and of a worker that is killed it would be left over.
     """
-    dependencies = sys.modules.get("pyomo.common.dependencies")
+    dependencies: Any = sys.modules.get("pyomo.common.dependencies")
     if dependencies is not None and hasattr(dependencies, "capture_output_lock"):
         dependencies.capture_output_lock = threading.Lock()
 
@@ -84,7 +84,7 @@ def quiet_trackers() -> None:
     """
     from multiprocessing import resource_tracker as of_python
 
-    from joblib.externals.loky.backend import resource_tracker as of_loky
+    from joblib.externals.loky.backend import resource_tracker as of_loky  # type: ignore[import-untyped]
 
     sys.warnoptions.append(_OF_TRACKERS)
     try:

@@ -16,7 +16,10 @@ __all__ = ["CbfFile", "parse"]
 
 LINEAR = frozenset({"F", "L=", "L+", "L-"})
 CONES = frozenset({"Q", "QR", "EXP"})
-_NAME = re.compile(r"# (VAR|CON|BOUND|PSDCON) (\d+) (.+)|# (OBJ) (.+)")
+_NAME = re.compile(r"# (VAR|CON|BOUND|PSDCON) (\d{1,18}) (.+)|# (OBJ) (.+)")
+#: Digits of a whole number, and entries of all matrices, which are columns or expressions of the model.
+_MOST_DIGITS = 18
+_MOST_ENTRIES = 4_000_000
 
 
 @final
@@ -80,6 +83,7 @@ class _Parser:
         self._at = 0
         self._section = "VER"
         self._lines = text.splitlines()
+        self._most = len(text)  # a column or a row that no line names says nothing
         self.file = CbfFile()
         self._seen: set[str] = set()
         sections: dict[str, Callable[[], None]] = {
@@ -119,6 +123,7 @@ class _Parser:
         first, second = self._words(2)
         total = self._whole(first)
         count = self._whole(second)
+        stated = 0
         for _ in range(count):
             code, size = self._words(2)
             if code not in LINEAR | CONES:
@@ -128,15 +133,22 @@ class _Parser:
             if entries < least or (code == "EXP" and entries != least):
                 self._refuse(f"{least} entries or more in {code}", f"has {entries}")
             into.append((code, entries))
-        if sum(size for _, size in into) != total:
-            self._refuse(f"cones of {total} entries in all", f"ends at {sum(size for _, size in into)}")
+            stated += entries
+            if stated > self._most:
+                self._refuse(f"at most {self._most} entries, as many as the file has characters", f"has {entries}")
+        if stated != total:
+            self._refuse(f"cones of {total} entries in all", f"ends at {stated}")
 
     def _list(self, into: list[int], below: int | None) -> None:
+        entries = 0
         for _ in range(self._whole(self._words(1)[0])):
             value = self._whole(self._words(1)[0])
             if (below is not None and value >= below) or (below is None and value < 1):
                 self._refuse("a column that exists" if below is not None else "a side of 1 or more", f"has {value}")
             into.append(value)
+            entries += value * (value + 1) // 2
+            if below is None and entries > _MOST_ENTRIES:
+                self._refuse(f"matrices of at most {_MOST_ENTRIES} entries", f"has side {value}")
 
     def _constant(self) -> None:
         self.file.constant = self._real(self._words(1)[0])
@@ -191,7 +203,7 @@ class _Parser:
         return words
 
     def _whole(self, word: str) -> int:
-        if not (word.isascii() and word.isdigit()):
+        if not (word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS):
             self._refuse("a whole number", f"has {word[:40]!r}")
         return int(word)
 

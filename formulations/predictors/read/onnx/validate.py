@@ -9,6 +9,7 @@ and no operator makes more columns than ``MOST_COLUMNS`` of a row.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,7 +132,7 @@ def open_source(given: Any) -> ValidatedModel:
 
 
 def _bytes_of(path: Path, name: str) -> bytes:
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 - of a path that is too long, Path.is_file raises
         raise UnreadableFileError("The model reader", "a file", f"{name} is none", "Check the path.")
     _check_size(path.stat().st_size, name)
     return path.read_bytes()

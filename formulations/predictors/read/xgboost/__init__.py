@@ -46,7 +46,7 @@ from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Floats
 from ceopt.formulations.predictors.representation.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding, last_true
-from ceopt.solvers.errors import MissingLibraryError
+from ceopt.solvers.errors import CeoptError, MissingLibraryError
 
 if TYPE_CHECKING:
     from ceopt.formulations.predictors.read import Behind
@@ -260,9 +260,12 @@ def _from_file(path: Path) -> Any:
     raw, document = checked_bytes(path)
     try:
         held = _held(raw, xgboost.Booster(model_file=raw))
-    except (xgboost.core.XGBoostError, TypeError, ValueError) as error:
+        saved = Saved.of(held.get_booster())  # the library takes some trees that it cannot write again
+    except (xgboost.core.XGBoostError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, CeoptError):
+            raise
         raise unreadable(path, re.sub(r"^\[[\d:]+\] \S+:\d+: ", "", str(error).partition("\n")[0])) from error
-    if drop_weights(document["learner"]["gradient_booster"]) and not Saved.of(held.get_booster()).scales:
+    if drop_weights(document["learner"]["gradient_booster"]) and not saved.scales:
         raise refuse(
             "a library that reads the weights of the model's trees",
             f"{str(path)!r} is a dart model of version {'.'.join(map(str, document['version']))} and xgboost "
