@@ -107,13 +107,6 @@ EQUIVALENT = {
     "11c60dcec3": "only where the residual is the tolerance itself, to the last bit",
 }
 MEASURES = ("ceopt/search", "ceopt/query", "formulations/predictors/decision", "solvers")
-    "ceopt/search",
-    "ceopt/query",
-    "formulations/predictors/decision",
-    "solvers/pool",
-    "solvers/conic",
-    "solvers/guard",
-)
 #: Share of the mutants that the tests are to kill.
 LEAST = 0.85
 #: What is imported before the fork: libraries alone, none of the files that are mutated.
