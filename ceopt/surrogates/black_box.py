@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, final
 
@@ -20,6 +22,7 @@ from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import Disagreement, DisagreementOf, Labels, Probability, ProbabilityOf, parse_target
 from ceopt.metrics.predictions import predicted, wanted
 from ceopt.solvers.checks import Matrix, Whole
+from ceopt.solvers.deadline import checkpoint, deadline_now
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 from ceopt.solvers.plural import counted
 
@@ -32,6 +35,12 @@ _TWICE: Final = 32
 _HALF: Final = 0.5
 #: Labels that are kept to be named.
 _SAID: Final = 3
+#: Seconds that the rows of one call may take before a deadline, or as long as a call of one row if that is more.
+_SHORT_S: Final = 0.1
+#: A call is at most so many times as large as the largest before it, as cost need not be linear.
+_GROWTH: Final = 32
+#: Share of a call's time that is taken for noise where two sizes are compared.
+_NOISE: Final = 0.02
 
 
 @final
@@ -40,11 +49,53 @@ class QueryLimitError(CeoptError, RuntimeError):
 
 
 @final
+class _Pace:
+    """How many rows a call may have so that it is short: learned from the smallest and the largest call so far.
+
+    What a call costs is taken for a part of its own and one for each row. The first call has one row and the second
+    two, if one took long: so it is told which part is the long one before many rows are sent.
+    """
+
+    __slots__ = ("_largest", "_smallest")
+
+    def __init__(self) -> None:
+        self._smallest: tuple[int, float] | None = None  # rows and seconds
+        self._largest: tuple[int, float] | None = None
+
+    def note(self, rows: int, seconds: float) -> None:
+        """Learn from a call."""
+        if self._smallest is None or rows <= self._smallest[0]:
+            self._smallest = (rows, seconds)
+        if self._largest is None or rows >= self._largest[0]:
+            self._largest = (rows, seconds)
+
+    def rows(self) -> int:
+        """Return the rows of the next call."""
+        if self._smallest is None or self._largest is None:
+            return 1
+        few, short_s = self._smallest
+        many, long_s = self._largest
+        if few < many:
+            row_s = (max(long_s - short_s, 0.0) + _NOISE * long_s) / (many - few)
+        else:
+            row_s = long_s / many
+        most = _GROWTH * many
+        may_take = max(_SHORT_S, short_s)
+        if most * row_s <= may_take:
+            return most
+        return 1 + int(may_take / row_s)
+
+
+@final
 class BlackBox:
     """A model, or a function of rows, and what it should say: yes or no for each raw row, never without a check.
 
     The first answers are asked for twice, a few rows of them in another order, as nothing can be said of a model that
     says now this and now that. It counts: the object changes with every question.
+
+    Before a deadline (:mod:`ceopt.solvers.deadline`) no call begins that is late, and many rows are asked about in
+    several calls, of as many rows as take a tenth of a second by what calls took so far, or as long as a call of one
+    row: so what is under way at the deadline is short.
 
     Parameters
     ----------
@@ -85,7 +136,9 @@ class BlackBox:
         "_columns",
         "_data",
         "_dtypes",
+        "_met",
         "_oracle",
+        "_pace",
         "_parsed",
         "is_trusted",
         "max_queries",
@@ -114,6 +167,8 @@ class BlackBox:
         self._columns = list(columns)
         self._dtypes = dict(dtypes.items())
         self._data: tuple[pd.DataFrame, NDArray[np.bool_]] | None = None
+        self._met: list[tuple[pd.DataFrame, NDArray[Any]]] = []  # rows that are favourable, and their labels
+        self._pace = _Pace()
         model = _model_of(model, target)
         self._oracle: ModelOracle | None = None
         self._parsed: Any = None
@@ -134,6 +189,7 @@ class BlackBox:
         for name in BlackBox.__slots__:
             setattr(other, name, getattr(self, name))
         other.n_queries = 0
+        other._met = []
         if max_queries is not None:
             other.max_queries = _LIMIT.require(_WHO, "max_queries", max_queries)
         return other
@@ -147,9 +203,27 @@ class BlackBox:
             More rows than it may be asked about.
         InvalidValueError
             ``predict`` raised, or returned another shape than (m,), or a missing value.
+        OutOfTimeError
+            The deadline was over before the last call.
         """
-        self._count(len(frame))
         return self._answered(lambda rows: predicted(_WHO, self._ask, rows), frame)
+
+    def label_of(self, row: pd.DataFrame) -> Any:
+        """Return what it says of a frame of one row, as it said when it found that row favourable if it did.
+
+        Raises
+        ------
+        CeoptError, OutOfTimeError
+            As :meth:`labels`.
+        """
+        row = self._given(row)
+        for rows, labels in reversed(self._met):
+            same = np.ones(len(rows), dtype=bool)
+            for name in self._columns:
+                same &= np.asarray(rows[name] == row[name].iloc[0])
+            if same.any():
+                return labels[same].tolist()[0]
+        return self.labels(row).tolist()[0]
 
     def favourable(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
         """Return which raw rows get what was asked for, (m,).
@@ -160,10 +234,11 @@ class BlackBox:
             As :meth:`labels`; probabilities in place of labels; another answer when asked again.
         UnknownNameError
             Labels of another type than the target.
+        OutOfTimeError
+            The deadline was over before the last call.
         """
         if not len(frame):
             return np.zeros(0, dtype=bool)
-        self._count(len(frame))
         found = self._decided(frame)
         if not self.is_trusted:
             self._ask_again(frame, found)
@@ -191,33 +266,61 @@ class BlackBox:
         if oracle is None or level is None:
             return np.where(self.favourable(frame), _HALF, -_HALF)
         label, at_least = level
-        self._count(len(frame))
         found = self._answered(lambda rows: oracle.probability(rows, label), frame)
         return Matrix((len(frame),)).require(_WHO, "what predict_proba returns", found) - at_least
 
-    def _count(self, more: int) -> None:
+    def _require_room(self, more: int) -> None:
         if self.n_queries + more > self.max_queries:
             raise QueryLimitError(
                 _WHO, f"room for {counted(more, 'more row')}",
                 f"it was sent {counted(self.n_queries, 'row')} and max_queries is {self.max_queries}",
                 "Raise max_queries, or take fewer samples.",
             )  # fmt: skip
-        self.n_queries += more
 
     def _decided(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
         oracle = self._oracle
         parsed = self._parsed
         if oracle is not None and isinstance(parsed, ProbabilityOf | DisagreementOf):
-            return np.asarray(self._answered(lambda rows: oracle.meets(rows, parsed), frame))
-        labels = self._answered(lambda rows: predicted(_WHO, self._ask, rows), frame)
-        check_kind(_WHO, labels, self.target)
-        if not self.said:
-            self.said = tuple(pd.unique(labels)[:_SAID].tolist())
-        return wanted(_WHO, labels, self.target)
+            parts = []
+
+            def meets(rows: pd.DataFrame) -> Any:
+                predictions, met = oracle.judge(rows, parsed)
+                parts.append(predictions)
+                return met
+
+            found = self._answered(meets, frame).astype(bool)
+            labels = np.concatenate(parts)
+        else:
+            labels = self._answered(lambda rows: predicted(_WHO, self._ask, rows), frame)
+            check_kind(_WHO, labels, self.target)
+            if not self.said:
+                self.said = tuple(pd.unique(labels)[:_SAID].tolist())
+            found = wanted(_WHO, labels, self.target)
+        if found.any():
+            self._met.append((self._given(frame[found]), labels[found]))
+        return found
 
     def _answered(self, ask: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> NDArray[Any]:
-        """Ask about a frame as the model's user would, whose own errors become a sentence."""
+        """Ask about a frame, in one call or, before a deadline, in as many as keep each of them short."""
+        self._require_room(len(frame))
         rows = self._given(frame)
+        size = len(rows)
+        parts: list[NDArray[Any]] = []
+        at = 0
+        while at < len(rows) or not parts:
+            if deadline_now() < math.inf:
+                checkpoint("asking the model")
+                size = self._pace.rows()
+            some = rows.iloc[at : at + size]
+            at += size
+            self.n_queries += len(some)
+            began = time.perf_counter()
+            parts.append(self._asked(ask, some))
+            self._pace.note(len(some), time.perf_counter() - began)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _asked(self, ask: Callable[[pd.DataFrame], Any], rows: pd.DataFrame) -> NDArray[Any]:
+        """Make one call as the model's user would, whose own errors become a sentence."""
         try:
             return np.asarray(ask(rows))
         except (CeoptError, MemoryError):
@@ -241,7 +344,6 @@ class BlackBox:
     def _ask_again(self, frame: pd.DataFrame, found: NDArray[np.bool_]) -> None:
         """Ask a second time about the last few rows, in another order, and refuse a model that changes its mind."""
         size = min(_TWICE, len(frame))
-        self._count(size)
         second = self._decided(frame.iloc[: -size - 1 : -1])[::-1]
         other = np.flatnonzero(second != found[-size:])
         if len(other):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.space.reachable import Interval, reach_of
+from ceopt.solvers.deadline import OutOfTimeError, checkpoint
 from ceopt.surrogates.legal_values import on_grid
 
 if TYPE_CHECKING:
@@ -62,28 +63,36 @@ class BoundaryWay:
 
     def keeps_rules(self, point: Floats) -> bool:
         """Tell whether a point (d,) keeps the rules of the space and of the user."""
+        checkpoint("checking the rules")
         settings = self.prepared.settings
         return not broken_rules(settings.rules, self.prepared.space, self._named(self.factual), self._named(point))
 
     def from_data(self) -> Floats | None:
-        """Return the cheapest favourable legal point on the ways to rows of data put where the person may go."""
+        """Return the cheapest favourable legal point on the ways to rows of data put where the person may go.
+
+        Where the time ends it is the best so far.
+        """
         ends = self._ends()
         if not len(ends):
             return None
         shares = np.arange(1, _LINE + 1) / _LINE
-        found = []
-        for end in ends:
-            way = self.columns.between(self.factual, end, shares)
-            kept = np.array([self.keeps_rules(point) for point in way])
-            good = np.flatnonzero(kept & self._favourable(way))
-            if len(good):
-                found.append(way[good[0]])
-        return min(found, key=self.cost) if found else None
+        best = ends[0]
+        try:
+            for end in ends:
+                way = self.columns.between(self.factual, end, shares)
+                kept = np.array([self.keeps_rules(point) for point in way])
+                good = np.flatnonzero(kept & self._favourable(way))
+                if len(good):
+                    best = min(best, way[good[0]], key=self.cost)
+        except OutOfTimeError:
+            return np.asarray(best)
+        return np.asarray(best)
 
     def nearer(self, point: Floats) -> Floats:
         """Return a good point brought nearer: each column put back as far as model and rules allow, the dearest first.
 
-        Whole steps and levels first go back entirely; numbers that cannot are then halved on the way.
+        Whole steps and levels first go back entirely; numbers that cannot are then halved on the way. Where the time
+        ends it is the nearest so far.
         """
         best = point.copy()
         for column in self._dearest_first(point):
@@ -136,8 +145,13 @@ class BoundaryWay:
         return sorted(np.flatnonzero(point != self.factual).tolist(), key=saved)
 
     def _is_good(self, point: Floats, before: Floats) -> bool:
-        cheaper = self.cost(point) <= self.cost(before)
-        return cheaper and self.keeps_rules(point) and bool(self._favourable(point[None])[0])
+        """Tell whether a point is no dearer, legal and favourable; not so where the time is over before it is known."""
+        if self.cost(point) > self.cost(before):
+            return False
+        try:
+            return self.keeps_rules(point) and bool(self._favourable(point[None])[0])
+        except OutOfTimeError:
+            return False
 
     def _ends(self) -> Floats:
         """Return the nearest favourable rows of data, put where the person may go, that keep every rule."""

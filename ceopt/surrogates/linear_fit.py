@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ceopt.metrics.stability import local_fidelity
+from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.surrogates.black_box import QueryLimitError
 from ceopt.surrogates.minimax.classifier import MinimaxProbabilityMachine
 from ceopt.tolerances import COEFFICIENT_ROUNDING, SAME_LINE
@@ -111,7 +112,7 @@ def _without_rounding(coef: Floats) -> Floats:
 def fidelity_of(fit: LinearFit, box: BlackBox, random_state: int) -> float:
     """Return the share of legal rows about the sample's centre on which surrogate and model agree.
 
-    It is nan where the model may not be asked any more.
+    It is nan where the model may not be asked any more, or the time is over.
     """
     columns = fit.sample.columns
     point = list(columns.space.row(fit.sample.boundary).values())
@@ -127,6 +128,6 @@ def fidelity_of(fit: LinearFit, box: BlackBox, random_state: int) -> float:
         found: float = local_fidelity(
             model, surrogate, centre, fit.sample.radius, n_samples=_ASKED, random_state=random_state
         )
-    except QueryLimitError:
+    except (QueryLimitError, OutOfTimeError):
         return math.nan
     return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
+from ceopt.solvers.deadline import OutOfTimeError, checkpoint
 from ceopt.solvers.errors import CeoptError, MissingLicenceError, UnsupportedProblemError
 from ceopt.status import Status
 from ceopt.surrogates.black_box import QueryLimitError
@@ -77,13 +78,20 @@ class LocalSearch:
     stopped_by: str = ""
 
     def run(self) -> Attempt | None:
-        """Return the attempt that gave answers no dearer than the boundary point, or None."""
-        sample = self._first_sample()
-        if sample is None:
-            return None
-        found, last = self._rounds(sample)
-        if found is None:
-            found = self._grown(last)
+        """Return the attempt that gave answers no dearer than the boundary point, or None.
+
+        Where the time ends it is the cheapest such attempt so far.
+        """
+        try:
+            sample = self._first_sample()
+            if sample is None:
+                return None
+            found, last = self._rounds(sample)
+            if found is None:
+                found = self._grown(last)
+        except OutOfTimeError:
+            served = [attempt for attempt in self.tried if self._serves(attempt)]
+            return min(served, key=lambda attempt: attempt.answers[0].cost, default=None)
         return found
 
     def boundary(self) -> Floats | None:
@@ -291,6 +299,7 @@ class LocalSearch:
         return attempt if len(attempt.result) else None
 
     def _tried(self, surrogate: Any, sample: BoundarySample, margin: float, way: str) -> Attempt:
+        checkpoint("fitting the surrogate")
         fit = fitted_on(surrogate, sample, self.way.rows.box, self.row, self.data)
         result = self.program.solve(fit, margin)
         attempt = Attempt(fit, result, self._confirmed(result, way), surrogate)
@@ -312,7 +321,7 @@ def confirmed(way: BoundaryWay, answers: list[Counterfactual], name: str) -> tup
     """Return answers with what the model says of them, ranked anew, without a bound: nothing is proved of the model."""
     found: list[Counterfactual] = []
     for answer in answers:
-        (prediction,) = way.rows.box.labels(answer.frame).tolist()
+        prediction = way.rows.box.label_of(answer.frame)
         frame: Any = answer.frame  # a frame keeps each column's dtype
         rank = len(found) + 1
         own = replace(answer, values=frame, prediction=prediction, slack=None, rank=rank, way=name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ceopt.metrics.stability import stability
+from ceopt.solvers.deadline import OutOfTimeError, checkpoint
 from ceopt.solvers.errors import CeoptError
 from ceopt.surrogates.black_box import QueryLimitError
 from ceopt.surrogates.linear_fit import fitted_on
@@ -27,7 +28,8 @@ def stability_of(search: LocalSearch, fit: LinearFit, surrogate: Any, random_sta
     """Return the greatest distance of the normalised parameters from those fitted for people near the person.
 
     Nine in ten of their rows or more are the person's own, so that the model is asked little; surrogates that draw
-    their own rows ask about all of them. It is nan where the model may not be asked any more.
+    their own rows ask about all of them. It is nan where the model may not be asked any more, or the time is over, and
+    of fewer people where it ends on the way.
     """
     rng = np.random.default_rng(random_state)
     columns = fit.sample.columns
@@ -38,12 +40,11 @@ def stability_of(search: LocalSearch, fit: LinearFit, surrogate: Any, random_sta
     intercepts = []
     for _ in range(_NEARBY):
         shift = _NEAR * rng.standard_normal(len(columns.names))
-        if search.program.is_late:
-            break
         try:
+            checkpoint("fitting the surrogate")
             sample = search.sampler.shifted(rows, fit.sample, shift)
             own = fitted_on(surrogate, sample, rows.box, columns.decode(home + shift), search.data)
-        except QueryLimitError:
+        except (QueryLimitError, OutOfTimeError):
             break
         except CeoptError:  # a sample of which the classes' means are equal
             continue

@@ -17,10 +17,12 @@ from ceopt.formulations.costs import Percentile
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
 from ceopt.query.build_answer import asked_by_rules, assembled, line_without, rules_beyond
+from ceopt.search.search import unread
 from ceopt.settings import Settings
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solution.surrogate_report import SurrogateReport
 from ceopt.solvers.checks import Choice, Real, Whole, check_fields
+from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.status import Status
 from ceopt.surrogates.black_box import BlackBox, QueryLimitError
@@ -160,7 +162,8 @@ class LocalSurrogateRecourse:
         model_or_predict
             A fitted model, or a function from a frame with the columns and dtypes of ``data`` to labels (n,).
         row, space, n, constraints, solver, time_limit_s, diversity, random_state
-            As for :func:`ceopt.explain`. Answers after the first may cost more than the boundary point.
+            As for :func:`ceopt.explain`. Answers after the first may cost more than the boundary point. No call of the
+            model begins after the limit; many rows are asked about in short calls, so that the one under way is short.
         target
             As for :class:`BlackBox`.
         data
@@ -193,11 +196,29 @@ class LocalSurrogateRecourse:
             n=n, cost=cost, constraints=constraints, solver=solver, time_limit_s=time_limit_s, diversity=diversity,
             random_state=random_state,
         )  # fmt: skip
-        deadline = began + settings.limit_s()
+        try:
+            with until(began + settings.limit_s()):
+                return self._explained(model_or_predict, row, space, settings, target=target, data=data, began=began)
+        except OutOfTimeError as error:
+            late = unread(replace(settings, target=target), space, row, stage=error.stage, began=began)
+            return replace(late, options=late.options | _options_of(self, target))
+
+    def _explained(
+        self,
+        model_or_predict: Any,
+        row: Any,
+        space: FeatureSpace,
+        settings: Settings,
+        *,
+        target: Any,
+        data: pd.DataFrame,
+        began: float,
+    ) -> SolutionSet:
+        """Return the answers, before the deadline that is set."""
         factual = space.row(row)
         space.require_moderate(factual)
         person = space.frame([factual])
-        sampler = self.sampler or BoundarySampler(random_state=random_state)
+        sampler = self.sampler or BoundarySampler(random_state=int(settings.random_state))
         names = list(space.names)
         known = data
         if list(data.columns) != names:  # the same frame is asked about once
@@ -212,10 +233,13 @@ class LocalSurrogateRecourse:
         columns = rows.columns.about(person)
         if self.search == "actionable":
             grid = action_grid(space, factual, known)
-            given = constraints if isinstance(constraints, list | tuple) else (constraints,)
+            rules = settings.constraints
+            given = rules if isinstance(rules, list | tuple) else (rules,)
             if grid is not None:
                 settings = replace(settings, constraints=(*given, grid))
-        program = SurrogateProgram(self.search, settings, space, person, known, rows.favourable, columns, deadline)
+        program = SurrogateProgram(
+            self.search, settings, space, person, known, rows.favourable, columns, deadline_now()
+        )
         prepared = program.rules_alone()
         assert columns.factual is not None  # noqa: S101 - the columns are about the person
         way = BoundaryWay(rows, columns, prepared, columns.factual)
@@ -288,7 +312,7 @@ class _Outcome:
         space = self.prepared.space
         named = dict(zip(space.names, point.tolist(), strict=True))
         frame = space.frame([named])
-        (prediction,) = self._labels(frame)
+        prediction = self._label(frame)
         score = None
         if search.first is not None:
             score = float(search.first.fit.score(self.way.columns.encoded(point[None]))[0])
@@ -337,13 +361,7 @@ class _Outcome:
         solver = "none"
         if attempt is not None:
             solver = attempt.result.solver
-        options = settings.options() | {
-            "target": _text(self.target),
-            "search": self.asked.search,
-            "margin": self.asked.margin,
-            "max_rounds": self.asked.max_rounds,
-            "surrogate": repr(self.asked.surrogate_or_default),
-        }
+        options = settings.options() | _options_of(self.asked, self.target)
         beyond = rules_beyond(settings.rules, space, self.factual)
         if beyond:
             answers = self._marked(answers, beyond)
@@ -402,12 +420,23 @@ class _Outcome:
             n_queries=self.box.n_queries,
         )
 
-    def _labels(self, frame: pd.DataFrame) -> list[Any]:
+    def _label(self, frame: pd.DataFrame) -> Any:
         """Return what the model says; where it may not be asked any more, the target that it was seen to meet."""
         try:
-            return list(self.box.labels(frame).tolist())
-        except QueryLimitError:
-            return [self.target]
+            return self.box.label_of(frame)
+        except (QueryLimitError, OutOfTimeError):
+            return self.target
+
+
+def _options_of(asked: LocalSurrogateRecourse, target: Any) -> dict[str, Any]:
+    """Return as plain values what is asked for beside the settings of the engine."""
+    return {
+        "target": _text(target),
+        "search": asked.search,
+        "margin": asked.margin,
+        "max_rounds": asked.max_rounds,
+        "surrogate": repr(asked.surrogate_or_default),
+    }
 
 
 def _text(target: Any) -> str:

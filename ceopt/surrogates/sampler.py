@@ -173,8 +173,8 @@ class BoundarySampler:
        about the drawn number, each with the probability at which their mean is that number; a level is drawn with the
        probabilities that its columns' entries have as shares of those above 0. So legal rows are as near as the grid
        allows, and a column of few values does not stand still in a ball narrower than its steps.
-    5. The model is asked about them, each distinct row once, in one call. If it decides all of them in one way, r is
-       doubled, at most five times.
+    5. The model is asked about them, each distinct row once, in one call or, within a limit of time, in several short
+       ones. If it decides all of them in one way, r is doubled, at most five times.
 
     Distances of 1 and 2 are in ``norm``, over scaled columns; r is ``radius`` times the largest l2 distance of two rows
     of data there. A row that is favourable already has its sample too: the other side is then the unfavourable one.
