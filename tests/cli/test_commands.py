@@ -625,13 +625,8 @@ def test_the_module_runs_as_a_command(files, python):
 def test_people_beyond_a_rule_are_noted_in_the_words_of_the_command(files, credit):
     first, second = files.rejected
     incomes = [float(credit.frame.loc[label, "income"]) for label in (first, second)]
-    rule = {
-        "rule": "Linear",
-        "coefficients": {"income": 1.0},
-        "sense": ">=",
-        "rhs": max(incomes) + 1.0,
-        "name": "floor",
-    }
+    least = max(incomes) + 1.0
+    rule = {"rule": "Linear", "coefficients": {"income": 1.0}, "sense": ">=", "rhs": least, "name": "floor"}
     (files.path / "rules.json").write_text(json.dumps([rule]))
     result = asked("--row", first, "--row", second, "--rules", "rules.json")
     assert "2 of 2 people are beyond it today" in result.stderr
