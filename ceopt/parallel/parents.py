@@ -71,7 +71,7 @@ def _keep_no_semaphore() -> None:
     """
     dependencies = sys.modules.get("pyomo.common.dependencies")
     if dependencies is not None and hasattr(dependencies, "capture_output_lock"):
-        dependencies.capture_output_lock = threading.Lock()
+        dependencies.capture_output_lock = threading.Lock()  # type: ignore[attr-defined]  # just asked
 
 
 def quiet_trackers() -> None:
@@ -84,7 +84,7 @@ def quiet_trackers() -> None:
     """
     from multiprocessing import resource_tracker as of_python
 
-    from joblib.externals.loky.backend import resource_tracker as of_loky
+    from joblib.externals.loky.backend import resource_tracker as of_loky  # type: ignore[import-untyped]
 
     sys.warnoptions.append(_OF_TRACKERS)
     try:

@@ -224,7 +224,7 @@ def same_version(step: Any) -> Iterator[None]:
             "sklearn",
         }:  # what no model is made of: a fault of the reader
             raise
-        if owner != "sklearn":
+        if not isinstance(error, AttributeError) or owner != "sklearn":
             raise refuse(
                 "a fitted model whose attributes are as its fit left them",
                 f"{type(step).__name__} cannot be read ({type(error).__name__}: {error})", "Fit it again.",
