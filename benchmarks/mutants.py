@@ -85,7 +85,7 @@ NAMED = (
     (
         "ceopt/search/solve_check_repair.py",
         "is_disproved",
-        "(1.0 + CHEAPER) + LEAST_CHEAPER",
+        "(1.0 + CHEAPER + share) + LEAST_CHEAPER",
         "(1.0 + 1e3 * CHEAPER) + 1e3 * LEAST_CHEAPER",
     ),
     (

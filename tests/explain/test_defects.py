@@ -127,7 +127,8 @@ def test_d11_a_float64_next_to_a_float32_threshold_goes_as_the_library_sends_it(
     model = DecisionTreeClassifier().fit(people, [0, 1])
     assert model.tree_.threshold[0] == 1000.5
     home, target = (1000.0, 1) if towards == "up" else (1001.0, 0)
-    space = ceopt.FeatureSpace.infer(people, steps=False)  # whole numbers are nowhere near a threshold
+    # Whole numbers are nowhere near a threshold, and a column of the data is told in decimals.
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="continuous", lower=1000.0, upper=1001.0)])
     result = ceopt.explain(model, {"a": home}, space, target=target, cost=ceopt.L1(scale="none"))
     value = float(result[0].values["a"])
     beyond = np.nextafter(value, home)

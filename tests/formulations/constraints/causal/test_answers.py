@@ -177,7 +177,7 @@ def test_starts_are_complete_and_feasible(monkeypatch: Any) -> None:
         )
         result = ceopt.explain(MODELS["forest"], row, SPACE, target="good", constraints=[rule], data=BOOK.data)
         assert result.status == "optimal"
-        assert result[0].cost <= seen[-1] + 1e-9
+        assert result[0].cost <= seen[-1] * (1.0 + 1e-6) + 1e-9  # told in decimals, within the relative gap
     assert len(seen) >= 3
 
 
