@@ -45,9 +45,11 @@ __all__ = [
     "AddsToCost",
     "Beyond",
     "ChangesCharges",
+    "CountsChanges",
     "DataRows",
     "Floats",
     "HasClusters",
+    "JoinsChanges",
     "LearnsFromModel",
     "LearnsFromRows",
     "MendsPoints",
@@ -486,6 +488,7 @@ _BESIDE: Mapping[str, tuple[str, ...]] = {
     "mends": ("mended",),
     "mended": ("mends",),
     "cluster_in": ("clusters", "distances"),
+    "given_up": ("columns",),
 }
 
 

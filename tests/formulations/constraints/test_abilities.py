@@ -12,7 +12,9 @@ from ceopt.formulations.constraints import RULES, AbstractRule
 from ceopt.formulations.constraints.rule import (
     AddsToCost,
     ChangesCharges,
+    CountsChanges,
     HasClusters,
+    JoinsChanges,
     LearnsFromModel,
     LearnsFromRows,
     MendsPoints,
@@ -27,13 +29,14 @@ from ceopt.solvers.manifest import Manifest
 ABILITIES = {
     "AllowedValues": {MendsPoints},
     "Causal": {ChangesCharges, MendsPoints, NamesActions},
-    "ExactlyOne": {ChangesCharges, MendsPoints},
+    "ExactlyOne": {ChangesCharges, JoinsChanges, MendsPoints},
+    "MaxChanges": {CountsChanges},
     "Hull": {LearnsFromRows, NeedsRows, AddsToCost, HasClusters, WidensItself},
     "RobustValidity": {LearnsFromModel},
 }
 EVERY = (
-    AddsToCost, ChangesCharges, HasClusters, LearnsFromModel, LearnsFromRows, MendsPoints, NamesActions, NeedsRows,
-    WidensItself,
+    AddsToCost, ChangesCharges, CountsChanges, HasClusters, JoinsChanges, LearnsFromModel, LearnsFromRows, MendsPoints,
+    NamesActions, NeedsRows, WidensItself,
 )  # fmt: skip
 SPACE = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=9)])
 MODEL = Affine([1.0], -3.5, labels=("no", "yes"))
