@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
+from licences import skip_without
 
 import ceopt
+from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.predictors.decision.attained_levels import link_rounding, place_of, sums_of, tie_width
+from ceopt.formulations.predictors.decision.attained_levels import (
+    link_rounding,
+    place_of,
+    sums_of,
+    tie_width,
+    vectors_of,
+)
+from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.targets import parse_target
+from ceopt.solvers import solve
 
 SPACE = ceopt.FeatureSpace([ceopt.Feature(name, kind="integer", lower=0, upper=9) for name in ("a", "b", "c")])
 FLOATS = [0.1, 0.3, 0.7, -0.4, 0.2, 0.9]
@@ -83,7 +95,7 @@ def test_the_distance_grows_with_the_leaves(dtype: str) -> None:
         mean = Combination(parts, [[[1.0]], [[1.0]]], divisor=2.0)
         return sums_of(read(mean, SPACE), [1.0]).width(0.0)
 
-    assert width(1024.0) == pytest.approx(1024.0 * width(1.0), rel=1e-9)  # which keeps every mantissa
+    assert width(1024.0) == pytest.approx(1024.0 * width(1.0), rel=1e-9, abs=0.0)  # which keeps every mantissa
 
 
 # ---- places ----------------------------------------------------------------------------------------------------------
@@ -153,3 +165,52 @@ def test_the_rounding_of_a_probability_is_some_units_in_the_last_place_of_its_sc
     for p in (0.2, 0.7):
         target = parse_target(ceopt.Probability("yes", p), model.labels)
         assert 2.0**-51 * (1.0 + p) <= link_rounding(scored, target) <= 2.0**-49 * (1.0 + p)
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+@pytest.mark.parametrize("step", [1e-3, 1e-6, 1e-8])
+def test_a_row_between_two_close_scores_keeps_a_distance_that_solvers_see(solver: str, step: float) -> None:
+    """Scores closer than a solver's tolerance, in plain Pyomo, where nobody asks the model again."""
+    skip_without(solver)
+    values = [0.0, step, 0.0, 2 * step, 0.0, 4 * step]
+    model = TreeEnsemble([stump(k, *values[2 * k : 2 * k + 2]) for k in range(3)], n_inputs=3)
+    for least in range(1, 8):
+        m = pyo.ConcreteModel()
+        m.x = Factual(SPACE, {"a": 0, "b": 0, "c": 0})
+        m.predictor = embed(model, m.x)
+        m.reaches = Reaches(m.predictor, ceopt.AtLeast(least * step))
+        m.cost = pyo.Objective(expr=ceopt.L1(scale="none").build(m.x))
+        result = solve(m, solver)
+        assert result.status == "optimal"
+        point = m.x.decoded()
+        assert model.score([[point[name] for name in SPACE.names]])[0] >= least * step
+        # Each stump that has to change takes five steps of its column; the last alone is worth four.
+        changed = 1 + (least > 4) + (least > 6)
+        assert result.objective == pytest.approx(5.0 * changed)
+
+
+# ---- vectors, and margins --------------------------------------------------------------------------------------------
+def test_all_vectors_of_a_soft_vote_are_listed_in_the_librarys_own_floats() -> None:
+    """Shares of 0.25, 0.5 and 1 are exact, and those of thirds are not."""
+    members = [
+        forest(),
+        read(TreeEnsemble([stump(0, [1.0, 0.0], [0.5, 0.5])], n_inputs=3, labels=("no", "yes")), SPACE),
+    ]
+    model = Combination(members, [np.eye(2), 3.0 * np.eye(2)], divisor=4.0, labels=("no", "yes"), probability="share")
+    first = {sum(values) / 4 for values in itertools.product((0.0, 0.75), repeat=4)}
+    second = (0.0, 0.5)
+    expected = sorted({(p + 3.0 * q) / 4.0 for p in first for q in second})
+    found = vectors_of(read(model, SPACE))
+    assert found is not None
+    assert sorted(found[:, 1].tolist()) == expected
+    assert (found.sum(axis=1) == 1.0).all()
+    thirds = TreeEnsemble([stump(k, [1 / 3, 2 / 3], [0.9, 0.1]) for k in range(2)], n_inputs=3, labels=("no", "yes"))
+    assert vectors_of(read(thirds, SPACE)) is None
+
+
+@pytest.mark.parametrize(("size", "margin"), [(0.5, 1e-5), (1e3, 1e-2), (1e6, 10.0)])
+def test_where_nobody_is_asked_about_leaves_are_told_apart_by_what_a_binary_may_be_off(
+    size: float, margin: float
+) -> None:
+    values = [size, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert margin / 2 <= default_margin(ensemble(values)) <= 2 * margin

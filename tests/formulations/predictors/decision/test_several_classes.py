@@ -137,6 +137,24 @@ def test_a_margin_holds_against_every_rival(make: Any, margin: float) -> None:
     assert seen == {"infeasible"} if margin == 50.0 else "optimal" in seen
 
 
+@pytest.mark.parametrize("unit", [0.01, 0.03])
+def test_scores_that_differ_by_little_need_a_small_big_m_and_lose_nothing(unit: float) -> None:
+    """Wherever one goes, the scores of two labels differ by less than 1."""
+    seen = set()
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        weights = rng.normal(size=(4, 4)) * [1, 1, 0.1, 2]
+        model = Affine(unit * weights, unit * rng.normal(size=4), labels=LABELS)
+        scores = read(model, SPACE).score(POINTS)
+        assert np.abs(scores[:, :, None] - scores[:, None, :]).max() < 1.0
+        for place in (7, 90):
+            current = model.predict(read(model, SPACE).encoding.matrix(POINTS[[place]]))[0]
+            rivals = [label for label in LABELS if label != current]
+            for target in (set(rivals[:2]), set(rivals[1:]), ceopt.OtherThan(current)):
+                seen.add(assert_least_change(model, place, target, "l1"))
+    assert "optimal" in seen
+
+
 LIBRARY = [
     LogisticRegression(max_iter=5000),
     RidgeClassifier(),
