@@ -37,7 +37,7 @@ def end_with_parent(parent: int) -> None:
     _keep_no_semaphore()
     if _is_child_of_first_thread(parent):
         _ask_kernel()
-    threading.Thread(target=_watch, args=(parent,), daemon=True, name="ceopt: ends with its parent").start()
+    threading.Thread(target=_watch, args=(parent,), daemon=True, name="ceopt ends with its parent").start()
 
 
 def _watch(parent: int) -> None:
