@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["end_with_parent", "quiet_trackers"]
 
@@ -37,7 +37,7 @@ def end_with_parent(parent: int) -> None:
     _keep_no_semaphore()
     if _is_child_of_first_thread(parent):
         _ask_kernel()
-    threading.Thread(target=_watch, args=(parent,), daemon=True, name="ends with its parent (ceopt)").start()
+    threading.Thread(target=_watch, args=(parent,), daemon=True, name="ceopt ends with its parent").start()
 
 
 def _watch(parent: int) -> None:
@@ -69,9 +69,9 @@ def _keep_no_semaphore() -> None:
 
     That one is a semaphore of the system, and of a worker that is killed it would be left over.
     """
-    dependencies = sys.modules.get("pyomo.common.dependencies")
+    dependencies: Any = sys.modules.get("pyomo.common.dependencies")
     if dependencies is not None and hasattr(dependencies, "capture_output_lock"):
-        dependencies.capture_output_lock = threading.Lock()  # type: ignore[attr-defined]  # just asked
+        dependencies.capture_output_lock = threading.Lock()
 
 
 def quiet_trackers() -> None:

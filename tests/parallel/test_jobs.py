@@ -240,7 +240,7 @@ def test_a_process_watches_only_the_parent_that_started_it(monkeypatch):
     monkeypatch.setattr(parents.os, "getppid", lambda: 7)
     parents.end_with_parent(7)
     parents.end_with_parent(7)
-    assert begun == ["kernel", "ends with its parent (ceopt)"]
+    assert begun == ["kernel", "ceopt ends with its parent"]
     monkeypatch.setattr(parents.time, "sleep", lambda _: monkeypatch.setattr(parents.os, "getppid", lambda: 1))
     monkeypatch.setattr(parents.os, "_exit", ended.append)
     parents._watch(7)

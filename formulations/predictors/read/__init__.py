@@ -40,13 +40,14 @@ from typing import Any, Final, final
 
 import pandas as pd
 
-from ceopt.formulations.predictors.read.agreement import require_agreement
+from ceopt.formulations.predictors.read.agreement import require_agreement, require_prediction
 from ceopt.formulations.predictors.read.pipeline.pipeline import encode, split
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
 from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.errors import MissingLibraryError, UnsupportedModelError
+from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.solvers.errors import CeoptError, MissingLibraryError, UnsupportedModelError
 
 __all__ = ["SUFFIXES", "Behind", "is_function", "open_model", "read"]
 
@@ -109,7 +110,13 @@ def read(model: Any, space: FeatureSpace, *, data: pd.DataFrame | None = None) -
     if isinstance(model, AbstractRepresentation):
         return Predictor(model, Encoding.identity(space), model, space)
     opened = open_model(model)
-    predictor = Behind((), space).member(opened)
+    try:
+        predictor = Behind((), space).member(opened)
+    except (CeoptError, OutOfTimeError, MemoryError):
+        raise
+    except Exception:
+        require_prediction(opened, space)  # else it is a fault of the reader, which is raised as it is
+        raise
     reader = _module(_root(split(opened)[1]))
     assert reader is not None  # noqa: S101 - it has read the model
     require_agreement(predictor, opened, reader, data)

@@ -49,7 +49,7 @@ from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
 
-__all__ = ["require_agreement", "trials"]
+__all__ = ["require_agreement", "require_prediction", "trials"]
 
 #: Rows of the data that are asked about.
 _ROWS: Final = 48
@@ -107,6 +107,20 @@ def _some(space: FeatureSpace, data: pd.DataFrame | None) -> Floats | None:
         return space.coordinates(data.iloc[places])
     except CeoptError:  # whoever is given the data refuses them in its own name
         return None
+
+
+def require_prediction(opened: Any, space: FeatureSpace) -> None:
+    """Refuse a model that does not predict rows of the space itself, so that there is nothing to read.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Its prediction fails; the message says how.
+    """
+    frame = space.frame([dict(zip(space.names, row, strict=True)) for row in probe(space, {}).tolist()])
+    with warnings.catch_warnings(), _failing(opened):
+        warnings.simplefilter("ignore")
+        opened.predict(given(opened, space, frame))
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solvers.errors import CeoptError, UnsupportedModelError
+from ceopt.solvers.errors import UnsupportedModelError
 
 __all__ = [
     "OVER_FITTED",
@@ -203,32 +203,18 @@ def refuse(needs: str, but: str, then: str) -> UnsupportedModelError:
 
 @contextmanager
 def same_version(step: Any) -> Iterator[None]:
-    """Refuse a fitted object that is not as the installed scikit-learn fits it: an old pickle keeps old attributes.
+    """Refuse a fitted object that lacks what the installed scikit-learn gives it: an old pickle keeps old attributes.
 
     Raises
     ------
     UnsupportedModelError
-        An object of scikit-learn has no such attribute, or it holds something else than its ``fit`` puts there.
+        An object of scikit-learn has no such attribute.
     """
     try:
         yield
-    except CeoptError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        owner = type(error.obj).__module__.partition(".")[0] if isinstance(error, AttributeError) else ""
-        if owner not in {
-            "",
-            "builtins",
-            "numpy",
-            "scipy",
-            "sklearn",
-        }:  # what no model is made of: a fault of the reader
+    except AttributeError as error:
+        if type(error.obj).__module__.partition(".")[0] != "sklearn":
             raise
-        if not isinstance(error, AttributeError) or owner != "sklearn":
-            raise refuse(
-                "a fitted model whose attributes are as its fit left them",
-                f"{type(step).__name__} cannot be read ({type(error).__name__}: {error})", "Fit it again.",
-            ) from error  # fmt: skip
         raise refuse(
             f"a model that the installed scikit-learn {version('scikit-learn')} fitted",
             f"{type(step).__name__} has no attribute {error.name!r}",
