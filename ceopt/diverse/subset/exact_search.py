@@ -244,7 +244,7 @@ class SubsetSearch:
         close = self.distances < beta
         np.fill_diagonal(close, val=True)
         left = np.ones(len(close), dtype=bool)
-        chosen = []
+        chosen: list[int] = []
         while left.any() and (seconds_left() > 0.0 or not chosen):
             crowd = np.where(left, close[:, left].sum(axis=1), len(close) + 1)
             one = int(crowd.argmin())
