@@ -244,13 +244,17 @@ def text_of(record: dict[str, Any]) -> str:
         counts = record["kinds"][kind]
         shares = [share(counts[status], counts["questions"]) for status in _STATUSES]
         lines.append([kind, counts["questions"], counts["wrong"], *shares, counts["other"]])
+    along_lines = ""
+    if "narrow" in settings["kinds"]:
+        along_lines = (
+            "Columns whose spread is 1e-3 to 1e-14 of their size (narrow, and a third of neighbours) are held against "
+            "the model's own `predict` along lines, to the last float. "
+        )
     last = settings["first"] + settings["questions"] - 1
     about = (
         f"Seed {settings['seed']}, questions {settings['first']} to {last} of each kind, commit {settings['commit']}; "
         "every status, cost, bound and rank against enumeration by the model's own `predict` (closed form in fractions "
-        "for linear models over several wide columns). Columns whose spread is 1e-3 to 1e-14 of their size (narrow, "
-        "and a third of neighbours) are held against the model's own `predict` along lines, to the last float. "
-        f"**{totals['wrong']} wrong of {totals['questions']}.** "
+        f"for linear models over several wide columns). {along_lines}**{totals['wrong']} wrong of {totals['questions']}.** "
         f"Seconds a question (median / 90 % / worst): {totals['seconds']}."
     )
     head = ["kind", "questions", "wrong", *(status.replace("_", " ") for status in _STATUSES), "other"]
