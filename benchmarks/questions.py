@@ -254,7 +254,8 @@ def text_of(record: dict[str, Any]) -> str:
     about = (
         f"Seed {settings['seed']}, questions {settings['first']} to {last} of each kind, commit {settings['commit']}; "
         "every status, cost, bound and rank against enumeration by the model's own `predict` (closed form in fractions "
-        f"for linear models over several wide columns). {along_lines}**{totals['wrong']} wrong of {totals['questions']}.** "
+        f"for linear models over several wide columns). {along_lines}"
+        f"**{totals['wrong']} wrong of {totals['questions']}.** "
         f"Seconds a question (median / 90 % / worst): {totals['seconds']}."
     )
     head = ["kind", "questions", "wrong", *(status.replace("_", " ") for status in _STATUSES), "other"]
