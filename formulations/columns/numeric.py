@@ -189,7 +189,9 @@ class Numeric(AbstractCoordinate):
         low, high = self.cells.bounds()[home]
         share = 0.5 if self.interval.step is not None else 1.0
         apart = share * (self.least_move() * self.unit)
-        below, above = self.interval.floor(self.x0 - apart), self.interval.ceil(self.x0 + apart)
+        # Of a column whose range is a few floats the least move is less than one.
+        below = self.interval.floor(min(self.x0 - apart, math.nextafter(self.x0, -math.inf)))
+        above = self.interval.ceil(max(self.x0 + apart, math.nextafter(self.x0, math.inf)))
         cuts: list[tuple[float, float]] = []
         if low <= below < self.x0:
             cuts.append((below, self.x0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ceopt
+from ceopt.formulations.costs import L1
+from ceopt.formulations.predictors import TreeEnsemble
+from ceopt.formulations.space import Feature, FeatureSpace
 
 
 @pytest.mark.parametrize("solver", ["highs", "scip", "clarabel"])
@@ -27,3 +32,22 @@ def test_a_model_fitted_on_neighbouring_floats_is_answered_alike(solver: str) ->
     assert (
         result.status == ceopt.explain(model, row, ceopt.FeatureSpace.infer(frame), target=True, solver="scip").status
     )
+
+
+def test_a_column_of_a_few_floats_may_be_what_else_changes() -> None:
+    """The least move that counts, a thousandth of the range, is less than a float: "no more" was said to be proved."""
+    last = 0.5
+    for _ in range(12):
+        last = math.nextafter(last, 1.0)
+    space = FeatureSpace(
+        [Feature("a", kind="integer", lower=0, upper=9), Feature("c", kind="continuous", lower=0.5, upper=last)]
+    )
+    beyond = {"feature": 1, "threshold": 0.75, "left": {"value": 1.0}, "right": {"value": 2.0}}
+    tree = {"feature": 0, "threshold": 3.5, "left": {"value": 0.0}, "right": beyond}
+    model = TreeEnsemble([tree])
+    home = {"a": 0, "c": 0.5}
+    result = ceopt.explain(
+        model, home, space, target=ceopt.AtLeast(1.0), n=2, cost=L1(scale="none"), diversity="support"
+    )
+    assert [answer.changed for answer in result] == [("a",), ("a", "c")]
+    assert result[1].values["c"] == math.nextafter(0.5, 1.0)

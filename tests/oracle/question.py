@@ -186,7 +186,7 @@ def _draw(
     return Question(
         kind, space, home, model, target, cost, rules, options, points, costs, good,
         _tags(model, kind, rules), redrawn, open_end=line is not None,
-        cells=_cells(model, rules), stays=_stays(model, kind, home, rules, weighed),
+        cells=_cells(model, rules), stays=_stays(model, rules, weighed),
         counted=_counted(model, kind, rules, weighed),
     )  # fmt: skip
 
@@ -314,7 +314,8 @@ def least_moves(feature: Any, x0: float) -> list[float]:
     if step is None:
         width = feature.upper - feature.lower
         step = LEAST_MOVE * (width if math.isfinite(width) and width > 0 else 1.0)
-    return [x0 - step, x0 + step]
+    # Where the range is a few floats, the next float is farther than that.
+    return [min(x0 - step, math.nextafter(x0, -math.inf)), max(x0 + step, math.nextafter(x0, math.inf))]
 
 
 def _with_turns(model: Fitted, points: Floats, home: Floats, line: int, levels: list[float]) -> Floats:
@@ -353,24 +354,11 @@ def _weighed(cost: Cost, space: FeatureSpace, home: Floats) -> set[int]:
     return found if len(found) > 1 else set()
 
 
-def _stays(model: Fitted, kind: str, home: Floats, rules: Sequence[Any], weighed: set[int]) -> tuple[int, ...]:
-    """Return the numbers that no row reads, of model, rule or cost: to move one is another answer in name only.
-
-    A column whose splits all lie beyond its reach is none that trees read.
-    """
+def _stays(model: Fitted, rules: Sequence[Any], weighed: set[int]) -> tuple[int, ...]:
+    """Return the numbers that no row reads, of model, rule or cost: to move one is another answer in name only."""
     named = {name for rule in rules for name in _named(rule)}
-    read = set(read_columns(model))
-    if kind in TREES[:3]:
-        read = {j for j in read if model.space[model.space.names[j]].is_finite or _is_split(model, j, home)}
-    read |= weighed
+    read = read_columns(model) | weighed
     return tuple(j for j, f in enumerate(model.space) if not f.is_finite and j not in read and f.name not in named)
-
-
-def _is_split(model: Fitted, j: int, home: Floats) -> bool:
-    feature = model.space[model.space.names[j]]
-    low, high = reach(feature, float(home[j]))
-    pairs = sides(model, j, whole=feature.kind == "integer")
-    return any(low <= left < right <= high for left, right in pairs)
 
 
 def _counted(model: Fitted, kind: str, rules: Sequence[Any], weighed: set[int]) -> tuple[int, ...]:
