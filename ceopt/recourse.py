@@ -195,8 +195,10 @@ random_state, solver_options, why, surrogate, starts
         resume
             An earlier cohort of the same rows and settings, whose finished rows are not solved again.
         total_time_limit_s
-            Seconds for all rows together, without the reading of the model: each row has an equal part of what is left
-            when its turn comes, and at most ``time_limit_s``. None: no limit but that of each row.
+            Seconds for all rows together, without the reading of the model. When its turn comes a row has an equal part
+            of what is left, or four times the median of the rows before it where that is more: at most half of what is
+            left, and ``time_limit_s``. Rows whose turn does not come have the status "time_limit" and are left to
+            ``resume``. The start of processes counts. None: no limit but that of each row.
 
         Returns
         -------

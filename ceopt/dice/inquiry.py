@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import pandas as pd
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from ceopt.solution.solution_set import SolutionSet
 
 __all__ = ["Answered", "Inquiry"]
+
+#: Seconds of a question for which there is no time left: too few for any row, all of which are marked.
+_LEAST_S: Final = 1e-6
 
 
 class Answered(NamedTuple):
@@ -46,7 +50,7 @@ class Inquiry:
     options
         Keywords of :class:`ceopt.Recourse`: cost, constraints, solver, limits.
     total_time_limit_s
-        Seconds for all rows together; None: no limit but that of each row.
+        Seconds for all rows together, without the reading of the model; None: no limit but that of each row.
     """
 
     model: Any
@@ -63,6 +67,7 @@ class Inquiry:
             key = (content_of(target), beyond(self.space, self.ranges, queries.iloc[place]))
             groups.setdefault(key, []).append(place)
         results: dict[int, SolutionSet] = {}
+        spent_s = 0.0
         black_box = ""
         for (_, outside), places in groups.items():
             some = queries.iloc[places]
@@ -70,8 +75,11 @@ class Inquiry:
             black_box = found.black_box
             part_s = None
             if self.total_time_limit_s is not None:
-                part_s = self.total_time_limit_s * len(some) / len(queries)
+                left_s = self.total_time_limit_s - spent_s
+                part_s = max(left_s * len(some) / (len(queries) - len(results)), _LEAST_S)
+            began = time.perf_counter()
             cohort = found.recourse.explain(some, progress=len(some) > 1, total_time_limit_s=part_s)
+            spent_s += time.perf_counter() - began
             results.update(zip(places, cohort, strict=True))
         return Answered(tuple(results[place] for place in range(len(queries))), black_box)
 

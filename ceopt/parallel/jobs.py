@@ -22,6 +22,10 @@ __all__ = ["Lost", "completed", "whole_jobs"]
 _MOST_IN_A_ROW = 5
 
 
+#: What a task is called with, by its number; None where no more shall begin.
+Arguments = Callable[[int], tuple[Any, ...] | None]
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Lost:
@@ -46,9 +50,18 @@ def whole_jobs(who: str, n_jobs: Any) -> int:
 
 
 def completed(
-    who: str, work: Callable[..., Any], arguments: Callable[[int], tuple[Any, ...]], count: int, n_jobs: int
+    who: str,
+    work: Callable[..., Any],
+    arguments: Arguments,
+    count: int,
+    n_jobs: int,
+    *,
+    when_free: bool = False,
 ) -> Iterator[tuple[int, Any]]:
     """Give ``(k, work(*arguments(k)))`` for each k from 0 to ``count - 1``, as soon as it is there, in any order.
+
+    From the first k for which ``arguments`` returns None no other task is begun. With ``when_free`` it is asked when a
+    process is free for the task, not ahead.
 
     A process may be killed, run out of memory or crash in a library. What it had not delivered is done again, so that
     such an end costs time; a task at whose side nothing else runs, and which ends its process again, is :class:`Lost`.
@@ -62,7 +75,8 @@ def completed(
     breakdowns = deaths = 0
     while left and deaths < _MOST_IN_A_ROW:
         started: list[int] = []
-        found = _parallel(work, arguments, list(left), n_jobs, started, one_by_one=breakdowns > 0)
+        one_by_one = breakdowns > 0 or (when_free and joblib.effective_n_jobs(n_jobs) > 1)
+        found = _parallel(work, arguments, list(left), n_jobs, started, one_by_one=one_by_one)
         try:
             while True:
                 try:
@@ -86,7 +100,10 @@ def completed(
         suspects = [place for place in started if place in left]
         deaths += not suspects
         for place in suspects:
-            result = _alone(work, arguments, place)
+            given = arguments(place)
+            if given is None:
+                return
+            result = _alone(work, given, place)
             deaths = deaths + 1 if isinstance(result, Lost) else 0
             del left[place]
             yield place, _unless_raised(result)
@@ -98,7 +115,7 @@ def completed(
 
 def _parallel(
     work: Callable[..., Any],
-    arguments: Callable[[int], tuple[Any, ...]],
+    arguments: Arguments,
     places: Sequence[int],
     n_jobs: int,
     started: list[int],
@@ -109,8 +126,11 @@ def _parallel(
 
     def tasks() -> Iterator[Any]:
         for place in places:
+            given = arguments(place)
+            if given is None:
+                return
             started.append(place)
-            yield joblib.delayed(_placed)(place, work, *arguments(place))
+            yield joblib.delayed(_placed)(place, work, *given)
 
     options: dict[str, Any] = {"n_jobs": n_jobs}
     if one_by_one:
@@ -151,10 +171,10 @@ def _unless_raised(result: Any) -> Any:
     return result
 
 
-def _alone(work: Callable[..., Any], arguments: Callable[[int], tuple[Any, ...]], place: int) -> Any:
+def _alone(work: Callable[..., Any], given: tuple[Any, ...], place: int) -> Any:
     """Do one task with nothing beside it, in a process of its own (which two jobs ask for)."""
     try:
-        ((_, result),) = _parallel(work, arguments, [place], 2, [], one_by_one=True)
+        ((_, result),) = _parallel(work, lambda _: given, [place], 2, [], one_by_one=True)
     except Exception as error:  # noqa: BLE001 - as above
         signals = re.findall(r"SIG[A-Z]+", str(error))  # loky lists the exit codes of its workers
         said = ", ".join(dict.fromkeys([type(error).__name__, *signals]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +38,9 @@ OUT_OF_MEMORY: Final = said(
 _INTERRUPTED: Final = said(
     "Interrupted before this row was finished; pass this cohort as resume to go on.", "row_interrupted"
 )
+_NOT_BEGUN: Final = said(
+    "The time for all rows was used up before this one was begun; pass this cohort as resume to go on.", "row_not_begun"
+)
 _LOST: Final = "Pass this cohort as resume to try the row again, with fewer n_jobs if memory may have run out."
 
 #: Options that may differ between a run and its resumption: they say how long and with what, not what is asked.
@@ -51,30 +55,54 @@ def answers(
     left: list[int],
     n_jobs: int,
     total_time_limit_s: float | None = None,
-) -> Iterator[tuple[int, SolutionSet | Lost]]:
-    """Give the place, among ``left``, and the result of each row as soon as it is there, in any order."""
-    shared = None
-    if total_time_limit_s is not None:
-        shared = SharedTime(total_time_limit_s, joblib.effective_n_jobs(n_jobs))
+) -> Iterator[tuple[int, SolutionSet | Lost | None]]:
+    """Give the place, of ``left``, and the result of each row as soon as it is there, in any order.
 
-    def arguments(k: int) -> tuple[Any, ...]:
-        return prepared, queries.iloc[[left[k]]], shared, len(left) - k
+    Rows that were not begun before the time for all of them was used up come last, with None.
+    """
+    if total_time_limit_s is None:
+        found = completed(
+            "Recourse.explain", answered, lambda k: (prepared, queries.iloc[[left[k]]]), count=len(left), n_jobs=n_jobs
+        )
+        return ((left[k], result) for k, result in found)
+    shared = SharedTime(total_time_limit_s, joblib.effective_n_jobs(n_jobs))
+    return _answers_in_turn(prepared, queries, left, n_jobs, shared)
 
-    found = completed("Recourse.explain", _answered_in_turn, arguments, count=len(left), n_jobs=n_jobs)
-    return ((left[k], result) for k, result in found)
+
+def _answers_in_turn(
+    prepared: Prepared | BlackBoxQuestion, queries: pd.DataFrame, left: list[int], n_jobs: int, shared: SharedTime
+) -> Iterator[tuple[int, SolutionSet | Lost | None]]:
+    """Give the results of rows that have a part of the shared time each, handed out when the turn comes."""
+
+    def arguments(k: int) -> tuple[Any, ...] | None:
+        seconds = shared.part(rows_left=len(left) - k, most=prepared.settings.time_limit_s)
+        return None if seconds is None else (prepared, queries.iloc[[left[k]]], seconds)
+
+    not_begun = dict.fromkeys(left)
+    for k, found in completed(
+        "Recourse.explain", _answered_within, arguments, count=len(left), n_jobs=n_jobs, when_free=True
+    ):
+        result = found
+        if not isinstance(found, Lost):
+            result, seconds = found
+            shared.note(seconds)
+        del not_begun[left[k]]
+        yield left[k], result
+    for place in not_begun:
+        yield place, None
 
 
-def _answered_in_turn(
-    prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame, shared: SharedTime | None, rows_left: int
-) -> SolutionSet:
-    """Answer one person in the part of the shared time that is there when the turn comes."""
-    if shared is not None:
-        prepared = prepared.within(shared.part(rows_left=rows_left, most=prepared.settings.time_limit_s))
-    return answered(prepared, row)
+def _answered_within(
+    prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame, seconds: float
+) -> tuple[SolutionSet, float]:
+    """Answer one person in some seconds, and say how many were taken."""
+    began = time.perf_counter()
+    result = answered(prepared.within(seconds), row)
+    return result, time.perf_counter() - began
 
 
 def cohort_of(
-    found: Iterator[tuple[int, SolutionSet | Lost]],
+    found: Iterator[tuple[int, SolutionSet | Lost | None]],
     queries: pd.DataFrame,
     space: FeatureSpace,
     options: Mapping[str, Any],
@@ -87,7 +115,7 @@ def cohort_of(
     Parameters
     ----------
     found
-        Places among the rows, and their results.
+        Places among the rows, and their results; None where a row was not begun.
     queries, space, options
         The rows in raw units, their columns, and every setting of the run.
     done
@@ -98,9 +126,13 @@ def cohort_of(
     done = list(done)
     left = [place for place, result in enumerate(done) if result is None]
     missing: dict[int, str] = {}
+    late: set[int] = set()
     bar = tqdm(total=len(done), initial=len(done) - len(left), disable=not progress, file=sys.stderr, unit="row")
     with _until_interrupted(left, done), bar:
         for place, result in found:
+            if result is None:
+                late.add(place)
+                continue
             if isinstance(result, Lost):
                 text = f"{result.reason} {_LOST}"
                 missing[place] = said(text, "row_lost")
@@ -109,7 +141,10 @@ def cohort_of(
             bar.update()
     results: list[SolutionSet] = []
     for place, known in enumerate(done):
-        if known is None:
+        if place in late:
+            row = queries.iloc[[place]]
+            results.append(no_answer(row, _NOT_BEGUN, options, space, status=Status.TIME_LIMIT))
+        elif known is None:
             reason = missing.get(place, _INTERRUPTED)
             results.append(no_answer(queries.iloc[[place]], reason, options, space))
         else:
@@ -132,10 +167,17 @@ def answered(prepared: Prepared | BlackBoxQuestion, row: pd.DataFrame) -> Soluti
         return no_answer(row, f"{type(error).__name__}: {error}", prepared.options(), prepared.space)
 
 
-def no_answer(row: pd.DataFrame, reason: str, options: Mapping[str, Any], space: FeatureSpace) -> SolutionSet:
+def no_answer(
+    row: pd.DataFrame,
+    reason: str,
+    options: Mapping[str, Any],
+    space: FeatureSpace,
+    *,
+    status: Status = Status.ERROR,
+) -> SolutionSet:
     """Return what stands for a person who could not be asked."""
     return SolutionSet(
-        status=Status.ERROR,
+        status=status,
         counterfactuals=(),
         factual=row,
         complete=False,

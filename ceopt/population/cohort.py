@@ -49,8 +49,8 @@ class Cohort:
     options
         Every setting of the run.
     finished
-        Whether each row was asked to the end; False for what an interrupt left out and for a row whose process was
-        killed, which ``resume`` takes up.
+        Whether each row was asked to the end; False for what an interrupt or the time for all rows left out and for a
+        row whose process was killed, which ``resume`` takes up.
     audit
         Of recourse that a generator made, such as :meth:`ceopt.training.CounterNet.polish`: one row per person, see
         there for its columns. None for answers of the engine alone.

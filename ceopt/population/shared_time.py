@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import bisect
 import time
-from dataclasses import dataclass, field
 from typing import Final, final
 
 __all__ = ["SharedTime"]
 
-#: A row that begins after all is used up still has so many seconds, in which it says that it had none.
+#: So many times the median of the rows that have ended a row may take, though an equal part were less.
+_MEDIANS: Final = 4.0
+#: With fewer seconds left no further row is begun: halves of ever less would be spent on nothing.
 _LEAST_S: Final = 0.01
 
 
 @final
-@dataclass(frozen=True, slots=True)
 class SharedTime:
     """Seconds that many rows have together: what a row does not need is left to those after it.
+
+    It is asked for the part of each row when that row begins, and told how long the row took. With too little time for
+    all, the early rows are served, and the late ones are not begun. It stays in one process: others are handed seconds.
 
     Parameters
     ----------
@@ -26,19 +30,40 @@ class SharedTime:
 
     Examples
     --------
-    >>> SharedTime(60.0).part(rows_left=10, most=20.0)
-    6.0
+    >>> shared = SharedTime(60.0)
+    >>> shared.part(rows_left=10, most=100.0)  # nothing is known of how long a row takes
+    30.0
+    >>> shared.note(0.5)
+    >>> shared.part(rows_left=9, most=100.0)
+    6.67
     """
 
-    total_s: float
-    at_once: int = 1
-    _began: float = field(default_factory=time.time, init=False)
+    __slots__ = ("_at_once", "_began", "_ended", "_total_s")
 
-    def part(self, *, rows_left: int, most: float) -> float:
-        """Return the seconds of the row that begins now: an equal part of what is left, in hundredths, at most so many.
+    def __init__(self, total_s: float, at_once: int = 1) -> None:
+        self._total_s = total_s
+        self._at_once = at_once
+        self._began = time.perf_counter()
+        self._ended: list[float] = []  # seconds of rows that have ended, ascending
 
-        ``rows_left`` counts that row and all that have not begun. It may be asked in another process.
+    def part(self, *, rows_left: int, most: float) -> float | None:
+        """Return the seconds of the row that begins now, at most so many; None where all time is used up.
+
+        It is an equal part of what is left, or four times the median of the rows that have ended where that is more,
+        and at most half of what is left. As long as none has ended it is that half, and the last row has all that is
+        left. ``rows_left`` counts that row and all that have not begun.
         """
-        left = self.total_s - (time.time() - self._began)
-        equal = left * min(self.at_once, rows_left) / rows_left
-        return max(min(round(equal, 2), most), _LEAST_S)
+        left = self._total_s - (time.perf_counter() - self._began)
+        if left <= 0.0 or (self._ended and left < _LEAST_S):
+            return None
+        part = left
+        if rows_left > 1:
+            part = left / 2.0
+            if self._ended:
+                equal = left * min(self._at_once, rows_left) / rows_left
+                part = min(part, max(equal, _MEDIANS * self._ended[len(self._ended) // 2]))
+        return min(float(f"{part:.3g}"), most)
+
+    def note(self, seconds: float) -> None:
+        """Learn how long a row took."""
+        bisect.insort(self._ended, seconds)

@@ -156,6 +156,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "search_ended": "The search ended.",
     "advice_kept": "The advice passes every check.",
     "row_interrupted": "The work was interrupted before this row was finished.",
+    "row_not_begun": "The time for all rows was used up before this one was begun.",
     "row_lost": "The process that worked on this row ended.",
     "out_of_memory": "Memory ran out before a way was found.",
 }

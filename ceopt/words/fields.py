@@ -63,7 +63,7 @@ _TABLE: Final = """
     surrogate_proof:        boundary_proof:             radius_raised: radius    margin_raised:
     fewer_than_wanted: answers wanted                   no_surrogate: why        none_passed:
     no_other_cell: cost     more_cells: count           search_ended:            advice_kept:
-    row_interrupted:        row_lost:                   out_of_memory:
+    row_interrupted:        row_lost:                   out_of_memory:           row_not_begun:
 """
 
 

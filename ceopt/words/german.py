@@ -160,6 +160,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "search_ended": "Die Suche endete.",
     "advice_kept": "Der Rat besteht jede Prüfung.",
     "row_interrupted": "Die Arbeit wurde unterbrochen, bevor diese Zeile fertig war.",
+    "row_not_begun": "Die Zeit für alle Zeilen war verbraucht, bevor diese begonnen wurde.",
     "row_lost": "Der Prozess, der an dieser Zeile arbeitete, endete.",
     "out_of_memory": "Der Speicher ging aus, bevor ein Weg gefunden war.",
 }

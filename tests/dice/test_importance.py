@@ -62,10 +62,11 @@ def test_the_rows_of_an_importance_share_two_minutes_unless_told():
 
     each, shared = limits(explainer(frame, model))
     assert each == [60.0] * 12
-    assert min(shared) == pytest.approx(10.0, abs=1.0)  # rows of both outcomes are two questions, each with its part
+    # Rows of both outcomes are two questions, each with its part: equal parts of what the rows before leave.
+    assert 10.0 <= min(shared) < 13.0
     assert max(shared) <= 60.0
     each, shared = limits(explainer(frame, model, total_time_limit_s=60.0, time_limit_s=7.0))
-    assert min(each) == pytest.approx(5.0, abs=1.0)
+    assert 5.0 <= min(each) < 7.0
     assert max(each) == max(shared) == 7.0
     with pytest.raises(ValueError, match="Dice needs a finite number above 0 as total_time_limit_s, but"):
         explainer(frame, model, total_time_limit_s=0)

@@ -252,18 +252,18 @@ def test_an_estimator_survives_a_pickle(recourse, people):
     pd.testing.assert_frame_equal(again.explain(people).to_frame(), recourse.explain(people).to_frame())
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_rows_share_a_limit_and_leave_what_they_do_not_need_to_those_after_them(recourse, people, n_jobs):
+@pytest.mark.parametrize(("n_jobs", "total_s"), [(1, 20.0), (2, 300.0)])  # the start of processes counts
+def test_rows_share_a_limit_and_leave_what_they_do_not_need_to_those_after_them(recourse, people, n_jobs, total_s):
     own = recourse.explain(people)
-    shared = recourse.explain(people, total_time_limit_s=20.0, n_jobs=n_jobs)
+    shared = recourse.explain(people, total_time_limit_s=total_s, n_jobs=n_jobs)
 
     assert own.to_frame().equals(shared.to_frame())
     assert [result.options["time_limit_s"] for result in own] == [60.0] * 4
     limits = [result.options["time_limit_s"] for result in shared]
-    assert max(limits) <= 20.0
+    assert max(limits) <= min(total_s, 60.0)
     if n_jobs == 1:
-        assert limits[0] == pytest.approx(5.0, abs=1.0)
-        assert limits == sorted(limits)
+        # Half of what is left as long as nothing is known of how long a row takes, then equal parts, then all.
+        assert limits == pytest.approx([10.0, 20.0 / 3.0, 10.0, 20.0], rel=0.2)
     assert [result.options["time_limit_s"] for result in recourse.explain(people, total_time_limit_s=1e6)] == [60.0] * 4
 
 
@@ -271,6 +271,14 @@ def test_a_limit_that_is_used_up_leaves_every_row_with_a_reason(recourse, people
     cohort = recourse.explain(people, total_time_limit_s=1e-9)
 
     assert len(cohort) == 4
-    assert [result.options["time_limit_s"] for result in cohort] == [0.01] * 4
+    assert cohort.counts() == {"time_limit": 4}
+    assert cohort.finished == (False,) * 4
+    assert {result.reason for result in cohort} == {
+        "The time for all rows was used up before this one was begun; pass this cohort as resume to go on."
+    }
+    assert ceopt.Cohort.from_json(cohort.to_json()).failures().equals(cohort.failures())
+    again = recourse.explain(people, resume=cohort, total_time_limit_s=60.0)
+    assert again.to_frame().equals(recourse.explain(people).to_frame())
+    assert again.finished == (True,) * 4
     with pytest.raises(InvalidValueError, match="total_time_limit_s is 0"):
         recourse.explain(people, total_time_limit_s=0)
