@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Iterator
@@ -30,6 +31,14 @@ class OutOfTimeError(Exception):
     def __init__(self, stage: str) -> None:
         super().__init__(stage)
         self.stage = stage
+
+
+def _is_not_of_a_deadline(record: logging.LogRecord) -> bool:
+    return OutOfTimeError.__name__ not in record.getMessage()
+
+
+# Pyomo tells the terminal of every error that leaves a rule of a model; this one is handled.
+logging.getLogger("pyomo.core").addFilter(_is_not_of_a_deadline)
 
 
 @contextmanager

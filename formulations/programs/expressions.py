@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ceopt.solvers.cones import psd
+from ceopt.solvers.deadline import checkpoint
 
 __all__ = ["Floats", "bordered", "mirrored", "sum_of", "symmetric"]
 
@@ -19,6 +20,7 @@ Floats = NDArray[np.float64]
 
 def sum_of(variables: Any, coefficients: Any = None, constant: float = 0.0) -> Any:
     """Return a sum of Vars as one expression, which Pyomo walks several times faster than a chain of ``+``."""
+    checkpoint("stating the program")
     variables = list(variables)
     if coefficients is None:
         coefficients = [1.0] * len(variables)
@@ -36,6 +38,7 @@ def mirrored(k: int, entry: Callable[[int, int], Any]) -> list[list[Any]]:
     """Return the symmetric matrix of side k with these entries at (a, b), a <= b."""
     upper = {}
     for a in range(k):
+        checkpoint("stating the program")
         for b in range(a, k):
             upper[(a, b)] = entry(a, b)
     return [[upper[min(a, b), max(a, b)] for b in range(k)] for a in range(k)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from published import instances
 
 from ceopt import CeoptError
 from ceopt.plans import copa_objective, copa_plan, validity_value
-from ceopt.plans.copa import categories, refinement
+from ceopt.plans.copa import categories, global_search, refinement
+from ceopt.plans.copa import plan as plan_module
 from ceopt.plans.projection import project
+from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.registry import SOLVERS
 
 EYE = np.eye(2)
@@ -134,10 +137,15 @@ def test_the_search_begins_at_the_plan_of_the_gradients(monkeypatch: pytest.Monk
 
 
 @needs_scip
-def test_without_time_the_plan_of_the_gradients_is_kept() -> None:
+def test_without_time_for_scip_the_plan_of_the_gradients_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_late(*_: Any, **__: Any) -> Any:
+        raise OutOfTimeError("handing the program to SCIP")
+
+    monkeypatch.setattr(plan_module, "searched", too_late)
     instance = instances("copa_plan", "l2")[3].values[0]
-    found = asked(instance, method="nonlinear", time_limit_s=0.01)
+    found = asked(instance, method="nonlinear")
     assert (found.status, found.certificate) == ("feasible", "best_known")
+    assert found.reason == "The time limit is used up while handing the program to SCIP."
     assert found.objective == pytest.approx(instance["expected"]["objective"], abs=1e-6)
 
 
@@ -516,12 +524,23 @@ def test_no_exchange_of_a_category_is_better(few: bool, monkeypatch: pytest.Monk
         assert held.status == "infeasible" or found.objective <= held.objective + 1e-6
 
 
-def test_the_global_search_ends_at_its_time_limit() -> None:
-    given = {"n": 1, "validity_weight": 1.0, "diversity_weight": 0.0, "method": "global", "time_limit_s": 1e-3}
+def test_the_global_search_ends_at_its_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each cone program takes a second of the test's own clock."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    inner = global_search.nearest
+
+    def nearest(*arguments: Any) -> Any:
+        now[0] += 1.0
+        return inner(*arguments)
+
+    monkeypatch.setattr(global_search, "nearest", nearest)
+    given = {"n": 1, "validity_weight": 1.0, "diversity_weight": 0.0, "method": "global", "time_limit_s": 1.5}
     found = copa_plan(np.linspace(-2, -1, 5), np.linspace(0.5, 1, 5), np.diag(np.linspace(0.1, 1, 5)), **given)
     assert found.status == "feasible"
     assert found.bound < found.objective
     assert "left a gap" in found.reason
+    assert now[0] == 1002.0  # the one that began before the limit
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ import numpy as np
 
 from ceopt.formulations.programs.expressions import Floats
 from ceopt.plans.copa.search_space import PlanSearch, reach_of
+from ceopt.solvers.deadline import seconds_left
 from ceopt.tolerances import EXCHANGE_GAIN
 
 __all__ = ["Settled", "exchanged", "settled"]
@@ -69,8 +70,11 @@ def settled(search: PlanSearch, plan: Floats) -> Settled:
 def exchanged(search: PlanSearch, first: Settled, worth: float, descend: Descend) -> Settled:
     """Return the best plan over all combinations of categories, or over exchanges of one for another while they help.
 
-    All are tried where they are few. ``worth`` is the objective of the first plan.
+    All are tried where they are few. ``worth`` is the objective of the first plan. The deadline ends it with the best
+    so far.
     """
+    if seconds_left() <= 0.0:
+        return first
     choices = _choices(search)
     rows = _rows(search, choices)
     if rows is not None:
@@ -83,6 +87,8 @@ def exchanged(search: PlanSearch, first: Settled, worth: float, descend: Descend
         if now >= worth - EXCHANGE_GAIN * (1.0 + abs(worth)):
             break
         worth = now
+        if seconds_left() <= 0.0:
+            break
     return best
 
 

@@ -10,6 +10,7 @@ from ceopt.formulations.programs.expressions import Floats
 from ceopt.plans.copa.categories import settled
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import Terms
+from ceopt.solvers.deadline import seconds_left
 from ceopt.tolerances import COPA_JITTER, DESCENT_LEAST_SIZE, DESCENT_STILL, STILL_SCORE
 
 __all__ = ["Descended", "descended"]
@@ -41,7 +42,10 @@ def descended(search: PlanSearch, random_state: int) -> Descended:
 
 
 def _end(search: PlanSearch, random_state: int) -> Floats:
-    """Return the last point of the descent: within the box, but neither surely within the half-space nor a category."""
+    """Return the last point of the descent: within the box, but neither surely within the half-space nor a category.
+
+    It is where the descent ends by itself, or at the deadline.
+    """
     terms = search.terms
     region = search.region
     free = region.lower < region.upper
@@ -55,6 +59,8 @@ def _end(search: PlanSearch, random_state: int) -> Floats:
     before = np.inf
     waited = 0
     for step in range(1, _STEPS + 1):
+        if seconds_left() <= 0.0:
+            break
         value, slope = _objective(terms, plan)
         slope[:, ~free] = 0.0
         first = _BETA[0] * first + (1.0 - _BETA[0]) * slope

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
+from contextlib import suppress
 from dataclasses import dataclass
-from time import perf_counter as clock
 from typing import Any, Final, final
 
 import numpy as np
@@ -19,13 +19,13 @@ from ceopt.plans.copa.refinement import polished
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.solvers import Result, Status, solve
 from ceopt.solvers.cones import soc
+from ceopt.solvers.deadline import OutOfTimeError, checkpoint
 from ceopt.tolerances import FINE_ANGLE, LEAST_ANGLE, STILL_SPREAD
 
 __all__ = ["CLOSE", "GlobalOptimum", "alike_plan", "nearest", "top_ratio"]
 
 CLOSE: Final = 1e-3  # of 1 + the objective: how far what is proved may be below it
 _MOST: Final = 200  # cone programs of the bound
-_SHORTEST: Final = 1.0  # second that a cone program has, also when the time is over
 
 
 @final
@@ -39,9 +39,7 @@ class GlobalOptimum:
     reason: str = ""
 
 
-def nearest(
-    search: PlanSearch, arguments: dict[str, Any], radius: float, limit: float | None = None
-) -> tuple[Result, Floats | None]:
+def nearest(search: PlanSearch, arguments: dict[str, Any], radius: float) -> tuple[Result, Floats | None]:
     """Return the nearest counterfactual of at least this validity value, put where the rules hold exactly."""
     model = copa_plan_alike(
         search.terms.factual,
@@ -51,7 +49,7 @@ def nearest(
         margin=search.margin,
         **arguments,
     )
-    result = solve(model, relative_gap=1e-9, time_limit_s=limit)
+    result = solve(model, relative_gap=1e-9)
     if not result.solutions:
         return result, None
     point = np.array([model.x[k].value for k in range(len(search.terms.factual))], dtype=np.float64)
@@ -77,27 +75,32 @@ def _stilled(search: PlanSearch, point: Floats, free: Any) -> Floats:
     return point
 
 
-def alike_plan(search: PlanSearch, arguments: dict[str, Any], top: float, limit: float) -> GlobalOptimum:
+def alike_plan(search: PlanSearch, arguments: dict[str, Any], top: float) -> GlobalOptimum:
     r"""Return the counterfactual that a plan of the best objective repeats; ``top`` bounds its validity value.
 
-    After ``limit`` seconds no interval is halved any more. The first program has a second at least, so that there is a
-    counterfactual to return.
+    At the deadline no interval is halved any more.
 
     :math:`\varphi` does not fall, so that between two angles the objective is at least :math:`\varphi` at the smaller r
     minus :math:`\lambda_1` times the greater one. The interval of the least such bound is halved until it is close to
     the best point found; a last search in one dimension then settles the digits.
+
+    Raises
+    ------
+    OutOfTimeError
+        The deadline is over before the first counterfactual is there.
     """
     terms = search.terms
-    end = clock() + limit
-    result, point = nearest(search, arguments, 0.0, max(limit, _SHORTEST))
+    result, point = nearest(search, arguments, 0.0)
+    if point is None and result.status is Status.TIME_LIMIT:
+        raise OutOfTimeError("solving the first cone program")
     if point is None:
         return GlobalOptimum(None, math.inf, result.status, result.message)
     # One counterfactual has a determinant of 1.
     shift = terms.diversity_weight if search.n == 1 else 0.0
     distance = _proved(result, float(terms.distance.of(point - terms.factual)))
     if not terms.validity_weight or not top:
-        return GlobalOptimum(point, distance - shift, Status.OPTIMAL)
-    angles = _AngleSearch(search, arguments, top, end, shift)
+        return GlobalOptimum(point, distance - shift, result.status, result.message)
+    angles = _AngleSearch(search, arguments, top, shift)
     return angles.run(point, distance)
 
 
@@ -109,17 +112,14 @@ class _AngleSearch:
     ----------
     search, arguments, top
         As for :func:`alike_plan`.
-    end
-        When no interval is halved any more.
     shift
         What the objective lacks of a single counterfactual's: the weight of its determinant.
     """
 
-    def __init__(self, search: PlanSearch, arguments: dict[str, Any], top: float, end: float, shift: float) -> None:
+    def __init__(self, search: PlanSearch, arguments: dict[str, Any], top: float, shift: float) -> None:
         self.search = search
         self.arguments = arguments
         self.top = top
-        self.end = end
         self.shift = shift
         self.weight = search.terms.validity_weight
         #: By angle: the distance that is proved, and the objective of the point found there.
@@ -135,9 +135,10 @@ class _AngleSearch:
         if descended is not None:
             self._add(descended[0])
         self.seen[math.pi / 2] = (distance, self.best[0][0])
-        self.distance_at(LEAST_ANGLE)
+        with suppress(OutOfTimeError):
+            self.distance_at(LEAST_ANGLE)
         bound = self._bound_by_halving()
-        if clock() < self.end:
+        with suppress(OutOfTimeError):
             minimize_scalar(
                 lambda angle: self.distance_at(float(angle)) - self.gain_at(float(angle)),
                 bounds=_around_best({angle: objective for angle, (_, objective) in self.seen.items()}),
@@ -169,10 +170,17 @@ class _AngleSearch:
         return self.weight * self.top * math.cos(angle)
 
     def distance_at(self, angle: float) -> float:
-        """Return the distance at an angle, infinite where no counterfactual has this value; keep what is found."""
+        """Return the distance at an angle, infinite where no counterfactual has this value; keep what is found.
+
+        Raises
+        ------
+        OutOfTimeError
+            The deadline is over.
+        """
         if angle not in self.seen:
+            checkpoint("solving cone programs")
             radius = self.top * math.cos(angle)
-            result, point = nearest(self.search, self.arguments, radius, max(self.end - clock(), _SHORTEST))
+            result, point = nearest(self.search, self.arguments, radius)
             objective = math.inf
             distance = math.inf if result.status is Status.INFEASIBLE else 0.0  # 0: nothing is known
             if point is not None:
@@ -193,13 +201,16 @@ class _AngleSearch:
         bound = -math.inf
         while intervals:
             bound, low, high = intervals[0]
-            if self._is_close(self._least()[0], bound) or len(self.seen) >= _MOST or clock() > self.end:
+            if self._is_close(self._least()[0], bound) or len(self.seen) >= _MOST:
                 break
-            heapq.heappop(intervals)
             middle = (low + high) / 2.0
             if not low < middle < high:
                 break  # no float is between
-            distance = self.distance_at(middle)
+            try:
+                distance = self.distance_at(middle)
+            except OutOfTimeError:
+                break
+            heapq.heappop(intervals)
             if math.isfinite(distance):
                 heapq.heappush(intervals, (distance - self.gain_at(low), low, middle))
             heapq.heappush(intervals, (self.seen[high][0] - self.gain_at(middle), middle, high))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from ceopt.plans.copa.categories import Settled, exchanged, settled
 from ceopt.plans.copa.refinement import polished
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import Terms
+from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left
 from ceopt.tolerances import ALIKE_PLANS, LAST_STEP, LEAST_SLOPE, SOFTNESS
 
 __all__ = ["best_plan", "descend"]
@@ -35,6 +37,15 @@ def best_plan(search: PlanSearch, random_state: int) -> Floats | None:
     first = _alike(alone, near, unit, noise)
     if first is None:
         return None
+    try:
+        return _best_about(search, first, near, unit, noise)
+    except OutOfTimeError:  # a feature map takes long
+        return None if search.region.binary else np.repeat(first, search.n, axis=0)
+
+
+def _best_about(search: PlanSearch, first: Floats, near: Floats, unit: float, noise: Any) -> Floats | None:
+    """Return the best plan from starts around the best single counterfactual and the nearest one."""
+    alone = PlanSearch(search.terms, search.region, search.margin, 1)
     centers = [first] if search.n == 1 else [first, near[0]]
     shape = (search.n, near.shape[-1])
     count = int(np.clip(_NUMBERS // (shape[0] * shape[1]), *_STARTS))
@@ -80,26 +91,31 @@ def descend(
     *,
     steps: int = _STEPS,
 ) -> tuple[Floats, Floats]:
-    """Return the best plan on the way from each start, shape (S, J, d), and its objective, infinite without one."""
+    """Return the best plan on the way from each start, shape (S, J, d), and its objective, infinite without one.
+
+    At the deadline it is the best so far.
+    """
     terms = search.terms
     best = plans.copy()
     values = np.where(search.met(plans), terms.value(plans), np.inf)
     first = np.zeros_like(plans)
     second = np.zeros_like(plans)
     scale = _ratio_scale(terms, plans)
-    for step in range(steps):
-        part = step / (steps - 1)
-        slope = terms.slope(plans, scale * SOFTNESS[0] ** (1 - part) * SOFTNESS[1] ** part)
-        first = _BETA[0] * first + (1 - _BETA[0]) * slope
-        second = _BETA[1] * second + (1 - _BETA[1]) * slope**2
-        size = np.sqrt(second / (1 - _BETA[1] ** (step + 1)))
-        length = unit * _FIRST ** (1 - part) * LAST_STEP**part
-        along = first / (1 - _BETA[0] ** (step + 1)) / (size + LEAST_SLOPE * max(1.0, float(size.max())))
-        plans = search.onto(plans - length * along, lower, upper)
-        now = terms.value(plans)
-        better = (now < values) & search.met(plans)
-        best[better] = plans[better]
-        values[better] = now[better]
+    with suppress(OutOfTimeError):
+        for step in range(steps):
+            checkpoint("descending")
+            part = step / (steps - 1)
+            slope = terms.slope(plans, scale * SOFTNESS[0] ** (1 - part) * SOFTNESS[1] ** part)
+            first = _BETA[0] * first + (1 - _BETA[0]) * slope
+            second = _BETA[1] * second + (1 - _BETA[1]) * slope**2
+            size = np.sqrt(second / (1 - _BETA[1] ** (step + 1)))
+            length = unit * _FIRST ** (1 - part) * LAST_STEP**part
+            along = first / (1 - _BETA[0] ** (step + 1)) / (size + LEAST_SLOPE * max(1.0, float(size.max())))
+            plans = search.onto(plans - length * along, lower, upper)
+            now = terms.value(plans)
+            better = (now < values) & search.met(plans)
+            best[better] = plans[better]
+            values[better] = now[better]
     return best, values
 
 
@@ -108,7 +124,16 @@ def _settled(search: PlanSearch, plans: Floats, values: Floats, unit: float) -> 
     order = _best_apart(values)
     if not order:
         return None
-    best = plans[order]
+    try:
+        return _improved(search, plans[order], unit)
+    except OutOfTimeError:  # a feature map takes long
+        return None if search.region.binary else np.asarray(plans[order[0]])
+
+
+def _improved(search: PlanSearch, best: Floats, unit: float) -> Floats | None:
+    """Return the best of a few plans and of what they become by categories and a polish."""
+    if seconds_left() <= 0.0:
+        best = best[:1]
     if search.region.binary:
         best, bounds = _with_categories(search, best, unit)
     else:

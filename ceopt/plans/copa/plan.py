@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, final, get_args
 
 import numpy as np
@@ -23,6 +25,7 @@ from ceopt.plans.copa.terms import FeatureMap, Terms
 from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.plans.threads import one_thread
 from ceopt.solvers.checks import LENGTH, Choice, Real, Whole, check_arguments
+from ceopt.solvers.deadline import OutOfTimeError, seconds_left, until
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.problem import Stop
 from ceopt.status import Status
@@ -51,7 +54,8 @@ class CopaPlan(Readable):
     ----------
     status
         "optimal": the plan is the best one (see ``certificate``); "feasible": it meets all conditions, and better ones
-        may exist; "infeasible": proved, no counterfactual meets them; "rejected": none was found, nothing is proved.
+        may exist; "infeasible": proved, no counterfactual meets them; "rejected": none was found, nothing is proved;
+        "time_limit": the time ended before any was found.
     plan
         Shape (J, d), one counterfactual a row; None without one.
     objective, proximity, diversity, validity
@@ -182,7 +186,8 @@ def copa_plan(
     method
         See the table.
     time_limit_s
-        Of SCIP, for "nonlinear", and of the search, for "global"; whichever plan is best by then is returned.
+        Of the whole call. The best plan by then is returned, and ``reason`` says that the time ended. Of "nonlinear"
+        the gradients have half of it at most.
     random_state
         Of the starts, and of the noise of "descent". The plan is the same for the same one.
 
@@ -229,7 +234,11 @@ def copa_plan(
     _refuse(who, search, method)
     began = time.perf_counter()
     arguments = {"cost": cost, "fixed": fixed, "bounds": bounds, "groups": groups}
-    found = _found(search, method, arguments, float(time_limit_s), int(random_state))
+    with until(began + float(time_limit_s)):
+        found = _found_in_time(search, method, arguments, int(random_state))
+        is_late = seconds_left() <= 0.0
+    if is_late and method in {"gradient", "descent"} and found.status is Status.FEASIBLE:
+        found = replace(found, reason=f"The time limit of {time_limit_s:g} s ended the search. {found.reason}".strip())
     seconds = {"search": time.perf_counter() - began}
     if found.plan is None:
         return CopaPlan(status=found.status, reason=found.reason, method=method, timings=seconds)
@@ -258,9 +267,19 @@ class _FoundPlan:
     reason: str = ""
 
 
-def _found(
-    search: PlanSearch, method: Method, arguments: dict[str, Any], limit: float, random_state: int
-) -> _FoundPlan:
+def _found_in_time(search: PlanSearch, method: Method, arguments: dict[str, Any], random_state: int) -> _FoundPlan:
+    """Return the plan of a method; where the time ends before it has one, a start of the gradients, legal as it is."""
+    try:
+        return _found(search, method, arguments, random_state)
+    except OutOfTimeError as error:
+        reason = f"The time limit is used up while {error.stage}."
+    try:
+        return replace(_found(search, "gradient", arguments, random_state), reason=reason)
+    except OutOfTimeError:
+        return _FoundPlan(status=Status.TIME_LIMIT, reason=reason)
+
+
+def _found(search: PlanSearch, method: Method, arguments: dict[str, Any], random_state: int) -> _FoundPlan:
     """Return the plan of a method; degenerate moments and regions first."""
     terms = search.terms
     region = search.region
@@ -273,18 +292,16 @@ def _found(
             return _FoundPlan(status=Status.INFEASIBLE, reason=reason)
         search = PlanSearch(terms, region, min(search.margin, reach), search.n)
         if terms.validity_weight and not np.isfinite(terms.cap):
-            return _unbounded(search, method, arguments, limit, random_state)
-    return _solved(search, method, arguments, limit, random_state)
+            return _unbounded(search, method, arguments, random_state)
+    return _solved(search, method, arguments, random_state)
 
 
-def _solved(
-    search: PlanSearch, method: Method, arguments: dict[str, Any], limit: float, random_state: int
-) -> _FoundPlan:
+def _solved(search: PlanSearch, method: Method, arguments: dict[str, Any], random_state: int) -> _FoundPlan:
     """Return the plan of a method where there may be one; without diversity it repeats a single counterfactual."""
     terms = search.terms
     n = search.n
     if n > 1 and not terms.diversity_weight:
-        found = _solved(PlanSearch(terms, search.region, search.margin, 1), method, arguments, limit, random_state)
+        found = _solved(PlanSearch(terms, search.region, search.margin, 1), method, arguments, random_state)
         plan = None if found.plan is None else np.repeat(found.plan, n, axis=0)
         return _FoundPlan(status=found.status, plan=plan, bound=found.bound, reason=found.reason)
     top = 0.0
@@ -295,7 +312,7 @@ def _solved(
         if not np.isfinite(top):
             return _FoundPlan(status=Status.ERROR, reason="No number bounds the validity value: bound the columns.")
     if method == "global":
-        alike = alike_plan(search, arguments, top, limit)
+        alike = alike_plan(search, arguments, top)
         if alike.point is not None:
             status = Status.OPTIMAL if alike.status is Stop.OPTIMAL else Status.FEASIBLE
             return _FoundPlan(status=status, plan=alike.point[None], bound=alike.bound, reason=alike.reason)
@@ -305,12 +322,17 @@ def _solved(
         end = descended(search, random_state)
         remarks = filter(None, [_put_back(search, end.missed), _coincident(search, end.plan)])
         return _FoundPlan(status=Status.FEASIBLE, plan=end.plan, reason=" ".join(remarks))
-    best = best_plan(search, random_state)
+    gradients_s = seconds_left() / 2.0 if method == "nonlinear" else math.inf
+    with until(time.perf_counter() + gradients_s):
+        best = best_plan(search, random_state)
     if best is None:
         return _FoundPlan(status=Status.REJECTED, reason="No start reached the margin; that none can is not proved.")
     if method == "gradient":
         return _FoundPlan(status=Status.FEASIBLE, plan=best)
-    result, best = searched(search, best, arguments, top=top, time_limit_s=limit, random_state=random_state)
+    try:
+        result, best = searched(search, best, arguments, top=top, random_state=random_state)
+    except OutOfTimeError as error:
+        return _FoundPlan(status=Status.FEASIBLE, plan=best, reason=f"The time limit is used up while {error.stage}.")
     worth = float(terms.value(best))
     bound = None if result.bound is None else min(result.bound, worth)
     is_close = bound is not None and worth - bound <= CLOSE * (1.0 + abs(worth))
@@ -318,22 +340,22 @@ def _solved(
     return _FoundPlan(status=status, plan=best, bound=bound, reason=result.message)
 
 
-def _unbounded(
-    search: PlanSearch, method: Method, arguments: dict[str, Any], limit: float, random_state: int
-) -> _FoundPlan:
+def _unbounded(search: PlanSearch, method: Method, arguments: dict[str, Any], random_state: int) -> _FoundPlan:
     """Return a plan without variance, if one may be; else the plan of a validity value that the region bounds."""
     terms = search.terms
     if not terms.factor.shape[1]:
         rest = Terms(terms.factual, terms.moments, terms.distance, 0.0, terms.diversity_weight, terms.feature_map)
-        found = _found(PlanSearch(rest, search.region, search.margin, search.n), method, arguments, limit, random_state)
+        found = _found(PlanSearch(rest, search.region, search.margin, search.n), method, arguments, random_state)
         reason = "The covariance is 0, so that all plans have an infinite validity value; this one is best by the rest."
         return found if found.plan is None else _FoundPlan(status=found.status, plan=found.plan, reason=reason)
-    _, point = nearest(search, arguments, np.inf)
+    point = None
+    with suppress(OutOfTimeError):
+        _, point = nearest(search, arguments, np.inf)
     if point is not None:
         plan = np.repeat(point[None], search.n, axis=0)
         reason = "The validity value is unbounded: this is the nearest counterfactual whose score does not vary."
         return _FoundPlan(status=Status.OPTIMAL, plan=plan, reason=reason, bound=-np.inf)
-    return _solved(search, method, arguments, limit, random_state)
+    return _solved(search, method, arguments, random_state)
 
 
 def _remarks(search: PlanSearch, found: _FoundPlan) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from ceopt.formulations.programs.expressions import Floats
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import Terms
 from ceopt.solvers import Result, solve
+from ceopt.solvers.deadline import OutOfTimeError, checkpoint
 from ceopt.tolerances import LEAST_WITHIN, PLAN_GAP
 
 __all__ = ["polished", "searched"]
@@ -22,6 +23,8 @@ _MOST: Final = 400  # numbers: dense matrices of this order are factored
 
 def polished(search: PlanSearch, plan: Floats, lower: Floats, upper: Floats) -> Floats:
     """Return a plan at a local optimum near this one, within bounds (J, d) and the margin; it may also be worse.
+
+    It is the plan itself where the time ends before.
 
     The least ratio is a variable r, at most each ratio, so that all is smooth: SLSQP over the free columns and r.
     """
@@ -49,6 +52,7 @@ def polished(search: PlanSearch, plan: Floats, lower: Floats, upper: Floats) -> 
         return full.reshape(shape)
 
     def objective(v: Floats) -> tuple[float, Floats]:
+        checkpoint("improving the plan")
         x = whole(v)
         tail = [-weight] if has_ratio else []
         worth = float(rest.value(x)) - (weight * float(v[-1]) if has_ratio else 0.0)
@@ -79,7 +83,10 @@ def polished(search: PlanSearch, plan: Floats, lower: Floats, upper: Floats) -> 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # SLSQP clips a start by rounding; what it returns is judged by its value
         options: Any = {"bounds": limits, "constraints": rows, "options": {"maxiter": 100, "ftol": 1e-12}}
-        found = minimize(objective, start, jac=True, method="SLSQP", **options).x
+        try:
+            found = minimize(objective, start, jac=True, method="SLSQP", **options).x
+        except OutOfTimeError:
+            return plan
     if not np.isfinite(found).all():
         return plan
     return np.asarray(search.onto(whole(found)[None], lower, upper)[0])
@@ -89,7 +96,7 @@ _WIDER: Final = 1.001  # so that rounding cuts no optimum off
 
 
 def searched(
-    search: PlanSearch, plan: Floats, arguments: dict[str, Any], *, top: float, time_limit_s: float, random_state: int
+    search: PlanSearch, plan: Floats, arguments: dict[str, Any], *, top: float, random_state: int
 ) -> tuple[Result, Floats]:
     """Return SCIP's result, and the better of its plan, put where the rules hold exactly, and the given one.
 
@@ -113,9 +120,7 @@ def searched(
     if terms.validity_weight:
         model.r.setub(top)
     _begin(model, search, plan)
-    result = solve(
-        model, "scip", start=True, time_limit_s=time_limit_s, relative_gap=PLAN_GAP, random_state=random_state
-    )
+    result = solve(model, "scip", start=True, relative_gap=PLAN_GAP, random_state=random_state)
     if not result.solutions:
         return result, plan
     found = np.array([[model.x[j, k].value for k in range(plan.shape[1])] for j in range(len(plan))], dtype=np.float64)

@@ -12,6 +12,7 @@ from ceopt.formulations.programs.copa.plan import greatest_ratio
 from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.region import Distance
+from ceopt.solvers.deadline import checkpoint
 from ceopt.tolerances import STILL_SCORE
 
 __all__ = ["FeatureMap", "Terms"]
@@ -56,8 +57,11 @@ class Terms:
         if self.feature_map is None:
             return plans
         rows = plans.reshape(-1, plans.shape[-1])
-        seen = np.array([self.feature_map[0](row) for row in rows], dtype=np.float64)
-        return seen.reshape(*plans.shape[:-1], len(self.moments.mean))
+        seen = []
+        for row in rows:
+            checkpoint("asking the feature map")
+            seen.append(self.feature_map[0](row))
+        return np.array(seen, dtype=np.float64).reshape(*plans.shape[:-1], len(self.moments.mean))
 
     def pulled_back(self, plans: Floats, slopes: Floats) -> Floats:
         """Return slopes in the features as slopes in the plans."""
@@ -65,7 +69,10 @@ class Terms:
             return slopes
         rows = plans.reshape(-1, plans.shape[-1])
         along = slopes.reshape(-1, slopes.shape[-1])
-        back = [np.asarray(self.feature_map[1](row)).T @ slope for row, slope in zip(rows, along, strict=True)]
+        back = []
+        for row, slope in zip(rows, along, strict=True):
+            checkpoint("asking the feature map")
+            back.append(np.asarray(self.feature_map[1](row)).T @ slope)
         return np.array(back, dtype=np.float64).reshape(plans.shape)
 
     # -- the terms -----------------------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, Literal, final, get_args
 
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from ceopt.plans.validity.closed_form_cases import Bound, SolvedForm, Solver, lo
 from ceopt.plans.validity.forms import LOWER, UPPER
 from ceopt.solvers import Status
 from ceopt.solvers.checks import Choice, OrNone, Real, check_arguments
+from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.registry import SOLVER_NAME
 
 __all__ = ["Form", "ValidityBounds", "validity_bounds"]
@@ -132,7 +134,7 @@ def validity_bounds(
     solver
         A name of :func:`ceopt.solvers.available` that solves the form's class, or "auto".
     time_limit_s
-        Of each program; None: 60 for "nonlinear", none for the others.
+        Of the whole call; a bound that is not there by then is 0 or 1. None: 60 for "nonlinear", none for the others.
 
     Raises
     ------
@@ -155,11 +157,15 @@ def validity_bounds(
     (0.7867, 1.0, [0.1163, 0.0969])
     """
     who = "validity_bounds"
+    began = time.perf_counter()
     check_arguments(who, _CHECKS, locals())
     x, given, distance = require_bound_arguments(who, plan, mean, covariance, radius)
-    limit = _NONLINEAR_S if time_limit_s is None and form == "nonlinear" else time_limit_s
-    lower = lower_bound(x, given, distance, _solve_by(LOWER, form, solver, limit))
-    upper = upper_bound(x, given, distance, _solve_by(UPPER, form, solver, limit))
+    limit = math.inf if time_limit_s is None else float(time_limit_s)
+    if time_limit_s is None and form == "nonlinear":
+        limit = _NONLINEAR_S
+    with until(began + limit):
+        lower = lower_bound(x, given, distance, _solve_by(LOWER, form, solver, trivial=0.0))
+        upper = upper_bound(x, given, distance, _solve_by(UPPER, form, solver, trivial=1.0))
     return ValidityBounds(
         lower=lower.value,
         upper=upper.value,
@@ -173,11 +179,17 @@ def validity_bounds(
     )
 
 
-def _solve_by(
-    programs: Mapping[str, Callable[..., SolvedForm]], form: Form, solver: str, time_limit_s: float | None
-) -> Solver:
+def _solve_by(programs: Mapping[str, Callable[..., SolvedForm]], form: Form, solver: str, *, trivial: float) -> Solver:
     """Return what solves by this form, or, where it states the other bound, by the default one."""
     if form not in programs:
         form = "auto"
         solver = "auto"
-    return partial(programs[form], solver=solver, time_limit_s=time_limit_s)
+
+    def solved(rows: Floats, given: Moments, radius: float) -> SolvedForm:
+        try:
+            return programs[form](rows, given, radius, solver=solver)
+        except OutOfTimeError as error:
+            reason = f"The time limit is used up while {error.stage}. The bound is the trivial one."
+            return SolvedForm(trivial, Status.TIME_LIMIT, reason)
+
+    return solved
