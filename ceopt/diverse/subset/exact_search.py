@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.programs.subset.apart import cheapest_subset, largest_subset
 from ceopt.formulations.programs.subset.compact import max_sum_compact
 from ceopt.formulations.programs.subset.diverse import least_distance_bound
+from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left
 from ceopt.solvers.problem import Result, Stop
 from ceopt.solvers.run import solve
 from ceopt.status import Status
@@ -43,9 +44,13 @@ _AT_ONCE: Final = 2_000_000
 
 
 def in_parts(value: Value, sets: Subsets) -> Floats:
-    """Return the values of many sets without looking all of them up at once."""
+    """Return the values of many sets without looking all of them up at once; a deadline may end it."""
     step = max(1, _AT_ONCE // max(1, sets.shape[1] ** 2))
-    return np.concatenate([value(sets[at : at + step]) for at in range(0, len(sets), step)])
+    parts = []
+    for at in range(0, len(sets), step):
+        checkpoint("comparing sets of points")
+        parts.append(value(sets[at : at + step]))
+    return np.concatenate(parts)
 
 
 def greedy_subset(n: int, k: int, value: Value) -> list[int]:
@@ -61,17 +66,20 @@ def greedy_subset(n: int, k: int, value: Value) -> list[int]:
     return sorted(chosen)
 
 
-def improved(chosen: list[int], n: int, value: Value, deadline: float = np.inf) -> list[int]:
+def improved(chosen: list[int], n: int, value: Value) -> list[int]:
     """Return a set that no swap of one point makes better, from ``chosen`` on; or what is there at the deadline."""
     chosen = list(chosen)
     now = float(value(np.array([chosen]))[0])
-    while len(chosen) < n and time.perf_counter() < deadline:
+    while len(chosen) < n and seconds_left() > 0.0:
         others = np.setdiff1d(np.arange(n), chosen)
         sets = np.tile(chosen, (len(chosen), len(others), 1))
         for place in range(len(chosen)):
             sets[place, :, place] = others
         sets = sets.reshape(-1, len(chosen))
-        values = in_parts(value, sets)
+        try:
+            values = in_parts(value, sets)
+        except OutOfTimeError:
+            break
         best = int(values.argmax())
         if not values[best] > now + LEAST_SWAP_GAIN * abs(now):
             break
@@ -96,6 +104,8 @@ def _tables(matrix: Floats, sets: Subsets) -> Any:
     return matrix[sets[:, :, None], sets[:, None, :]]
 
 
+#: Eigenvalues of a matrix of n rows take at most n^3 over so many seconds: measured 4e9, on one slow core.
+_EIGENVALUES_A_SECOND: Final = 2e9
 #: Determinants of so many sets or fewer are all looked at.
 _FEW_SETS: Final = 20_000
 _STOPS: Final = {
@@ -121,7 +131,7 @@ class FoundSubset:
 @final
 @dataclass(frozen=True, slots=True)
 class SubsetSearch:
-    """One pool, one solver and one deadline.
+    """One pool and one solver; each search ends at the deadline that is set around it.
 
     Parameters
     ----------
@@ -129,21 +139,17 @@ class SubsetSearch:
         Of all pairs, shape (n, n).
     solver
         As for :func:`ceopt.solvers.solve`.
-    deadline
-        On the clock ``time.perf_counter``.
     """
 
     distances: Floats
     solver: str
-    deadline: float
 
     def max_sum(self, k: int) -> FoundSubset:
         """Return the k points with the greatest sum of distances: Glover's program, from a local optimum on."""
         value = sum_of_distances(self.distances)
         start = self._local(k, value)
         unit = float(self.distances.max()) or 1.0  # a solver's tolerances are absolute
-        model = max_sum_compact(self.distances / unit, k)
-        result, chosen = self._solve(model, start)
+        result, chosen = self._solve(lambda: max_sum_compact(self.distances / unit, k), start)
         return self._best(result, [start, chosen], value, unit)
 
     def max_min(self, k: int) -> FoundSubset:
@@ -174,7 +180,7 @@ class SubsetSearch:
     def largest(self, beta: float) -> FoundSubset:
         """Return the most points that are pairwise at least beta apart."""
         start = self._apart(beta)
-        result, chosen = self._solve(largest_subset(self.distances, beta, cliques=True), start)
+        result, chosen = self._solve(lambda: largest_subset(self.distances, beta, cliques=True), start)
         found = self._best(result, [start, chosen], lambda sets: np.full(len(sets), float(sets.shape[1])), 1.0)
         if found.bound is None or found.value is None:
             return found
@@ -185,8 +191,7 @@ class SubsetSearch:
     def cheapest(self, costs: Floats, k: int, beta: float) -> FoundSubset:
         """Return the k points that are pairwise at least beta apart and cost least together."""
         unit = float(np.abs(costs).max()) or 1.0
-        model = cheapest_subset(self.distances, costs / unit, k, beta, cliques=True)
-        result, chosen = self._solve(model, None)
+        result, chosen = self._solve(lambda: cheapest_subset(self.distances, costs / unit, k, beta, cliques=True), None)
         return self._best(result, [chosen], lambda sets: -costs[sets].sum(axis=1), -unit)
 
     def determinant(self, k: int) -> FoundSubset:
@@ -202,45 +207,62 @@ class SubsetSearch:
 
         if math.comb(n, k) <= _FEW_SETS:
             sets = np.array(list(itertools.combinations(range(n), k)))
-            values = in_parts(value, sets)
-            best = int(values.argmax())
-            return FoundSubset(Status.OPTIMAL, [int(p) for p in sets[best]], float(values[best]), float(values[best]))
+            with suppress(OutOfTimeError):
+                values = in_parts(value, sets)
+                best = int(values.argmax())
+                worth = float(values[best])
+                return FoundSubset(Status.OPTIMAL, [int(p) for p in sets[best]], worth, worth)
         chosen = self._local(k, value)
-        eigenvalues = np.linalg.eigvalsh(kernel)
+        is_late = seconds_left() <= 0.0
         worth = float(value(np.array([chosen]))[0])
-        bound = float(np.prod(eigenvalues[n - k :])) if eigenvalues[0] >= -1e-12 * n else None
+        bound = None
+        if n**3 / _EIGENVALUES_A_SECOND < seconds_left():
+            eigenvalues = np.linalg.eigvalsh(kernel)
+            if eigenvalues[0] >= -1e-12 * n:
+                bound = float(np.prod(eigenvalues[n - k :]))
         reason = "Found by greedy choice and swaps: no single swap is better, and more is not proved."
-        if time.perf_counter() >= self.deadline:
+        if is_late:
             reason = "Found by greedy choice; the time ended before all swaps were tried."
         return FoundSubset(
             Status.FEASIBLE, chosen, worth, None if bound is None else max(worth, min(bound, 1.0)), reason
         )
 
     def _local(self, k: int, value: Value) -> list[int]:
+        """Return k points that no swap makes better; any k where the time ends before there are better ones."""
         n = len(self.distances)
-        return improved(greedy_subset(n, k, value), n, value, self.deadline)
+        try:
+            first = greedy_subset(n, k, value)
+        except OutOfTimeError:
+            return list(range(k))
+        return improved(first, n, value)
 
     def _apart(self, beta: float) -> list[int]:
-        """Return points that are pairwise at least beta apart: each is the one that bars fewest of those left."""
+        """Return points that are pairwise at least beta apart: each is the one that bars fewest of those left.
+
+        They are fewer where the time ends.
+        """
         close = self.distances < beta
         np.fill_diagonal(close, val=True)
         left = np.ones(len(close), dtype=bool)
-        chosen = []
-        while left.any():
+        chosen: list[int] = []
+        while left.any() and (seconds_left() > 0.0 or not chosen):
             crowd = np.where(left, close[:, left].sum(axis=1), len(close) + 1)
             one = int(crowd.argmin())
             chosen.append(one)
             left &= ~close[one]
         return sorted(chosen)
 
-    def _solve(self, model: Any, start: list[int] | None) -> tuple[Result | None, list[int] | None]:
+    def _solve(self, program: Callable[[], Any], start: list[int] | None) -> tuple[Result | None, list[int] | None]:
         """Return how the solver ended and the points it chose; None where there is no time left."""
+        try:
+            checkpoint("choosing points")
+            model = program()
+            checkpoint("choosing points")
+        except OutOfTimeError:
+            return None, None
         if start is not None:
             _begin(model, start)
-        left = self.deadline - time.perf_counter()
-        if left <= 0.0:
-            return None, None
-        result = solve(model, self.solver, start=start is not None, relative_gap=SUBSET_GAP_ASKED, time_limit_s=left)
+        result = solve(model, self.solver, start=start is not None, relative_gap=SUBSET_GAP_ASKED)
         chosen = [p for p in model.y if model.y[p].value > 0.5] if result.solutions else None
         return result, chosen
 

@@ -15,6 +15,7 @@ from ceopt.diverse.subset.exact_search import FoundSubset, SubsetSearch
 from ceopt.diverse.subset.pool import NORMS, Norm, pool_distances
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import Choice, Matrix, Real, Refusal, Whole, check_arguments
+from ceopt.solvers.deadline import until
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.problem import relative_gap_of
 from ceopt.solvers.registry import SOLVER_NAME
@@ -196,8 +197,8 @@ def select(
         Whole(1, n).require("select", "k", k)
     price = np.zeros(n) if costs is None else Matrix((n,)).require("select", "costs", costs)
     least = None if beta is None else _least(beta, norm)
-    search = SubsetSearch(distances, solver, began + time_limit_s)
-    found = _found(search, objective, k, least, price)
+    with until(began + time_limit_s):
+        found = _found(SubsetSearch(distances, solver), objective, k, least, price)
     reason = found.reason
     if found.status is Status.INFEASIBLE:
         reason = f"No {k} of the {n} points are pairwise at least {beta:g} apart ({norm})."
