@@ -6,6 +6,7 @@ It is offered as ``ceopt.metrics.excess``, and stands among the doors, as it ask
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -13,14 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
-from ceopt.checking.answer_check import Check, is_off_steps
+from ceopt.checking.answer_check import Check, ModelOracle, is_off_steps
 from ceopt.checking.given_answers import answer_point, answer_rows
+from ceopt.formulations.constraints.rule import LearnsFromModel, lacks_rows
+from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.space.space import FeatureSpace, known_part, known_row, require_space, warn_of
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
-from ceopt.settings import Settings
+from ceopt.settings import CheckedSettings, Settings
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import plain
+from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.errors import InvalidValueError, within_memory
 from ceopt.solvers.plural import counted
 from ceopt.status import Status
@@ -70,7 +74,9 @@ def excess(
     factual
         The person's row, or a frame with one row for each answer, in their order.
     time_limit_s
-        Seconds for the optimum of each person.
+        Seconds for each person, with the reading of the model; of several people for the first of them. Where they end
+        before the model is read, the optimum is not known (nan, its bound -inf), and rules that learn from the model or
+        from ``data`` are not checked.
 
     Returns
     -------
@@ -113,18 +119,21 @@ def excess(
     ranks, rows = answer_rows("excess", answers)
     warn_of("excess", space, answers=all_names(space, rows), factual=factual, data=data)
     data = known_part(space, data)
+    began = time.perf_counter()
     settings = Settings(
         target=target, cost=cost, constraints=constraints, solver=solver, time_limit_s=time_limit_s, why=False
     )
-    shared = prepare(model, space, settings, data=data)
+    question = _Question(model, space, settings, data)
+    shared = question.read(space, began)
     given = [_given(space, row) for row in rows]
     lines: list[_Line | None] = [None] * len(rows)
     for start, places in _people(factual, space, len(rows)):
         some = [given[place] for place in places]
         wide = _widened(space, start, [one.point for one in some])
-        asked = shared if wide == space else prepare(model, wide, settings, data=data)
-        for place, line in zip(places, _lines(asked, start, some), strict=True):
+        asked = shared if wide == space else question.read(wide, began)
+        for place, line in zip(places, question.lines(asked, start, some, began), strict=True):
             lines[place] = line
+        began = time.perf_counter()
     return _table(_labels(answers, ranks), [line for line in lines if line is not None])
 
 
@@ -213,27 +222,57 @@ class _Line:
         return self.cost / self.optimum - 1.0
 
 
-def _lines(asked: Prepared, start: Point, answers: Sequence[_Given]) -> list[_Line]:
-    """Return the answers for one person beside the optimum."""
-    space = asked.space
-    optimum, bound = _optimum(asked, start)
-    settings = asked.settings
-    found = each_checked(
-        lambda some: check_points(asked.oracle, space, settings.rules, settings.target, start, some),
-        [one.point for one in answers if not one.faults],
-    )
-    checks = iter(found)
-    lines = []
-    for one in answers:
-        check = Check(valid=False, prediction=None, broken=one.faults) if one.faults else next(checks)
-        cost = math.nan if one.faults else float(settings.cost.value(space, start, one.point))
-        lines.append(_Line(cost=cost, optimum=optimum, bound=bound, valid=check.valid, broken=check.broken))
-    return lines
+@final
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What answers are held against, for any number of people."""
+
+    model: Any
+    space: FeatureSpace
+    settings: Settings
+    data: pd.DataFrame | None
+
+    def read(self, space: FeatureSpace, began: float) -> Prepared | None:
+        """Return the model and the settings made ready; None where the time ended first."""
+        try:
+            with until(began + self.settings.limit_s()):
+                return prepare(self.model, space, self.settings, data=self.data)
+        except OutOfTimeError:
+            return None
+
+    def lines(self, asked: Prepared | None, start: Point, answers: Sequence[_Given], began: float) -> list[_Line]:
+        """Return the answers for one person beside the optimum."""
+        optimum, bound = math.nan, -math.inf
+        if asked is None:
+            space = self.space
+            oracle, settings = self._unread()
+        else:
+            space = asked.space
+            oracle, settings = asked.oracle, asked.settings
+            optimum, bound = _optimum(asked, start, began)
+        found = each_checked(
+            lambda some: check_points(oracle, space, settings.rules, settings.target, start, some),
+            [one.point for one in answers if not one.faults],
+        )
+        checks = iter(found)
+        lines = []
+        for one in answers:
+            check = Check(valid=False, prediction=None, broken=one.faults) if one.faults else next(checks)
+            cost = math.nan if one.faults else float(settings.cost.value(space, start, one.point))
+            lines.append(_Line(cost=cost, optimum=optimum, bound=bound, valid=check.valid, broken=check.broken))
+        return lines
+
+    def _unread(self) -> tuple[ModelOracle, CheckedSettings]:
+        """Return the model to be asked, and the settings with those rules that learn nothing."""
+        oracle = ModelOracle(open_model(self.model), self.space)
+        checked = self.settings.check(self.space, oracle.labels, data=self.data)
+        rules = tuple(rule for rule in checked.rules if not (lacks_rows(rule) or isinstance(rule, LearnsFromModel)))
+        return oracle, replace(checked, rules=rules)
 
 
-def _optimum(asked: Prepared, start: Point) -> tuple[float, float]:
+def _optimum(asked: Prepared, start: Point, began: float) -> tuple[float, float]:
     """Return the least cost in hand, nan if there is none, and the bound that is proved."""
-    found = search(asked, asked.space.frame([start]))
+    found = search(asked, asked.space.frame([start]), began=began)
     if found.status is Status.ALREADY_FAVOURABLE:
         return 0.0, 0.0
     if found.status is Status.INFEASIBLE:

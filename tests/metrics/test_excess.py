@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,9 @@ from sklearn.tree import DecisionTreeClassifier
 import ceopt
 from ceopt import Feature, FeatureSpace
 from ceopt.formulations.predictors import Affine
+from ceopt.formulations.recourse_program import recourse_program
 from ceopt.metrics import cost, excess
+from ceopt.query import prepare as prepare_module
 
 SPACE = FeatureSpace(
     [
@@ -201,3 +204,62 @@ def test_misuse_is_named():
     black_box = KNeighborsClassifier(3).fit(numbers, model.predict(GRID))
     with pytest.raises(TypeError, match="KNeighborsClassifier"):
         excess(numbers[:1], black_box, FeatureSpace(list(SPACE)[:2]), target="yes", factual=numbers[:1])
+
+
+# ---- the limit -------------------------------------------------------------------------------------------------------
+def test_the_reading_of_the_model_is_within_the_limit(monkeypatch):
+    """Where it takes all of it, the optimum is not known, and the answers are checked all the same."""
+    model = OnCodes(1).model
+    factual = GRID[model.predict(GRID) == "no"].iloc[[0]]
+    answers = GRID.sample(5, random_state=3)
+    known = excess(answers, model, SPACE, target="yes", factual=factual)
+    now = [1000.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    inner = prepare_module.read
+
+    def slow(*arguments, **options):
+        now[0] += 10.0
+        return inner(*arguments, **options)
+
+    monkeypatch.setattr(prepare_module, "read", slow)
+    programs = []
+    monkeypatch.setattr(
+        "ceopt.query.solve_program.recourse_program", lambda *a, **k: programs.append(1) or recourse_program(*a, **k)
+    )
+    late = excess(answers, model, SPACE, target="yes", factual=factual, time_limit_s=5.0)
+
+    assert now[0] == 1010.0
+    assert not programs
+    assert late[["optimum", "excess"]].isna().all(axis=None)
+    assert (late["bound"] == -math.inf).all()
+    pd.testing.assert_frame_equal(
+        late[["answer", "cost", "valid", "broken"]], known[["answer", "cost", "valid", "broken"]]
+    )
+    in_time = excess(answers, model, SPACE, target="yes", factual=factual, time_limit_s=15.0)
+    assert in_time["optimum"].equals(known["optimum"])
+
+
+def test_the_limit_is_that_of_each_person_and_reading_again_counts(monkeypatch):
+    """Answers beyond the bounds that data gave widen the space, for which the model is read once more."""
+    data = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [0.0, 1.0, 2.0, 3.0]})
+    space = FeatureSpace.infer(data)
+    model = Affine([1.0, 1.0], -5.0, labels=("no", "yes"))
+    people = pd.DataFrame({"a": [1.0, 0.0], "b": [1.0, 1.0]})
+    answers = pd.DataFrame({"a": [9.0, 2.0], "b": [1.0, 1.0]})
+    now = [1000.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    inner = prepare_module.read
+    reads = []
+
+    def slow(*arguments, **options):
+        reads.append(now[0] - 1000.0)
+        now[0] += 4.0
+        return inner(*arguments, **options)
+
+    monkeypatch.setattr(prepare_module, "read", slow)
+    table = excess(answers, model, space, target="yes", factual=people, time_limit_s=6.0)
+
+    assert reads == [0.0, 4.0]
+    assert math.isnan(table["optimum"][0])  # 8 s of 6 for the first person
+    assert table["optimum"][1] > 0.0
+    assert (table["cost"] > 0.0).all()
