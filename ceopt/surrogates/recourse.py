@@ -200,7 +200,7 @@ class LocalSurrogateRecourse:
                 return self._explained(model_or_predict, row, space, settings, target=target, data=data, began=began)
         except OutOfTimeError as error:
             late = unread(replace(settings, target=target), space, row, stage=error.stage, began=began)
-            return replace(late, options=late.options | _options_of(self, target))
+            return replace(late, options={**late.options} | _options_of(self, target))
 
     def _explained(
         self,
