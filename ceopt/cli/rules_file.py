@@ -58,10 +58,8 @@ def read_rules(path: Path, space: FeatureSpace) -> tuple[AbstractRule, ...]:
 
 
 def _document(path: Path) -> Any:
-    text = read_text(_WHO, path)
-    return json_in(
-        _WHO, repr(str(path)), text, "Correct it.", object_pairs_hook=_object, parse_constant=_refuse_constant
-    )
+    hooks: dict[str, Any] = {"object_pairs_hook": _object, "parse_constant": _refuse_constant}
+    return json_in(_WHO, repr(str(path)), read_text(_WHO, path), "Correct it.", **hooks)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
