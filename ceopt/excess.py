@@ -130,7 +130,7 @@ def excess(
     settings = Settings(
         target=target, cost=cost, constraints=constraints, solver=solver, time_limit_s=time_limit_s, why=False
     )
-    question = _OneQuestion(model, space, settings, data)
+    question = _PriceQuestion(model, space, settings, data)
     shared = question.read(space, began)
     given = [_given(space, row) for row in rows]
     lines: list[_Line | None] = [None] * len(rows)
@@ -231,7 +231,7 @@ class _Line:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _OneQuestion:
+class _PriceQuestion:
     """What answers are held against, for any number of people."""
 
     model: Any

@@ -146,7 +146,7 @@ def explain(
     RuleWarning
         A rule that the person breaks today, so that the answer moves them for its sake alone, with the line to write if
         they may stay; such changes are marked in ``.changes()``, sentences and reports. Rules that are learned from
-        data or the model are passed over (see :attr:`SolutionSet.beyond`).
+        data or the model are passed over (see ``SolutionSet.beyond``).
     SpaceWarning
         A row, data or starts with columns that the space does not have: they are left out, and named once a call. Rows
         of data or starts with missing cells, which are left out, and counted once a call. A row that stands on a code.

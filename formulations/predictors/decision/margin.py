@@ -156,7 +156,7 @@ def margin_near(predictor: Predictor, away: float, coordinates: Floats, reach: R
     (:func:`~ceopt.formulations.columns.numeric.origin_of`) is in it with its moves alone.
 
     Of a model whose score is linear, the answer then costs at most 2.5e-6 more than the infimum, relatively (5e-6 where
-    squares are charged), unless the person stands within 4e-6 t of the decision, or :func:`own_steps` are as large.
+    squares are charged), unless the person stands within 4e-6 t of the decision, or ``own_steps`` are as large.
     Trees decide by cells and votes are counted, so these keep :func:`default_margin`; so does whatever has trees among
     its parts, and a person at a tie.
 
