@@ -90,7 +90,7 @@ def _words(who: str, given: Any) -> dict[str, Any]:
             'Make it ordinal with levels lowest first, or set direction="any".',
         )
     _fields(who, _TEXTS, given)
-    flags = _fields(who, _FLAGS | _DECIMALS, given)
+    flags = _fields(who, _FLAGS, given) | _fields(who, _DECIMALS, given)
     if given.kind != "continuous":
         flags["decimals"] = None
     flags["step_inferred"] = flags["step_inferred"] and given.step is not None

@@ -333,7 +333,7 @@ def _of_sums(frame: pd.DataFrame, features: Sequence[Feature], flags: Collection
     mutable = {feature.name for feature in features if feature.mutable}
     for one in sums(frame, asked):
         names = tuple(one.coefficients)
-        if flags.issuperset(names) or not mutable.intersection(names):
+        if set(flags).issuperset(names) or not mutable.intersection(names):
             continue
         terms = [f"{'' if sign > 0 else '-'}{name}" for name, sign in one.coefficients.items()]
         shown = " + ".join(terms).replace("+ -", "- ")

@@ -635,7 +635,7 @@ def warn_of_codes(who: str, space: FeatureSpace, people: Any) -> None:
 def has_every_cell(space: FeatureSpace, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which rows of a frame lack no cell of the columns of the space, (n,)."""
     names = [name for name in space.names if name in frame.columns]
-    return ~frame[names].isna().to_numpy().any(axis=1)
+    return np.asarray(~frame[names].isna().to_numpy().any(axis=1), dtype=bool)
 
 
 def complete_part(space: FeatureSpace, data: Any) -> Any:
