@@ -21,7 +21,7 @@ from ceopt.solvers.checks import plain
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["Settling", "Sum", "one_hot_groups", "settling", "sums"]
+__all__ = ["ConstantSum", "SaysTheSame", "one_hot_groups", "settling", "sums"]
 
 Floats = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ def _has_one_in_each(flags: pd.DataFrame) -> bool:
 # ---- sums that are a constant ----------------------------------------------------------------------------------------
 @final
 @dataclass(frozen=True, slots=True)
-class Sum:
+class ConstantSum:
     """Columns whose sum, some of them subtracted, is the same in every row but for rounding.
 
     Parameters
@@ -115,7 +115,7 @@ class Sum:
     constant: float
 
 
-def sums(frame: pd.DataFrame, features: Sequence[Feature]) -> list[Sum]:
+def sums(frame: pd.DataFrame, features: Sequence[Feature]) -> list[ConstantSum]:
     """Return the sums of columns of numbers, 0 and 1 among them, that are constant.
 
     Each column is told from those before it, as far as it goes, on some of the rows; what has coefficients of 1 and -1
@@ -132,7 +132,7 @@ def sums(frame: pd.DataFrame, features: Sequence[Feature]) -> list[Sum]:
     units = np.array([_unit(feature) for feature in numbers])
     middle = some.mean(axis=0)
     spread = some.std(axis=0)
-    found: list[Sum] = []
+    found: list[ConstantSum] = []
     told: list[int] = []
     basis = np.empty((len(some), 0))
     for j in np.flatnonzero(spread > 0.0).tolist():
@@ -178,7 +178,7 @@ class _Numbers:
     spread: Floats
 
 
-def _sum_of(numbers: _Numbers, told: Sequence[int], j: int) -> Sum | None:
+def _sum_of(numbers: _Numbers, told: Sequence[int], j: int) -> ConstantSum | None:
     """Return the sum that a column makes with those before it, if it is one."""
     table, some, names = numbers.table, numbers.some, numbers.names
     before = some[:, list(told)]
@@ -209,13 +209,13 @@ def _sum_of(numbers: _Numbers, told: Sequence[int], j: int) -> Sum | None:
         constant = -constant
     if unit:
         constant = round(constant / unit) * unit
-    return Sum({names[place]: signs[place] for place in places}, float(f"{constant:.12g}") + 0.0)
+    return ConstantSum({names[place]: signs[place] for place in places}, float(f"{constant:.12g}") + 0.0)
 
 
 # ---- columns that say the same as another ----------------------------------------------------------------------------
 @final
 @dataclass(frozen=True, slots=True)
-class Settling:
+class SaysTheSame:
     """A column whose value settles that of another, or is settled by it, in a good part of the rows.
 
     Parameters
@@ -233,7 +233,7 @@ class Settling:
 
 def settling(
     frame: pd.DataFrame, features: Sequence[Feature], others: Collection[str], *, without: Collection[str] = ()
-) -> Iterator[Settling]:
+) -> Iterator[SaysTheSame]:
     """Yield the columns that say the same as one of the others, in the order of the frame.
 
     A level settles another column if all rows with it, but for one in a thousand, have one value there, and chance
@@ -262,7 +262,7 @@ def settling(
         for other in others:
             says = _says_the_same(coded, feature.name, other) or _is_multiple(frame, feature, by_name[other])
             if says:
-                yield Settling(feature.name, other, says)
+                yield SaysTheSame(feature.name, other, says)
 
 
 def _says_the_same(coded: Mapping[str, tuple[NDArray[np.intp], Any]], name: str, other: str) -> str:

@@ -162,11 +162,11 @@ def test_every_point_that_was_put_in_reach_keeps_the_rules_of_the_space(rows: li
         (FAR.drop(columns="b"), "column 'b' once"),
         (FAR.rename(columns={"b": "bb"}), "column is 'bb'"),
         (pd.concat([FAR, FAR[["a"]]], axis=1), "column 'a' once, but it is there 2 times"),
-        (FAR.assign(a=np.nan), "In starts: .*'a'"),
+        (FAR.assign(a=np.nan), "rows of starts without missing cells.*'a'"),
         (FAR.assign(a=np.inf), "In starts: .*'a'"),
         (FAR.assign(a="much"), "In starts: .*'a'"),
         (FAR.assign(k=1.5), "In starts: .*'k'"),
-        (FAR.assign(k=None), "In starts: .*'k'"),
+        (FAR.assign(k=None), "rows of starts without missing cells.*'k'"),
     ],
 )
 def test_frames_that_hold_no_points_are_refused_by_name(starts: Any, match: str) -> None:
