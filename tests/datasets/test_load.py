@@ -9,6 +9,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import ceopt
 from ceopt.datasets import load
@@ -164,6 +167,31 @@ def test_codes_bound_the_amounts_and_who_stands_on_one_is_answered(tmp_path, mon
     with pytest.warns(ceopt.SpaceWarning, match="stands on a code, no amount, in 'limit'"):
         held = ceopt.explain(model, {"late": 7, "limit": 98}, space, target="no")
     assert held.status == "infeasible"
+
+
+def test_no_answer_of_heloc_is_a_code_and_nobody_is_refused(real):
+    """People on -9, -8 and -7 among them: 20 of 40 logistic answers once sent a column below zero."""
+    bunch = load("heloc")
+    favourable = np.where(bunch.target == bunch.favourable, "good", "bad")
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(bunch.data, favourable)
+    rejected = bunch.data[model.predict(bunch.data) == "bad"]
+    people = rejected.iloc[:: len(rejected) // 12].iloc[:12]
+    recourse = ceopt.Recourse(model, bunch.space, target="good").fit(bunch.data)
+    with pytest.warns(ceopt.SpaceWarning, match="of 12 people stand on a code, no amount, in "):
+        cohort = recourse.explain(people)
+    answered = 0
+    for (_, row), result in zip(people.iterrows(), cohort, strict=True):
+        assert result.status in {"optimal", "infeasible"}
+        for answer in result:
+            answered += 1
+            for feature in bunch.space:
+                value = answer.values[feature.name]
+                if row[feature.name] in feature.codes:
+                    assert value == row[feature.name]
+                else:
+                    assert value not in feature.codes
+                    assert feature.is_finite or value >= feature.lower
+    assert answered > 8
 
 
 def test_without_a_folder(monkeypatch, tmp_path):
