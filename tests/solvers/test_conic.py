@@ -431,7 +431,7 @@ def test_a_ray_along_small_coefficients_does_not_hide_beside_great_ones():
 def test_a_ray_may_bend_and_miss_by_a_millionth_in_units_of_its_columns(noise: float, is_ray: bool) -> None:
     """x goes on for ever; y has curvature in one program, and in the other a bound and a great coefficient."""
     curved = conic_form(compile_model(model(lambda m: m.y**2 - m.x, x=var(0, None), y=var(None, 5))))
-    ray = np.where(curved.q < 0, 1.0, noise)
+    ray = np.where(curved.q < 0, 1.0, -noise)  # away from its bound
     assert is_primal_ray(curved, ray) is is_ray
     great = model(lambda m: 0 * m.y - m.x, x=var(0, None), y=var(), c=lambda m: 1e4 * m.y <= 1)
     form = conic_form(compile_model(great))
