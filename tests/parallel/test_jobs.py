@@ -219,7 +219,7 @@ def test_workers_end_with_their_parent_even_where_it_is_killed(tmp_path):
 @pytest.mark.long
 def test_of_a_worker_that_was_lost_no_semaphore_is_left_over(tmp_path):
     parent = started(tmp_path, "deadly")
-    out, err = parent.communicate(timeout=500)
+    out, err = parent.communicate(timeout=1500)
     assert "Lost" in out
     assert err == ""
 
