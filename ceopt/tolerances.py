@@ -94,7 +94,7 @@ LEAST_CHEAPER: Final = 1e-9
 #: Values this close, relatively, are told apart by a solver's tolerance only.
 SAME_VALUE: Final = 1e-6
 #: First margin of a repair that began at none, as a share of the one that a solver can be trusted with.
-FIRST_REPAIR: Final = 1e-4
+FIRST_REPAIR: Final = 2e-4
 #: The heuristic asks for this much more than the margin, relatively, or the program would cut off its own start.
 START_MARGIN_ROUNDING: Final = 1e-6
 #: Share of an answer's cost that a default margin may add.

@@ -14,6 +14,7 @@ __all__ = [
     "BUDGET_SLACK",
     "CLEAR_DISTANCE",
     "COLLINEAR",
+    "CORRELATED",
     "COVARIANCE_INDEFINITE",
     "COVARIANCE_RANK",
     "COVARIANCE_SYMMETRIC",
@@ -35,6 +36,7 @@ __all__ = [
     "NO_ROBUST_ENTRY",
     "ORDINARY_HULL_COEFFICIENTS",
     "OWN_ROUNDING",
+    "READABLE_SCORES",
     "READ_ROUNDING",
     "ROBUST_BOUND_ROUNDING",
     "SAME_MEANS",
@@ -71,6 +73,9 @@ DECIMAL_ROUNDINGS: Final = 4 * 2.0**-53
 #: A multiple of a step is computed as ``x0 + k * step``: off by a rounding of the product and one of the sum.
 STEP_ROUNDINGS: Final = 4 * 2.0**-53
 
+#: Square of a correlation that only rounding keeps from 1.
+CORRELATED: Final = 1.0 - 1e-6
+
 # ---- Decisions and scores --------------------------------------------------------------------------------------------
 #: Shares of trees are whole counts up to rounding.
 WHOLE_SHARE: Final = 1e-9
@@ -87,6 +92,8 @@ MARGIN_OF_A_ROW: Final = {"float64": 1e-9, "float32": 1e-6}
 OWN_ROUNDING: Final = {"float64": 2.0**-48, "float32": 1e-6}
 #: A margin below a solver's tolerance is stated in larger units, in which it is ten times the tolerance.
 SOLVER_TOLERANCE: Final = 1e-6
+#: Sizes of scores whose squares, and margins of 1e-11 of them, are numbers of full precision.
+READABLE_SCORES: Final = (1e-130, 1e130)
 #: Equal counts of votes, added up as floats, are equal to this.
 VOTE_ROUNDING: Final = 1e-9
 #: Least distance, in a row, between what it admits and what it does not, where the scores on both sides are known: a

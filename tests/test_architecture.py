@@ -85,6 +85,7 @@ def test_no_module_is_reached_from_what_it_imports():
 LARGEST_TOLERANCE = 1e-3
 #: Small numbers that stand elsewhere, as they are something else.
 NO_TOLERANCES = {
+    "ceopt.dice.inquiry._LEAST_S": "seconds, the least limit that a question is given",
     "ceopt.formulations.digits._LEAST_PLAIN": "from where on a number is written without an exponent",
     "ceopt.formulations.predictors.read.lightgbm.trees._ZERO": "what LightGBM's code compares with",
     "ceopt.solvers.built_in.BUILT_IN": "options of each solver's, by its own names, for exact answers",

@@ -75,6 +75,7 @@ def cohort_from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
         options = read_value(document["options"])
         require_fields(_WHO, "", {"options": options}, _LISTS)
         results = tuple(_result(entry, document["shared"], space, source) for entry in document["results"])
+        _require_columns(source, space, results)
         _require_lengths(source, queries, audit, results, document["finished"])
         return make(
             results=results,
@@ -108,6 +109,17 @@ def _result(entry: dict[str, Any], shared: dict[str, Any], space: FeatureSpace, 
 def _is_same(one: Any, other: Any) -> bool:
     """Whether two values are the same as JSON: 1, 1.0 and true are three."""
     return json.dumps(one) == json.dumps(other)
+
+
+def _require_columns(source: str, space: FeatureSpace, results: tuple[Any, ...]) -> None:
+    """Refuse a cohort whose people or answers have other columns than its space."""
+    for place, result in enumerate(results):
+        for frame in (result.factual, *(answer.frame for answer in result)):
+            if set(frame.columns) != set(space.names):
+                raise InvalidValueError(
+                    _WHO, "results over the columns of its space",
+                    f"{source} has {list(frame.columns)!r} in result {place}", "Write it anew with to_json.",
+                )  # fmt: skip
 
 
 def _require_lengths(

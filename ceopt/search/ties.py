@@ -289,12 +289,14 @@ def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> Sta
     if gap <= COST_OF_MARGIN:
         return state
     answer = replace(answer, values=answer.frame, bound=proved, gap=gap)  # type: ignore[arg-type]  # keeps the dtypes
+    answers = (*state.answers[:-1], (answer, state.answers[-1][1]))
+    if gap <= state.question.settings.relative_gap:
+        return replace(state, answers=answers, last=replace(finding, answer=answer, bound=proved))
     text = (
         f"The model's own arithmetic moves in steps of up to {steps:.2g} of its score: an answer that costs "
         f"{100.0 * gap:.2g} % less is not ruled out."
     )
     reason = said(text, "steps_leave_gap", percent=float(f"{100.0 * gap:.2g}"))
-    answers = (*state.answers[:-1], (answer, state.answers[-1][1]))
     return replace(state, answers=answers, last=Finding(Status.FEASIBLE, answer, proved, reason))
 
 

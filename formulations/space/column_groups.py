@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.tolerances import SUM_ROUNDING
+from ceopt.formulations.tolerances import CORRELATED, SUM_ROUNDING
 from ceopt.solvers.checks import plain
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ _EXCEPTION: Final = 1_000
 #: Share of the rows whose level settles another column, from which on two say the same; and what chance makes of it.
 _SETTLED: Final = 0.3
 _BY_CHANCE: Final = 0.1
-#: Square of a correlation that only rounding keeps from 1.
-_CORRELATED: Final = 1.0 - 1e-6
 
 #: Where the first part of a name ends.
 _SEPARATOR: Final = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
@@ -314,6 +312,6 @@ def _is_multiple(frame: pd.DataFrame, feature: Feature, other: Feature) -> str:
     rows = rows[~np.isnan(rows).any(axis=1)]
     if len(rows) < _LEAST or len(np.unique(rows[:_SOME, 0])) < _LEAST or (rows.std(axis=0) == 0.0).any():
         return ""
-    if np.corrcoef(rows, rowvar=False)[0, 1] ** 2 < _CORRELATED:
+    if np.corrcoef(rows, rowvar=False)[0, 1] ** 2 < CORRELATED:
         return ""
     return f"it is a multiple of {other.name!r}, up to a constant and rounding"

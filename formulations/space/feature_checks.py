@@ -190,7 +190,11 @@ def _levels(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
 
 def _codes(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
     """Settle codes: some of the levels, or numbers beyond the bounds, so that no amount is one."""
-    codes = tuple(dict.fromkeys(plain(code) for code in _CODES.require(who, "codes", given.codes)))
+    listed = [plain(code) for code in _CODES.require(who, "codes", given.codes)]
+    for code in listed:
+        if isinstance(code, list | dict | set | bytearray):
+            raise InvalidTypeError(who, "codes that are numbers or levels", f"{code!r} is none", "Correct it.")
+    codes = tuple(dict.fromkeys(listed))
     for code in codes:
         if given.kind in FINITE:
             if code not in new["levels"]:

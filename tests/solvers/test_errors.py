@@ -204,7 +204,8 @@ def ceopt_columns():
 
 def test_the_command_shows_them(files):
     def run(*words):
-        return CliRunner().invoke(app, ["explain", "model.joblib", "people.csv", "--allow-pickle", *words])
+        wide = {"COLUMNS": "400"}  # cells are not broken over lines
+        return CliRunner().invoke(app, ["explain", "model.joblib", "people.csv", "--allow-pickle", *words], env=wide)
 
     table = run("--row", "1", "--target", LABELS[1], "--show-space")
     assert table.exit_code == 0, table.output

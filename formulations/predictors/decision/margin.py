@@ -21,6 +21,7 @@ from ceopt.formulations.tolerances import (
     MARGIN_OF_TERMS,
     MARGIN_OF_THE_WAY,
     OWN_ROUNDING,
+    READABLE_SCORES,
     SOLVER_TOLERANCE,
 )
 from ceopt.solvers.checks import AllOf, Divisor, Real, Refusal
@@ -57,8 +58,6 @@ _MARGIN = AllOf(
 
 #: Sizes of scores for which that tolerance is neither coarse nor lost in rounding: rows keep the score's own unit.
 _ORDINARY = (1e-2, 1e6)
-#: Sizes of scores whose squares, and margins of 1e-11 of them, are numbers of full precision.
-_READABLE = (1e-130, 1e130)
 
 
 _SIZES: WeakKeyDictionary[Predictor, float] = WeakKeyDictionary()
@@ -129,9 +128,9 @@ def default_margin(predictor: Predictor) -> float:
         The scores are so small or so large that their squares are no numbers.
     """
     size = score_size(predictor)
-    if size and not _READABLE[0] <= size <= _READABLE[1]:
+    if size and not READABLE_SCORES[0] <= size <= READABLE_SCORES[1]:
         raise UnsupportedModelError(
-            "The model", f"scores that differ by {_READABLE[0]:g} to {_READABLE[1]:g} within the space",
+            "The model", f"scores that differ by {READABLE_SCORES[0]:g} to {READABLE_SCORES[1]:g} within the space",
             f"through no column do they differ by more than {size:.3g}"
             if size < 1.0 else f"through one column they differ by {size:.3g}",
             "Fit it again on scaled columns, or multiply its coefficients and its intercept by one number.",
