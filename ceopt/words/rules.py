@@ -38,7 +38,9 @@ __all__ = ["any_of", "rule_said", "rules_said", "value_phrase"]
 def rule_said(rule: AbstractRule, space: FeatureSpace) -> str:
     """Return the sentence of a rule; of one that ceopt knows, with what it says."""
     phrase_of = _PHRASES.get(type(rule))
-    sentence = printable(rule.sentence())
+    sentence = rule.sentence()
+    if not sentence.isprintable():
+        sentence = printable(sentence)
     if phrase_of is None:
         return sentence
     return Said(sentence, (phrase_of(rule, space),))

@@ -46,7 +46,7 @@ class Said(str):
 
     def __new__(cls, text: str, phrases: tuple[Phrase, ...]) -> Said:
         """Make a text of these phrases."""
-        new = super().__new__(cls, printable(text))
+        new = super().__new__(cls, text if text.isprintable() else printable(text))
         new.phrases = phrases
         return new
 
