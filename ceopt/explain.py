@@ -192,25 +192,14 @@ def explain(
     starts = complete_part(space, starts)
     try:
         if surrogate is not None:
-<<<<<<< HEAD
-            asked = asked_once(model, space, settings, data=data, surrogate=surrogate, starts=starts)
-            found = asked.answer(row)
+            with until(began + settings.limit_s()):
+                asked = asked_once(model, space, settings, data=data, surrogate=surrogate, starts=starts)
+                found = asked.answer(row)
         else:
             with until(began + settings.limit_s()):
                 prepared = prepare(model, space, settings, data=data, starts=starts)
                 prepared = replace(prepared, fingerprints=fingerprints_of(model, data))
             found = search(prepared, row, began=began)
-=======
-            with until(began + settings.limit_s()):
-                asked = asked_once(
-                    model, space, settings, data=data, surrogate=surrogate, starts=starts, why=Settings(target=None).why
-                )
-                return asked.answer(row)
-        with until(began + settings.limit_s()):
-            prepared = prepare(model, space, settings, data=data, starts=starts)
-            prepared = replace(prepared, fingerprints=fingerprints_of(model, data))
-        return search(prepared, row, began=began)
->>>>>>> 6b0cd10d8bb8b1ea1a6524c0534e4e6d69f4ac73
     except OutOfTimeError as error:
         return unread(settings, space, row, stage=error.stage, began=began)
     except MemoryError:

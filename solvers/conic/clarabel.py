@@ -54,7 +54,7 @@ _OTHER_ROUNDINGS: tuple[dict[str, Any], ...] = (
 _QUICK = 1000
 """Rows below which a step takes some 20 ms at most; with 5,000 rows of semidefinite cones it took seconds."""
 _SET_UP_S = 2.5e-7
-"""Seconds of setting up for each number of the dense blocks that semidefinite cones make: 1.3e-7 to 2.5e-7 were measured.
+"""Seconds of setting up for each number of the dense blocks that semidefinite cones make (1.3e-7 to 2.5e-7 measured).
 
 No other thread runs meanwhile. The steps after it take as long each, and there are ten or so: with less than twice its
 time left nothing would come of it."""
