@@ -175,10 +175,11 @@ def explain(
     starts = known_part(space, starts)
     try:
         if surrogate is not None:
-            asked = asked_once(
-                model, space, settings, data=data, surrogate=surrogate, starts=starts, why=Settings(target=None).why
-            )
-            return asked.answer(row)
+            with until(began + settings.limit_s()):
+                asked = asked_once(
+                    model, space, settings, data=data, surrogate=surrogate, starts=starts, why=Settings(target=None).why
+                )
+                return asked.answer(row)
         with until(began + settings.limit_s()):
             prepared = prepare(model, space, settings, data=data, starts=starts)
             prepared = replace(prepared, fingerprints=fingerprints_of(model, data))

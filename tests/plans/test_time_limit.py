@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 
 from ceopt.plans import copa_plan, validity_bounds
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.solvers import solve
+from ceopt.solvers.cones import psd
 from ceopt.solvers.registry import SOLVERS
 
 D = 8
@@ -180,6 +182,27 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     monkeypatch.setattr(clarabel, "DefaultSolver", slow)
     yield go_on
     go_on.set()
+
+
+def test_what_would_take_longer_to_set_up_than_there_is_time_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other thread runs while Clarabel is set up, so that nobody could stop waiting."""
+    import clarabel
+
+    begun = []
+    inner = clarabel.DefaultSolver
+    monkeypatch.setattr(clarabel, "DefaultSolver", lambda *arguments: begun.append(1) or inner(*arguments))
+    monkeypatch.setattr(time, "perf_counter", lambda: 1000.0)  # the limit is not over
+    k = 40  # 820 rows, and 336,200 numbers in their block
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var()
+    model.cone = pyo.Constraint(expr=psd([[model.x - 1.0 if i == j else 0.0 for j in range(k)] for i in range(k)]) >= 0)
+    model.least = pyo.Objective(expr=model.x)
+
+    late = solve(model, "clarabel", time_limit_s=0.1)
+    assert late.status == "time_limit"
+    assert not begun
+    assert solve(model, "clarabel", time_limit_s=10.0).status == "optimal"
+    assert begun
 
 
 def test_a_step_of_a_large_cone_program_is_not_waited_for(stuck: threading.Event) -> None:
