@@ -176,3 +176,23 @@ def test_what_a_network_advises_is_put_off_codes():
     assert found[1].tolist() == [-9.0, 0.0, 1.0]
     low, high = columns.room(rows)
     assert low[1, 0] == high[1, 0] == columns.encoded(rows)[1, 0]
+
+
+def test_a_level_that_is_a_code_is_neither_left_nor_taken_where_that_would_pay():
+    low_is_good = Affine([0.0, -1.0, -0.1], -0.5, labels=("no", "yes"))
+    found = ceopt.explain(low_is_good, {"inquiries": 0, "worst": 2, "burden": 0}, SPACE, target="yes", why=False)
+    assert found.status == "infeasible"  # -9 alone would do
+    high_is_good = Affine([0.0, 1.0, -0.1], -1.5, labels=("no", "yes"))
+    with pytest.warns(ceopt.SpaceWarning, match="on a code"):
+        found = ceopt.explain(high_is_good, CODED, SPACE, target="yes", why=False)
+    assert found.status == "infeasible"  # another level would do
+    assert ceopt.explain(high_is_good, CODED | {"worst": 0}, SPACE, target="yes").status == "optimal"
+
+
+def test_a_number_that_is_a_code_is_not_left_where_that_would_pay():
+    many_are_good = Affine([1.0, 0.0, -0.1], -1.5, labels=("no", "yes"))
+    row = {"inquiries": -9, "worst": 1, "burden": 2}
+    with pytest.warns(ceopt.SpaceWarning, match="on a code"):
+        found = ceopt.explain(many_are_good, row, SPACE, target="yes", why=False)
+    assert found.status == "infeasible"  # an amount would do
+    assert ceopt.explain(many_are_good, row | {"inquiries": 0}, SPACE, target="yes").status == "optimal"
