@@ -90,6 +90,7 @@ NO_TOLERANCES = {
     "ceopt.formulations.predictors.read.lightgbm.trees._ZERO": "what LightGBM's code compares with",
     "ceopt.solvers.built_in.BUILT_IN": "options of each solver's, by its own names, for exact answers",
     "ceopt.solvers.conic.clarabel._OTHER_ROUNDINGS": "options of Clarabel's, by its own names, for another run",
+    "ceopt.solvers.conic.clarabel._SET_UP_S": "seconds of setting up for each number of a block",
     "ceopt.solvers.gurobi.session._PARAMETERS": "parameters of Gurobi's, by its own names",
 }
 
