@@ -17,7 +17,7 @@ import numpy as np
 from ceopt.formulations.predictors.decision.lattice import is_on_lattice
 from ceopt.formulations.predictors.decision.margin import own_rounding, rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
-from ceopt.formulations.targets import Labels
+from ceopt.formulations.targets import Labels, Values
 from ceopt.query.solve_program import has_extreme_numbers
 from ceopt.search.solve_check_repair import MOST_REPAIRS, accept_checked, attempt, none_in_reach
 from ceopt.search.state import Finding
@@ -52,6 +52,8 @@ def look_within_margin(state: State) -> State:
         return state
     finding = state.last
     assert finding is not None  # noqa: S101 - the phase before ends with one
+    if finding.answer is None and _is_refused_at_best(state):
+        return state
     most = None
     before = state
     if finding.answer is not None:
@@ -59,6 +61,7 @@ def look_within_margin(state: State) -> State:
         before = replace(state, answers=state.answers[:-1])
     learned = state
     is_empty = False
+    least = _share_of_rounding(state)
     try:
         for share, below in _programs(state):
             tried = replace(before.having_learned(learned), margin=share * (state.margin or 0.0))
@@ -70,7 +73,7 @@ def look_within_margin(state: State) -> State:
                     bound = state.question.bound_on_cost(solved.outcome)
                 return accept_checked(before.having_learned(learned), point, prediction, bound, "", solved.cluster)
             ends_empty = solved.outcome.status is Stop.INFEASIBLE
-            is_empty = is_empty or ends_empty
+            is_empty = is_empty or (ends_empty and share <= least)
             # Among all points that are near a tie there is none; or without a margin there is no cheaper one.
             if below:
                 is_settled = ends_empty
@@ -157,7 +160,44 @@ def _programs(state: State) -> list[tuple[float, float]]:
     if state.last is not None and state.last.answer is not None and is_ordinary:
         return [(0.0, 0.0), *smaller]
     below = rounding_in(question.prepared.predictor, question.factual, question.person.reach)
+    least = _share_of_rounding(state)
+    if least < min(_SMALLER):
+        smaller = [(least, 0.0), *smaller]
     return [(0.0, below), (0.0, 0.0), *smaller]
+
+
+def _share_of_rounding(state: State) -> float:
+    """Return the share of the margin that is the model's own rounding: what has no point even there has none.
+
+    Trees and votes decide by levels, which lie a margin apart: there any share will do.
+    """
+    question = state.question
+    coordinates = np.array([[question.factual[name] for name in question.space.names]])
+    rounding = own_rounding(question.prepared.predictor, coordinates)
+    assert state.margin  # noqa: S101 - else there is nothing to look for
+    return rounding / state.margin if rounding else math.inf
+
+
+def _is_refused_at_best(state: State) -> bool:
+    """Tell whether the model refuses the best that each column may become, and adds up columns: then it refuses all."""
+    question = state.question
+    prepared = question.prepared
+    target = prepared.settings.target
+    is_sum = prepared.predictor.is_linear and prepared.predictor.core.n_scores == 1
+    has_two_ends = isinstance(target, Values) and math.isfinite(target.low) and math.isfinite(target.high)
+    if not is_sum or has_two_ends:
+        return False
+    best = dict(question.factual)
+    for name, part in question.person.reach.items():
+        if isinstance(part, Interval):
+            ends = [part.lower, part.upper]
+        else:
+            ends = [float(rank) for rank in part.ranks if rank not in prepared.predictor.unseen.get(name, ())]
+        if not ends or not all(map(math.isfinite, ends)):
+            return False
+        points = np.array([[{**question.factual, name: end}[other] for other in question.space.names] for end in ends])
+        best[name] = ends[int(prepared.slacks(points).argmax())]
+    return not question.check(best).valid
 
 
 def _solve_tie(state: State, most: float | None, below: float) -> tuple[State, SolvedProgram, _Accepted | None]:
@@ -306,6 +346,6 @@ def _unsettled(state: State, finding: Finding) -> Finding:
         status = Status.TIME_LIMIT
     else:
         status = Status.ERROR
-    text = "Nothing reaches the target with a margin. Whether a tie does is not settled: the solver ended early."
+    text = "Nothing reaches the target with a margin. Whether a tie does is not settled."
     reason = said(text, "tie_unsettled")
     return Finding(status, bound=finding.bound, reason=reason)

@@ -23,6 +23,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow
 from ceopt.solvers.cones import Cone
+from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.tolerances import RANK_ROUNDING, SEMIDEFINITE_ROUNDING, SQUARE_ROUNDING
 
@@ -47,6 +48,7 @@ def is_convex(lower: Any, sense: int) -> bool:
     """
     if lower is None:
         return True
+    checkpoint("looking at the curvature of its rows")
     full = sp.csr_array(lower + sp.tril(lower, -1).T)
     for block in blocks_of(full):
         eigenvalues = np.linalg.eigvalsh(sense * full[block][:, block].toarray())

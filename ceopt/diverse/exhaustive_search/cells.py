@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.predictors.representation.predictor import Predictor
     from ceopt.query.prepare import Prepared
 
-__all__ = ["Allowance", "CellColumn", "allowances_of", "cell_columns", "cell_of", "has_a_cheapest_point"]
+__all__ = ["Allowance", "CellColumn", "allowances_of", "cell_columns", "cell_of", "has_a_cheapest_point", "is_in_cell"]
 
 Floats: TypeAlias = NDArray[np.float64]
 #: Whole numbers of one column beyond which its values are not listed.
@@ -70,6 +70,14 @@ def cell_of(columns: Sequence[CellColumn], point: Mapping[str, float]) -> tuple[
         is_inside = (column.low <= value) & (value <= column.high)
         cell.append(int(is_inside.argmax()))
     return tuple(cell)
+
+
+def is_in_cell(columns: Sequence[CellColumn], cell: Sequence[int], point: Mapping[str, float]) -> bool:
+    """Tell whether a cell holds a point."""
+    for column, place in zip(columns, cell, strict=True):
+        if not column.low[place] <= point[column.name] <= column.high[place]:
+            return False
+    return True
 
 
 @final

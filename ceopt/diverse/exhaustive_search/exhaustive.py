@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
-from ceopt.diverse.exhaustive_search.cells import cell_columns, cell_of, has_a_cheapest_point
+from ceopt.diverse.exhaustive_search.cells import cell_columns, cell_of, has_a_cheapest_point, is_in_cell
 from ceopt.diverse.exhaustive_search.enumeration import Enumeration, Kept
 from ceopt.formulations.constraints.diversity.other_cells import OtherCells
 from ceopt.formulations.predictors.decision.attained_levels import tie_width
@@ -228,8 +228,8 @@ class _Question:
         with without_deadline():  # which looks at the clock itself
             kept = enumeration.kept
             if not enumeration.is_complete or not kept:
-                cells = {cell_of(columns, other.point) for other in kept}
-                if cell_of(columns, known.point) not in cells:
+                cell = cell_of(columns, known.point)
+                if not any(is_in_cell(columns, cell, other.point) for other in kept):
                     kept = [known, *kept]
             timings = {**first.timings, "walk": time.perf_counter() - walk_began}
             margin = 0.0 if settings.margin is None else prepared.margin
