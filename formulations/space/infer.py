@@ -164,6 +164,8 @@ def _describe(
         found = _numbers(who, kind, column.dtype, values, present)
         if kind == "continuous":
             decimals = _decimals(values)
+        if step is not None:
+            found.update(_written_ends(found["lower"], found["upper"], decimals))
         return Feature(name, kind=kind, step=step, step_inferred=True, decimals=decimals, **common, **found)
     levels = values
     if is_named and kind == "ordinal":
@@ -253,6 +255,13 @@ def _step(values: list[Any]) -> tuple[float | None, str]:
     step = 10.0**-places
     words = "whole numbers only" if places == 0 else counted(places, "decimal")
     return step, f"{words}, step {step:g}"
+
+
+def _written_ends(lower: float, upper: float, decimals: int | None) -> dict[str, float]:
+    """Return the ends as they are written: a minimum of -9.399999999999999 would leave out the step at -9.4."""
+    if decimals is None:
+        return {}
+    return {"lower": min(lower, round(lower, decimals)), "upper": max(upper, round(upper, decimals))}
 
 
 def _decimals(values: list[Any]) -> int | None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from ceopt.formulations.space import FeatureSpace
+from ceopt.formulations.space.reachable import reach_of
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 #: Guesses are looked at here; what is pointed out beside them is in test_pitfalls.py.
@@ -263,3 +264,15 @@ def test_a_name_may_hold_a_separator():
     assert FeatureSpace.infer(pd.DataFrame({"income, yearly": [1, 2]})).names == ("income, yearly",)
     assert FeatureSpace.infer(pd.DataFrame({"a;b": [1, 2], "c": [3, 4]})).names == ("a;b", "c")
     assert FeatureSpace.infer(pd.DataFrame({"yes|no": ["y", "n"]})).names == ("yes|no",)
+
+
+def test_ends_that_are_off_their_decimals_by_rounding_keep_the_last_step_in_reach():
+    """10 * -0.94 is -9.399999999999999: the step at -9.4 was left out (since 0.1.0)."""
+    frame = pd.DataFrame({"a": np.array([-0.94, 0.35, 0.94, 0.31]) * 10.0})
+    assert frame["a"].min() > -9.4
+
+    space = FeatureSpace.infer(frame)
+
+    assert (space["a"].lower, space["a"].upper, space["a"].step) == (-9.4, 9.4, 0.1)
+    reach = reach_of(space, space.row(pd.DataFrame({"a": [3.5]})))
+    assert (reach["a"].lower, reach["a"].upper) == (-9.4, 9.4)
