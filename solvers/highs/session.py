@@ -47,6 +47,8 @@ __all__ = [
 ]
 
 _SECOND_OPINION_S = 5.0  # for a program that presolve alone calls infeasible
+_MANY_COLUMNS = 50  # for each row: from there on presolve was seen to take two seconds for 100,000 coefficients
+_PRESOLVE_S = 2e-5  # for each coefficient of such a program
 _KEPT = 50  # points met that are kept at most, per point wanted: some of them differ in continuous columns only
 _UNPROVED = "HiGHS stopped at a point that its duals do not prove."
 _FAR = 1e5  # a QP's point beyond may lie on an unbounded ray
@@ -262,6 +264,7 @@ class HighsSession(AbstractSession):
         spent = 0.0 if self._compiled.integer.any() else highs.getRunTime()
         highs.setOptionValue("time_limit", spent + search.seconds_left)
         highs.setOptionValue("mip_rel_gap", gap)
+        self._choose_presolve(search)
         if start and not self._is_open_ended():
             at = np.array(list(start), dtype=np.int32)
             highs.setSolution(len(start), at, np.array(list(start.values()), dtype=np.float64) / self._widths[at])
@@ -305,6 +308,14 @@ class HighsSession(AbstractSession):
         elif status == library.HighsModelStatus.kOptimal and x is not None:
             bound = self._compiled.evaluate(x)
         return status.name, x, bound
+
+    def _choose_presolve(self, search: SolveRun) -> None:
+        """Leave presolve out where it would outlast the limit: of few rows over many columns it does not look at it."""
+        if "presolve" in self._options:
+            return
+        rows, columns = self._compiled.A.shape
+        is_long = columns >= _MANY_COLUMNS * rows and search.seconds_left < _PRESOLVE_S * self._compiled.A.nnz
+        self._highs.setOptionValue("presolve", "off" if is_long else "choose")
 
     def _confirmed(self, status: Any, deadline: float) -> Any:
         """Run again without presolve where presolve alone says that there is no solution or no better one, or it fails.

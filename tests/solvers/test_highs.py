@@ -298,6 +298,34 @@ def test_a_program_that_presolve_spoils_is_solved_without_it(name: str, with_sta
     assert outcome.bound == pytest.approx(answer.objective)
 
 
+@pytest.mark.parametrize(
+    ("rows", "seconds", "options", "presolve"),
+    [
+        (3, 0.05, {}, "off"),
+        (3, 60.0, {}, "choose"),
+        (100, 0.05, {}, "choose"),
+        (3, 0.05, {"presolve": "on"}, "on"),
+    ],
+)
+def test_presolve_that_would_outlast_the_limit_is_left_out(
+    rows: int, seconds: float, options: dict[str, str], presolve: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 30 rows over 9,460 columns, a hull's, it took two seconds and did not look at the clock."""
+    rng = np.random.default_rng(0)
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(1000), bounds=(0, 1))
+    m.r = pyo.ConstraintList()
+    for _ in range(rows):
+        m.r.add(pyo.quicksum(float(c) * v for c, v in zip(rng.normal(size=1000), m.x.values(), strict=True)) <= 1)
+    m.o = pyo.Objective(expr=pyo.quicksum(m.x.values()))
+    run = []
+    monkeypatch.setattr(highspy.Highs, "run", lambda highs: run.append(highs.getOptionValue("presolve")[1]))
+
+    HighsSession(compile_model(m), options=options).solve(time_limit_s=seconds)
+
+    assert set(run) == {presolve}
+
+
 def test_a_start_that_presolve_maps_wrongly_is_left_out() -> None:
     """Votes of boosted trees: of the start of cost 1024 HiGHS 1.16.0 says that it costs 0 after presolve."""
     compiled = compile_model(read(Path(__file__).parents[1] / "golden" / "start_of_another_program.mps"))
