@@ -16,6 +16,7 @@ from ceopt.formulations.space.space import (
     FeatureSpace,
     complete_part,
     has_every_cell,
+    line_of_gaps,
     warn_of,
     warn_of_codes,
     warn_of_gaps,
@@ -157,7 +158,8 @@ random_state, solver_options, why, surrogate, starts
         """
         self._check_frame("Recourse.fit", X)
         warn_of("Recourse.fit", self.space, X=X, data=self.data, starts=self.starts)
-        warn_of_gaps("Recourse.fit", self.space, X=X, data=self.data, starts=self.starts)
+        lines = {"X": line_of_gaps(self.space, X, word="X", y=y)}
+        warn_of_gaps("Recourse.fit", self.space, lines=lines, X=X, data=self.data, starts=self.starts)
         X, y = self._complete(X[list(self.space.names)].copy(), y)  # they are read later, and the caller may change X
         self.fit_ = self._fit(X, y)
         self.prepared_ = self.fit_.prepared

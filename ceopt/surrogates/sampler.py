@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace, complete_rows
+from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.solvers.checks import Choice, Real, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.plural import counted
@@ -444,9 +444,9 @@ def decided_rows(
     """
     if not isinstance(X, pd.DataFrame):
         raise InvalidTypeError(_WHO, "a DataFrame as X", f"X is {type(X).__name__}", "Name its columns.")
+    X = taken(X, rows_to_keep(_WHO, space, X, word="X"))
     if space is None:
         space = FeatureSpace(infer_features(X, steps=False))
-    X = complete_rows(_WHO, space, X, "X")
     columns = ScaledColumns.of(space, X, scale)
     box = predict
     if not isinstance(predict, BlackBox):

@@ -20,7 +20,7 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.infer import scales
 from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.reachable import Interval
-from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
 from ceopt.solvers.checks import Choice, Matrix
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.surrogates.legal_values import Floats, level_of, on_grid, ranks_of
@@ -88,16 +88,18 @@ class ScaledColumns:
     def of(cls, space: FeatureSpace, frame: pd.DataFrame, scale: Scale = "std") -> ScaledColumns:
         """Return the columns of a space, scaled by its own statistics or else by those of the rows of a frame.
 
+        Rows with missing cells are left out, with a warning.
+
         Raises
         ------
         UnknownNameError
             Another scale than "mad", "std", "range" or "none".
         InvalidTypeError, InvalidValueError
-            No space, no rows, a missing value, a column that the space does not have.
+            No space, no rows, none that is whole, a column that the space does not have.
         """
         require_space(_WHO, space)
         _SCALE.require(_WHO, "scale", scale)
-        coordinates = space.coordinates(frame)
+        coordinates = space.coordinates(complete_rows(_WHO, space, frame, "frame"))
         if not len(coordinates):
             raise InvalidValueError(_WHO, "rows of data", "the frame is empty", "Give the training data.")
         found = []

@@ -15,7 +15,14 @@ from ceopt.formulations.costs.linf import greatest_of
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, row_mapping
+from ceopt.formulations.space.space import (
+    FeatureSpace,
+    column_coordinates,
+    complete_rows,
+    row_mapping,
+    rows_to_keep,
+    taken,
+)
 from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
@@ -111,7 +118,7 @@ class Percentile(AbstractCost):
         "max" or "total_log".
     data
         The target population as a frame in raw units; by default the ``data`` of :func:`ceopt.explain`, or the rows
-        given to ``Recourse.fit``.
+        given to ``Recourse.fit``. Those with missing cells are left out with a warning.
 
     Raises
     ------
@@ -121,7 +128,7 @@ class Percentile(AbstractCost):
         Data that is no frame; a rule charges something else than where a column ends (an intervention of a causal model
         has no percentile).
     InvalidValueError
-        No data, or no row in it; a missing column or value.
+        No data, or no row in it that is whole; a missing column.
     UnboundedFeatureError
         A number with a coordinate has an infinite bound (when built). :class:`AllowedValues` gives it finite ones.
 
@@ -204,9 +211,10 @@ class Percentile(AbstractCost):
             What the columns are. By default numbers are numbers, and other columns what
             :meth:`FeatureSpace.infer` guesses from the data.
         """
-        data = self._needed
+        data = taken(self._needed, rows_to_keep("Percentile", space, self._needed, word="data"))
         home = row_mapping(row)
-        return {name: self._unit * self._tabled(data, home, name, values, space) for name, values in grid.items()}
+        unit = replace(self, data=data)._unit
+        return {name: unit * self._tabled(data, home, name, values, space) for name, values in grid.items()}
 
     def _tabled(
         self, data: pd.DataFrame, home: Mapping[Any, Any], name: str, values: Any, space: FeatureSpace | None

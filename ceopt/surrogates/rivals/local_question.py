@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.surrogates.black_box import BlackBox
 from ceopt.surrogates.legal_values import Floats
@@ -32,8 +32,10 @@ class LocalQuestion:
         Scaled columns about the row.
     home
         The row as a point, (p,).
+    X
+        Rows of data that lack no cell.
     data
-        Rows of data as points, (n, p).
+        The same as points, (n, p).
     asked_before
         Rows that the model had been sent before.
     """
@@ -41,6 +43,7 @@ class LocalQuestion:
     box: BlackBox
     columns: ScaledColumns
     home: Floats
+    X: pd.DataFrame
     data: Floats
     asked_before: int
 
@@ -69,13 +72,18 @@ def question_of(
 ) -> LocalQuestion:
     """Check the arguments of a surrogate's ``fit_local``; with a sample, its columns are taken.
 
+    Rows of data that lack a cell are left out, with a warning.
+
     Raises
     ------
     CeoptError
-        No frame, missing values, a row that does not fit, and what :class:`BlackBox` refuses.
+        No frame, no row that is whole, a row that does not fit, and what :class:`BlackBox` refuses.
     """
     if not isinstance(X, pd.DataFrame):
         raise InvalidTypeError(who, "a DataFrame as X", f"X is {type(X).__name__}", "Name its columns.")
+    if sample is not None:
+        space = sample.columns.space
+    X = taken(X, rows_to_keep(who, space, X, word="X"))
     if sample is not None:
         columns = sample.columns
     else:
@@ -89,7 +97,7 @@ def question_of(
         box = BlackBox(predict, target, columns=list(X), dtypes=X.dtypes, max_queries=limit, space=columns.space)
     assert columns.factual is not None  # noqa: S101 - the columns are about a row
     home = columns.encoded(columns.factual[None])[0]
-    return LocalQuestion(box, columns, home, columns.encode(X), box.n_queries)
+    return LocalQuestion(box, columns, home, X, columns.encode(X), box.n_queries)
 
 
 def with_sample(
@@ -105,7 +113,7 @@ def with_sample(
     """Return the question and its sample, which is drawn by ``BoundarySampler()`` where none is given."""
     asked = question_of(who, predict, factual, X, target=target, space=space, sample=sample)
     if sample is None:
-        sample = BoundarySampler().sample(asked.box, factual, X, target=target, space=asked.columns.space)
+        sample = BoundarySampler().sample(asked.box, factual, asked.X, target=target, space=asked.columns.space)
     return asked, sample
 
 
