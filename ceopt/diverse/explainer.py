@@ -176,8 +176,8 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Parameters
         ----------
         X
-            Rows in raw units, shape (n, d): a frame, or an array in the order of the space. Those with missing cells are
-            left out with a warning.
+            Rows in raw units, shape (n, d): a frame, or an array in the order of the space. Those with missing cells
+            are left out with a warning.
         y
             Their labels, shape (n,). Checked, and not used: what counts is what the model says of a row, (7).
 

@@ -18,7 +18,6 @@ from ceopt.solvers.plural import counted
 from ceopt.surrogates.black_box import BlackBox
 from ceopt.surrogates.legal_values import Floats
 from ceopt.surrogates.scaled_columns import Scale, ScaledColumns
-from ceopt.surrogates.spread import largest_distance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -453,7 +452,7 @@ def decided_rows(
         box = BlackBox(predict, target, columns=list(X), dtypes=X.dtypes, max_queries=max_queries, space=space)
     coordinates = space.coordinates(X)
     encoded = columns.encoded(coordinates)
-    return DecidedRows(box, columns, coordinates, encoded, box.of_data(X), largest_distance(encoded))
+    return DecidedRows(box, columns, coordinates, encoded, box.of_data(X), columns.diameter(coordinates))
 
 
 def _asked(box: BlackBox, columns: ScaledColumns, coordinates: Floats) -> Bools:

@@ -89,8 +89,8 @@ def retrained(
     Raises
     ------
     InvalidValueError, InvalidTypeError, UnknownNameError
-        Shapes that disagree, an infinity, labels that are missing, labels that are not classes, one class alone with an intercept, regularization
-        that is not above 0.
+        Shapes that disagree, an infinity, labels that are missing or not classes, one class alone with an intercept,
+        regularization that is not above 0.
 
     Examples
     --------

@@ -132,8 +132,9 @@ def virtual_data_shift(
     MissingLibraryError
         JAX is not installed.
     InvalidValueError, InvalidTypeError, UnknownNameError, UnsupportedModelError
-        Missing labels or cells of counterfactuals, labels that are no classes, frames that do not fit or are empty, several classes without
-        targets, an option out of its range or so great that numbers overflow, a model that cannot be differentiated.
+        Missing labels or cells of counterfactuals, labels that are no classes, frames that do not fit or are empty,
+        several classes without targets, an option out of its range or so great that numbers overflow, a model that
+        cannot be differentiated.
 
     References
     ----------

@@ -43,7 +43,9 @@ class _Staircase:
     Parameters
     ----------
     known
-        Coordinates of the n people, ascending.
+        Coordinates of those of the people who stand on no code, ascending.
+    n_people
+        n, how many people there are.
     x0
         The factual's.
     kind
@@ -53,13 +55,17 @@ class _Staircase:
     """
 
     known: Floats
+    n_people: int
     x0: float
     kind: str
     unordered: bool
 
     def costs(self, values: Floats) -> Floats:
         """Return the costs of coordinates (m,)."""
-        return self._of_levels(values) if self.unordered else self._of_numbers(values)
+        found = self._of_levels(values) if self.unordered else self._of_numbers(values)
+        if self.kind == "max" and len(self.known) < self.n_people:  # percentiles are of those who stand on no code
+            found = found * ((self.n_people + 2.0) / (len(self.known) + 2.0))
+        return found
 
     def _of_numbers(self, values: Floats) -> Floats:
         below = np.searchsorted(self.known, values, side="right")
@@ -110,7 +116,8 @@ class Percentile(AbstractCost):
     in its reach (and needs finite bounds), or, where :class:`AllowedValues` or :class:`AllowedRows` has left it a grid,
     those of the grid; one that only trees split needs no more than their cuts; levels have a cost each.
     "max" adds one variable and a row per column that may move. MILP. A categorical column stands for its 0/1 columns,
-    of which a switch moves two. Weights and scales do not count, and a move between two data values is free.
+    of which a switch moves two. People who stand on a code do not count in that column. Weights and scales do not
+    count, and a move between two data values is free.
 
     Parameters
     ----------
@@ -176,10 +183,12 @@ class Percentile(AbstractCost):
         return own
 
     def _people(self, space: FeatureSpace) -> dict[str, Floats]:
-        """Return each column of the data as coordinates, ascending."""
+        """Return the amounts of each column of the data as coordinates, ascending."""
         if self._known.get("space") is not space:
             coordinates = np.sort(space.coordinates(self._needed), axis=0)
-            people = {name: coordinates[:, j] for j, name in enumerate(space.names)}
+            people = {}
+            for feature, column in zip(space, coordinates.T, strict=True):
+                people[feature.name] = column[~feature.are_codes(column)]
             self._known.update(people=people, space=space)
         known: dict[str, Floats] = self._known["people"]
         return known
@@ -195,7 +204,10 @@ class Percentile(AbstractCost):
 
     @property
     def _unit(self) -> float:
-        return 1.0 / (len(self._needed) + 2.0) if self.kind == "max" else 1.0
+        return self._unit_of(len(self._needed))
+
+    def _unit_of(self, n_people: int) -> float:
+        return 1.0 / (n_people + 2.0) if self.kind == "max" else 1.0
 
     # ---- in plain numbers --------------------------------------------------------------------------------------------
     def table(self, row: Any, grid: Mapping[str, Any], *, space: FeatureSpace | None = None) -> dict[str, Floats]:
@@ -213,7 +225,7 @@ class Percentile(AbstractCost):
         """
         data = taken(self._needed, rows_to_keep("Percentile", space, self._needed, word="data"))
         home = row_mapping(row)
-        unit = replace(self, data=data)._unit
+        unit = self._unit_of(len(data))
         return {name: unit * self._tabled(data, home, name, values, space) for name, values in grid.items()}
 
     def _tabled(
@@ -229,7 +241,9 @@ class Percentile(AbstractCost):
         else:
             feature = infer_features(data[[name]])[0]
         people = np.sort(column_coordinates(feature, data[name]))
-        stairs = _Staircase(people, feature.to_coordinate(home[name]), self.kind, feature.kind == "categorical")
+        people = people[~feature.are_codes(people)]
+        own = feature.to_coordinate(home[name])
+        stairs = _Staircase(people, len(data), own, self.kind, feature.kind == "categorical")
         return stairs.costs(np.array([feature.to_coordinate(value) for value in values]))
 
     def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
@@ -255,7 +269,12 @@ class Percentile(AbstractCost):
 
     def _stairs(self, space: FeatureSpace, factual: Mapping[str, float]) -> dict[str, _Staircase]:
         people = self._people(space)
-        return {f.name: _Staircase(people[f.name], factual[f.name], self.kind, f.kind == "categorical") for f in space}
+        n = len(self._needed)
+        stairs = {}
+        for feature in space:
+            name = feature.name
+            stairs[name] = _Staircase(people[name], n, factual[name], self.kind, feature.kind == "categorical")
+        return stairs
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return none: a cost of the value has no bound by the move."""

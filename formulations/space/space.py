@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -12,7 +13,7 @@ import pandas as pd
 from ceopt.formulations.space.change import changed
 from ceopt.formulations.space.dtypes import is_number_dtype, is_object_dtype
 from ceopt.formulations.space.feature import Direction, Feature, Kind
-from ceopt.formulations.space.infer import infer_features
+from ceopt.formulations.space.infer import infer_features, scales
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.formulations.space.space_warning import warn
@@ -24,8 +25,8 @@ from ceopt.solvers.plural import counted
 
 __all__ = [
     "FeatureSpace",
-    "check_unique",
     "cells_of",
+    "check_unique",
     "column_coordinates",
     "complete_part",
     "complete_rows",
@@ -33,9 +34,11 @@ __all__ = [
     "known_part",
     "known_row",
     "line_of_gaps",
+    "on_codes",
     "require_space",
     "row_mapping",
     "rows_to_keep",
+    "scaled_by",
     "taken",
     "unknown_columns",
     "warn_of",
@@ -193,6 +196,7 @@ class FeatureSpace:
         weight: float | tuple[float, float] | None = None,
         unit: str | None = None,
         codes: Sequence[Any] | None = None,
+        data: pd.DataFrame | None = None,
     ) -> Self:
         """Make a space with some columns described anew; ``None`` keeps what is there, -inf and inf remove a bound.
 
@@ -208,14 +212,30 @@ class FeatureSpace:
             As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused, unless it stands on
             one of the ``codes``, of which a warning tells. ``levels`` replaces what may be held: of an inferred column
             a choice or new order of its levels, of one made by hand any.
+        data
+            Rows from which the scales (mad, std, range) of numbers are counted anew, over their amounts: cells that are
+            missing or hold a code do not count. None: the scales stay, and those of :meth:`infer` count every value.
 
         Raises
         ------
         UnknownNameError
             No such column, kind or direction.
+        InvalidTypeError
+            Data that is no frame, or a column of it that holds no numbers.
         InvalidValueError
-            Contradictory bounds, levels that the column does not have, a change of kind that has no meaning.
+            Contradictory bounds, levels that the column does not have, a change of kind that has no meaning; data
+            without an amount.
+
+        Examples
+        --------
+        >>> people = pd.DataFrame({"late": [-9, -9, -9, 0, 1, 2, 4]})
+        >>> space = FeatureSpace.infer(people, integer=["late"])
+        >>> space["late"].range, space.update("late", lower=0, codes=[-9], data=people)["late"].range
+        (13.0, 4.0)
         """
+        if data is not None and not isinstance(data, pd.DataFrame):
+            but = f"data is {type(data).__name__}"
+            raise InvalidTypeError("FeatureSpace.update", "a DataFrame as data", but, "Name its columns.")
         new: dict[str, Feature] = {}
         for one in _names("FeatureSpace.update", (name,)):
             new[one] = changed(
@@ -231,6 +251,10 @@ class FeatureSpace:
                 unit=unit,
                 codes=codes,
             )
+            if data is not None:
+                if one not in data.columns:
+                    raise UnknownNameError.among("FeatureSpace.update", "column of data", one, data.columns)
+                new[one] = scaled_by(new[one], data[one])
         return type(self)(new.get(feature.name, feature) for feature in self._features)
 
     def fix(self, *names: str | Sequence[str]) -> Self:
@@ -516,6 +540,34 @@ def column_coordinates(feature: Feature, column: pd.Series[Any]) -> Coordinates:
     return values
 
 
+def scaled_by(feature: Feature, column: pd.Series[Any]) -> Feature:
+    """Return a column with the scales of its amounts in data: missing cells and codes do not count; levels have none.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        A value that the column cannot hold, or no amount.
+    """
+    if feature.is_finite:
+        return feature
+    coordinates = column_coordinates(feature, column.dropna())
+    amounts = coordinates[~feature.are_codes(coordinates)]
+    if not len(amounts):
+        but = "each cell is missing or holds a code"
+        raise InvalidValueError(feature.who, "an amount in data", but, "Give rows that have one.")
+    found = scales(amounts)
+    return replace(feature, mad=found["mad"], std=found["std"], range=found["range"])
+
+
+def on_codes(features: Iterable[Feature], coordinates: Coordinates) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which rows of coordinates (n, d) hold a code of their number columns, (n,)."""
+    found = np.zeros(len(coordinates), dtype=bool)
+    for j, feature in enumerate(features):
+        if not feature.is_finite:
+            found |= feature.are_codes(coordinates[:, j])
+    return found
+
+
 def _ranks(feature: Feature, column: pd.Series[Any]) -> Coordinates:
     try:
         codes, values = pd.factorize(column, use_na_sentinel=True)
@@ -785,7 +837,7 @@ def warn_of_gaps(who: str, space: FeatureSpace | None, *, lines: Mapping[str, st
         n_left_out = int(missing.to_numpy().any(axis=1).sum())
         if not n_left_out:
             continue
-        gaps = missing.columns[missing.to_numpy().any(axis=0)].tolist()
+        gaps = [name for place, name in enumerate(missing.columns) if missing.iloc[:, place].any()]
         if n_left_out == len(part):
             but = f"each of its {counted(len(part), 'row')} lacks some, in {_quoted(gaps)}"
             raise InvalidValueError(who, f"rows of {word} without missing cells", but, "Fill them in first.")

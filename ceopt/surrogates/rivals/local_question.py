@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
+from ceopt.formulations.space.space import FeatureSpace, column_coordinates, rows_to_keep, taken
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.surrogates.black_box import BlackBox
 from ceopt.surrogates.legal_values import Floats
@@ -51,6 +51,21 @@ class LocalQuestion:
     def n_queries(self) -> int:
         """Rows that were sent to the model for this question."""
         return self.box.n_queries - self.asked_before
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation (p,) of the columns of data; codes of numbers do not count."""
+        mean = self.data.mean(axis=0)
+        spread = self.data.std(axis=0)
+        space = self.columns.space
+        for feature, places in zip(space, self.columns.places, strict=True):
+            if feature.is_finite or not feature.codes:
+                continue
+            is_code = feature.are_codes(column_coordinates(feature, self.X[feature.name]))
+            amounts = self.data[~is_code, places[0]]
+            if len(amounts):
+                mean[places[0]] = amounts.mean()
+                spread[places[0]] = amounts.std()
+        return mean, spread
 
     def leaning(self, points: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Return legal rows drawn about points (m, p), the first the row itself, encoded, and what the model says."""

@@ -230,7 +230,9 @@ def measured(name: str, *given: Any, **options: Any) -> Entry:
 
 
 def learned(cost: Any) -> Entry:
-    return Entry(lambda data: cost.fitted(SPACE, data).value(SPACE, SPACE.row(PERSON), SPACE.row(ANSWER)), "Mahalanobis")
+    return Entry(
+        lambda data: cost.fitted(SPACE, data).value(SPACE, SPACE.row(PERSON), SPACE.row(ANSWER)), "Mahalanobis"
+    )
 
 
 def surrogate(name: str) -> Entry:
@@ -325,18 +327,24 @@ ENTRIES = {
     ),
     "Recourse.fit(X=)": Entry(recourse, "Recourse.fit", "X", beside={"y": Y}),
     "Recourse(data=)": Entry(
-        lambda data: ceopt.Recourse(MODEL, SPACE, target="yes", data=data, cost="mahalanobis")
-        .fit(WHOLE)
-        .explain(WHOLE.iloc[:2])
-        .to_frame()["cost"],
+        lambda data: (
+            ceopt.Recourse(MODEL, SPACE, target="yes", data=data, cost="mahalanobis")
+            .fit(WHOLE)
+            .explain(WHOLE.iloc[:2])
+            .to_frame()["cost"]
+        ),
         "Recourse.fit",
     ),
     "Recourse(starts=)": Entry(
-        lambda starts: ceopt.Recourse(MODEL, SPACE, target="yes", starts=starts).fit(WHOLE).explain(WHOLE.iloc[:2])
-        .to_frame()["cost"],
+        lambda starts: (
+            ceopt.Recourse(MODEL, SPACE, target="yes", starts=starts)
+            .fit(WHOLE)
+            .explain(WHOLE.iloc[:2])
+            .to_frame()["cost"]
+        ),
         "Recourse.fit",
         "starts",
-    ),  # fmt: skip
+    ),
     "Hull(data=)": Entry(lambda data: asked(None, constraints=ceopt.Hull(data, radius=0.1))[0].cost, "Hull"),
     "Percentile(data=)": Entry(lambda data: asked(None, cost=ceopt.Percentile("max", data))[0].cost, "Percentile"),
     "Percentile(data=).table": Entry(
@@ -354,13 +362,14 @@ ENTRIES = {
     "DiverseRobustExplainer.fit(X=)": Entry(diverse, "DiverseRobustExplainer.fit", "X"),
     "DiverseRobustExplainer.fit(X=, y)": Entry(diverse, "DiverseRobustExplainer.fit", "X", beside={"y": list(Y)}),
     "DiverseRobustExplainer.fit(X=array)": Entry(
-        lambda X: DiverseRobustExplainer().fit(X).explain(lambda rows: rows[:, 0] > 5.0, [2.0, 3.0], target=True)
-        .to_frame(),
+        lambda X: (
+            DiverseRobustExplainer().fit(X).explain(lambda rows: rows[:, 0] > 5.0, [2.0, 3.0], target=True).to_frame()
+        ),
         "DiverseRobustExplainer.fit",
         "X",
         rows=NUMBERS,
         n_left_out=2,
-    ),  # fmt: skip
+    ),
     "continuous_diversity(data=)": measured("continuous_diversity", PAIR),
     "continuous_proximity(data=)": measured("continuous_proximity", PERSON, PAIR),
     "cost(data=)": Entry(lambda data: ceopt.metrics.cost(PERSON, PAIR, SPACE, "mahalanobis", data=data), "cost"),
@@ -456,6 +465,7 @@ TAUGHT_NOTHING = {
     "Bunch(data=)": "a result",
     "FeatureSpace.coordinates(frame=)": "people",
     "FeatureSpace.frame(rows=)": "coordinates",
+    "FeatureSpace.update(data=)": "column by column: missing cells are no values",
     "FeatureSpace.infer(frame=)": "column by column: missing cells are no values",
     "MinimaxProbabilityMachine.fit(X=)": "scikit-learn's estimators refuse NaN, and check_estimator asks for it",
     "Recourse.explain(frame=)": "people, each with a status",
@@ -468,6 +478,7 @@ TAUGHT_NOTHING = {
 #: Methods of many classes whose rows are people, points, or data for which the class above has an entry.
 OF_MANY = {"charged", "construct", "decode", "decision_function", "fitted", "legal", "mended", "objectives", "polish"}
 OF_MANY |= {"predict", "predict_proba", "reconstruct", "recourse", "score"}
+WORDS = {"X", "data", "dataframe", "frame", "people", "points", "rows", "starts"}
 MODULES = ("", ".datasets", ".dice", ".diverse", ".metrics", ".plans", ".surrogates", ".training", ".formulations")
 MODULES += (".formulations.constraints", ".formulations.costs", ".formulations.programs", ".formulations.space")
 
@@ -488,7 +499,9 @@ def given_rows() -> set[str]:
                     arguments = inspect.signature(call).parameters if callable(call) else ()
                 except ValueError:  # a class without a signature, such as an error
                     continue
-                words = {"X", "data", "dataframe", "frame", "people", "points", "rows", "starts"}.intersection(arguments)
+                words = {"X", "data", "dataframe", "frame", "people", "points", "rows", "starts"}.intersection(
+                    arguments
+                )
                 found |= {f"{called}({word}=)" for word in words}
     return found
 
