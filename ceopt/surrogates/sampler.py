@@ -439,7 +439,7 @@ def decided_rows(
     Raises
     ------
     CeoptError
-        No frame, no rows, missing values, and what :class:`BlackBox` refuses.
+        No frame, no rows, none that is whole, and what :class:`BlackBox` refuses.
     """
     if not isinstance(X, pd.DataFrame):
         raise InvalidTypeError(_WHO, "a DataFrame as X", f"X is {type(X).__name__}", "Name its columns.")

@@ -172,7 +172,7 @@ class ScaledColumns:
         return np.asarray(self.encoding.matrix(coordinates), dtype=np.float64)
 
     def diameter(self, coordinates: Floats) -> float:
-        """Return the largest distance, as points, of two rows of data (m, d); of those without codes, if there are two."""
+        """Return the largest distance, as points, of two rows of data (m, d), of those without codes if two are."""
         is_place = ~on_codes(self.space, coordinates)
         if is_place.sum() > 1:
             coordinates = coordinates[is_place]

@@ -82,7 +82,7 @@ class ScaledFrame:
         InvalidTypeError, InvalidValueError, UnknownNameError
             No space, no frame, no rows, a missing value, columns that are not those of the space.
         InvalidValueError
-            A column of width zero: one number, or one level.
+            A column of width zero: one number, or one level; a column of numbers that holds codes alone.
         """
         require_space(who, space)
         if not isinstance(frame, pd.DataFrame):
