@@ -17,6 +17,7 @@ from ceopt.formulations.space.space import (
     complete_part,
     has_every_cell,
     line_of_gaps,
+    taken,
     warn_of,
     warn_of_codes,
     warn_of_gaps,
@@ -173,7 +174,7 @@ random_state, solver_options, why, surrogate, starts
         is_whole = has_every_cell(self.space, X)
         if is_whole.all() or (y is not None and np.shape(y) != is_whole.shape):
             return X, y
-        return X[is_whole], None if y is None else np.asarray(y)[is_whole]
+        return X[is_whole], taken(y, is_whole)
 
     def _fit(self, X: pd.DataFrame, y: Any) -> Fit | BlackBoxFit:
         settings = self._settings()

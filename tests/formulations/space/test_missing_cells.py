@@ -346,6 +346,11 @@ ENTRIES = {
         "starts",
     ),
     "Hull(data=)": Entry(lambda data: asked(None, constraints=ceopt.Hull(data, radius=0.1))[0].cost, "Hull"),
+    "Hull(data=, clusters)": Entry(
+        lambda data, clusters: asked(None, constraints=ceopt.Hull(data, radius=0.1, clusters=clusters))[0].cost,
+        "Hull",
+        beside={"clusters": (np.arange(60) % 2).tolist()},
+    ),
     "Percentile(data=)": Entry(lambda data: asked(None, cost=ceopt.Percentile("max", data))[0].cost, "Percentile"),
     "Percentile(data=).table": Entry(
         lambda data: ceopt.Percentile("max", data).table(PERSON, {"income": [3.0, 6.0]}, space=SPACE)["income"],
