@@ -253,6 +253,11 @@ def network(name: str) -> Entry:
     return Entry(trained, name, "X", beside={"y": Y})
 
 
+def training_rows(frame: TrainingFrame) -> Any:
+    """Points and classes, row by row."""
+    return np.column_stack([frame.points, frame.codes])
+
+
 def rival(name: str, **options: Any) -> Entry:
     """A rival of the networks."""
 
@@ -399,7 +404,7 @@ ENTRIES = {
         beside={"labels": pd.Series(Y)},
     ),
     "TrainingFrame.of(X=)": Entry(
-        lambda X, y: TrainingFrame.of("CounterNet", None, X, y).points, "CounterNet", "X", beside={"y": Y}
+        lambda X, y: training_rows(TrainingFrame.of("CounterNet", None, X, y)), "CounterNet", "X", beside={"y": Y}
     ),
     "BoundarySampler.sample(X=)": Entry(sampled, "BoundarySampler", "X"),
     "BoundarySampler.decided(X=)": Entry(
