@@ -16,6 +16,8 @@ from ceopt.formulations.space.space import (
     FeatureSpace,
     complete_part,
     has_every_cell,
+    line_of_gaps,
+    taken,
     warn_of,
     warn_of_codes,
     warn_of_gaps,
@@ -157,7 +159,8 @@ random_state, solver_options, why, surrogate, starts
         """
         self._check_frame("Recourse.fit", X)
         warn_of("Recourse.fit", self.space, X=X, data=self.data, starts=self.starts)
-        warn_of_gaps("Recourse.fit", self.space, X=X, data=self.data, starts=self.starts)
+        lines = {"X": line_of_gaps(self.space, X, word="X", y=y)}
+        warn_of_gaps("Recourse.fit", self.space, lines=lines, X=X, data=self.data, starts=self.starts)
         X, y = self._complete(X[list(self.space.names)].copy(), y)  # they are read later, and the caller may change X
         self.fit_ = self._fit(X, y)
         self.prepared_ = self.fit_.prepared
@@ -171,7 +174,7 @@ random_state, solver_options, why, surrogate, starts
         is_whole = has_every_cell(self.space, X)
         if is_whole.all() or (y is not None and np.shape(y) != is_whole.shape):
             return X, y
-        return X[is_whole], None if y is None else np.asarray(y)[is_whole]
+        return X[is_whole], taken(y, is_whole)
 
     def _fit(self, X: pd.DataFrame, y: Any) -> Fit | BlackBoxFit:
         settings = self._settings()

@@ -15,6 +15,7 @@ import pandas as pd
 from ceopt.datasets.bunch import Bunch
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.infer import infer_features
+from ceopt.formulations.space.space import scaled_by
 from ceopt.solvers.errors import UnknownNameError, UnreadableFileError
 
 __all__ = ["SOURCES", "Source", "load"]
@@ -82,7 +83,8 @@ def load(name: str) -> Bunch:
         ``data`` has the features; leaks of the label, groups and times are in ``extra``. ``space`` has kinds, levels,
         what is fixed and what only grows from the schema, bounds (inferred) and scales from the data. Numbers that the
         schema calls codes (-9 for "no record") are the space's codes, and the least and greatest amounts are bounds
-        that hold: no answer becomes a code, and where a person stands on one the column stays, with a warning.
+        that hold: no answer becomes a code, and where a person stands on one the column stays, with a warning. Codes
+        count for no scale.
 
     Raises
     ------
@@ -192,16 +194,16 @@ def _space(data: pd.DataFrame, described: list[dict[str, Any]]) -> FeatureSpace:
         else:
             kinds[column["kind"]].append(column["name"])
     drawn = FeatureSpace(infer_features(data, **kinds, steps=False))
-    return FeatureSpace(_feature(drawn[column["name"]], column) for column in described)
+    return FeatureSpace(_feature(drawn[column["name"]], column, data) for column in described)
 
 
-def _feature(feature: Feature, column: dict[str, Any]) -> Feature:
+def _feature(feature: Feature, column: dict[str, Any], data: pd.DataFrame) -> Feature:
     """Return a column as the schema has it; what is a code bounds the amounts, and who stands on one is no error."""
     amounts: dict[str, Any] = {"codes": tuple(int(code) for code in column.get("codes", ()))}
     for word in ("lower", "upper"):
         if f"amount_{word}" in column:
             amounts |= {word: column[f"amount_{word}"], f"{word}_inferred": False}
-    return replace(
+    found = replace(
         feature,
         **amounts,
         levels=tuple(column["levels"]) if feature.is_finite else (),
@@ -209,6 +211,9 @@ def _feature(feature: Feature, column: dict[str, Any]) -> Feature:
         direction=column.get("monotone", "any"),
         guess=f"{feature.kind} by schema.json",
     )
+    if not found.codes:
+        return found
+    return scaled_by(found, data[found.name])
 
 
 def _description(source: Source, entry: dict[str, Any]) -> str:

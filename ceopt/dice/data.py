@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.dice.permitted import checked_ranges, full_ranges
-from ceopt.formulations.space.space import FeatureSpace, check_unique
+from ceopt.formulations.space.space import FeatureSpace, check_unique, has_every_cell, warn_of_gaps
 from ceopt.formulations.space.space_warning import SpaceWarning
 from ceopt.solvers.checks import Choice, Instance, ListOf, MappingOf, OrNone, Refusal, Text, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -48,7 +48,8 @@ class Data:
     Parameters
     ----------
     dataframe
-        The training rows, outcome included, in raw units.
+        The training rows, outcome included, in raw units. Those with missing cells are left out, with a warning; a
+        missing outcome leaves none out.
     continuous_features
         Columns that are numbers.
     outcome_name
@@ -107,6 +108,9 @@ class Data:
         numbers = list(given["continuous_features"])
         for name in numbers:
             Choice(names, "column").require(_WHO, "continuous_features", name)
+        line = f"dataframe = dataframe.dropna(subset=dataframe.columns.drop({outcome!r}))"
+        warn_of_gaps(_WHO, None, lines={"dataframe": line}, dataframe=dataframe[names])
+        dataframe = dataframe[has_every_cell(None, dataframe[names])]
         rows = dataframe[names].reset_index(drop=True)
         settled: dict[str, Any] = {
             "data_df": dataframe.copy(),

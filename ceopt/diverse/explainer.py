@@ -15,7 +15,7 @@ from ceopt.diverse.distance import distance_of
 from ceopt.diverse.nearest import Neighbours
 from ceopt.diverse.query import Fitted, Query
 from ceopt.diverse.settings import DiverseSettings, whole_or_none
-from ceopt.diverse.training_rows import check_labels, row_of, rows_of
+from ceopt.diverse.training_rows import row_of, rows_of
 from ceopt.formulations.constraints import AbstractRule, parse_rules
 from ceopt.formulations.constraints.rule import about_model
 from ceopt.formulations.predictors.read import open_model, read
@@ -103,7 +103,7 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
     space_
         The columns.
     n_candidates_
-        Rows of the data.
+        Rows of the data that lack no cell.
     n_features_in_, feature_names_in_
         Columns; their names where ``fit`` was given a frame.
 
@@ -176,20 +176,19 @@ class DiverseRobustExplainer(BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Parameters
         ----------
         X
-            Rows in raw units, shape (n, d): a frame, or an array in the order of the space.
+            Rows in raw units, shape (n, d): a frame, or an array in the order of the space. Those with missing cells
+            are left out with a warning.
         y
             Their labels, shape (n,). Checked, and not used: what counts is what the model says of a row, (7).
 
         Raises
         ------
         CeoptError
-            A parameter out of its range, no rows, a column that is missing or unknown, a missing value.
+            A parameter out of its range, no rows, a column that is missing or unknown, a missing label.
         """
         settings = self._settings()
         settings.check()
-        rows = rows_of(X, self.space)
-        if y is not None:
-            check_labels(y, len(rows.coordinates))
+        rows = rows_of(X, y, self.space)
         distance = distance_of(_WHO, self.distance, self.scale, rows.space)
         searched = distance_of(_WHO, "l2", self.scale, rows.space) if settings.is_released else distance
         self.fitted_ = Fitted(Searched(rows, Neighbours(rows.coordinates, searched), Memory()), distance, searched)

@@ -157,7 +157,7 @@ class Query:
             most = len(kept) + self.n - len(chosen)
         answers = self._checked(keeper, chosen)
         self._lap("check")
-        positions = np.array(found.places)
+        positions = self.fitted.rows.places[found.places]
         return self._result(
             Status.FEASIBLE if answers else Status.REJECTED,
             answers=answers,

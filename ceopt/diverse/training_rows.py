@@ -7,13 +7,14 @@ from typing import Any, Final, final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ceopt.diverse.distance import Floats
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["TrainingRows", "check_labels", "row_of", "rows_of"]
+__all__ = ["TrainingRows", "row_of", "rows_of"]
 
 _WHO: Final = "DiverseRobustExplainer"
 
@@ -29,24 +30,30 @@ class TrainingRows:
         Their columns.
     coordinates
         The rows, (n, d).
+    places
+        Their positions in the data, (n,): rows that lack a cell are left out.
     is_frame
         Whether the data was a frame, so that a function that predicts is given frames too.
     """
 
     space: FeatureSpace
     coordinates: Floats
+    places: NDArray[np.intp]
     is_frame: bool
 
 
-def rows_of(X: Any, space: FeatureSpace | None) -> TrainingRows:
+def rows_of(X: Any, y: Any, space: FeatureSpace | None) -> TrainingRows:
     """Return the rows of a frame or array; without a space it is inferred, all numbers of an array as continuous.
+
+    Rows that lack a cell are left out, with a warning. Labels are checked, and not used.
 
     Raises
     ------
     InvalidTypeError
         Neither a frame nor an array of two dimensions, or a column of the wrong kind.
     InvalidValueError
-        No rows, another number of columns than the space has, a missing or infinite value.
+        No rows, or none that is whole; another number of columns than the space has, an infinite value; labels that are
+        not one for each row, or that are missing.
     UnknownNameError
         A column that the space does not have.
     """
@@ -54,10 +61,15 @@ def rows_of(X: Any, space: FeatureSpace | None) -> TrainingRows:
     frame = X if is_frame else _frame_of(X, space)
     if not len(frame) or not frame.shape[1]:
         raise InvalidValueError(f"{_WHO}.fit", "rows and columns", f"X has shape {frame.shape}", "Give data.")
+    if y is not None:
+        _check_labels(y, len(frame))
+    kept = rows_to_keep(f"{_WHO}.fit", space, X, word="X", frame=frame, y=y)
+    frame = taken(frame, kept)
     if space is None:
         numbers = None if is_frame else list(frame.columns)
         space = FeatureSpace(infer_features(frame, continuous=numbers, steps=False))
-    return TrainingRows(space, space.coordinates(frame), is_frame)
+    places = np.arange(len(frame)) if kept is None else np.flatnonzero(kept)
+    return TrainingRows(space, space.coordinates(frame), places, is_frame)
 
 
 def _frame_of(X: Any, space: FeatureSpace | None) -> pd.DataFrame:
@@ -80,6 +92,7 @@ def _frame_of(X: Any, space: FeatureSpace | None) -> pd.DataFrame:
             )  # fmt: skip
         return pd.DataFrame(array, columns=list(space.names))
     try:
+        array = np.where(pd.isna(array), np.nan, array)
         return pd.DataFrame(array.astype(np.float64), columns=[f"x{j}" for j in range(array.shape[1])])
     except (TypeError, ValueError) as error:
         raise InvalidTypeError(
@@ -88,7 +101,7 @@ def _frame_of(X: Any, space: FeatureSpace | None) -> pd.DataFrame:
         ) from error  # fmt: skip
 
 
-def check_labels(y: Any, count: int) -> None:
+def _check_labels(y: Any, count: int) -> None:
     """Refuse labels that are not one for each of ``count`` rows, or that are missing."""
     try:
         labels = np.asarray(y)

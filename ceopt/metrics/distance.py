@@ -55,7 +55,7 @@ def distance(
     scale
         "none", "mad", "std", "range", a mapping or an array: see :func:`ceopt.metrics.scales.scales_of`.
     data
-        Rows that the scale is taken from.
+        Rows that the scale is taken from; those with missing cells are left out with a warning.
     zero
         In place of a scale of zero, which is refused otherwise.
 

@@ -11,7 +11,7 @@ from ceopt.formulations.constraints.hull.distance import hull_distance as neares
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.distance import NORM, NORMS, Norm, embedded
 from ceopt.metrics.predictions import predicted, wanted
-from ceopt.metrics.rows import Floats
+from ceopt.metrics.rows import Floats, whole_people
 from ceopt.solvers.checks import Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.plural import counted, each_of
@@ -45,7 +45,8 @@ def ynn(
     S
         Counterfactuals.
     data
-        People, in the columns of S. CARLA takes the whole data set, RecourseBench the evaluated rows only.
+        People, in the columns of S; those with missing cells are left out with a warning, and their labels with them.
+        CARLA takes the whole data set, RecourseBench the evaluated rows only.
     model, target
         As for :func:`~ceopt.metrics.validity.validity`.
     k
@@ -75,6 +76,8 @@ def ynn(
     0.75
     """
     NORM.require("ynn", "norm", norm)
+    if data is not None:
+        data, labels = whole_people("ynn", space, data, labels)
     points, people = embedded("ynn", norm, space=space, scale=scale, zero=zero, data=data, include_data=True, S=S)
     return favoured_share(points, people, k, norm, favoured(data, model, target, labels, len(people), space))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.costs import parse_cost
-from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
 from ceopt.metrics.predictions import table_of
 from ceopt.metrics.rows import Floats, TableRows, read
 from ceopt.metrics.scales import scales_of
@@ -45,7 +45,7 @@ def continuous_proximity(
     over
         "mean" of the columns as in the source, or their "sum" (no :math:`1/d_{num}`).
     data
-        Rows that the scale is taken from; by default what the space knows.
+        Rows that the scale is taken from, without those that have missing cells; by default what the space knows.
     zero
         In place of a scale of zero (1.0 in DiCE's code), which is refused otherwise.
 
@@ -149,7 +149,7 @@ def gower(
     space
         What the columns are.
     data
-        Rows whose ranges :math:`r_j` divide; by default those that the space knows.
+        Rows whose ranges :math:`r_j` divide, without those that have missing cells; by default what the space knows.
     scale, zero
         As for :func:`~ceopt.metrics.distance.distance`.
 
@@ -245,7 +245,7 @@ def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.Data
         "l0", "l1", "l2", "l2_squared", "linf", "mahalanobis", or an object: ``Percentile("max")``,
         ``L1(scale="range") + 0.1 * Changes()``.
     data
-        Rows for what a cost learns: a covariance, percentiles.
+        Rows for what a cost learns: a covariance, percentiles. Those with missing cells are left out with a warning.
 
     Raises
     ------
@@ -266,6 +266,7 @@ def cost(x: Any, S: Any, space: FeatureSpace, cost: Any = "l1", *, data: pd.Data
     [7.211, 1.0]
     """
     require_space("cost", space)
+    data = complete_rows("cost", space, data)
     read("cost", space, x=x, S=S)
     fitted = parse_cost(cost).fitted(space, data)
     (factual,) = _points(x, space)

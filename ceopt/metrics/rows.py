@@ -11,11 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.dtypes import is_number_dtype
-from ceopt.formulations.space.space import FeatureSpace, check_unique
+from ceopt.formulations.space.space import FeatureSpace, check_unique, rows_to_keep, taken
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.plural import each_of
 
-__all__ = ["Floats", "TableRows", "as_array", "frame_of", "is_solution_set", "read"]
+__all__ = ["Floats", "TableRows", "as_array", "frame_of", "is_solution_set", "read", "whole_people"]
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +67,7 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Tabl
 
     A column is a number or a category. With a space: continuous and integer columns are numbers. Without one: columns
     of a number dtype in the first frame among the tables; where there is no frame, all. Frames are matched by column
-    name, arrays by position.
+    name, arrays by position. Rows of ``data`` that lack a cell are left out, with a warning.
 
     Parameters
     ----------
@@ -83,7 +84,8 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Tabl
     InvalidTypeError
         No table, text where numbers are needed.
     InvalidValueError
-        An empty table, another number of columns, a column that is missing or too much, a missing or infinite value.
+        An empty table, another number of columns, a column that is missing or too much, a missing or infinite value;
+        ``data`` of which each row lacks a cell.
 
     Examples
     --------
@@ -92,6 +94,8 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Tabl
     >>> x.numbers.tolist(), x.codes.tolist(), S.codes.tolist(), S.numeric, S.categorical
     ([[30.0]], [[0]], [[0], [1]], ('age',), ('job',))
     """
+    if "data" in given:
+        given["data"] = whole_people(who, space, given["data"])[0]
     frames = {word: _frame(who, word, table, space) for word, table in given.items()}
     named = [word for word, table in given.items() if not isinstance(table, np.ndarray) and _has_names(table)]
     first = frames[_leading(named, list(frames))]
@@ -122,6 +126,25 @@ def read(who: str, space: FeatureSpace | None = None, **given: Any) -> list[Tabl
             )
         )
     return tables
+
+
+def whole_people(who: str, space: FeatureSpace | None, data: Any, labels: Any = None) -> tuple[Any, Any]:
+    """Return rows of data, and their labels if there are any, without the rows that lack a cell, after a warning.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        What is no table, or empty; no row is whole; labels of another number than rows.
+    """
+    frame = _frame(who, "data", data, space)
+    if labels is not None and np.shape(labels) != (len(frame),):
+        but = f"the shape of labels is {np.shape(labels)}"
+        raise InvalidValueError(who, f"a label for {each_of(len(frame), 'row')} of data", but, "Correct it.")
+    table = frame if _has_names(data) else data
+    kept = rows_to_keep(who, space, table, word="data", frame=frame, labels=labels)
+    if kept is None:
+        return data, labels
+    return taken(table, kept), taken(labels, kept)
 
 
 def _leading(named: list[str], words: list[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ceopt.formulations.space.feature import Feature
 from ceopt.metrics.rows import Floats, TableRows
 from ceopt.solvers.checks import Choice, OrNone, Real, Refusal
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
@@ -16,7 +17,7 @@ __all__ = ["SCALES", "scales_of"]
 _NO_ZERO = Refusal("a positive number in place of a scale of zero", "Give 1.0.")
 _ZERO = OrNone(Real(above=0.0, finite=True, otherwise=_NO_ZERO))
 
-#: Statistics of a column, each of numbers (n, d).
+#: Statistics of a column, each of numbers (n, d) or (n,).
 SCALES = {
     "mad": lambda numbers: np.median(np.abs(numbers - np.median(numbers, axis=0)), axis=0),
     "std": lambda numbers: np.std(numbers, axis=0),
@@ -40,8 +41,9 @@ def scales_of(
     array     as given, in the order of the numeric columns
     ========= ===========================================================================
 
-    Without data, the statistics are those that the space has of its own. A zero is replaced by ``zero`` if that is
-    given. Otherwise it is refused, unless the column has one value in all tables, so that its divisor does not matter.
+    Codes of the space do not count. Without data, the statistics are those that the space has of its own. A zero is
+    replaced by ``zero`` if that is given. Otherwise it is refused, unless the column has one value in all tables,
+    so that its divisor does not matter.
 
     Parameters
     ----------
@@ -84,7 +86,11 @@ def _statistics(who: str, rows: TableRows, scale: str, data: TableRows | None) -
         return np.ones(len(rows.numeric))
     Choice(("none", *SCALES)).require(who, "scale", scale)
     if data is not None:
-        return np.asarray(SCALES[scale](data.numbers), dtype=np.float64)
+        found = np.asarray(SCALES[scale](data.numbers), dtype=np.float64)
+        for j, name in enumerate(data.numeric):
+            if data.space is not None and data.space[name].codes:
+                found[j] = _of_amounts(who, scale, data, j, data.space[name])
+        return found
     known = [None if rows.space is None else getattr(rows.space[name], scale) for name in rows.numeric]
     for name, value in zip(rows.numeric, known, strict=True):
         if value is None:
@@ -93,6 +99,16 @@ def _statistics(who: str, rows: TableRows, scale: str, data: TableRows | None) -
                 "Pass data=X_train, or scale='none' for raw units.",
             )  # fmt: skip
     return np.array(known, dtype=np.float64)
+
+
+def _of_amounts(who: str, scale: str, data: TableRows, j: int, feature: Feature) -> float:
+    """Return a statistic of the amounts of one numeric column of data."""
+    numbers = data.numbers[:, j]
+    amounts = numbers[~feature.are_codes(numbers)]
+    if not len(amounts):
+        but = f"each row of data holds a code in column {feature.name!r}"
+        raise InvalidValueError(who, f"an amount for scale={scale!r}", but, "Give other rows.")
+    return float(SCALES[scale](amounts))
 
 
 def _positive(who: str, tables: Sequence[TableRows], found: Floats, zero: float | None) -> Floats:

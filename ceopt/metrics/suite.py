@@ -13,11 +13,14 @@ from ceopt.metrics.people import MEAN, count, has_people, of_one, people
 from ceopt.metrics.predictions import alike
 from ceopt.metrics.published import SUITES
 from ceopt.metrics.published.measure import Evidence, Measure
+from ceopt.metrics.rows import whole_people
 from ceopt.solvers.checks import Choice, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["suite", "suites"]
 
+#: What a metric needs that is learned from rows of data.
+_LEARNED = {"data", "mad", "range", "classes"}
 _CHECKS = {"name": Choice(SUITES, "suite"), "missing": Choice(("raise", "nan"))}
 
 
@@ -81,7 +84,8 @@ def suite(
     target
         The label or labels wanted.
     data
-        Rows that scales, percentiles and neighbours are taken from, usually the training data.
+        Rows that scales, percentiles and neighbours are taken from, usually the training data. Those with missing cells
+        are left out with a warning, and their labels with them.
     labels
         Of the rows of ``data``, for neighbours; by default what the model says.
     others
@@ -123,6 +127,9 @@ def suite(
      'sparsity_based_diversity': 1.0}
     """
     check_arguments("suite", _CHECKS, locals())
+    needs = {need for measure in SUITES[name] for need in measure.needs}
+    if data is not None and needs & _LEARNED:
+        data, labels = whole_people(f"suite({name!r})", space, data, labels if "classes" in needs else None)
     shared = Evidence(
         S=counterfactuals, factual=factual, space=space, model=model, target=target, data=data, labels=labels,
         others=others, models=models, n=n, neighbours=neighbours,

@@ -11,14 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace, complete_rows
+from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.solvers.checks import Choice, Real, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.plural import counted
 from ceopt.surrogates.black_box import BlackBox
 from ceopt.surrogates.legal_values import Floats
 from ceopt.surrogates.scaled_columns import Scale, ScaledColumns
-from ceopt.surrogates.spread import largest_distance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -440,20 +439,20 @@ def decided_rows(
     Raises
     ------
     CeoptError
-        No frame, no rows, missing values, and what :class:`BlackBox` refuses.
+        No frame, no rows, none that is whole, and what :class:`BlackBox` refuses.
     """
     if not isinstance(X, pd.DataFrame):
         raise InvalidTypeError(_WHO, "a DataFrame as X", f"X is {type(X).__name__}", "Name its columns.")
+    X = taken(X, rows_to_keep(_WHO, space, X, word="X"))
     if space is None:
         space = FeatureSpace(infer_features(X, steps=False))
-    X = complete_rows(_WHO, space, X, "X")
     columns = ScaledColumns.of(space, X, scale)
     box = predict
     if not isinstance(predict, BlackBox):
         box = BlackBox(predict, target, columns=list(X), dtypes=X.dtypes, max_queries=max_queries, space=space)
     coordinates = space.coordinates(X)
     encoded = columns.encoded(coordinates)
-    return DecidedRows(box, columns, coordinates, encoded, box.of_data(X), largest_distance(encoded))
+    return DecidedRows(box, columns, coordinates, encoded, box.of_data(X), columns.diameter(coordinates))
 
 
 def _asked(box: BlackBox, columns: ScaledColumns, coordinates: Floats) -> Bools:

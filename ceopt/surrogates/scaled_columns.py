@@ -20,11 +20,12 @@ from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.infer import scales
 from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.reachable import Interval
-from ceopt.formulations.space.space import FeatureSpace, require_space
+from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes, require_space
 from ceopt.solvers.checks import Choice, Matrix
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.surrogates.legal_values import Floats, level_of, on_grid, ranks_of
 from ceopt.surrogates.linear_score import LinearScore
+from ceopt.surrogates.spread import largest_distance
 
 __all__ = ["Scale", "ScaledColumns"]
 
@@ -88,16 +89,18 @@ class ScaledColumns:
     def of(cls, space: FeatureSpace, frame: pd.DataFrame, scale: Scale = "std") -> ScaledColumns:
         """Return the columns of a space, scaled by its own statistics or else by those of the rows of a frame.
 
+        Rows with missing cells are left out, with a warning.
+
         Raises
         ------
         UnknownNameError
             Another scale than "mad", "std", "range" or "none".
         InvalidTypeError, InvalidValueError
-            No space, no rows, a missing value, a column that the space does not have.
+            No space, no rows, none that is whole, a column that the space does not have.
         """
         require_space(_WHO, space)
         _SCALE.require(_WHO, "scale", scale)
-        coordinates = space.coordinates(frame)
+        coordinates = space.coordinates(complete_rows(_WHO, space, frame, "frame"))
         if not len(coordinates):
             raise InvalidValueError(_WHO, "rows of data", "the frame is empty", "Give the training data.")
         found = []
@@ -168,6 +171,13 @@ class ScaledColumns:
         """Return rows of coordinates (m, d) as points (m, p)."""
         return np.asarray(self.encoding.matrix(coordinates), dtype=np.float64)
 
+    def diameter(self, coordinates: Floats) -> float:
+        """Return the largest distance, as points, of two rows of data (m, d), of those without codes if two are."""
+        is_place = ~on_codes(self.space, coordinates)
+        if is_place.sum() > 1:
+            coordinates = coordinates[is_place]
+        return largest_distance(self.encoded(coordinates))
+
     # ---- and back ----------------------------------------------------------------------------------------------------
     def decode(self, points: ArrayLike, rng: np.random.Generator | None = None) -> pd.DataFrame:
         """Return legal raw rows near points (m, p), as :meth:`legal` finds them."""
@@ -235,7 +245,10 @@ def _described(feature: Feature, values: Floats) -> Feature:
     """Return a column of numbers with statistics: its own, and those of the data where it has none."""
     if feature.is_finite:
         return feature
-    of_data = scales(values)
+    amounts = values[~feature.are_codes(values)]
+    if not len(amounts):
+        return feature
+    of_data = scales(amounts)
     known = (feature.mad, feature.std, feature.range)
     mad, std, width = (of_data[name] if own is None else own for name, own in zip(_STATISTICS, known, strict=True))
     return replace(feature, mad=mad, std=std, range=width)

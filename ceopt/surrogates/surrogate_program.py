@@ -179,7 +179,10 @@ def action_grid(space: FeatureSpace, factual: Mapping[str, float], data: pd.Data
         if feature.is_finite or not feature.mutable:
             continue
         own = factual[feature.name]
-        low, high = np.percentile(column, _PERCENTILES)
+        amounts = column[~feature.are_codes(column)]
+        low = high = own
+        if len(amounts):
+            low, high = np.percentile(amounts, _PERCENTILES)
         step = (high - low) / _STEPS
         moves = np.zeros(1)
         if step > 0.0:

@@ -98,7 +98,8 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         Parameters
         ----------
         X
-            Raw rows (n, d): numbers, texts, truth values.
+            Raw rows (n, d): numbers, texts, truth values. Those with missing cells are left out with a warning, and
+            their labels with them.
         y
             Labels (n,), of two classes or more.
 
@@ -107,8 +108,8 @@ class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator, ABC):  # type: ign
         MissingLibraryError
             JAX or optax is not installed.
         InvalidValueError, InvalidTypeError, UnknownNameError
-            An argument of the constructor out of its range; missing values, labels that are no classes or one class
-            alone, columns without width; several classes without ``desired``; a device that is absent; a checkpoint of
+            An argument of the constructor out of its range; labels that are missing, no classes or one class alone;
+            columns without width; several classes without ``desired``; a device that is absent; a checkpoint of
             another model, of other settings or of other data.
         UnreadableFileError, UnwritableFileError
             A checkpoint that is none, or that cannot be written.

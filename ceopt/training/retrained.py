@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ceopt.formulations.programs.data_shift.labelled_rows import LabelledRows, require_classes, require_labelled_rows
 from ceopt.formulations.programs.expressions import Floats, sum_of
+from ceopt.formulations.space.space import cells_of, rows_to_keep, taken
 from ceopt.plans.results import Readable, frozen
 from ceopt.solvers import solve
 from ceopt.tolerances import LEAST_UNIT, NEAR_MARGIN, OPTIMUM_FOUND
@@ -77,7 +78,7 @@ def retrained(
     Parameters
     ----------
     X
-        Shape (N, d).
+        Shape (N, d). Rows with missing cells are left out with a warning, and their labels with them.
     y
         Shape (N,): -1 and 1; of the squared loss any numbers, as labels that :func:`worst_shift` moved.
     loss, regularization
@@ -88,8 +89,8 @@ def retrained(
     Raises
     ------
     InvalidValueError, InvalidTypeError, UnknownNameError
-        Shapes that disagree, NaN, labels that are not classes, one class alone with an intercept, regularization
-        that is not above 0.
+        Shapes that disagree, an infinity, labels that are missing or not classes, one class alone with an intercept,
+        regularization that is not above 0.
 
     Examples
     --------
@@ -99,6 +100,9 @@ def retrained(
     ([0.5], -0.5, 0.5)
     """
     who = "retrained"
+    kept = rows_to_keep(who, None, X, word="X", frame=cells_of(X), y=y)
+    X = taken(X, kept)
+    y = taken(y, kept)
     rows = require_labelled_rows(who, X, y, loss=loss, regularization=regularization, intercept=intercept)
     if rows.loss != "squared":
         require_classes(who, rows)

@@ -43,7 +43,8 @@ class ScaledFrame:
     categorical, of L levels     L        1 for the level that it has, 0 for the others
     ============================ ======== ====================================================
 
-    So a step of 0.1 is a tenth of a column's range. Numbers beyond those of the data lie beyond 0 and 1.
+    So a step of 0.1 is a tenth of a column's range. Numbers beyond those of the data lie beyond 0 and 1, and so do
+    codes, which are no numbers of the data.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class ScaledFrame:
         InvalidTypeError, InvalidValueError, UnknownNameError
             No space, no frame, no rows, a missing value, columns that are not those of the space.
         InvalidValueError
-            A column of width zero: one number, or one level.
+            A column of width zero: one number, or one level; a column of numbers that holds codes alone.
         """
         require_space(who, space)
         if not isinstance(frame, pd.DataFrame):
@@ -98,7 +99,11 @@ class ScaledFrame:
                     but = f"{feature.name!r} has the level {feature.levels[0]!r} alone"
                     raise InvalidValueError(who, "columns of more than one level", but, _THEN)
                 continue
-            low, high = float(coordinates[:, j].min()), float(coordinates[:, j].max())
+            amounts = coordinates[~feature.are_codes(coordinates[:, j]), j]
+            if not len(amounts):
+                but = f"each row holds a code in {feature.name!r}"
+                raise InvalidValueError(who, "an amount in every column of numbers", but, _THEN)
+            low, high = float(amounts.min()), float(amounts.max())
             if not 0.0 < high - low < np.inf:
                 but = f"the width of {feature.name!r} is {high - low:g}"
                 raise InvalidValueError(who, "columns of a width above zero", but, _THEN)
@@ -170,7 +175,7 @@ class ScaledFrame:
                 low[:, place] = own[:, place]
             if feature.direction == "decreasing":
                 high[:, place] = own[:, place]
-            stays = _on_codes(feature, coordinates[:, j])
+            stays = feature.are_codes(coordinates[:, j])  # who stands on a code stays, and nobody becomes one
             low[stays, place] = high[stays, place] = own[stays, place]
         return low, high
 
@@ -200,15 +205,9 @@ class ScaledFrame:
                 last = len(feature.levels) - 1.0
                 low, high = _within(feature, own, np.zeros(len(own)), np.full(len(own), last))
                 found[:, j] = np.clip(np.rint(points[:, place.start] * last), low, high)
-            stays = _on_codes(feature, own) | _on_codes(feature, found[:, j])
+            stays = feature.are_codes(own) | feature.are_codes(found[:, j])
             found[stays, j] = own[stays]
         return found
-
-
-def _on_codes(feature: Feature, coordinates: Floats) -> Flags:
-    """Return which coordinates (n,) are codes: who stands on one stays, and nobody becomes one."""
-    codes = [feature.to_coordinate(code) for code in feature.codes]
-    return np.asarray(np.isin(coordinates, codes), dtype=bool)
 
 
 def _bounds(feature: Feature) -> tuple[float, float]:

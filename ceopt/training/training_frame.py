@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.training.predictor_network import Codes
@@ -56,13 +56,16 @@ class TrainingFrame:
         Raises
         ------
         InvalidTypeError, InvalidValueError, UnknownNameError
-            No frame, missing values, columns that are not those of the space or have no width; labels that are no
-            classes, fewer than two of them, or not one a row.
+            No frame, columns that are not those of the space or have no width; labels that are no classes, fewer than
+            two of them, missing, or not one a row. Rows with missing cells are left out with a warning.
         """
         if not isinstance(X, pd.DataFrame):
             but = f"X is {type(X).__name__}"
             raise InvalidTypeError(who, "a DataFrame of raw columns", but, "Put the rows in a frame with names.")
-        classes, codes = _classes(who, y, len(X))
+        labels = _labels(who, y, len(X))
+        kept = rows_to_keep(who, space, X, word="X", y=y)
+        X = taken(X, kept)
+        classes, codes = _classes(who, taken(labels, kept))
         if space is None:
             space = FeatureSpace(infer_features(X, steps=False))
         columns = ScaledFrame.of(who, space, X)
@@ -70,8 +73,8 @@ class TrainingFrame:
         return cls(columns, columns.encoded(coordinates), *columns.room(coordinates), codes, classes)
 
 
-def _classes(who: str, y: Any, n_rows: int) -> tuple[NDArray[Any], Codes]:
-    """Return the classes and the place of each label among them."""
+def _labels(who: str, y: Any, n_rows: int) -> NDArray[Any]:
+    """Return the labels (n,), or refuse what is not one for each row."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise InvalidValueError(who, "one label a row as y", f"its shape is {labels.shape}", "Give a column.")
@@ -81,6 +84,11 @@ def _classes(who: str, y: Any, n_rows: int) -> tuple[NDArray[Any], Codes]:
     absent = np.flatnonzero(pd.isna(labels))
     if len(absent):
         raise InvalidValueError(who, "a label of each row", f"y has none in row {absent[0]}", "Leave such rows out.")
+    return labels
+
+
+def _classes(who: str, labels: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
+    """Return the classes and the place of each label among them."""
     given = [plain(label) for label in labels.tolist()]
     kinds = sorted({type(label).__name__ for label in given})
     if len(kinds) > 1:
@@ -88,7 +96,7 @@ def _classes(who: str, y: Any, n_rows: int) -> tuple[NDArray[Any], Codes]:
         raise InvalidTypeError(who, "labels of one type", but, "Make all of them one.")
     if labels.dtype == object and kinds != ["str"]:
         labels = np.array(given)  # truth values and whole numbers in a column of objects
-    if n_rows and not _are_classes(labels):
+    if len(labels) and not _are_classes(labels):
         then = "Cut a number into classes first, and write what is no number as text."
         raise InvalidValueError(who, "labels that are classes", f"y holds values such as {given[0]!r}", then)
     classes, codes = np.unique(labels, return_inverse=True)

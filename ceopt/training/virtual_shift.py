@@ -10,6 +10,7 @@ from typing import Any, Final, final
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.space.space import rows_to_keep, taken
 from ceopt.solvers.checks import LENGTH, Choice, Flag, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.training.differentiable import network_of
@@ -48,7 +49,7 @@ class VirtualShift:
         frames. It has seen the rows as they were shifted before that step, not at ``shift``, to which the step moved
         them afterwards.
     shift
-        The shifts (n, p) of the training rows after the last step, in scaled columns.
+        The shifts (n, p) of the training rows that lack no cell after the last step, in scaled columns.
     objective
         Loss of the recourse on the model given, and on the retrained model after each step, (steps + 1,).
     """
@@ -105,7 +106,8 @@ def virtual_data_shift(
         A fitted :class:`CounterNet` or :class:`RoCourseNet`; or a logistic regression or ReLU network, with the
         pipeline before it, whose probabilities are the sigmoid or softmax of its scores.
     X, y
-        The training data in raw units, (n, d) and (n,).
+        The training data in raw units, (n, d) and (n,). Rows of X with missing cells are left out with a warning: their
+        labels too, and without ``targets`` their counterfactuals.
     counterfactuals
         Recourse in raw units, one row for each row of X; with ``targets``, any number m of rows.
     targets
@@ -130,8 +132,9 @@ def virtual_data_shift(
     MissingLibraryError
         JAX is not installed.
     InvalidValueError, InvalidTypeError, UnknownNameError, UnsupportedModelError
-        Missing values, labels that are no classes, frames that do not fit or are empty, several classes without
-        targets, an option out of its range or so great that numbers overflow, a model that cannot be differentiated.
+        Missing labels or cells of counterfactuals, labels that are no classes, frames that do not fit or are empty,
+        several classes without targets, an option out of its range or so great that numbers overflow, a model that
+        cannot be differentiated.
 
     References
     ----------
@@ -153,6 +156,12 @@ def virtual_data_shift(
     """
     require_jax(_WHO)
     settings = check_arguments(_WHO, _CHECKS, locals())
+    beside = {"y": y} if targets is not None else {"y": y, "counterfactuals": counterfactuals}
+    kept = rows_to_keep(_WHO, None, X, word="X", **beside)
+    X = taken(X, kept)
+    y = taken(y, kept)
+    if targets is None:
+        counterfactuals = taken(counterfactuals, kept)
     network = network_of(_WHO, getattr(model, "predictor_", model), X)
     columns = network.columns
     rows = columns.encode(X)

@@ -12,6 +12,7 @@ from ceopt.formulations import programs
 from ceopt.formulations.programs.data_shift.labelled_rows import LabelledRows
 from ceopt.formulations.programs.data_shift.question import ShiftQuestion, require_shift_question
 from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.space.space import cells_of, rows_to_keep, taken
 from ceopt.plans.results import Readable, frozen
 from ceopt.solvers import solve
 from ceopt.solvers.checks import OrNone, Real, check_arguments
@@ -100,7 +101,8 @@ def worst_shift(
     Parameters
     ----------
     X, y, counterfactuals, radius, regularization, loss, shift, objective, intercept
-        As for the program.
+        As for the program, which takes whole rows; here rows of X with missing cells are left out with a warning, and
+        their labels with them: N counts the others.
     solver
         A name of :func:`ceopt.solvers.available`, or "auto": the first that takes the program's class.
     time_limit_s
@@ -120,6 +122,9 @@ def worst_shift(
     """
     who = "worst_shift"
     check_arguments(who, _CHECKS, locals())
+    kept = rows_to_keep(who, None, X, word="X", frame=cells_of(X), y=y)
+    X = taken(X, kept)
+    y = taken(y, kept)
     arguments: dict[str, Any] = {
         "radius": radius, "regularization": regularization, "loss": loss, "shift": shift, "objective": objective,
         "intercept": intercept,

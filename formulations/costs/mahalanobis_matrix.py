@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes
 from ceopt.formulations.tolerances import COLLINEAR, GIVEN_SYMMETRIC, NEGATIVE_EIGENVALUE, UNSHORTENED_MOVE
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-
-if TYPE_CHECKING:
-    from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["Metric", "check_matrix", "covariance_of", "metric_of", "numeric_names", "root_of"]
 
@@ -92,12 +90,15 @@ def check_matrix(who: str, word: str, given: Any) -> tuple[Floats, tuple[str, ..
 def covariance_of(who: str, space: FeatureSpace, data: pd.DataFrame | None) -> pd.DataFrame:
     """Return the sample covariance (divided by n - 1) of the numeric columns of data, in raw units.
 
+    Rows with missing cells are left out, with a warning. So, without one, are those that hold a code in such a column.
+
     Raises
     ------
     InvalidValueError
         There is no data, or less than two rows.
     """
     names = numeric_names(space)
+    data = complete_rows(who, space, data)
     if names and (data is None or len(data) < 2):
         if data is None:
             but = "no data is given"
@@ -110,7 +111,13 @@ def covariance_of(who: str, space: FeatureSpace, data: pd.DataFrame | None) -> p
     if not names:
         return pd.DataFrame()
     place = [space.names.index(name) for name in names]
-    matrix = np.atleast_2d(np.cov(space.coordinates(data)[:, place], rowvar=False))  # type: ignore[arg-type]
+    rows = space.coordinates(data)[:, place]
+    amounts = rows[~on_codes([space[name] for name in names], rows)]
+    if len(amounts) < 2:
+        but = f"the data has {len(amounts)} of {len(rows)}"
+        then = "Pass more, or Mahalanobis(covariance=...)."
+        raise InvalidValueError(who, "two rows without codes to estimate a covariance from", but, then)
+    matrix = np.atleast_2d(np.cov(amounts, rowvar=False))
     return pd.DataFrame(matrix, index=list(names), columns=list(names))
 
 

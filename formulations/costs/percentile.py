@@ -15,7 +15,14 @@ from ceopt.formulations.costs.linf import greatest_of
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace, column_coordinates, complete_rows, row_mapping
+from ceopt.formulations.space.space import (
+    FeatureSpace,
+    column_coordinates,
+    complete_rows,
+    row_mapping,
+    rows_to_keep,
+    taken,
+)
 from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
@@ -36,7 +43,9 @@ class _Staircase:
     Parameters
     ----------
     known
-        Coordinates of the n people, ascending.
+        Coordinates of those of the people who stand on no code, ascending.
+    n_people
+        n, how many people there are.
     x0
         The factual's.
     kind
@@ -46,13 +55,17 @@ class _Staircase:
     """
 
     known: Floats
+    n_people: int
     x0: float
     kind: str
     unordered: bool
 
     def costs(self, values: Floats) -> Floats:
         """Return the costs of coordinates (m,)."""
-        return self._of_levels(values) if self.unordered else self._of_numbers(values)
+        found = self._of_levels(values) if self.unordered else self._of_numbers(values)
+        if self.kind == "max" and len(self.known) < self.n_people:  # percentiles are of those who stand on no code
+            found = found * ((self.n_people + 2.0) / (len(self.known) + 2.0))
+        return found
 
     def _of_numbers(self, values: Floats) -> Floats:
         below = np.searchsorted(self.known, values, side="right")
@@ -103,7 +116,8 @@ class Percentile(AbstractCost):
     in its reach (and needs finite bounds), or, where :class:`AllowedValues` or :class:`AllowedRows` has left it a grid,
     those of the grid; one that only trees split needs no more than their cuts; levels have a cost each.
     "max" adds one variable and a row per column that may move. MILP. A categorical column stands for its 0/1 columns,
-    of which a switch moves two. Weights and scales do not count, and a move between two data values is free.
+    of which a switch moves two. People who stand on a code do not count in that column. Weights and scales do not
+    count, and a move between two data values is free.
 
     Parameters
     ----------
@@ -111,7 +125,7 @@ class Percentile(AbstractCost):
         "max" or "total_log".
     data
         The target population as a frame in raw units; by default the ``data`` of :func:`ceopt.explain`, or the rows
-        given to ``Recourse.fit``.
+        given to ``Recourse.fit``. Those with missing cells are left out with a warning.
 
     Raises
     ------
@@ -121,7 +135,7 @@ class Percentile(AbstractCost):
         Data that is no frame; a rule charges something else than where a column ends (an intervention of a causal model
         has no percentile).
     InvalidValueError
-        No data, or no row in it; a missing column or value.
+        No data, or no row in it that is whole; a missing column.
     UnboundedFeatureError
         A number with a coordinate has an infinite bound (when built). :class:`AllowedValues` gives it finite ones.
 
@@ -169,10 +183,12 @@ class Percentile(AbstractCost):
         return own
 
     def _people(self, space: FeatureSpace) -> dict[str, Floats]:
-        """Return each column of the data as coordinates, ascending."""
+        """Return the amounts of each column of the data as coordinates, ascending."""
         if self._known.get("space") is not space:
             coordinates = np.sort(space.coordinates(self._needed), axis=0)
-            people = {name: coordinates[:, j] for j, name in enumerate(space.names)}
+            people = {}
+            for feature, column in zip(space, coordinates.T, strict=True):
+                people[feature.name] = column[~feature.are_codes(column)]
             self._known.update(people=people, space=space)
         known: dict[str, Floats] = self._known["people"]
         return known
@@ -188,7 +204,10 @@ class Percentile(AbstractCost):
 
     @property
     def _unit(self) -> float:
-        return 1.0 / (len(self._needed) + 2.0) if self.kind == "max" else 1.0
+        return self._unit_of(len(self._needed))
+
+    def _unit_of(self, n_people: int) -> float:
+        return 1.0 / (n_people + 2.0) if self.kind == "max" else 1.0
 
     # ---- in plain numbers --------------------------------------------------------------------------------------------
     def table(self, row: Any, grid: Mapping[str, Any], *, space: FeatureSpace | None = None) -> dict[str, Floats]:
@@ -204,9 +223,10 @@ class Percentile(AbstractCost):
             What the columns are. By default numbers are numbers, and other columns what
             :meth:`FeatureSpace.infer` guesses from the data.
         """
-        data = self._needed
+        data = taken(self._needed, rows_to_keep("Percentile", space, self._needed, word="data"))
         home = row_mapping(row)
-        return {name: self._unit * self._tabled(data, home, name, values, space) for name, values in grid.items()}
+        unit = self._unit_of(len(data))
+        return {name: unit * self._tabled(data, home, name, values, space) for name, values in grid.items()}
 
     def _tabled(
         self, data: pd.DataFrame, home: Mapping[Any, Any], name: str, values: Any, space: FeatureSpace | None
@@ -221,7 +241,9 @@ class Percentile(AbstractCost):
         else:
             feature = infer_features(data[[name]])[0]
         people = np.sort(column_coordinates(feature, data[name]))
-        stairs = _Staircase(people, feature.to_coordinate(home[name]), self.kind, feature.kind == "categorical")
+        people = people[~feature.are_codes(people)]
+        own = feature.to_coordinate(home[name])
+        stairs = _Staircase(people, len(data), own, self.kind, feature.kind == "categorical")
         return stairs.costs(np.array([feature.to_coordinate(value) for value in values]))
 
     def objectives(self, space: FeatureSpace, factual: Mapping[str, float], points: Floats) -> Floats:
@@ -247,7 +269,12 @@ class Percentile(AbstractCost):
 
     def _stairs(self, space: FeatureSpace, factual: Mapping[str, float]) -> dict[str, _Staircase]:
         people = self._people(space)
-        return {f.name: _Staircase(people[f.name], factual[f.name], self.kind, f.kind == "categorical") for f in space}
+        n = len(self._needed)
+        stairs = {}
+        for feature in space:
+            name = feature.name
+            stairs[name] = _Staircase(people[name], n, factual[name], self.kind, feature.kind == "categorical")
+        return stairs
 
     def prices(self, space: FeatureSpace) -> dict[str, tuple[Price, ...]]:
         """Return none: a cost of the value has no bound by the move."""

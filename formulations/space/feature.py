@@ -51,7 +51,7 @@ class Feature:
     unit
         What the numbers count, for people to read.
     mad, std, range
-        Scales of the data: median absolute deviation, standard deviation, greatest less least value.
+        Scales of the amounts in the data: median absolute deviation, standard deviation, greatest less least amount.
     dtype, categories
         The column's dtype in the frame, as text or as the pandas object, and all categories of a category column.
     codes
@@ -138,6 +138,11 @@ class Feature:
         if self.is_finite:
             return self.levels[int(coordinate)] in self.codes
         return coordinate in self.codes
+
+    def are_codes(self, coordinates: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return which coordinates (n,) are those of codes."""
+        codes = [self.to_coordinate(code) for code in self.codes]
+        return np.asarray(np.isin(coordinates, codes), dtype=bool)
 
     @property
     def weights(self) -> tuple[float, float]:

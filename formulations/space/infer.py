@@ -18,7 +18,7 @@ from ceopt.solvers.checks import Choice, Flag, ListOf, MappingOf, OrNone, Refusa
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.plural import counted
 
-__all__ = ["infer_features"]
+__all__ = ["infer_features", "scales"]
 
 _WHO = "FeatureSpace.infer"
 _NO_ORDINAL = Refusal("ordinal as a mapping of names to levels", 'Write {"size": ["S", "M"]}.', error=InvalidTypeError)

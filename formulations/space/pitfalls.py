@@ -251,8 +251,8 @@ def _of_codes(feature: Feature, column: pd.Series[Any]) -> Iterator[Pitfall]:
         f"{'looks like a code' if is_one else 'look like codes'} and no amount, and answers may go there"
     )
     line = (
-        f"Write space = space.update({name!r}, {limits}, codes=[{shown}]), or {feature.kind}=[{name!r}] in infer if "
-        f"{'it counts something' if is_one else 'they count something'}."
+        f"Write space = space.update({name!r}, {limits}, codes=[{shown}], data=frame), or {feature.kind}=[{name!r}] in "
+        f"infer if {'it counts something' if is_one else 'they count something'}."
     )
     yield Pitfall(name, "codes", found, line)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -12,7 +13,7 @@ import pandas as pd
 from ceopt.formulations.space.change import changed
 from ceopt.formulations.space.dtypes import is_number_dtype, is_object_dtype
 from ceopt.formulations.space.feature import Direction, Feature, Kind
-from ceopt.formulations.space.infer import infer_features
+from ceopt.formulations.space.infer import infer_features, scales
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.formulations.space.space_warning import warn
@@ -24,6 +25,7 @@ from ceopt.solvers.plural import counted
 
 __all__ = [
     "FeatureSpace",
+    "cells_of",
     "check_unique",
     "column_coordinates",
     "complete_part",
@@ -31,8 +33,13 @@ __all__ = [
     "has_every_cell",
     "known_part",
     "known_row",
+    "line_of_gaps",
+    "on_codes",
     "require_space",
     "row_mapping",
+    "rows_to_keep",
+    "scaled_by",
+    "taken",
     "unknown_columns",
     "warn_of",
     "warn_of_codes",
@@ -189,6 +196,7 @@ class FeatureSpace:
         weight: float | tuple[float, float] | None = None,
         unit: str | None = None,
         codes: Sequence[Any] | None = None,
+        data: pd.DataFrame | None = None,
     ) -> Self:
         """Make a space with some columns described anew; ``None`` keeps what is there, -inf and inf remove a bound.
 
@@ -204,14 +212,30 @@ class FeatureSpace:
             As in :class:`Feature`. Bounds set here are rules: a factual outside them is refused, unless it stands on
             one of the ``codes``, of which a warning tells. ``levels`` replaces what may be held: of an inferred column
             a choice or new order of its levels, of one made by hand any.
+        data
+            Rows from which the scales (mad, std, range) of numbers are counted anew, over their amounts: cells that are
+            missing or hold a code do not count. None: the scales stay, and those of :meth:`infer` count every value.
 
         Raises
         ------
         UnknownNameError
             No such column, kind or direction.
+        InvalidTypeError
+            Data that is no frame, or a column of it that holds no numbers.
         InvalidValueError
-            Contradictory bounds, levels that the column does not have, a change of kind that has no meaning.
+            Contradictory bounds, levels that the column does not have, a change of kind that has no meaning; data
+            without an amount.
+
+        Examples
+        --------
+        >>> people = pd.DataFrame({"late": [-9, -9, -9, 0, 1, 2, 4]})
+        >>> space = FeatureSpace.infer(people, integer=["late"])
+        >>> space["late"].range, space.update("late", lower=0, codes=[-9], data=people)["late"].range
+        (13.0, 4.0)
         """
+        if data is not None and not isinstance(data, pd.DataFrame):
+            but = f"data is {type(data).__name__}"
+            raise InvalidTypeError("FeatureSpace.update", "a DataFrame as data", but, "Name its columns.")
         new: dict[str, Feature] = {}
         for one in _names("FeatureSpace.update", (name,)):
             new[one] = changed(
@@ -227,6 +251,10 @@ class FeatureSpace:
                 unit=unit,
                 codes=codes,
             )
+            if data is not None:
+                if one not in data.columns:
+                    raise UnknownNameError.among("FeatureSpace.update", "column of data", one, data.columns)
+                new[one] = scaled_by(new[one], data[one])
         return type(self)(new.get(feature.name, feature) for feature in self._features)
 
     def fix(self, *names: str | Sequence[str]) -> Self:
@@ -512,6 +540,34 @@ def column_coordinates(feature: Feature, column: pd.Series[Any]) -> Coordinates:
     return values
 
 
+def scaled_by(feature: Feature, column: pd.Series[Any]) -> Feature:
+    """Return a column with the scales of its amounts in data: missing cells and codes do not count; levels have none.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        A value that the column cannot hold, or no amount.
+    """
+    if feature.is_finite:
+        return feature
+    coordinates = column_coordinates(feature, column.dropna())
+    amounts = coordinates[~feature.are_codes(coordinates)]
+    if not len(amounts):
+        but = "each cell is missing or holds a code"
+        raise InvalidValueError(feature.who, "an amount in data", but, "Give rows that have one.")
+    found = scales(amounts)
+    return replace(feature, mad=found["mad"], std=found["std"], range=found["range"])
+
+
+def on_codes(features: Iterable[Feature], coordinates: Coordinates) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which rows of coordinates (n, d) hold a code of their number columns, (n,)."""
+    found = np.zeros(len(coordinates), dtype=bool)
+    for j, feature in enumerate(features):
+        if not feature.is_finite:
+            found |= feature.are_codes(coordinates[:, j])
+    return found
+
+
 def _ranks(feature: Feature, column: pd.Series[Any]) -> Coordinates:
     try:
         codes, values = pd.factorize(column, use_na_sentinel=True)
@@ -642,10 +698,16 @@ def warn_of_codes(who: str, space: FeatureSpace, people: Any) -> None:
 
 
 # ---- rows of data with missing cells: left out, with one warning that counts them ------------------------------------
-def has_every_cell(space: FeatureSpace, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows of a frame lack no cell of the columns of the space, (n,)."""
-    names = [name for name in space.names if name in frame.columns]
-    return np.asarray(~frame[names].isna().to_numpy().any(axis=1))
+def has_every_cell(space: FeatureSpace | None, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which rows of a frame lack no cell of the columns of the space, or of any column without a space, (n,)."""
+    return np.asarray(~_are_missing(space, frame).to_numpy().any(axis=1))
+
+
+def _are_missing(space: FeatureSpace | None, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return which cells are missing, of the columns that the space knows, or of all without a space."""
+    if space is not None:
+        frame = frame[[name for name in space.names if name in frame.columns]]
+    return frame.isna()
 
 
 def complete_part(space: FeatureSpace, data: Any) -> Any:
@@ -667,24 +729,98 @@ def complete_rows(who: str, space: FeatureSpace, data: Any, word: str = "data") 
     InvalidValueError
         No row is whole.
     """
-    warn_of_gaps(who, space, **{word: data})
-    if not isinstance(data, pd.DataFrame):
-        return data
-    is_whole = has_every_cell(space, data)
-    return data if is_whole.all() else data[is_whole]
+    return taken(data, rows_to_keep(who, space, data, word=word))
 
 
-def _quoted(names: Iterable[str]) -> str:
-    """Return some names in quotes, the first of them where they are many."""
-    shown = list(names)
-    text = ", ".join(map(repr, shown[:_SHOWN]))
+def rows_to_keep(
+    who: str, space: FeatureSpace | None, table: Any, *, word: str, frame: pd.DataFrame | None = None, **beside: Any
+) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+    """Return which rows of a table lack no cell, (n,), after a warning that counts the others; None for all.
+
+    What is no table, and what has another number of entries beside it than rows, keeps all: it is refused where it is
+    used.
+
+    Parameters
+    ----------
+    who, word
+        Who was given the table, and as which argument.
+    space
+        The columns that count; None: all.
+    table
+        A frame, or what ``frame`` holds the cells of, such as an array.
+    **beside
+        What was given with an entry for each row, such as labels, by argument; None for what was not.
+
+    Raises
+    ------
+    InvalidValueError
+        No row is whole.
+    """
+    if isinstance(table, pd.DataFrame):
+        frame = table
+    given = [part for part in beside.values() if part is not None]
+    if frame is None or any(_length(part) != len(frame) for part in given):
+        return None
+    warn_of_gaps(who, space, lines={word: line_of_gaps(space, table, word=word, **beside)}, **{word: frame})
+    is_whole = has_every_cell(space, frame)
+    return None if is_whole.all() else is_whole
+
+
+def _length(part: Any) -> int | None:
+    """Return how many entries something has; None of what has none."""
+    try:
+        return len(part)
+    except TypeError:
+        return None
+
+
+def taken(part: Any, is_kept: np.ndarray[Any, np.dtype[np.bool_]] | None) -> Any:
+    """Return the rows or entries that are kept; all of them for None, and None as it is."""
+    if is_kept is None or part is None:
+        return part
+    if isinstance(part, pd.DataFrame | pd.Series | np.ndarray):
+        return part[is_kept]
+    return [entry for entry, is_one in zip(part, is_kept.tolist(), strict=True) if is_one]
+
+
+def cells_of(rows: Any) -> pd.DataFrame | None:
+    """Return the cells of an array, or a list of lists, as a frame; None of what has no two dimensions."""
+    try:
+        array = np.asarray(rows, dtype=None if isinstance(rows, np.ndarray) else object)
+    except ValueError:
+        return None
+    return pd.DataFrame(array) if array.ndim == 2 else None
+
+
+def line_of_gaps(space: FeatureSpace | None, table: Any, *, word: str, **beside: Any) -> str:
+    """Return the line that leaves out the rows of a table that lack a cell, with what stands beside them."""
+    is_frame = isinstance(table, pd.DataFrame)
+    names = [name for name, part in beside.items() if part is not None]
+    if is_frame and not names:
+        subset = "" if space is None else "subset=list(space.names)"
+        return f"{word} = {word}.dropna({subset})"
+    known = word if space is None else f"{word}[list(space.names)]"
+    keep = f"{known}.notna().all(axis=1).to_numpy()" if is_frame else f"~pandas.isna({word}).any(axis=1)"
+    steps = [f"keep = {keep}"]
+    for name, part in ((word, table), *((name, beside[name]) for name in names)):
+        own = name if isinstance(part, pd.DataFrame | pd.Series | np.ndarray) else f"numpy.asarray({name})"
+        steps.append(f"{name} = {own}[keep]")
+    return "; ".join(steps)
+
+
+def _quoted(names: Iterable[Any]) -> str:
+    """Return some names in quotes, the first of them where they are many; of columns without names the numbers."""
+    shown = [repr(name) if isinstance(name, str) else f"column {name}" for name in names]
+    text = ", ".join(shown[:_SHOWN])
     if len(shown) > _SHOWN:
         text += f" and {len(shown) - _SHOWN} more columns"
     return text
 
 
-def warn_of_gaps(who: str, space: FeatureSpace, **given: Any) -> None:
+def warn_of_gaps(who: str, space: FeatureSpace | None, *, lines: Mapping[str, str] | None = None, **given: Any) -> None:
     """Warn, once for all that a call was given, of the rows of data that it leaves out, as cells of theirs are missing.
+
+    ``lines`` has the lines to write, by argument, where a row does not stand alone.
 
     Raises
     ------
@@ -692,25 +828,25 @@ def warn_of_gaps(who: str, space: FeatureSpace, **given: Any) -> None:
         No row of some data is whole.
     """
     counts = []
-    columns: dict[str, None] = {}
-    words = []
+    columns: dict[Any, None] = {}
+    written = []
     for word, part in given.items():
         if not isinstance(part, pd.DataFrame):
             continue
-        is_whole = has_every_cell(space, part)
-        n_left_out = int(len(is_whole) - is_whole.sum())
+        missing = _are_missing(space, part)
+        n_left_out = int(missing.to_numpy().any(axis=1).sum())
         if not n_left_out:
             continue
-        gaps = [name for name in space.names if name in part.columns and part[name].isna().to_numpy().any()]
+        gaps = [name for place, name in enumerate(missing.columns) if missing.iloc[:, place].any()]
         if n_left_out == len(part):
             but = f"each of its {counted(len(part), 'row')} lacks some, in {_quoted(gaps)}"
             raise InvalidValueError(who, f"rows of {word} without missing cells", but, "Fill them in first.")
         counts.append(f"{n_left_out:,} of {len(part):,} rows of {word}")
         columns.update(dict.fromkeys(gaps))
-        words.append(word)
+        written.append((lines or {}).get(word) or line_of_gaps(space, part, word=word))
     if counts:
-        lines = " and ".join(f"{word} = {word}.dropna(subset=list(space.names))" for word in words)
+        link = "; " if any(";" in line for line in written) else " and "
         warn(
             f"{who} leaves out {' and '.join(counts)}, in which cells of {_quoted(columns)} are missing. "
-            f"Write {lines}, or fill them in."
+            f"Write {link.join(written)}, or fill them in."
         )

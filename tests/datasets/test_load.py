@@ -60,6 +60,9 @@ def test_every_data_set_is_read_as_its_schema_says(real, name):
             assert feature.lower_inferred is ("amount_lower" not in told)
             assert feature.upper_inferred is ("amount_upper" not in told)
             assert feature.scale("mad") > 0
+            known = amounts.dropna()
+            assert feature.mad == (known - known.median()).abs().median()
+            assert (feature.std, feature.range) == (pytest.approx(known.std(ddof=0)), np.ptp(known))
         assert list(feature.codes) == [int(code) for code in told.get("codes", ())]
         assert bunch.data[feature.name].isna().sum() == told.get("missing", 0)
     assert (bunch.split is not None) == ("split_column" in described)
@@ -158,6 +161,7 @@ def test_codes_bound_the_amounts_and_who_stands_on_one_is_answered(tmp_path, mon
     late, limit = space
     assert (late.lower, late.upper, late.codes) == (0, 7, (-9, -8))
     assert (limit.lower, limit.upper, limit.codes) == (1, 4, (98,))
+    assert (late.mad, late.range, limit.mad, limit.range) == (3, 7, 1, 3)  # of 0, 3, 7 and of 1, 2, 3, 4
     assert not late.lower_inferred
     assert late.upper_inferred
     assert not limit.upper_inferred

@@ -125,7 +125,7 @@ def test_a_distance_may_have_any_beta_of_at_least_0():
         (X[:, 0], r"of shape \(120,\)"),
         (X[:0], r"X has shape \(0, 3\)"),
         (FRAME.iloc[:0], r"X has shape \(0, 3\)"),
-        (np.where(X > 1, np.nan, X), "Column 'x0'"),
+        (np.where(X > 1, np.inf, X), "Column 'x0'"),
         (FRAME.assign(b=np.inf), "'b'"),
         (np.array([["a", "b"]], dtype=object), "X holds something else"),
         ([[1.0, 2.0], [1.0]], "X is no array"),

@@ -208,7 +208,7 @@ def test_scales_come_from_the_space_and_then_from_the_data() -> None:
         (PEOPLE.iloc[:0], {}, "ScaledColumns needs rows of data, but the frame is empty"),
         (PEOPLE, {"scale": "iqr"}, "scale is 'iqr'"),
         (PEOPLE.drop(columns="job"), {}, "'job' is missing"),
-        (PEOPLE.assign(income=[1.0, np.nan, 2.0, 3.0]), {}, "its value is missing"),
+        (PEOPLE.assign(income=np.nan), {}, "rows of frame without missing cells"),
         (PEOPLE.to_numpy(), {}, "a DataFrame"),
     ],
 )

@@ -154,7 +154,7 @@ def test_labels_of_the_squared_loss_are_numbers() -> None:
         ({"y": ["a", "b", "c", "d", "e"]}, "numbers as y"),
         ({"y": [-1, 1, 1, -1, np.nan]}, r"finite y, but y\[4\] is nan"),
         ({"X": [1.0, 2.0]}, "X of shape n by n"),
-        ({"X": [[1.0], [np.nan]], "y": [1, -1]}, r"finite X, but X\[1, 0\] is nan"),
+        ({"X": [[1.0], [np.inf]], "y": [1, -1]}, r"finite X, but X\[1, 0\] is inf"),
         ({"X": np.zeros((0, 2)), "y": []}, "rows and columns to train on"),
         ({"X": np.zeros((5, 0))}, "rows and columns to train on"),
         ({"X": [[1e200], [0.0]], "y": [1, -1]}, "numbers of at most"),

@@ -181,7 +181,7 @@ class MinimaxProbabilityMachine(ClassifierMixin, BaseEstimator):  # type: ignore
         factual
             The row: a mapping, a Series or a frame of one row.
         X
-            Rows of data.
+            Rows of data; those with missing cells are left out with a warning.
         target
             The favourable label.
         space

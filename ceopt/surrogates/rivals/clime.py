@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator
 from ceopt.solvers.checks import Real, Whole, check_fields
 from ceopt.surrogates.rivals.local_question import question_of, require_slope
 from ceopt.surrogates.rivals.ridge import RIDGE, weighted_ridge
-from ceopt.surrogates.spread import largest_distance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,14 +88,14 @@ class ClimeSurrogate(BaseEstimator):  # type: ignore[misc]
         NoBoundaryError
             The model says the same of all draws.
         CeoptError
-            A parameter out of its range, missing values, and what :class:`~ceopt.surrogates.BlackBox` refuses.
+            A parameter out of its range, no whole row, and what :class:`~ceopt.surrogates.BlackBox` refuses.
         """
         check_fields(self, _CHECKS)
         asked = question_of(
             _WHO, predict, factual, X, target=target, space=space, sample=sample, n_samples=self.n_samples
         )
         rng = np.random.default_rng(self.random_state)
-        size = self.radius * (largest_distance(asked.data) or 1.0)
+        size = self.radius * (asked.columns.diameter(asked.columns.space.coordinates(asked.X)) or 1.0)
         draws = asked.home + size * rng.standard_normal((self.n_samples, len(asked.home)))
         points, values = asked.leaning(draws, rng)
         w, middle_score = weighted_ridge(points - asked.home, values, None, RIDGE)

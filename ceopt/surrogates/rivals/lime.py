@@ -113,14 +113,14 @@ class LimeSurrogate(BaseEstimator):  # type: ignore[misc]
         NoBoundaryError
             The model says the same of all draws.
         CeoptError
-            A parameter out of its range, missing values, and what :class:`~ceopt.surrogates.BlackBox` refuses.
+            A parameter out of its range, no whole row, and what :class:`~ceopt.surrogates.BlackBox` refuses.
         """
         check_fields(self, _CHECKS)
         asked = question_of(
             _WHO, predict, factual, X, target=target, space=space, sample=sample, n_samples=self.n_samples
         )
-        spread = asked.data.std(axis=0)
-        middle = asked.home if self.around == "factual" else asked.data.mean(axis=0)
+        mean, spread = asked.moments()
+        middle = asked.home if self.around == "factual" else mean
         rng = np.random.default_rng(self.random_state)
         draws = middle + spread * rng.standard_normal((self.n_samples, len(spread)))
         points, values = asked.leaning(draws, rng)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, column_coordinates, rows_to_keep, taken
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.surrogates.black_box import BlackBox
 from ceopt.surrogates.legal_values import Floats
@@ -32,8 +32,10 @@ class LocalQuestion:
         Scaled columns about the row.
     home
         The row as a point, (p,).
+    X
+        Rows of data that lack no cell.
     data
-        Rows of data as points, (n, p).
+        The same as points, (n, p).
     asked_before
         Rows that the model had been sent before.
     """
@@ -41,6 +43,7 @@ class LocalQuestion:
     box: BlackBox
     columns: ScaledColumns
     home: Floats
+    X: pd.DataFrame
     data: Floats
     asked_before: int
 
@@ -48,6 +51,21 @@ class LocalQuestion:
     def n_queries(self) -> int:
         """Rows that were sent to the model for this question."""
         return self.box.n_queries - self.asked_before
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation (p,) of the columns of data; codes of numbers do not count."""
+        mean = self.data.mean(axis=0)
+        spread = self.data.std(axis=0)
+        space = self.columns.space
+        for feature, places in zip(space, self.columns.places, strict=True):
+            if feature.is_finite or not feature.codes:
+                continue
+            is_code = feature.are_codes(column_coordinates(feature, self.X[feature.name]))
+            amounts = self.data[~is_code, places[0]]
+            if len(amounts):
+                mean[places[0]] = amounts.mean()
+                spread[places[0]] = amounts.std()
+        return mean, spread
 
     def leaning(self, points: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Return legal rows drawn about points (m, p), the first the row itself, encoded, and what the model says."""
@@ -69,13 +87,18 @@ def question_of(
 ) -> LocalQuestion:
     """Check the arguments of a surrogate's ``fit_local``; with a sample, its columns are taken.
 
+    Rows of data that lack a cell are left out, with a warning.
+
     Raises
     ------
     CeoptError
-        No frame, missing values, a row that does not fit, and what :class:`BlackBox` refuses.
+        No frame, no row that is whole, a row that does not fit, and what :class:`BlackBox` refuses.
     """
     if not isinstance(X, pd.DataFrame):
         raise InvalidTypeError(who, "a DataFrame as X", f"X is {type(X).__name__}", "Name its columns.")
+    if sample is not None:
+        space = sample.columns.space
+    X = taken(X, rows_to_keep(who, space, X, word="X"))
     if sample is not None:
         columns = sample.columns
     else:
@@ -89,7 +112,7 @@ def question_of(
         box = BlackBox(predict, target, columns=list(X), dtypes=X.dtypes, max_queries=limit, space=columns.space)
     assert columns.factual is not None  # noqa: S101 - the columns are about a row
     home = columns.encoded(columns.factual[None])[0]
-    return LocalQuestion(box, columns, home, columns.encode(X), box.n_queries)
+    return LocalQuestion(box, columns, home, X, columns.encode(X), box.n_queries)
 
 
 def with_sample(
@@ -105,7 +128,7 @@ def with_sample(
     """Return the question and its sample, which is drawn by ``BoundarySampler()`` where none is given."""
     asked = question_of(who, predict, factual, X, target=target, space=space, sample=sample)
     if sample is None:
-        sample = BoundarySampler().sample(asked.box, factual, X, target=target, space=asked.columns.space)
+        sample = BoundarySampler().sample(asked.box, factual, asked.X, target=target, space=asked.columns.space)
     return asked, sample
 
 

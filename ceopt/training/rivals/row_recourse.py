@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.metrics.predictions import predicted
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.surrogates.black_box import BlackBox
@@ -33,7 +33,7 @@ class AbstractRowRecourse(ABC):
     model
         A fitted model, or a function of raw rows to labels.
     data
-        Raw rows from which columns and draws are made.
+        Raw rows from which columns and draws are made; those with missing cells are left out with a warning.
     space
         The columns; None: inferred from ``data``.
     """
@@ -45,6 +45,7 @@ class AbstractRowRecourse(ABC):
             raise InvalidTypeError(who, "a fitted model or a function of rows", f"model is {model!r}", then)
         if not isinstance(data, pd.DataFrame):
             raise InvalidTypeError(who, "a DataFrame as data", f"data is {type(data).__name__}", "Name its columns.")
+        data = taken(data, rows_to_keep(who, space, data, word="data"))
         if space is None:
             space = FeatureSpace(infer_features(data, steps=False))
         self.model = model

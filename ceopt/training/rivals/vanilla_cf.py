@@ -104,7 +104,7 @@ class VanillaCF(AbstractRowRecourse):
             space = network.columns.space
         super().__init__(model, data, space=space)
         if not isinstance(network, PredictorNetwork):
-            network = network_of(who, model, data)
+            network = network_of(who, model, self.data)
         self.network = network
         if len(network.classes_) != 2:
             but = f"{type(model).__name__} has {len(network.classes_)}"

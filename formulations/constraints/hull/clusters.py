@@ -13,7 +13,7 @@ from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["check_clusters", "cluster_labels", "clusters_of_some"]
+__all__ = ["check_clusters", "cluster_labels", "labels_of_rows"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -47,14 +47,12 @@ def check_clusters(clusters: Any) -> None:
         raise InvalidValueError("Hull", "a label for every row", "one of clusters is missing", "Use -1 for noise.")
 
 
-def clusters_of_some(clusters: Any, kept: NDArray[np.bool_]) -> Any:
-    """Return clusters for some rows of those that they were given for; of labels, those of the rows kept."""
+def labels_of_rows(clusters: Any, n_rows: int) -> list[Any] | None:
+    """Return clusters that were given as a label for each of some rows; None where they are anything else."""
     if clusters is None or isinstance(clusters, int | np.integer) or _is_clusterer(clusters):
-        return clusters
+        return None
     labels = _listed(clusters)
-    if len(labels) != len(kept):  # refused where the labels are read
-        return clusters
-    return [label for label, is_kept in zip(labels, kept.tolist(), strict=True) if is_kept]
+    return labels if len(labels) == n_rows else None  # others are refused where they are read
 
 
 def cluster_labels(clusters: Any, values: Floats, drawn: Places) -> tuple[tuple[Any, ...], Places]:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import pandas as pd
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.hull.clusters import check_clusters, clusters_of_some
+from ceopt.formulations.constraints.hull.clusters import check_clusters, labels_of_rows
 from ceopt.formulations.constraints.hull.distance import hull_distance, least_sum
 from ceopt.formulations.constraints.hull.points import HullPoints, are_alike, hull_points
 from ceopt.formulations.constraints.hull.rows import HullRows
 from ceopt.formulations.constraints.hull.text import sentence_of, short_text
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Floats, Point
 from ceopt.formulations.costs.base import SCALE, scale_of
-from ceopt.formulations.space.space import complete_rows, has_every_cell
+from ceopt.formulations.space.space import rows_to_keep, taken
 from ceopt.formulations.tolerances import HULL_TOLERANCE
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,
@@ -245,11 +245,11 @@ class Hull(AbstractElastic):
 
     def _points_of_data(self, space: FeatureSpace, data: pd.DataFrame) -> HullPoints:
         """Return the points of the rows of its own that lack no cell."""
-        whole = complete_rows("Hull", space, data)
-        clusters = self.clusters
-        if len(whole) < len(data):
-            clusters = clusters_of_some(clusters, has_every_cell(space, data))
-        rows = space.coordinates(whole)
+        labels = labels_of_rows(self.clusters, len(data))
+        given = self.clusters if labels is not None else None
+        kept = rows_to_keep("Hull", space, data, word="data", clusters=given)
+        clusters = self.clusters if labels is None else taken(labels, kept)
+        rows = space.coordinates(taken(data, kept))
         return hull_points(space, rows, scale=self.scale, clusters=clusters, sample=self.sample)
 
     # ---- the program -------------------------------------------------------------------------------------------------

@@ -11,10 +11,13 @@ import pandas as pd
 import pytest
 
 import ceopt
+from ceopt.formulations.costs.mahalanobis_matrix import covariance_of
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import Feature, FeatureSpace
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-from ceopt.surrogates import LocalSurrogateRecourse
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.surrogates import LocalSurrogateRecourse, ScaledColumns
+from ceopt.surrogates.rivals.local_question import question_of
+from ceopt.surrogates.surrogate_program import action_grid
 from ceopt.training.scaled_frame import ScaledFrame
 
 SPACE = FeatureSpace(
@@ -169,7 +172,8 @@ def test_black_boxes_leave_them_alone():
 
 def test_what_a_network_advises_is_put_off_codes():
     rows = np.array([[5.0, 3.0, 3.0], [-9.0, 0.0, 4.0]])
-    columns = ScaledFrame.of("test", SPACE, pd.DataFrame({"inquiries": [5, -9], "worst": [2, -9], "burden": [3, 4]}))
+    people = pd.DataFrame({"inquiries": [5, -9, 0], "worst": [2, -9, 1], "burden": [3, 4, 4]})
+    columns = ScaledFrame.of("test", SPACE, people)
     wanted = columns.encoded(np.array([[-9.0, 0.0, 1.0], [2.0, 2.0, 1.0]]))
     found = columns.legal(wanted, rows)
     assert found[0].tolist() == [0.0, 3.0, 1.0]
@@ -196,3 +200,117 @@ def test_a_number_that_is_a_code_is_not_left_where_that_would_pay():
         found = ceopt.explain(many_are_good, row, SPACE, target="yes", why=False)
     assert found.status == "infeasible"  # an amount would do
     assert ceopt.explain(many_are_good, row | {"inquiries": 0}, SPACE, target="yes").status == "optimal"
+
+
+# ---- scales are those of the amounts ---------------------------------------------------------------------------------
+#: "late" holds amounts in the first rows, and a code in the last; "debt" is known of all.
+AMOUNTS = pd.DataFrame({"late": [0, 1, 1, 2, 3, 5, 8, 2], "debt": [3.0, 1.0, 4.0, 1.5, 9.0, 2.5, 6.0, 5.0]})
+ON_CODES = pd.DataFrame({"late": [-9, 98, -8, 98], "debt": [7.0, 2.0, 2.0, 8.5]})
+BOTH = pd.concat([AMOUNTS, ON_CODES], ignore_index=True)
+LATE = FeatureSpace(
+    [Feature("late", kind="integer", lower=0, upper=8, codes=[-9, -8, 98]), Feature("debt", kind="continuous")]
+)
+#: The same without a word of codes.
+PLAIN = FeatureSpace([Feature("late", kind="integer"), Feature("debt", kind="continuous")])
+HERE = {"late": 5, "debt": 4.0}
+THERE = {"late": 2, "debt": 4.0}
+
+
+def test_update_counts_scales_over_the_amounts_of_data():
+    guessed = FeatureSpace.infer(BOTH, integer=["late"])
+    assert guessed["late"].range == 107.0
+    told = guessed.update("late", lower=0, upper=8, codes=[-9, -8, 98], data=BOTH)
+    late = AMOUNTS["late"]
+    assert told["late"].mad == (late - late.median()).abs().median() != guessed["late"].mad
+    assert (told["late"].std, told["late"].range) == (pytest.approx(late.std(ddof=0)), 8.0)
+    assert told["debt"] == guessed["debt"]
+    gaps = pd.concat([BOTH, pd.DataFrame({"late": [None], "debt": [1.0]})], ignore_index=True)
+    assert guessed.update("late", lower=0, upper=8, codes=[-9, -8, 98], data=gaps) == told
+    both = guessed.update("late", lower=0, upper=8, codes=[-9, -8, 98]).update(["late", "debt"], data=BOTH)
+    assert both == told
+
+
+def test_bounds_alone_and_codes_alone_change_no_scale():
+    def scales(feature: Feature) -> tuple[float | None, ...]:
+        return feature.mad, feature.std, feature.range
+
+    guessed = FeatureSpace.infer(BOTH, integer=["late"])
+    assert scales(guessed.update("late", lower=0, upper=3)["late"]) == scales(guessed["late"])
+    assert scales(guessed.update("late", lower=0, codes=[-9])["late"]) == scales(guessed["late"])
+    bounded = guessed.update("debt", upper=3.0, data=BOTH)  # what is beyond a bound is an amount all the same
+    assert scales(bounded["debt"]) == scales(guessed["debt"])
+
+
+def test_update_refuses_data_that_say_nothing_of_a_column():
+    with pytest.raises(InvalidTypeError, match="a DataFrame as data, but data is list"):
+        LATE.update("late", data=[1, 2])
+    with pytest.raises(UnknownNameError, match="'late'"):
+        LATE.update("late", data=AMOUNTS[["debt"]])
+    with pytest.raises(
+        InvalidValueError, match="'late' needs an amount in data, but each cell is missing or holds a code"
+    ):
+        LATE.update("late", data=ON_CODES)
+    with pytest.raises(InvalidTypeError, match="'late' needs numbers"):
+        LATE.update("late", data=pd.DataFrame({"late": ["a", "b"]}))
+
+
+def lime_of(space: FeatureSpace, data: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    asked = question_of("t", lambda rows: rows["late"] > 3, HERE, data, target=True, space=space, sample=None)
+    return asked.moments()
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [
+        lambda space, data: covariance_of("t", space, data).to_numpy(),
+        lambda space, data: ceopt.Percentile("max", data).table(HERE, {"late": [2, 8]}, space=space)["late"],
+        lambda space, data: ceopt.Percentile("total_log", data).table(HERE, {"late": [2, 8]}, space=space)["late"],
+        lambda space, data: ceopt.metrics.cost(HERE, [THERE], space, ceopt.Percentile("max"), data=data),
+        lambda space, data: ceopt.metrics.cost(HERE, [THERE], space, ceopt.Percentile("total_log"), data=data),
+        lambda space, data: ceopt.metrics.cost(HERE, [THERE], space, "mahalanobis", data=data),
+        lambda space, data: ceopt.metrics.distance(HERE, [THERE], space=space, scale="mad", data=data),
+        lambda space, data: ceopt.metrics.distance(HERE, [THERE], space=space, scale="std", data=data),
+        lambda space, data: ceopt.metrics.gower(HERE, [THERE], space=space, data=data),
+        lambda space, data: ScaledColumns.of(space, data).scales[0],
+        lambda space, data: (ScaledFrame.of("t", space, data).least[0], ScaledFrame.of("t", space, data).width[0]),
+        lambda space, data: action_grid(space.fix("debt"), space.row(HERE), data).values["late"],
+        lambda space, data: [moment[0] for moment in lime_of(space, data)],
+        lambda space, data: ScaledColumns.of(space, data, "none").diameter(space.coordinates(data)),
+    ],
+    ids=[
+        "covariance", "percentile", "total_log", "percentile of metrics", "total_log of metrics", "mahalanobis", "mad",
+        "std", "gower", "scaled columns", "scaled frame", "action grid", "lime",
+        "diameter",
+    ],
+)  # fmt: skip
+def test_people_on_codes_change_nothing_that_is_learned_of_the_amounts(learned):
+    of_amounts = learned(LATE, AMOUNTS)
+    assert np.allclose(learned(LATE, BOTH), of_amounts, rtol=1e-12, atol=0.0)
+    of_all = learned(PLAIN, BOTH)
+    assert np.shape(of_all) != np.shape(of_amounts) or not np.allclose(of_all, of_amounts, rtol=1e-3, atol=0.0)
+
+
+def test_programs_with_a_percentile_agree_with_enumeration_over_the_amounts():
+    model = Affine([-1.0, 0.0], 2.5, labels=("no", "yes"))
+    space = LATE.fix("debt")
+    found = ceopt.explain(model, HERE, space, target="yes", cost=ceopt.Percentile("max"), data=BOTH)[0]
+    late = AMOUNTS["late"]
+    shares = {value: ((late <= value).sum() + 0.5) / (len(late) + 2) for value in range(9)}
+    assert found.cost == pytest.approx(min(abs(shares[value] - shares[5]) for value in (0, 1, 2)))
+    stays = ceopt.Percentile("max", BOTH).value(space, {"late": -9.0, "debt": 1.0}, {"late": -9.0, "debt": 1.0})
+    assert stays == 0.0
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [
+        lambda data: covariance_of("t", LATE, data),
+        lambda data: ceopt.metrics.distance(HERE, [THERE], space=LATE, scale="mad", data=data),
+        lambda data: ScaledFrame.of("t", LATE, data),
+    ],
+    ids=["covariance", "metrics", "network"],
+)
+def test_data_of_codes_alone_are_refused(learned):
+    with pytest.raises(InvalidValueError, match="code"):
+        learned(ON_CODES)
+    assert ScaledColumns.of(LATE, ON_CODES).scales[0] == 8.0  # upper less lower, where no data say more

@@ -278,14 +278,16 @@ def test_values_that_look_like_codes_have_the_line_that_names_them(values, line)
     frame = pd.DataFrame({"x": values})
     assert of(values) == ["codes"]
     (said,) = says(frame)
-    assert f"Write space = space.update('x', {line}), or " in said
+    assert f"Write space = space.update('x', {line}, data=frame), or " in said
     assert said.startswith("Column 'x' holds ")
     space = FeatureSpace(infer_features(frame))
     update = said.partition("Write space = ")[2].partition(", or ")[0]
-    bounded = eval(update, {"space": space})["x"]  # noqa: S307 - the line that users are told to write
+    bounded = eval(update, {"space": space, "frame": frame})["x"]  # noqa: S307 - the line that users are told to write
     assert bounded.codes
     amounts = values[~np.isin(values, bounded.codes)]
     assert (bounded.lower, bounded.upper) == (amounts.min(), amounts.max())
+    assert bounded.mad == np.median(np.abs(amounts - np.median(amounts)))
+    assert (bounded.std, bounded.range) == (pytest.approx(np.std(amounts)), np.ptp(amounts))
 
 
 @pytest.mark.parametrize("named", [{"integer": ["x"]}, {"moves": {"x": "fixed"}}])
