@@ -231,12 +231,12 @@ def test_a_process_watches_only_the_parent_that_started_it(monkeypatch):
     monkeypatch.setattr(parents, "_ask_kernel", lambda: begun.append("kernel"))
     monkeypatch.setattr(parents, "_is_child_of_first_thread", lambda parent: parent == 7)
     monkeypatch.setattr(parents.threading.Thread, "start", lambda thread: begun.append(thread.name))
-    lock = parents.sys.modules["pyomo.common.dependencies"].capture_output_lock
+    lock = object()  # which older Pyomo has not
+    monkeypatch.setattr(parents.sys.modules["pyomo.common.dependencies"], "capture_output_lock", lock, raising=False)
     parents.end_with_parent(os.getpid())
     parents.end_with_parent(os.getppid() + 1)
     assert begun == []
     assert parents.sys.modules["pyomo.common.dependencies"].capture_output_lock is lock
-    monkeypatch.setattr(parents.sys.modules["pyomo.common.dependencies"], "capture_output_lock", lock)
     monkeypatch.setattr(parents.os, "getppid", lambda: 7)
     parents.end_with_parent(7)
     parents.end_with_parent(7)

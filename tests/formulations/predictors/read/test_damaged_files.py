@@ -34,7 +34,9 @@ def save(kind, path):
     """Write a small file of a kind that ceopt reads."""
     codes = (LABELS == "good").astype(int)
     if kind in {"json", "ubj"}:
-        pytest.importorskip("xgboost").XGBClassifier(n_estimators=1, max_depth=2).fit(X, codes).save_model(path)
+        pytest.importorskip("xgboost").XGBClassifier(n_estimators=1, max_depth=2).fit(
+            X, codes
+        ).get_booster().save_model(path)
     elif kind == "txt":
         lightgbm = pytest.importorskip("lightgbm")
         options = {"n_estimators": 1, "num_leaves": 3, "min_child_samples": 5, "verbose": -1}
