@@ -215,7 +215,7 @@ def _said(prepared: Prepared, point: Point) -> tuple[Any, bool]:
 
 
 def _is_kept(result: SolutionSet, point: Point, space: FeatureSpace, advised_cost: float, max_ratio: float) -> bool:
-    """Tell whether advice that passes is cheap enough by what is proved, or is what the engine found, but for digits."""
+    """Tell whether advice that passes is cheap enough by what is proved, or, but for digits, what the engine found."""
     if result.bound is not None and advised_cost <= max_ratio * result.bound:
         return True
     if not result.counterfactuals:

@@ -124,6 +124,10 @@ def exhaustive(
     of its own. All else is a sequence of programs, each without the cells in hand, until one is proved to be empty or
     dearer than the threshold.
 
+    Numbers come in the decimals of their column's data, or in some more, where the rounded point lies in its cell,
+    passes every check and costs at most a millionth more; ``.bound`` is then the cost of the cheapest point itself.
+    What there is no time for keeps its digits.
+
     A cost that exceeds the threshold by no more than rounding (1e-9 of it; 1e-6, the gap within which programs are
     solved, in a sequence of programs) is within it, and its delta is 0.
 

@@ -56,10 +56,12 @@ class Distinct(AbstractDiversity):
     The first row, ``otherwise``, has some column of S do something else than before: stay, or move the other way. The
     others, ``no_further``, allow a further column to change only where some column of S stays. Together they say that a
     later answer leaves some column of S as it is, or changes S alone and one of its columns otherwise. So an ordinal
-    level counts as a number does, by whether it rises or falls; of two levels, a binary column has no other way. Columns
-    of an :class:`~ceopt.ExactlyOne` count as the levels of one category: z is that of the column that is 1 today, w
-    whether the same column takes the 1. An answer may change a part of S, or some of S and others beside. Of answers that cost the same, a search takes one
+    level counts as a number does, by whether it rises or falls; of two levels, a binary column has no other way. An
+    answer may change a part of S, or some of S and others beside. Of answers that cost the same, a search takes one
     that changes a part of another's columns first, so that the ranks do not hang on which of them a solver meets.
+
+    Columns of an :class:`~ceopt.ExactlyOne` count as the levels of one category: z is that of the column that is 1
+    today, and w is 1 iff the same column takes the 1 again.
 
     Per earlier answer one row and one for each column that it leaves; of a number with a coordinate a binary that
     permits the move, and one for each direction. Exact: both are permissions, which staying never needs, so no least

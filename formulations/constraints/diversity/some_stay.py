@@ -35,8 +35,8 @@ class SomeStay(AbstractDiversity):
     z_j    ``x.changed``      0 holds the column at the factual
     ====== ================== ==========================================
 
-    One row for each earlier answer. Exact. Of columns of which one is 1 by a rule (``together``), the one that is 1 today
-    counts for all.
+    One row for each earlier answer. Exact. Of columns of which one is 1 by a rule (``together``), the one that is 1
+    today counts for all.
 
     References
     ----------

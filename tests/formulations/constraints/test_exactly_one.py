@@ -236,6 +236,7 @@ def test_a_causal_model_and_it_do_not_charge_for_one_column():
         ceopt.explain(MODEL, ROWS["red"], space_of("bool"), target="yes", constraints=[causal, ExactlyOne(NAMES)])
 
 
+@pytest.mark.filterwarnings("ignore::ceopt.RuleWarning")
 @pytest.mark.parametrize("name", ["values", "display", "clone", "_data", "model", "keys", "name", "a.b", "x y"])
 def test_a_rule_may_bear_any_name(name):
     """Pyomo keeps some names of a block for itself: its bare ValueError ended the call."""
