@@ -156,8 +156,9 @@ class Settings:
         cost.prices(space)  # refuses scales of columns that do not exist
         rules = _rules(self.constraints, space)
         diversity = _DIVERSITY.require("explain", "diversity", self.diversity)
-        if diversity is not None:
-            diversity = diversity.counting(together_by(rules))
+        together = together_by(rules)
+        if diversity is not None and together:
+            diversity = diversity.counting(together)
         if isinstance(diversity, FitsSpace):
             diversity.check(space, rules)
         wanted = parse_target(self.target, labels)
