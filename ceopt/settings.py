@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.diversity import DIVERSITIES
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, FitsSpace
+from ceopt.formulations.constraints.rule import together_by
 from ceopt.formulations.costs import COST, AbstractCost
 from ceopt.formulations.predictors.embed import FORMULATIONS
 from ceopt.formulations.targets import Target, parse_target
@@ -155,6 +156,9 @@ class Settings:
         cost.prices(space)  # refuses scales of columns that do not exist
         rules = _rules(self.constraints, space)
         diversity = _DIVERSITY.require("explain", "diversity", self.diversity)
+        together = together_by(rules)
+        if diversity is not None and together:
+            diversity = diversity.counting(together)
         if isinstance(diversity, FitsSpace):
             diversity.check(space, rules)
         wanted = parse_target(self.target, labels)

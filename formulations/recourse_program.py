@@ -11,7 +11,7 @@ from pyomo.common.gc_manager import PauseGC
 
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import AbstractRule, impose, rule_name
-from ceopt.formulations.constraints.rule import about_model, cluster_of
+from ceopt.formulations.constraints.rule import about_model, cluster_of, component_name
 from ceopt.formulations.predictors.decision.reaches import Reaches
 from ceopt.formulations.predictors.embed import embed_predictor
 from ceopt.formulations.space.reachable import Reach
@@ -102,6 +102,7 @@ def recourse_program(
             for position, rule in sorted(enumerate(rules), key=lambda pair: not pair[1].gives_bounds):
                 known = about_model(rule, lambda: predictor)
                 imposed[position] = known, impose(known, x)
-                model.rules.add_component(rule_name(rule, position), imposed[position][1])
+                name = component_name(model.rules, rule_name(rule, position))
+                model.rules.add_component(name, imposed[position][1])
             model.cost = pyo.Objective(expr=cost.build(x))
     return RecourseProgram(model, x, embedded, valid.margin, tuple(imposed[k] for k in range(len(rules))))

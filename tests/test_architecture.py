@@ -6,6 +6,7 @@ import ast
 import contextlib
 import graphlib
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -15,6 +16,9 @@ from pathlib import Path
 import pytest
 from import_graph import imports, modules
 from sources import ROOT, pyproject, requirement_names
+
+from ceopt.extras import _EXTRAS
+from ceopt.solvers.registry import SOLVERS
 
 #: What a room may import of the project. Nothing points back.
 MAY_IMPORT = {
@@ -182,6 +186,28 @@ def test_the_extra_all_names_every_extra_for_users():
     named = set(extras["all"][0].removeprefix("ceopt[").removesuffix("]").split(","))
 
     assert named == set(extras) - {"all", "test", "docs", "bench"}
+
+
+def test_sentences_name_extras_that_exist():
+    """What an error says to install is what ``pyproject.toml`` has, and that brings the library."""
+    extras = pyproject()["project"]["optional-dependencies"]
+    named = set[str]()
+    made = set[str]()
+    for folder in ("ceopt", "formulations", "solvers"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for found in re.findall(r"ceopt\[([\w,]+|\{)", path.read_text(encoding="utf-8")):
+                if found == "{":
+                    made.add(path.name)
+                else:
+                    named.update(found.split(","))
+
+    assert {"training", "parquet", "lightgbm", "xgboost"} <= named <= set(extras)
+    assert made == {"extras.py", "registry.py"}  # whose extras are looked at here
+    for library, extra in _EXTRAS.items():
+        assert library in requirement_names(extras[extra])
+    for solver in SOLVERS.values():
+        assert not solver.extra or solver.distribution in requirement_names(extras[solver.extra])
+    assert "onnx" in _default()  # by no extra: it comes with every installation
 
 
 def test_optional_libraries_are_imported_on_use():

@@ -40,7 +40,7 @@ def _is_worth_a_look(state: State) -> bool:
         return False
     if state.last is None or state.last.answer is None or state.interrupted or question.is_late:
         return False
-    return len(changed_columns(question.factual, state.answers[-1][1])) > 1
+    return len(changed_columns(question.factual, state.answers[-1][1], state.diversity.together)) > 1
 
 
 def _looked(state: State) -> tuple[State, bool]:
@@ -50,7 +50,11 @@ def _looked(state: State) -> tuple[State, bool]:
     """
     question = state.question
     point = state.answers[-1][1]
-    reach = _of_these_alone(question.person.reach, changed_columns(question.factual, point), question.factual)
+    changed = changed_columns(question.factual, point)
+    for group in state.diversity.together:  # another one of them may take the 1
+        if not changed.isdisjoint(group):
+            changed.update(group)
+    reach = _of_these_alone(question.person.reach, changed, question.factual)
     few = replace(question, person=replace(question.person, reach=reach))
     margins = [state.margin]
     if question.has_default_margin and state.margin:
@@ -79,7 +83,7 @@ def _solved(state: State, whole: State) -> State:
     most = answer.cost * (1.0 + EQUAL_COSTS)
     for _ in range(MOST_REPAIRS):
         left = question.deadline - time.perf_counter()
-        state, solved = attempt(state, left, most=most, also=[(point, SomeStay())])
+        state, solved = attempt(state, left, most=most, also=[(point, SomeStay(together=state.diversity.together))])
         if solved.point is None or question.cost(solved.point) > most:
             return state
         check = question.check(solved.point)

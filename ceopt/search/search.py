@@ -52,14 +52,13 @@ from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, printable
 from ceopt.status import Status
-from ceopt.tolerances import BOUND_ROUNDING, DIGIT_NOISE, ROUNDED_GAP
+from ceopt.tolerances import BOUND_ROUNDING, DIGIT_NOISE, EQUAL_COSTS, ROUNDED_GAP
 from ceopt.versions import versions
 from ceopt.words.limits import removed_said, target_said
 from ceopt.words.rules import rules_said
 from ceopt.words.said import said, together
 
 if TYPE_CHECKING:
-    from ceopt.checking.answer_check import Check
     from ceopt.conflicts.conflict import Conflict
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
     from ceopt.settings import CheckedSettings, Settings
     from ceopt.solution.counterfactual import Counterfactual
 
-__all__ = ["conflict_or_answer", "result", "search", "unread"]
+__all__ = ["conflict_or_answer", "in_fewer_decimals", "init", "result", "rounded_gap", "search", "unread"]
 
 
 def search(
@@ -424,37 +423,32 @@ def _is_free(feature: Feature) -> bool:
 
 
 def _rounded(state: State, one: Answer, others: tuple[Answer, ...], least: float, most: float) -> Answer:
-    """Return an answer in the fewest decimals in which it costs between two amounts and passes every check.
-
-    All its numbers are rounded together, and then each alone to fewer decimals, as one may need more than another.
-    """
+    """Return an answer in the fewest decimals in which it costs between two amounts and passes every check."""
     question = state.question
     answer, point = one
-    free = []
-    for feature in question.space:
-        if _is_free(feature) and point[feature.name] != question.factual[feature.name]:
-            free.append(feature)
-    parts = [free] if free else []
-    if len(free) > 1:
-        parts += [[feature] for feature in free]
-    found = None
-    rounded = dict(point)
-    for part in parts:
-        for check, candidate in _checked_in_decimals(state, one, rounded, part, (least, most)):
-            is_kept = check.valid and not check.broken and _keeps_rules(question, point, candidate)
-            if is_kept and _differs(state, answer, candidate, others):
-                found = check.prediction
-                rounded = candidate
-                break
-            if question.is_late:
-                break
+    predictions: list[Any] = []
+
+    def passes(candidate: dict[str, float]) -> bool:
+        check = question.check(candidate)
+        if not check.valid or check.broken or not _differs(state, answer, candidate, others):
+            return False
+        predictions.append(check.prediction)
+        return True
+
+    bound = (answer.bound or 0.0) * (1.0 - DIGIT_NOISE)
+    dearest = answer.cost * (1.0 + rounded_gap(question))
+    for gap in (rounded_gap(question), question.settings.relative_gap):
+        if (answer.gap or 0.0) <= gap < 1.0:  # and so it is to stay
+            dearest = min(dearest, (answer.bound or 0.0) / (1.0 - gap))
+    costs = (max(bound, least), min(dearest, most))
+    rounded = in_fewer_decimals(question, point, costs, passes, margin=state.margin or 0.0)
     if rounded == point:
         return one
     made = answer_of(
         question.prepared,
         question.factual,
         rounded,
-        prediction=found,
+        prediction=predictions[-1],
         bound=answer.bound,
         rank=answer.rank,
         cluster=answer.cluster,
@@ -462,24 +456,61 @@ def _rounded(state: State, one: Answer, others: tuple[Answer, ...], least: float
     return made, rounded
 
 
-def _checked_in_decimals(
-    state: State, one: Answer, point: dict[str, float], free: Sequence[Feature], within: tuple[float, float]
-) -> Iterator[tuple[Check, dict[str, float]]]:
-    """Yield points with some numbers rounded that cost what they may and are as firmly decided, and their checks."""
-    question = state.question
-    answer, unrounded = one
-    bound = (answer.bound or 0.0) * (1.0 - DIGIT_NOISE)
-    gap = min(question.settings.relative_gap, ROUNDED_GAP)
-    most = answer.cost * (1.0 + gap)
-    if (answer.gap or 0.0) <= question.settings.relative_gap:  # and so it is to stay
-        most = (answer.bound or 0.0) / (1.0 - gap)
-    passing = []
-    for rounded in _in_decimals(question, point, unrounded, free):
-        if max(bound, within[0]) <= question.cost(rounded) <= min(most, within[1]):
-            passing.append(rounded)
-    if passing:
-        for rounded in _with_the_slack(state, unrounded, passing)[:_SHOWN]:
-            yield question.check(rounded), rounded
+def rounded_gap(question: Question) -> float:
+    """Return the share of its cost that rounding may add to an answer."""
+    return min(question.settings.relative_gap, ROUNDED_GAP)
+
+
+def in_fewer_decimals(
+    question: Question,
+    point: dict[str, float],
+    costs: tuple[float, float],
+    passes: Callable[[dict[str, float]], bool],
+    *,
+    margin: float | None,
+) -> dict[str, float]:
+    """Return a point in the fewest decimals in which it costs between two amounts, keeps the rules as well, and passes.
+
+    All its numbers are rounded together, and then each alone to fewer decimals, as one may need more than another. What
+    does not pass keeps its digits.
+
+    Parameters
+    ----------
+    question
+        About whom: the columns, the reach, the rules and the cost.
+    point
+        Coordinates that pass every check.
+    costs
+        The least and the most that a rounded point may cost.
+    passes
+        Asks the user's own model about a point, and whatever else it must be.
+    margin
+        By how much the decision must reach the target in the model as it was read, unless it does not in the point
+        itself; None: that is not looked at.
+    """
+    free = []
+    for feature in question.space:
+        if _is_free(feature) and point[feature.name] != question.factual[feature.name]:
+            free.append(feature)
+    parts = [free] if free else []
+    if len(free) > 1:
+        parts += [[feature] for feature in free]
+    rounded = dict(point)
+    for part in parts:
+        candidates = _of_about_cost(question, list(_in_decimals(question, rounded, point, part)), costs)
+        if candidates and margin is not None:
+            candidates = _with_the_slack(question, point, candidates, margin)
+        shown = 0
+        for candidate in candidates:
+            if not costs[0] <= question.cost(candidate) <= costs[1]:
+                continue
+            shown += 1
+            if _keeps_rules(question, point, candidate) and passes(candidate):
+                rounded = candidate
+                break
+            if shown == _SHOWN or question.is_late:
+                break
+    return rounded
 
 
 def _in_decimals(
@@ -505,14 +536,29 @@ def _in_decimals(
                 yield rounded
 
 
+def _of_about_cost(
+    question: Question, points: list[dict[str, float]], costs: tuple[float, float]
+) -> list[dict[str, float]]:
+    """Return the points that cost between two amounts, but for the rounding of sums; all are priced at once."""
+    if not points:
+        return []
+    least, most = costs
+    cost = question.settings.cost
+    rows = np.array([[point[name] for name in question.space.names] for point in points])
+    objectives = cost.objectives(question.space, question.factual, rows)
+    about = objectives >= cost.to_objective(least * (1.0 - EQUAL_COSTS))
+    about &= objectives <= cost.to_objective(most * (1.0 + EQUAL_COSTS))
+    return [points[k] for k in np.flatnonzero(about)]
+
+
 def _with_the_slack(
-    state: State, point: Mapping[str, float], rounded: Sequence[dict[str, float]]
+    question: Question, point: Mapping[str, float], rounded: Sequence[dict[str, float]], margin: float
 ) -> list[dict[str, float]]:
     """Return the points whose decision is as firm as the margin asks, or as that of the point itself."""
-    names = state.question.space.names
+    names = question.space.names
     rows = np.array([[one[name] for name in names] for one in (point, *rounded)])
-    slacks = state.question.prepared.slacks(rows)
-    needed = min(float(slacks[0]), state.margin or 0.0)
+    slacks = question.prepared.slacks(rows)
+    needed = min(float(slacks[0]), margin)
     return [one for one, slack in zip(rounded, slacks[1:].tolist(), strict=True) if slack >= needed]
 
 

@@ -13,17 +13,18 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.costs import Percentile
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
 from ceopt.query.build_answer import asked_by_rules, assembled, line_without, rules_beyond
-from ceopt.search.search import unread
+from ceopt.search.search import in_fewer_decimals, init, rounded_gap, unread
 from ceopt.settings import Settings
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solution.surrogate_report import SurrogateReport
 from ceopt.solvers.checks import Choice, Real, Whole, check_fields
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
-from ceopt.solvers.errors import InvalidTypeError
+from ceopt.solvers.errors import CeoptError, InvalidTypeError
 from ceopt.status import Status
 from ceopt.surrogates.black_box import BlackBox, QueryLimitError
 from ceopt.surrogates.boundary_way import BoundaryWay
@@ -307,10 +308,11 @@ class _Outcome:
         return self._feasible(told, more, attempt, attempt.answers)
 
     def of_boundary(self, point: np.ndarray[Any, Any]) -> SolutionSet:
-        """Return the boundary point as the answer."""
+        """Return the boundary point as the answer, in the decimals of its data."""
         search = self.search
         space = self.prepared.space
-        named = dict(zip(space.names, point.tolist(), strict=True))
+        named = self._in_decimals(point)
+        point = np.array(list(named.values()))
         frame = space.frame([named])
         prediction = self._label(frame)
         score = None
@@ -325,6 +327,29 @@ class _Outcome:
         why = search.why_not()
         told = [_NO_PROOF, said(f"No surrogate served: {why}", "no_surrogate", why=why)]
         return self._feasible(told, "the boundary way has one", search.first, answers)
+
+    def _in_decimals(self, point: np.ndarray[Any, Any]) -> dict[str, float]:
+        """Return a boundary point in few decimals, as long as the model may be asked whether it favours it still.
+
+        It costs no more than the boundary point that it was before it was brought nearer.
+        """
+        space = self.prepared.space
+        named = dict(zip(space.names, point.tolist(), strict=True))
+        question = init(
+            self.prepared, space.frame([self.factual]), keep_on_interrupt=False, within=None, began=self.began
+        ).question  # fmt: skip
+        cost = self.way.cost(point)
+        dearest = min(cost * (1.0 + rounded_gap(question)), max(cost, self.search.limit))
+
+        def passes(candidate: dict[str, float]) -> bool:
+            if broken_rules(self.prepared.settings.rules, space, self.factual, candidate):
+                return False
+            try:
+                return bool(self.box.favourable(space.frame([candidate]))[0])
+            except (CeoptError, OutOfTimeError):  # it may not be asked any more
+                return False
+
+        return in_fewer_decimals(question, named, (0.0, dearest), passes, margin=None)
 
     def _feasible(
         self, told: Sequence[str], more: str, attempt: Attempt | None, answers: tuple[Counterfactual, ...]

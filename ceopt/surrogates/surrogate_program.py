@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from ceopt.formulations.constraints import AbstractRule, AllowedValues, RobustValidity
+from ceopt.formulations.digits import in_places
 from ceopt.formulations.space.reachable import decimal_grid
 from ceopt.query.prepare import prepare
 from ceopt.search.search import search
@@ -170,8 +171,8 @@ def _signed(fit: LinearFit, margin: float, off: float, signs: Floats, number: in
 def action_grid(space: FeatureSpace, factual: Mapping[str, float], data: pd.DataFrame) -> AllowedValues | None:
     """Return the grid of actions: each number may move from the person's in steps, between two percentiles of the data.
 
-    A step is a hundredth of the range between the 1st and the 99th percentile, in whole numbers or the column's own
-    steps where it has such. None without a number that may move.
+    A step is a hundredth of the range between the 1st and the 99th percentile, in whole numbers, the column's own steps
+    or the decimals of its data where it has such. None without a number that may move.
     """
     coordinates = space.coordinates(data)
     values: dict[str, list[float]] = {}
@@ -187,7 +188,9 @@ def action_grid(space: FeatureSpace, factual: Mapping[str, float], data: pd.Data
         moves = np.zeros(1)
         if step > 0.0:
             moves = step * np.arange(np.ceil((low - own) / step), np.floor((high - own) / step) + 1.0)
-        if feature.spacing is None:
+        if feature.spacing is None and feature.decimals is not None:
+            reached = np.array([in_places(value, feature.decimals, "nearest", home=own) for value in own + moves])
+        elif feature.spacing is None:
             reached = own + moves
         else:
             reached = decimal_grid(own, feature.spacing).many(np.rint(moves / feature.spacing))

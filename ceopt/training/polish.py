@@ -23,7 +23,7 @@ from ceopt.settings import Settings
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import Real, check_arguments
 from ceopt.status import Status
-from ceopt.tolerances import POLISH_GAP
+from ceopt.tolerances import POLISH_GAP, ROUNDED_GAP
 from ceopt.training.scaled_frame import Floats
 from ceopt.words.said import said, together
 
@@ -215,12 +215,14 @@ def _said(prepared: Prepared, point: Point) -> tuple[Any, bool]:
 
 
 def _is_kept(result: SolutionSet, point: Point, space: FeatureSpace, advised_cost: float, max_ratio: float) -> bool:
-    """Tell whether advice that passes is cheap enough by what is proved, or is what the engine found."""
+    """Tell whether advice that passes is cheap enough by what is proved, or, but for digits, what the engine found."""
     if result.bound is not None and advised_cost <= max_ratio * result.bound:
         return True
     if not result.counterfactuals:
         return True
-    return space.row(result[0].frame) == point
+    found = space.row(result[0].frame)
+    is_rounded = all(found[name] == point[name] or space[name].decimals is not None for name in space.names)
+    return is_rounded and abs(advised_cost - result[0].cost) <= ROUNDED_GAP * advised_cost
 
 
 def _can_be_begun_with(prepared: Prepared, factual: Point, advised: Floats) -> bool:

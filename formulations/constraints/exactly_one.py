@@ -48,8 +48,9 @@ class ExactlyOne(AbstractRule):
     **A move between two is one change.** Where the person's own row has one 1, as the rule wants it, the column that
     gives it up is no change of its own: :class:`MaxChanges`, ``x.n_changed`` and every cost count the column that takes
     it, with that column's weight for a move up and its scale. So l0 and ``Changes`` count 1, and l1 charges the move
-    once. In a row with no 1, or with several, moves count as they are. Answers go on to list both columns as changed,
-    and are told apart by them ("distinct", "support", ``Apart``).
+    once. "distinct", "support" and :class:`Apart` tell answers apart as over a category: whatever takes the 1, the
+    support is the same, and another column that takes it is another answer. In a row with no 1, or with several, moves
+    count as they are. Answers go on to list both columns as changed.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import pyomo.environ as pyo
 
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, given_up
 from ceopt.formulations.tolerances import WHOLE_COUNT
 from ceopt.solvers.checks import Choice, ListOf, Refusal, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, UnknownNameError
@@ -129,28 +129,18 @@ class MaxChanges(AbstractElastic):
 
     def build(self, block: Any, x: Factual) -> None:
         """Add the row ``budget``."""
-        self._write(block, x.count_changes(self.count, free=self._given_up(x.point)))
+        self._write(block, x.count_changes(self.count, free=given_up(self.together, x.point)))
 
     def relax(self, block: Any, x: Factual) -> Any:
         """Add the row ``budget`` with the further changes ``wider``; return their number."""
         block.wider = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(0, 2 * len(x.space)), initialize=0)
-        used = x.count_changes(self.count, free=self._given_up(x.point))
+        used = x.count_changes(self.count, free=given_up(self.together, x.point))
         self._write(block, used if isinstance(used, int) else used - block.wider)
         return block.wider
 
     def widened(self, by: float) -> Self:
         """Return the rule that permits so many more changes."""
         return replace(self, k=int(self.k) + math.ceil(by - WHOLE_COUNT))
-
-    def _given_up(self, factual: Mapping[str, float]) -> set[str]:
-        """Return the one 1 of each group whose columns are 0 or 1 today, and one of them 1."""
-        found = set()
-        for group in self.together:
-            ones = [name for name in group if factual[name] == 1.0]
-            zeros = [name for name in group if factual[name] == 0.0]
-            if len(ones) == 1 and len(zeros) == len(group) - 1:
-                found.add(ones[0])
-        return found
 
     def _write(self, block: Any, used: Any) -> None:
         block.budget = pyo.Constraint(pyo.Any)
@@ -160,7 +150,7 @@ class MaxChanges(AbstractElastic):
     def violation(self, space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float]) -> float:
         """Return how many changes there are too many."""
         assert factual is not None  # noqa: S101 - needs_factual
-        free = self._given_up(factual)
+        free = given_up(self.together, factual)
         changed = []
         for feature in space:
             if point[feature.name] != factual[feature.name] and feature.name not in free:

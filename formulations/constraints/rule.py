@@ -8,7 +8,7 @@ protocol ask any rule, and give what holds for a rule without the ability.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -62,7 +62,9 @@ __all__ = [
     "adds_to_cost",
     "charged_points",
     "cluster_of",
+    "component_name",
     "fitted_to",
+    "given_up",
     "half_ability",
     "has_clusters",
     "has_say_in_cost",
@@ -76,6 +78,7 @@ __all__ = [
     "parse_rules",
     "rule_name",
     "surcharge_of",
+    "together_by",
     "unpriced_columns",
     "widens_itself",
 ]
@@ -160,6 +163,20 @@ def rule_name(rule: AbstractRule, position: int) -> str:
     """Return the name that the rule bears in exports and reports: the user's, or its class and place."""
     given: str | None = getattr(rule, "name", None)
     return given or f"{type(rule).__name__}_{position + 1}"
+
+
+def component_name(block: Any, name: str) -> str:
+    """Return the name that a rule's rows bear in a block: its own, with ``_`` behind it where Pyomo has that name.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> component_name(pyo.Block(concrete=True), "income"), component_name(pyo.Block(concrete=True), "values")
+    ('income', 'values_')
+    """
+    while hasattr(block, name):
+        name += "_"
+    return name
 
 
 def no_further_words(further: float = 0.0) -> str:
@@ -354,9 +371,25 @@ class CountsChanges(Protocol):
         """Return the rule that counts a move between two columns of a group as one change."""
 
 
+def together_by(rules: Sequence[AbstractRule]) -> tuple[tuple[str, ...], ...]:
+    """Return the columns that change together, as one change, by each rule that says so."""
+    return tuple(tuple(rule.columns) for rule in rules if _has(rule, JoinsChanges))
+
+
+def given_up(together: Sequence[Sequence[str]], point: Point) -> set[str]:
+    """Return the 1 of each group that has one 1 in a point, and else 0: its leaving is no change."""
+    found = set()
+    for group in together:
+        ones = [name for name in group if point[name] == 1.0]
+        zeros = [name for name in group if point[name] == 0.0]
+        if len(ones) == 1 and len(zeros) == len(group) - 1:
+            found.add(ones[0])
+    return found
+
+
 def _knowing_each_other(rules: tuple[AbstractRule, ...], space: FeatureSpace) -> tuple[AbstractRule, ...]:
     """Return the rules, those that count changes with the columns that count together by the others."""
-    together = tuple(tuple(rule.columns) for rule in rules if _has(rule, JoinsChanges))
+    together = together_by(rules)
     if not together:
         return rules
     known = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +14,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
+from ceopt.diverse import exhaustive
 from ceopt.formulations.digits import in_places, places_of
 from ceopt.formulations.space import Feature, FeatureSpace
+from ceopt.query.prepare import Prepared
+from ceopt.surrogates import BoundarySampler, LocalSurrogateRecourse
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -124,3 +129,124 @@ def test_rounding_to_places():
     assert in_places(2.345, 1, "home", home=0.0) == 2.3
     assert in_places(2.345, 1, "away", home=9.0) == 2.3
     assert in_places(-2.345, 1, "away", home=0.0) == -2.4
+
+
+def test_an_answer_within_a_wide_gap_is_rounded_too():
+    """It kept its digits wherever its own gap was above a millionth, and no more than that was asked for."""
+    model = MODELS["forest"]
+    wide = []
+    for _, row in X[model.predict(X) == "no"].iloc[:5].iterrows():
+        plain = ceopt.explain(model, row, without_decimals(SPACE), target="yes", relative_gap=1 / 3)
+        result = ceopt.explain(model, row, SPACE, target="yes", relative_gap=1 / 3)
+        assert plain[0].cost * (1 - 1e-9) <= result[0].cost <= plain[0].cost * (1 + 1e-6)
+        assert result[0].gap <= 1 / 3
+        assert ceopt.verify(result, model, SPACE, target="yes").ok
+        if result[0].gap > 1e-3 and "used" in result[0].changed:
+            wide.append((places(result[0].values["used"]), places(plain[0].values["used"])))
+    assert wide
+    assert all(after <= 9 < before for after, before in wide)
+
+
+def cell(model, point):
+    """The leaves that a point falls into."""
+    rows = pd.DataFrame([point], columns=list(X.columns))
+    return tuple(np.ravel(model.apply(rows)))
+
+
+@pytest.mark.parametrize("name", ["tree", "forest"])
+def test_every_answer_of_exhaustive_has_the_decimals_of_the_data_and_stays_in_its_cell(name):
+    model = MODELS[name]
+    row = X[model.predict(X) == "no"].iloc[0]
+    epsilon = {"tree": 2.5, "forest": 0.4}[name]
+    exact = exhaustive(model, row, without_decimals(SPACE), target="yes", epsilon=epsilon)
+    found = exhaustive(model, row, SPACE, target="yes", epsilon=epsilon)
+    assert found.status == exact.status == "optimal"
+    assert found.complete
+    assert len(found) == len(exact) > 30
+    assert [answer.rank for answer in found] == list(range(1, len(found) + 1))
+    assert [answer.cost for answer in found] == sorted(answer.cost for answer in found)
+    assert ceopt.verify(found, model, SPACE, target="yes").ok
+    finer = 0
+    for answer, unrounded, safety in zip(found, exact, found.safety, strict=True):
+        assert cell(model, answer.values) == cell(model, unrounded.values)
+        assert answer.bound == unrounded.cost <= answer.cost * (1 + 1e-12)
+        assert answer.cost <= unrounded.cost * (1 + 1e-6)
+        assert safety == pytest.approx(max(exact[0].cost + epsilon - answer.cost, 0.0), abs=1e-12)
+        if "used" in answer.changed:
+            finer += places(unrounded.values["used"]) > 9
+            assert places(answer.values["used"]) <= 11
+    assert finer > 10
+    assert np.mean([places(answer.values["used"]) <= 9 for answer in found]) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::ceopt.RuleWarning")
+def test_exhaustive_keeps_digits_that_a_rule_asks_for():
+    """A rule of twelve decimals over columns of nine and five."""
+    model = MODELS["tree"]
+    row = X[model.predict(X) == "no"].iloc[0]
+    rule = ceopt.Linear({"used": 1.0, "ratio": 1.0}, ">=", row["used"] + row["ratio"] + 0.123456789123)
+    asked = {"target": "yes", "epsilon": 1.0, "constraints": rule}
+    found = exhaustive(model, row, SPACE, **asked)
+    exact = exhaustive(model, row, without_decimals(SPACE), **asked)
+    assert len(found) == len(exact) > 0
+    assert ceopt.verify(found, model, SPACE, target="yes", constraints=rule).ok
+    for answer, unrounded in zip(found, exact, strict=True):
+        assert unrounded.cost * (1 - 1e-6) <= answer.cost <= unrounded.cost * (1 + 2e-6)
+
+
+def test_exhaustive_keeps_digits_that_the_model_favours(monkeypatch):
+    """A model's own arithmetic may refuse what was rounded, whatever the cell says: its word is asked for."""
+    model = MODELS["tree"]
+    row = X[model.predict(X) == "no"].iloc[0]
+    exact = exhaustive(model, row, without_decimals(SPACE), target="yes", epsilon=1.0)
+    judge = Prepared.judge
+
+    def strict(prepared, points):
+        said, met = judge(prepared, points)
+        return said, met & np.array([p["used"] == row["used"] or places(p["used"]) > 9 for p in points])
+
+    monkeypatch.setattr(Prepared, "judge", strict)
+    found = exhaustive(model, row, SPACE, target="yes", epsilon=1.0)
+    kept = [answer for answer in found if "used" in answer.changed]
+    assert kept
+    assert all(places(answer.values["used"]) > 9 for answer in kept)
+    assert len(found) == len(exact)
+
+
+@pytest.mark.long(every=6)
+@pytest.mark.parametrize("name", ["linear", "tree"])
+@pytest.mark.parametrize("search", ["projection", "actionable", "roar"])
+def test_answers_through_surrogates_have_the_decimals_of_the_data(name, search):
+    """Boundary points were where a halving ended, and actions a hundredth of a range of any digits."""
+    model = MODELS[name]
+    ways = set()
+    for _, row in X[model.predict(X) == "no"].iloc[[0]].iterrows():
+        asked = {"target": "yes", "data": X}
+        finder = LocalSurrogateRecourse(search=search, sampler=BoundarySampler(n_samples=300))
+        result = finder.explain(model.predict, row, SPACE, **asked)
+        exact = finder.explain(model.predict, row, without_decimals(SPACE), **asked)
+        assert ceopt.verify(result, model, SPACE, target="yes").ok
+        (answer,), (unrounded,) = result, exact
+        ways.add(answer.way)
+        for column in answer.changed:
+            if column != "measured":
+                assert places(answer.values[column]) <= SPACE[column].decimals + 2
+        if answer.way == unrounded.way == "boundary":
+            assert answer.cost <= unrounded.cost * (1 + 1e-6)
+    assert "boundary" in ways or search == "actionable"
+
+
+def test_a_boundary_point_that_the_model_favours_for_its_digits_keeps_them():
+    row = {"used": 0.1, "ratio": 0.5}
+
+    def fine(rows):
+        is_fine = np.array([places(value) > 9 for value in rows["used"]])
+        return (rows["used"].to_numpy() > 0.6) & is_fine
+
+    rows = pd.DataFrame({"used": np.random.default_rng(1).random(200), "ratio": X["ratio"][:200]})
+    space = FeatureSpace(replace(f, decimals=5) for f in FeatureSpace.infer(rows, steps=False))
+    finder = LocalSurrogateRecourse(sampler=BoundarySampler(n_samples=300, max_queries=2000))
+    result = finder.explain(fine, row, space, target=True, data=rows)
+    assert result.status == "feasible"
+    assert places(result[0].values["used"]) > 9
+    assert fine(result[0].frame).all()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import ceopt
 import ceopt.training.polish
@@ -26,7 +30,6 @@ class Model:
     @staticmethod
     def fitted():
         from sklearn.compose import make_column_transformer
-        from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import OneHotEncoder
 
         encode = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
@@ -235,3 +238,44 @@ def test_misuse_is_refused_at_once(given, match):
     with pytest.raises(CeoptError, match=match) as caught:
         polish(advice_at({"a": 5, "b": 5, "c": "y"}), **given)
     assert isinstance(caught.value, InvalidValueError | LookupError | ValueError)
+
+
+def decimal_question():
+    """People of nine decimals, advice of more, and a forest whose splits lie between them."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"used": rng.random(300).round(9), "money": rng.normal(5000.0, 2000.0, 300).round(4)})
+    wanted = np.where(2.0 * people["used"] - people["money"] / 5000.0 > 0.2, "yes", "no")
+    forest = RandomForestClassifier(8, max_depth=4, random_state=0).fit(people, wanted)
+    return forest, FeatureSpace.infer(people), people[forest.predict(people) == "no"].iloc[:6]
+
+
+def places(value):
+    return len(np.format_float_positional(value, trim="-").partition(".")[2])
+
+
+def test_answers_of_the_engine_within_the_ratio_have_the_decimals_of_the_data():
+    """They kept all digits wherever the engine had stopped early, within the ratio."""
+    forest, space, people = decimal_question()
+    cohort = polished(forest, space, people, people, ["yes"] * 6, max_ratio=1.5)
+    assert cohort.audit["source"].eq("engine").all()
+    assert (cohort.audit["gap"] > 1e-3).any()
+    for result in cohort:
+        assert result[0].verified
+        assert places(result[0].values["used"]) <= 9
+        assert places(result[0].values["money"]) <= 8
+
+
+def test_advice_that_the_engine_only_rounds_stays_as_it_stands():
+    """The engine's answer is the advice but for its digits: the advice was the best, so nothing is repaired."""
+    forest, space, people = decimal_question()
+    rows = pd.concat([people, pd.DataFrame({"used": [0.9, 0.8], "money": [1000.5, 999.25]})])
+    line = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, forest.predict(rows))
+    people = people[line.predict(people) == "no"]
+    exact = FeatureSpace(replace(feature, decimals=None) for feature in space)
+    best = [ceopt.explain(line, row, exact, target="yes", cost="l2")[0].frame for _, row in people.iterrows()]
+    advice = pd.concat(best).set_axis(people.index)
+    assert advice["used"].map(places).max() > 9
+    cohort = polished(line, space, people, advice, ["yes"] * len(people), cost="l2", max_ratio=1.0)
+    assert cohort.audit["source"].eq("generator").all()
+    kept = cohort.to_frame()[["used", "money"]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(kept, advice.reset_index(drop=True), check_exact=True)

@@ -288,7 +288,7 @@ class Enumeration:
         for kept, cell in zip(self._judged(points, costs), cells, strict=True):
             if kept is None:
                 continue
-            if self._broken(kept.point):
+            if self.broken(kept.point):
                 self._waiting.others.append(cell)
             else:
                 self.kept.append(kept)
@@ -317,7 +317,8 @@ class Enumeration:
             else:
                 yield None
 
-    def _broken(self, point: Mapping[str, float]) -> bool:
+    def broken(self, point: Mapping[str, float]) -> bool:
+        """Tell whether a point breaks a rule."""
         return bool(broken_rules(self.prepared.settings.rules, self.space, self.factual, point))
 
     def _spare(self) -> None:
@@ -361,7 +362,7 @@ class Enumeration:
         passed: list[Kept] = []
         with without_deadline():  # what is in hand is checked to the end
             for kept in self._judged(points, self._costs(points)):
-                if kept is not None and not self._broken(kept.point):
+                if kept is not None and not self.broken(kept.point):
                     passed.append(kept)
         self.kept += passed
         self._spare()

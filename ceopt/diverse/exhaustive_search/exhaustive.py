@@ -16,7 +16,7 @@ from ceopt.formulations.space.reachable import Reach, reach_of
 from ceopt.query.build_answer import answers_of
 from ceopt.query.prepare import Prepared, fingerprints_of, prepare
 from ceopt.query.request import Point
-from ceopt.search.search import search, unread
+from ceopt.search.search import in_fewer_decimals, init, rounded_gap, search, unread
 from ceopt.search.solve_check_repair import used_up
 from ceopt.search.state import without_unseen
 from ceopt.settings import Settings
@@ -26,7 +26,7 @@ from ceopt.solvers.checks import OrNone, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.deadline import OutOfTimeError, until, without_deadline
 from ceopt.solvers.errors import InvalidTypeError
 from ceopt.status import Status
-from ceopt.tolerances import EQUAL_COSTS, EQUAL_VOTES
+from ceopt.tolerances import DIGIT_NOISE, EQUAL_COSTS, EQUAL_VOTES
 from ceopt.words.said import said
 
 if TYPE_CHECKING:
@@ -123,6 +123,10 @@ def exhaustive(
     cost and score, so that the walk is itself a proof; a cell whose nearest point breaks a rule is settled by a program
     of its own. All else is a sequence of programs, each without the cells in hand, until one is proved to be empty or
     dearer than the threshold.
+
+    Numbers come in the decimals of their column's data, or in some more, where the rounded point lies in its cell,
+    passes every check and costs at most a millionth more; ``.bound`` is then the cost of the cheapest point itself.
+    What there is no time for keeps its digits.
 
     A cost that exceeds the threshold by no more than rounding (1e-9 of it; 1e-6, the gap within which programs are
     solved, in a sequence of programs) is within it, and its delta is 0.
@@ -270,11 +274,12 @@ class _Question:
         """Return the answers as far as there is time to make them."""
         kept = sorted(kept, key=lambda known: (known.cost, tuple(known.point.values())))
         kept = [known for known in kept if known.cost <= (kept[0].cost + self.epsilon) * (1.0 + EQUAL_COSTS)]
-        wanted = kept[: self.limit]
+        least = kept[0].cost
+        bounds = [known.cost if done.is_complete else first.bound for known in kept[: self.limit]]
+        wanted = self._in_decimals(kept[: self.limit], done)
         why = done.why
         answers: list[Counterfactual] = []
         try:
-            bounds = [known.cost if done.is_complete else first.bound for known in wanted]
             for answer in self._answers(factual, wanted, bounds):
                 answers.append(answer)
                 if len(answers) < len(wanted) and time.perf_counter() > self._deadline:
@@ -289,7 +294,34 @@ class _Question:
         found = replace(first, counterfactuals=tuple(answers), bound=answers[0].bound, gap=answers[0].gap)
         if done.is_complete:
             found = replace(found, status=Status.OPTIMAL)
-        return self._dressed(found, why=why, more=len(kept) > len(wanted))
+        return self._dressed(found, why=why, more=len(kept) > len(wanted), least=least)
+
+    def _in_decimals(self, kept: list[Kept], done: Enumeration) -> list[Kept]:
+        """Return answers in order of cost with their numbers in the decimals of their data, each within its cell.
+
+        What the model does not accept then, and what there is no time for, keeps its digits.
+        """
+        question = init(self.prepared, self.row, keep_on_interrupt=False, within=None, began=self.began).question
+        most = (kept[0].cost + self.epsilon) * (1.0 + EQUAL_COSTS)
+        rounded: list[Kept] = []
+        for place, known in enumerate(kept):
+            if time.perf_counter() + done.answer_s * len(kept) > self._deadline:
+                rounded += kept[place:]
+                break
+            least = max(known.cost * (1.0 - DIGIT_NOISE), rounded[-1].cost if rounded else 0.0)
+            dearest = min(known.cost * (1.0 + rounded_gap(question)), most)
+            if place + 1 < len(kept):
+                dearest = min(dearest, kept[place + 1].cost)
+            cell = _Cell(done, cell_of(done.columns, known.point))
+            point = in_fewer_decimals(question, known.point, (least, dearest), cell.allows, margin=None)
+            rounded.append(replace(known, cost=question.cost(point), point=point))
+        places = [place for place, known in enumerate(kept) if rounded[place].point != known.point]
+        if not places:
+            return kept
+        predictions, is_met = self.prepared.judge([rounded[place].point for place in places])
+        for place, prediction, is_good in zip(places, predictions, is_met, strict=True):
+            rounded[place] = replace(rounded[place], prediction=prediction) if is_good else kept[place]
+        return rounded
 
     # ---- by a sequence of programs -----------------------------------------------------------------------------------
     def by_programs(self) -> SolutionSet:
@@ -311,8 +343,13 @@ class _Question:
         return self._dressed(replace(found, counterfactuals=tuple(ranked[: self.limit])), why=why, more=more)
 
     # ---- what is said of it ------------------------------------------------------------------------------------------
-    def _dressed(self, found: SolutionSet, *, why: str = "", more: bool = False) -> SolutionSet:
-        """Return the result with its safety, its settings, and whether it is complete."""
+    def _dressed(
+        self, found: SolutionSet, *, why: str = "", more: bool = False, least: float | None = None
+    ) -> SolutionSet:
+        """Return the result with its safety, its settings, and whether it is complete.
+
+        ``least`` is the least cost as it was proved, where the first answer is rounded.
+        """
         options = {**self.prepared.settings.options(), "epsilon": self.epsilon, "limit": self.limit}
         for word in ("n", "diversity", "why"):
             del options[word]
@@ -323,7 +360,9 @@ class _Question:
         assert found.bound is not None  # noqa: S101 - known with every answer
         proved = found.status is Status.OPTIMAL
         # Where the least cost is not proved, it may be as low as its bound, and the threshold with it.
-        threshold = (found[0].cost if proved else found.bound) + self.epsilon
+        threshold = found.bound + self.epsilon
+        if proved:
+            threshold = (found[0].cost if least is None else least) + self.epsilon
         text = f"Proved: no other cell has an answer that costs at most {threshold:.6g}."
         reason: str = said(text, "no_other_cell", cost=float(f"{threshold:.6g}"))
         if more:
@@ -337,3 +376,19 @@ class _Question:
             reason=reason,
             safety=tuple(max(threshold - answer.cost, 0.0) for answer in found),
         )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cell:
+    """One of the cells that were walked through, by its position in each column."""
+
+    enumeration: Enumeration
+    places: tuple[int, ...]
+
+    def allows(self, point: Point) -> bool:
+        """Tell whether a point lies in the cell and keeps every rule."""
+        for column, place in zip(self.enumeration.columns, self.places, strict=True):
+            if not column.low[place] <= point[column.name] <= column.high[place]:
+                return False
+        return not self.enumeration.broken(point)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import impose, rule_name
+from ceopt.formulations.constraints.rule import component_name
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.query.solve_program import unit_for
@@ -109,7 +110,7 @@ class Settling:
         with x.collecting():
             # A rule that leaves a finite part of a column first, as in the program of ``explain``.
             for place, rule in sorted(enumerate(settings.rules), key=lambda pair: not pair[1].gives_bounds):
-                model.rules.add_component(rule_name(rule, place), impose(rule, x))
+                model.rules.add_component(component_name(model.rules, rule_name(rule, place)), impose(rule, x))
             model.cost = pyo.Objective(expr=near.cost.build(x))
         compiled = compile_model(model)
         solver = choose(settings.solver, compiled)

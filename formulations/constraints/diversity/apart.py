@@ -12,6 +12,7 @@ import pyomo.environ as pyo
 from ceopt.formulations.columns.numeric import LEAST_MOVE
 from ceopt.formulations.constraints.diversity.distance_rows import is_far, is_moved, length
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point
+from ceopt.formulations.constraints.rule import given_up
 from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, Sum, parse_cost
 from ceopt.formulations.linear_form import Rows, total
 from ceopt.formulations.tolerances import APART_TOLERANCE, DISTANCE_ROUNDING
@@ -71,7 +72,8 @@ class Apart(AbstractDiversity):
                                         without one
     ========== ======================== ==========================================================================
 
-    The cost counts the move from the earlier answer to the new one, with its weights for each direction. Levels add
+    The cost counts the move from the earlier answer to the new one, with its weights for each direction; a move between
+    two columns of an :class:`~ceopt.ExactlyOne` is that of the column that takes the 1. Levels add
     their price table to the row and no variable; numbers move in units of the distance. Per earlier answer one row and,
     for "l1", up to two variables, a binary and three rows a number; else up to two cuts a number. MILP. Exact up to the
     solver's tolerance: an answer is taken to keep the distance if it misses at most 1e-6 of it. All columns can move,
@@ -87,6 +89,8 @@ class Apart(AbstractDiversity):
         "l0", "l1" or "linf", or L0(), Changes(count=), L1(scale=), Linf(scale=).
     extra
         Share by which the rows ask for more; :meth:`firmer` sets it.
+    together
+        Groups of columns of which one is 1; :meth:`counting` sets it.
 
     Raises
     ------
@@ -126,6 +130,7 @@ class Apart(AbstractDiversity):
     least: float
     cost: str | AbstractCost = "l1"
     extra: float = field(default=0.0, kw_only=True, repr=False)
+    together: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "least", check_fields(self, _CHECKS)["least"])
@@ -146,6 +151,10 @@ class Apart(AbstractDiversity):
         del rules
         self.measure.prices(space)
 
+    def counting(self, together: tuple[tuple[str, ...], ...]) -> Apart:
+        """Return the same knowing the groups of which one column is 1."""
+        return replace(self, together=together)
+
     def firmer(self) -> Apart:
         """Return the same with rows that ask for more, by a share that begins at the tolerance."""
         return replace(self, extra=max(_FIRMER * self.extra, APART_TOLERANCE))
@@ -161,7 +170,8 @@ class Apart(AbstractDiversity):
         block = model.apart[len(model.apart) + 1]
         describe(block, _MANIFEST)
         share = (1.0 - DISTANCE_ROUNDING) * (1.0 + self.extra)
-        pairs = [(name, price) for name, (price,) in measure.prices(x.space).items()]
+        free = given_up(self.together, point)
+        pairs = [(name, price) for name, (price,) in measure.prices(x.space).items() if name not in free]
         if isinstance(measure, Linf):
             forms = [is_far(x, name, point[name], price, self.least * share) for name, price in pairs]
             Rows(block, "distance").add("least", total(forms), lower=1.0)
@@ -175,8 +185,8 @@ class Apart(AbstractDiversity):
     # ---- in plain numbers --------------------------------------------------------------------------------------------
     def between(self, space: FeatureSpace, a: Point, b: Point) -> float:
         """Return the distance from a point to another; of "l0" without moves too short to count."""
+        b = {**b, **{name: a[name] for name in given_up(self.together, a)}}
         if not isinstance(self.measure, L1 | Linf):
-            b = dict(b)
             for feature in space:
                 if _is_short(feature, b[feature.name] - a[feature.name]):
                     b[feature.name] = a[feature.name]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final
 
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns import Category, Numeric, Ranked
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point, changed_columns
+from ceopt.formulations.constraints.diversity.diversity import (
+    AbstractDiversity,
+    Point,
+    changed_columns,
+    joined,
+    stood_for,
+)
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.solvers.manifest import Manifest, describe
 
@@ -54,6 +60,9 @@ class Distinct(AbstractDiversity):
     answer may change a part of S, or some of S and others beside. Of answers that cost the same, a search takes one
     that changes a part of another's columns first, so that the ranks do not hang on which of them a solver meets.
 
+    Columns of an :class:`~ceopt.ExactlyOne` count as the levels of one category: z is that of the column that is 1
+    today, and w is 1 iff the same column takes the 1 again.
+
     Per earlier answer one row and one for each column that it leaves; of a number with a coordinate a binary that
     permits the move, and one for each direction. Exact: both are permissions, which staying never needs, so no least
     move is asked for, and the cheapest further answer is attained. A number that neither the model nor a rule reads
@@ -92,20 +101,34 @@ class Distinct(AbstractDiversity):
     1.0 + x.moved[hours] - x.level[job,1] + x.level[owner,1]  <=  2.0
     """
 
+    together: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, repr=False)
+
     text = "distinct"
     prefers_fewer_columns = True
+
+    def counting(self, together: tuple[tuple[str, ...], ...]) -> Distinct:
+        """Return the same knowing the groups of which one column is 1."""
+        return replace(self, together=together)
 
     # ---- the program -------------------------------------------------------------------------------------------------
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add a block ``distinct[k]`` with the rows ``otherwise`` and ``no_further``."""
         model = program.model
-        coordinates = program.x.coordinates
+        groups = joined(self.together, program.x.point)
+        others = stood_for(groups)
+        coordinates = {name: at for name, at in program.x.coordinates.items() if name not in others}
         if model.component("distinct") is None:
             model.distinct = pyo.Block(pyo.Any)
         block = model.distinct[len(model.distinct) + 1]
         describe(block, _MANIFEST)
         before = [name for name, at in coordinates.items() if point[name] != at.x0]
-        again = [_moves_again(coordinates[name], point[name]) for name in before]
+        again = []
+        for name in before:
+            if name in groups:
+                taker = program.x.coordinate(_taker(groups[name], point))
+                again.append(taker.equals(1.0))
+            else:
+                again.append(_moves_again(coordinates[name], point[name]))
         Rows(block, "otherwise").add("columns", total(again), upper=len(before) - 1.0)
         changed = total(coordinates[name].changed_form() for name in before)
         rows = Rows(block, "no_further")
@@ -117,13 +140,25 @@ class Distinct(AbstractDiversity):
     # ---- in plain numbers --------------------------------------------------------------------------------------------
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether b leaves a column that a changes, or changes the same ones and one of them otherwise."""
-        before = changed_columns(factual, a)
-        after = changed_columns(factual, b)
+        before = changed_columns(factual, a, self.together)
+        after = changed_columns(factual, b, self.together)
         if not before <= after:
             return True
         if before != after:
             return False
-        return any(_goes_elsewhere(space[name], factual[name], a[name], b[name]) for name in before)
+        groups = joined(self.together, factual)
+        for name in before:
+            if name in groups:
+                if _taker(groups[name], a) != _taker(groups[name], b):
+                    return True
+            elif _goes_elsewhere(space[name], factual[name], a[name], b[name]):
+                return True
+        return False
+
+
+def _taker(group: tuple[str, ...], point: Point) -> str:
+    """Return the column of a group that is 1; the first of several, and of none."""
+    return max(group, key=lambda name: point[name] == 1.0)
 
 
 def _moves_again(at: AbstractCoordinate, value: float) -> LinearForm:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, final, runtime_checkable
 
 from ceopt.formulations.columns.numeric import Numeric
@@ -40,6 +40,13 @@ class AbstractDiversity(ABC):
     needs_all_cells: ClassVar[bool] = False
     #: Whether of answers that cost the same, one that changes a part of another's columns comes first.
     prefers_fewer_columns: ClassVar[bool] = False
+    #: Groups of columns of which one is 1, by a rule: a move between two of them is one change.
+    together: tuple[tuple[str, ...], ...] = ()
+
+    def counting(self, together: tuple[tuple[str, ...], ...]) -> AbstractDiversity:
+        """Return the same knowing such groups; itself where it counts no changes."""
+        del together
+        return self
 
     def after(self, cluster: Any) -> AbstractDiversity:
         """Return what makes an answer another one than one that lies in a cluster."""
@@ -96,14 +103,35 @@ def _split_numbers(predictor: Predictor) -> Iterator[str]:
                     yield split.name
 
 
-def changed_columns(factual: Point, point: Point) -> set[str]:
-    """Return the columns in which a point leaves the factual."""
-    return {name for name, home in factual.items() if point[name] != home}
+def joined(together: tuple[tuple[str, ...], ...], factual: Point) -> dict[str, tuple[str, ...]]:
+    """Return the groups that change as one column would, by the column that is 1 today: it stands for its group.
+
+    A group whose columns are not 0 but for one 1 today, or that shares a column with another, is none of these.
+    """
+    found = {}
+    for group in together:
+        ones = [name for name in group if factual[name] == 1.0]
+        zeros = [name for name in group if factual[name] == 0.0]
+        others = {name for other in together if set(other) != set(group) for name in other}
+        if len(ones) == 1 and len(zeros) == len(group) - 1 and others.isdisjoint(group):
+            found[ones[0]] = group
+    return found
 
 
-def changes_differ(factual: Point, a: Point, b: Point) -> bool:
+def stood_for(groups: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Return the columns of groups for which another one stands."""
+    return {name for standing, group in groups.items() for name in group if name != standing}
+
+
+def changed_columns(factual: Point, point: Point, together: tuple[tuple[str, ...], ...] = ()) -> set[str]:
+    """Return the columns in which a point leaves the factual; of a group that changes as one, the one that stands."""
+    changed = {name for name, home in factual.items() if point[name] != home}
+    return changed - stood_for(joined(together, factual))
+
+
+def changes_differ(factual: Point, a: Point, b: Point, together: tuple[tuple[str, ...], ...] = ()) -> bool:
     """Tell whether two points leave the factual in different columns."""
-    return changed_columns(factual, a) != changed_columns(factual, b)
+    return changed_columns(factual, a, together) != changed_columns(factual, b, together)
 
 
 @final
@@ -188,6 +216,7 @@ class OtherSupport(AbstractDiversity):
                                        range where nothing cuts it
     ====== =========================== ===============================================================
 
+    Columns of an :class:`~ceopt.ExactlyOne` are one column here: whatever takes the 1, the support is the same.
     A number that the model's trees split or a rule cuts counts as changed by a move inside its cell too: where it has
     no coordinate, its factual value becomes a cell of its own. One that neither the model nor a rule reads stays as it
     is. One row for each earlier answer.
@@ -213,8 +242,14 @@ class OtherSupport(AbstractDiversity):
     1.0  <=  2.0 - x.moved[hours] - x.level[job,1]
     """
 
+    together: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, repr=False)
+
     text = "support"
     needs_all_cells = True
+
+    def counting(self, together: tuple[tuple[str, ...], ...]) -> OtherSupport:
+        """Return the same knowing the groups of which one column is 1."""
+        return replace(self, together=together)
 
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``differs``."""
@@ -224,9 +259,10 @@ class OtherSupport(AbstractDiversity):
         for name, at in x.coordinates.items():
             if isinstance(at, Numeric) and (name in split or at.cells.keys):
                 at.isolate_home()
+        others = stood_for(joined(self.together, x.point))
         forms = []
         for name, coordinate in x.coordinates.items():
-            if coordinate.is_point:
+            if coordinate.is_point or name in others:
                 continue
             if point[name] == x.point[name]:
                 forms.append(coordinate.surely_changed_form())
@@ -237,4 +273,4 @@ class OtherSupport(AbstractDiversity):
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether the changed columns differ."""
         del space
-        return changes_differ(factual, a, b)
+        return changes_differ(factual, a, b, self.together)

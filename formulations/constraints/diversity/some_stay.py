@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point, changed_columns
+from ceopt.formulations.constraints.diversity.diversity import (
+    AbstractDiversity,
+    Point,
+    changed_columns,
+    joined,
+    stood_for,
+)
 from ceopt.formulations.linear_form import Rows, total
 
 if TYPE_CHECKING:
@@ -29,7 +35,8 @@ class SomeStay(AbstractDiversity):
     z_j    ``x.changed``      0 holds the column at the factual
     ====== ================== ==========================================
 
-    One row for each earlier answer. Exact.
+    One row for each earlier answer. Exact. Of columns of which one is 1 by a rule (``together``), the one that is 1
+    today counts for all.
 
     References
     ----------
@@ -52,12 +59,15 @@ class SomeStay(AbstractDiversity):
     1.0 + x.moved[hours] - x.level[job,1]  <=  1.0
     """
 
+    together: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, repr=False)
+
     text = "some stay"
 
     def exclude(self, program: RecourseProgram, point: Point) -> None:
         """Add the row ``some_stay``."""
         coordinates = program.x.coordinates
-        before = [at for name, at in coordinates.items() if point[name] != at.x0]
+        others = stood_for(joined(self.together, program.x.point))
+        before = [at for name, at in coordinates.items() if point[name] != at.x0 and name not in others]
         rows = Rows(program.model, "some_stay")
         index = f"earlier_{len(program.model.some_stay) + 1}"
         rows.add(index, total(at.changed_form() for at in before), upper=len(before) - 1.0)
@@ -65,4 +75,4 @@ class SomeStay(AbstractDiversity):
     def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
         """Tell whether b leaves a column that a changes."""
         del space
-        return not changed_columns(factual, a) <= changed_columns(factual, b)
+        return not changed_columns(factual, a, self.together) <= changed_columns(factual, b, self.together)

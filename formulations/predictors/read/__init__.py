@@ -176,6 +176,10 @@ def _root(model: Any) -> str:
     return own.partition(".")[0]
 
 
+#: Libraries that a reader imports with itself come with ceopt, by no extra. What pip calls otherwise than Python does.
+_DISTRIBUTIONS: Final = {"sklearn": "scikit-learn"}
+
+
 @functools.cache
 def _module(library: str) -> ModuleType | None:
     """Return the reader of a library; None if there is none.
@@ -193,5 +197,5 @@ def _module(library: str) -> ModuleType | None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != library:
             raise
-        then = f"Run: pip install 'ceopt[{library}]'."
+        then = f"Run: pip install {_DISTRIBUTIONS.get(library, library)}."
         raise MissingLibraryError("The model", f"the library {library}", "it is not installed", then) from error

@@ -234,3 +234,27 @@ def test_a_causal_model_and_it_do_not_charge_for_one_column():
     causal = ceopt.Causal({"blue": ceopt.LinearEquation({"income": 1.0})}, intervention="soft")
     with pytest.raises(InvalidTypeError, match="'blue' has an equation, and is one of several"):
         ceopt.explain(MODEL, ROWS["red"], space_of("bool"), target="yes", constraints=[causal, ExactlyOne(NAMES)])
+
+
+@pytest.mark.filterwarnings("ignore::ceopt.RuleWarning")
+@pytest.mark.parametrize("name", ["values", "display", "clone", "_data", "model", "keys", "name", "a.b", "x y"])
+def test_a_rule_may_bear_any_name(name):
+    """Pyomo keeps some names of a block for itself: its bare ValueError ended the call."""
+    space = space_of("bool")
+    rules = [
+        ExactlyOne(NAMES, name=name),
+        ceopt.Linear({"income": 1}, "<=", 3, name=f"{name}_"),
+        IfThen(("red", "==", True), ("income", "<=", 2), name="_decl"),
+    ]
+    result = ceopt.explain(MODEL, ROWS["red"], space, target="yes", constraints=rules)
+    assert result.status == "optimal"
+    assert set(result.rules) == {name, f"{name}_", "_decl"}
+    assert result[0].cost == pytest.approx(expected(space, ROWS["red"], COSTS["l1"][1]))
+    broken = ceopt.verify(
+        {"red": 1, "blue": 1, "green": 0, "income": 4}, MODEL, space, target="yes", factual=ROWS["red"],
+        constraints=rules,
+    )  # fmt: skip
+    assert f"{name}: " in str(broken)
+    none = [*rules, ceopt.Linear({"income": 1}, ">=", 9, name="component")]
+    result = ceopt.explain(MODEL, ROWS["red"], space, target="yes", constraints=none)
+    assert [entry[0] for entry in result.conflict] == ["component"]
