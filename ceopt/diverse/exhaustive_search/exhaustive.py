@@ -276,8 +276,12 @@ class _Question:
         kept = [known for known in kept if known.cost <= (kept[0].cost + self.epsilon) * (1.0 + EQUAL_COSTS)]
         least = kept[0].cost
         bounds = [known.cost if done.is_complete else first.bound for known in kept[: self.limit]]
-        wanted = self._in_decimals(kept[: self.limit], done)
+        wanted = kept[: self.limit]
         why = done.why
+        try:
+            wanted = self._in_decimals(wanted, done)
+        except KeyboardInterrupt:
+            why = said("The search was interrupted.", "interrupted")
         answers: list[Counterfactual] = []
         try:
             for answer in self._answers(factual, wanted, bounds):
@@ -388,7 +392,4 @@ class _Cell:
 
     def allows(self, point: Point) -> bool:
         """Tell whether a point lies in the cell and keeps every rule."""
-        for column, place in zip(self.enumeration.columns, self.places, strict=True):
-            if not column.low[place] <= point[column.name] <= column.high[place]:
-                return False
-        return not self.enumeration.broken(point)
+        return is_in_cell(self.enumeration.columns, self.places, point) and not self.enumeration.broken(point)
