@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.request import SolvedProgram
-    from ceopt.search.state import State
+    from ceopt.search.state import Question, State
 
 __all__ = ["look_within_margin", "look_within_steps"]
 
@@ -61,7 +61,7 @@ def look_within_margin(state: State) -> State:
         before = replace(state, answers=state.answers[:-1])
     learned = state
     is_empty = False
-    least = _share_of_rounding(state)
+    is_counted = not _own_rounding(state.question)
     try:
         for share, below in _programs(state):
             tried = replace(before.having_learned(learned), margin=share * (state.margin or 0.0))
@@ -73,10 +73,10 @@ def look_within_margin(state: State) -> State:
                     bound = state.question.bound_on_cost(solved.outcome)
                 return accept_checked(before.having_learned(learned), point, prediction, bound, "", solved.cluster)
             ends_empty = solved.outcome.status is Stop.INFEASIBLE
-            is_empty = is_empty or (ends_empty and share <= least)
+            is_empty = is_empty or (ends_empty and (below > 0.0 or is_counted))
             # Among all points that are near a tie there is none; or without a margin there is no cheaper one.
-            if below:
-                is_settled = ends_empty
+            if finding.answer is None:
+                is_settled = is_empty
             else:
                 is_settled = share == 0.0 and not _is_cheaper(state, solved, most)
             if is_settled:
@@ -160,22 +160,16 @@ def _programs(state: State) -> list[tuple[float, float]]:
     if state.last is not None and state.last.answer is not None and is_ordinary:
         return [(0.0, 0.0), *smaller]
     below = rounding_in(question.prepared.predictor, question.factual, question.person.reach)
-    least = _share_of_rounding(state)
-    if least < min(_SMALLER):
+    least = _own_rounding(question) / (state.margin or 1.0)
+    if 0.0 < least < min(_SMALLER):
         smaller = [(least, 0.0), *smaller]
     return [(0.0, below), (0.0, 0.0), *smaller]
 
 
-def _share_of_rounding(state: State) -> float:
-    """Return the share of the margin that is the model's own rounding: what has no point even there has none.
-
-    Trees and votes decide by levels, which lie a margin apart: there any share will do.
-    """
-    question = state.question
+def _own_rounding(question: Question) -> float:
+    """Return the rounding of the model's own sum at the person; 0 of trees and votes, whose levels lie a margin apart."""
     coordinates = np.array([[question.factual[name] for name in question.space.names]])
-    rounding = own_rounding(question.prepared.predictor, coordinates)
-    assert state.margin  # noqa: S101 - else there is nothing to look for
-    return rounding / state.margin if rounding else math.inf
+    return own_rounding(question.prepared.predictor, coordinates)
 
 
 def _is_refused_at_best(state: State) -> bool:
@@ -282,8 +276,7 @@ def look_within_steps(state: State) -> State:
     steps = question.prepared.steps
     if margin + steps <= COST_OF_MARGIN * question.way_to_decision:
         return state
-    coordinates = np.array([[question.factual[name] for name in question.space.names]])
-    steps += own_rounding(question.prepared.predictor, coordinates)
+    steps += _own_rounding(question)
     before = replace(state, margin=0.0)
     if finding.answer is not None:
         before = replace(before, answers=state.answers[:-1])

@@ -206,7 +206,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         else:
             self.margin = target_margin(margin, block.predictor, checked)
         self._below = below if self.margin == 0.0 else 0.0
-        self._scale = row_scale(block.predictor, self.margin)
+        self._scale = row_scale(block.predictor, self.margin or self._below)
         self._is_own = margin is None and block.predictor.is_trees  # the library's own decision, no margin
         self._is_clear = self._is_own and not has_fixed_order(block.predictor)
         describe(self, _MANIFEST)
