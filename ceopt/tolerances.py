@@ -47,6 +47,7 @@ __all__ = [
     "LEAST_WITHIN",
     "LIMIT_ROUNDING",
     "LINEAR_PART_ROUNDING",
+    "LITTLE_OF_THE_WAY",
     "LINEAR_SCORE",
     "MARGIN_MISSED",
     "MARGIN_ROUNDING",
@@ -99,6 +100,9 @@ FIRST_REPAIR: Final = 2e-4
 START_MARGIN_ROUNDING: Final = 1e-6
 #: Share of an answer's cost that a default margin may add.
 COST_OF_MARGIN: Final = 1e-5
+#: Share of the way to the decision that a change may add while a rule is what asks for it: at an optimum nothing is to
+#: spare, so that every change which helps by a hair seems to be asked for by the model.
+LITTLE_OF_THE_WAY: Final = 0.05
 #: A number this close to an end of its reach, or to the factual's, relatively to its reach, stands there.
 NEAR_AN_END: Final = 1e-6
 #: Steps from here on are ordinary in whatever unit they are stated: a hundred times what a solver's tolerance moves.

@@ -203,8 +203,8 @@ def asked_by_rules(
 ) -> list[Counterfactual]:
     """Return answers and points marked where a rule that the row breaks asks for a change and the model does not.
 
-    So it is of a column whose own value, put back into the answer, keeps the target and breaks the rule. The model is
-    asked once, about all that break one.
+    So it is of a column whose own value, put back into the answer, breaks the rule and keeps the target, or all but a
+    twentieth of the way there. The model is asked once, about all that break one.
     """
     trials: list[dict[str, float]] = []
     breaking: list[tuple[int, str, tuple[str, ...]]] = []

@@ -23,6 +23,7 @@ from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.status import Status
+from ceopt.tolerances import LITTLE_OF_THE_WAY
 from ceopt.words.said import said
 
 if TYPE_CHECKING:
@@ -180,10 +181,11 @@ class Question:
         return max(self.settings.cost.from_objective(outcome.bound), 0.0)
 
     def keeps_target(self, points: Sequence[Point]) -> list[bool]:
-        """Tell which points the model as read puts in the target."""
+        """Tell which points the model as read puts in the target, or short of it by a small part of the person's way."""
         names = self.space.names
-        coordinates = np.array([[point[name] for name in names] for point in points])
-        kept: list[bool] = (self.prepared.slacks(coordinates) >= 0.0).tolist()
+        coordinates = np.array([[point[name] for name in names] for point in (self.factual, *points)])
+        slacks = self.prepared.slacks(coordinates)
+        kept: list[bool] = (slacks[1:] >= LITTLE_OF_THE_WAY * min(slacks[0], 0.0)).tolist()
         return kept
 
     def check(self, point: dict[str, float]) -> Check:

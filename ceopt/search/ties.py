@@ -156,13 +156,13 @@ def _programs(state: State) -> list[tuple[float, float]]:
     """
     question = state.question
     smaller = [(share, 0.0) for share in _SMALLER]
+    least = _own_rounding(question) / (state.margin or 1.0)
+    if 0.0 < least < min(_SMALLER) and (state.last is None or state.last.answer is None or _margin_is_dear(state)):
+        smaller = [(least, 0.0), *smaller]
     is_ordinary = not has_extreme_numbers(question.person.reach, question.space)
     if state.last is not None and state.last.answer is not None and is_ordinary:
         return [(0.0, 0.0), *smaller]
     below = rounding_in(question.prepared.predictor, question.factual, question.person.reach)
-    least = _own_rounding(question) / (state.margin or 1.0)
-    if 0.0 < least < min(_SMALLER):
-        smaller = [(least, 0.0), *smaller]
     return [(0.0, below), (0.0, 0.0), *smaller]
 
 

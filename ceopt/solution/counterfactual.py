@@ -54,7 +54,7 @@ class Counterfactual:
         How it was found for a black box: "surrogate", "grown" or "boundary"; None where the model itself is stated.
     asked_by
         Column -> names of rules that the person breaks today and that alone ask for its change: with the person's own
-        value in its place the answer would have the decision, and break them.
+        value in its place the answer would break them, and have the decision but for a twentieth of the way at most.
     factual
         The person's row, a Series of the columns' own scalars; None of an answer that is in no solution set.
     space

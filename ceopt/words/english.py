@@ -120,7 +120,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "proved_none": "It is proved that nothing that may change meets the goal and every rule.",
     "not_distinct_left_out": "What does not differ from a cheaper way is left out.",
     "proved_no_more": "It is proved that there are no more.",
-    "no_more_as": "There are no more. {why}",
+    "no_more_as": "No further way was found. {why}",
     "gap_open": "The least cost can be lower by up to {percent}%.",
     "time_used_up": "The time limit of {limit_s} seconds is used up.",
     "time_ended": "The time limit is used up.",

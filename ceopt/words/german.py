@@ -120,7 +120,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "proved_none": "Es ist bewiesen, dass nichts, was sich ändern darf, das Ziel erreicht und jede Regel einhält.",
     "not_distinct_left_out": "Was sich von einem günstigeren Weg nicht unterscheidet, ist weggelassen.",
     "proved_no_more": "Es ist bewiesen, dass es keine weiteren gibt.",
-    "no_more_as": "Weitere gibt es nicht. {why}",
+    "no_more_as": "Ein weiterer Weg wurde nicht gefunden. {why}",
     "gap_open": "Die kleinsten Kosten können bis zu {percent} % niedriger sein.",
     "time_used_up": "Die Zeit von {limit_s} Sekunden ist verbraucht.",
     "time_ended": "Die Zeit ist verbraucht.",

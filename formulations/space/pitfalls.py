@@ -346,7 +346,8 @@ def _of_sums(frame: pd.DataFrame, features: Sequence[Feature], flags: Collection
             yield Pitfall(names[0], "one_hot", found, line, names[1:])
             continue
         coefficients = repr(dict(one.coefficients))
-        line = f"Write constraints=[Linear({coefficients}, '==', {digits(one.constant)})] in explain, of ceopt.Linear."
+        rule = f"Linear({coefficients}, '==', {digits(one.constant)}, beyond='no_further')"  # rows are off by rounding
+        line = f"Write constraints=[{rule}] in explain, of ceopt.Linear."
         yield Pitfall(names[0], "sum", found, line, names[1:])
 
 

@@ -233,7 +233,7 @@ def test_a_text_inside_another_is_translated_too():
     assert german.say(said("...", "point_failed", failure=failure)) == (
         "Der Punkt des Lösers hat die Prüfung nicht bestanden: er verletzt few."
     )
-    assert german.say(nested) == "Weitere gibt es nicht. Die Zeit ist verbraucht. HiGHS stopped."
+    assert german.say(nested) == "Ein weiterer Weg wurde nicht gefunden. Die Zeit ist verbraucht. HiGHS stopped."
     assert german.say(Said("as it is", (Phrase("no such", {}),))) == "as it is"
 
 
