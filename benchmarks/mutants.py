@@ -55,6 +55,8 @@ OWN: dict[str, tuple[str, ...]] = {
         "tests/formulations/predictors/read/test_composites.py",
         "tests/explain/test_composites.py",
         "tests/explain/test_disagreement.py",
+        "tests/explain/test_narrow_columns.py",
+        "tests/explain/test_neighbouring_floats.py",
         "tests/search/test_ties_of_lattices.py",
         "tests/search/test_ties_of_trees.py",
         "tests/search/test_ties_of_wide_columns.py",
@@ -71,7 +73,12 @@ OWN: dict[str, tuple[str, ...]] = {
         "tests/explain/test_odd_arguments.py",
         "tests/explain/test_scales.py",
     ),
-    "ceopt/search": ("tests/search", "tests/conflicts"),
+    "ceopt/search": (
+        "tests/search",
+        "tests/conflicts",
+        "tests/explain/test_narrow_columns.py",
+        "tests/explain/test_neighbouring_floats.py",
+    ),
 }
 _RULE = "formulations/predictors/representation/decision_rule.py"
 #: Files of which only named mutants are asked, and their own tests.
