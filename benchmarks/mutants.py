@@ -111,6 +111,13 @@ NAMED = (
 )
 #: Survivors that claim nothing else, and why: read one by one.
 EQUIVALENT = {
+    "0457fd5f0d": "a number for which six more decimals are too few is told in nine more, not eight: as valid",
+    "075353d874": "seconds that the search for a start may take; its own count of rows ends it long before",
+    "08f7cc746d": "a network that is read has as many constants as weights, which its constructor checks",
+    "09c7df4da0": "read without a margin alone; and where a small margin leaves no point, a larger one leaves none",
+    "0b13a7ad0b": "only where the cost is the limit itself, to the last bit",
+    "0b224f0ab4": "a stand-in that says yes to every row while settings are checked: how surely is read by none",
+    "0d98db1922": "a model with several scores has a label for each, which its constructor checks",
     "11c60dcec3": "only where the residual is the tolerance itself, to the last bit",
 }
 MEASURES = ("ceopt/search", "ceopt/query", "formulations/predictors/decision", "solvers")

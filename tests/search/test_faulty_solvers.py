@@ -195,7 +195,7 @@ def test_ctrl_c_goes_through(people) -> None:
 
 
 def test_ctrl_c_in_the_solver_leaves_the_point_in_hand_and_takes_no_further_one(people, monkeypatch) -> None:
-    """The solver was given no start and has no point: of the first answer the cheapest start is kept, of others none."""
+    """The solver was given no start and has no point: for the first answer a start is taken, for others none."""
     monkeypatch.setattr(ProgramSolver, "_start", lambda *_: None)
     runs: list[Outcome] = []
 
