@@ -609,6 +609,25 @@ def test_several_rules_grow_by_the_least_sum() -> None:
     assert (none.status, none.relaxed, set(entries(none))) == ("infeasible", {}, {"cap", "young"})
 
 
+def test_a_hull_that_has_not_grown_enough_grows_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A least width is right to a solver's tolerance; here the first that is tried is but half of it."""
+    hull, cap = Hull(PEOPLE_AROUND, enlarge=True, name="likely"), Linear({"income": 1.0}, "<=", 15.0, name="cap")
+    enough = ask(hull, cap)
+    monkeypatch.setattr("ceopt.conflicts.relaxation.WIDTH_ROOM", ((-0.5, -math.inf), (1e-6, 1e-6)))
+    found = ask(hull, cap)
+    assert found.status == enough.status == "optimal"
+    assert found.relaxed["likely"] == pytest.approx(enough.relaxed["likely"], rel=1e-5)
+    assert found[0].cost == pytest.approx(enough[0].cost, rel=1e-4)
+
+
+def test_where_no_hull_that_is_tried_is_enough_none_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    hull, cap = Hull(PEOPLE_AROUND, enlarge=True, name="likely"), Linear({"income": 1.0}, "<=", 15.0, name="cap")
+    monkeypatch.setattr("ceopt.conflicts.relaxation.WIDTH_ROOM", ((-0.5, -math.inf),))
+    none = ask(hull, cap)
+    assert (none.status, none.relaxed) == ("infeasible", {})
+    assert {"likely", "cap"} >= set(entries(none)) > set()
+
+
 @pytest.mark.long(every=2)
 @pytest.mark.parametrize("norm", ["l1", "linf"])
 def test_a_penalty_counts_the_slack_of_the_hull_that_grew(norm: Any) -> None:

@@ -169,6 +169,15 @@ def test_a_reach_of_ordinary_size_is_solved_once() -> None:
     assert len(solve.requests) == 1
 
 
+def test_a_point_that_costs_nothing_has_no_smaller_reach() -> None:
+    """Rules may ask for a change that is free: there is no unit of nothing."""
+    settings, person = asked()
+    solve = Written(solved(1.0, bound=0.0))
+    found = in_smaller_reach(settings, person, solve, SolveRequest(None), 9.0)
+    assert found.point == {"income": 1.0}
+    assert len(solve.requests) == 1
+
+
 # ---- units and sizes -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("size", "unit", "better"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from faulty import faulty
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -86,6 +87,22 @@ def test_answers_have_the_decimals_of_the_data_and_are_as_good(name):
         assert result.bound == result[0].bound
         assert result.gap == result[0].gap
     assert rounded or name == "forest"
+
+
+def test_answers_of_which_nothing_is_proved_have_the_decimals_too():
+    """The solver calls everything infeasible, so that the answer is a start, which costs less than 1."""
+    model = MODELS["tree"]
+    row = X[model.predict(X) == "no"].iloc[0]
+    space = SPACE.only("used", "ratio")
+    cost = ceopt.L1(scale={"used": 1.0, "ratio": 1.0, "money": 1.0, "measured": 1.0})
+    with faulty("infeasible") as solver:
+        result = ceopt.explain(model, row, space, target="yes", cost=cost, solver=solver)
+        before = ceopt.explain(model, row, without_decimals(space), target="yes", cost=cost, solver=solver)
+    assert result.status == before.status == "feasible"
+    assert result.bound == 0.0
+    assert result[0].cost < 1.0
+    for column in result[0].changed:
+        assert places(result[0].values[column]) <= SPACE[column].decimals < places(before[0].values[column])
 
 
 def test_sentences_and_tables_say_the_number_of_the_answer():

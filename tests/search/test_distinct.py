@@ -326,3 +326,19 @@ def test_of_one_cost_the_answer_with_fewer_columns_comes_first_also_where_it_tie
     found = asked(Affine([1.0, 0.75, 0.25], -5.25), row, [HOURS, help_, pay], margin=None, target=AtLeast(0.0))
 
     assert found[0] == (3.0, {"hours": 5})
+
+
+def test_of_answers_that_cost_nothing_the_one_with_fewer_columns_comes_first() -> None:
+    """Moves of weight 0 are free: of two columns that would do, and of both together, each alone is an answer."""
+    free = [replace(HOURS, weight=0.0), replace(DEBT, weight=0.0)]
+    for row in ({"hours": 0, "debt": 0}, {"hours": 1, "debt": 1}, {"hours": 2, "debt": 0}):
+        found = asked(Affine([1.0, 1.0], -7.5), row, free, target=AtLeast(0.0))
+        assert [cost for cost, _ in found] == [0.0, 0.0]
+        assert sorted(tuple(changed) for _, changed in found) == [("debt",), ("hours",)]
+
+
+def test_where_no_program_may_be_solved_any_more_an_answer_keeps_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ceopt.search.fewer_columns.MOST_REPAIRS", 0)
+    space = [HOURS, DEBT]
+    found = asked(Affine([1.0, 1.0], -14.5), {"hours": 0, "debt": 0}, space, margin=None, target=AtLeast(0.0), n=2)
+    assert found == [(15.0, {"hours": found[0][1]["hours"], "debt": 15 - found[0][1]["hours"]})]

@@ -18,6 +18,7 @@ from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers import Outcome
 from ceopt.solvers.highs.session import HighsSession
 from ceopt.solvers.pool.exclusion_cuts import integers
+from ceopt.solvers.problem import Stop
 
 #: The faults after which HiGHS's own point is still there to be checked.
 KEEPS_A_POINT = {"point in error", "point of the infeasible", "bound above", "bound NaN", "bound infinite",
@@ -191,6 +192,25 @@ def test_ctrl_c_goes_through(people) -> None:
 
     with faulty(interrupted) as solver, pytest.raises(KeyboardInterrupt):
         ask(people, "logistic", solver=solver)
+
+
+def test_ctrl_c_in_the_solver_leaves_the_point_in_hand_and_takes_no_further_one(people, monkeypatch) -> None:
+    """The solver was given no start and has no point: for the first answer a start is taken, for others none."""
+    monkeypatch.setattr(ProgramSolver, "_start", lambda *_: None)
+    runs: list[Outcome] = []
+
+    def interrupted(told: Outcome, _compiled: Any) -> Outcome:
+        runs.append(told)
+        return told if len(runs) < at else Outcome(status=Stop.INTERRUPTED)
+
+    best = ask(people, "forest")[0]
+    for at, status in ((1, "feasible"), (2, "optimal")):
+        runs.clear()
+        with faulty(interrupted) as solver:
+            found = ask(people, "forest", n=3, diversity="pool", solver=solver)
+        assert (found.status, len(found), len(runs)) == (status, 1, at)
+        assert found[0].cost == pytest.approx(best.cost)
+        assert not found.complete
 
 
 def test_a_cohort_goes_on_after_a_fault(people) -> None:

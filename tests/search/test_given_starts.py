@@ -16,6 +16,7 @@ from sklearn.neural_network import MLPClassifier
 
 import ceopt
 from ceopt import CeoptError, Feature, FeatureSpace, Hull, Linear, MaxChanges
+from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.query.given_starts import put_in_reach, starts_of
 from ceopt.query.prepare import prepare
 from ceopt.search.search import init
@@ -193,3 +194,18 @@ def test_starts_count_when_a_recourse_is_asked_and_the_answers_are_the_same() ->
     assert anew.to_frame()["cost"].tolist() == pytest.approx(before.to_frame()["cost"].tolist())
     with pytest.raises(CeoptError, match="starts is int"):
         recourse.set_params(starts=5).explain(people)
+
+
+@pytest.mark.parametrize("diversity", ["pool", "support"])
+@pytest.mark.parametrize("kind", ["linear", "trees"])
+def test_a_start_that_differs_by_what_no_row_reads_is_no_further_answer(kind: str, diversity: str) -> None:
+    """The model reads steps alone, so that its programs know of one answer; another size beside makes no other."""
+    space = FeatureSpace([Feature(name, kind="integer", lower=0, upper=9) for name in ("steps", "size")])
+    stump = {"feature": 0, "threshold": 4.5, "left": {"value": 0.0}, "right": {"value": 1.0}}
+    model = Affine([1.0, 0.0], -4.5) if kind == "linear" else TreeEnsemble([stump], n_inputs=2)
+    starts = pd.DataFrame({"steps": [5, 5, 5], "size": [0, 1, 7]})
+    words = {"target": ceopt.AtLeast(0.25), "n": 2, "diversity": diversity, "cost": ceopt.L1(scale="none")}
+    result = ceopt.explain(model, {"steps": 0, "size": 0}, space, starts=starts, **words)
+    assert [answer.changed for answer in result] == [("steps",)]
+    assert (result.status, result.complete) == ("optimal", True)
+    assert "Proved: there are no more." in result.reason

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 import ceopt
 from ceopt.formulations.predictors import Affine
+from ceopt.formulations.space.reachable import Interval
 from ceopt.query.prepare import prepare
 from ceopt.search.search import done, init, search, step
+from ceopt.search.solve_check_repair import MOST_REPAIRS, solve_and_check
 from ceopt.search.state import Phase, State
 from ceopt.settings import Settings
 
@@ -91,3 +93,24 @@ def test_the_stopwatch_counts_from_when_the_limit_began() -> None:
     assert timings["total"] > 100.0
     assert timings["read"] == prepared.read_s
     assert set(timings) == {"read", "start", "build", "lower", "solve", "check", "predict", "total"}
+
+
+def test_the_phases_take_no_more_than_all() -> None:
+    began = time.perf_counter()
+    timings = search(prepare(MODEL, SPACE, Settings(target="good")), ROW).timings
+    phases = [seconds for phase, seconds in timings.items() if phase != "total"]
+    assert min(phases) >= 0.0
+    assert 0.0 < sum(phases) <= timings["total"] <= time.perf_counter() - began
+
+
+def test_after_too_many_failed_checks_the_last_one_is_told() -> None:
+    prepared = prepare(MODEL, SPACE, Settings(target="good"))
+    state = init(prepared, ROW, keep_on_interrupt=True, within=None, began=None).looking_for_next()
+    failures = ("the first", "the second", "the third", "the last")
+    tries = replace(state.tries, failures=failures, repairs=MOST_REPAIRS + 1, bound=0.5)
+    # Where no start is in hand, as in a reach that leaves none.
+    alone = replace(state.question.person, reach=dict.fromkeys(SPACE.names, Interval(2.0, 2.0, 1.0)))
+    last = solve_and_check(replace(state, question=replace(state.question, person=alone), tries=tries)).last
+    assert last is not None
+    assert (last.status, last.answer, last.bound) == ("rejected", None, 0.5)
+    assert last.reason == f"{MOST_REPAIRS + 1} points of the solver failed the check; the last: the last."

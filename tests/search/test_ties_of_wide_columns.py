@@ -70,6 +70,19 @@ def test_what_the_end_misses_by_a_float_is_proved_infeasible(solver, seed):
     assert len(result) == 0
 
 
+def test_an_end_that_the_programs_own_rounding_would_rule_out_is_an_answer(solver):
+    """The level is the model's own score at the end: the row, of numbers of 4e10, may be missed by its rounding."""
+    upper = 44_670_738_058
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="integer", lower=0, upper=upper)])
+    model = Affine([0.0008825186319747036], 11965802714.116854)
+    target = ceopt.AtLeast(said(model, upper))
+
+    result = ceopt.explain(model, {"a": 0}, space, target=target, solver=solver, cost=ceopt.L1(scale="none"), why=False)
+
+    assert result.status == "optimal", result.reason
+    assert result[0].values["a"] == upper
+
+
 def test_no_whole_number_near_the_relaxation_and_nothing_farther_is_infeasible(solver):
     """Between the two ends of the row lies no whole number, though of the relaxation there are points."""
     m = pyo.ConcreteModel()
