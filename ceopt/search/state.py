@@ -181,7 +181,7 @@ class Question:
         return max(self.settings.cost.from_objective(outcome.bound), 0.0)
 
     def keeps_target(self, points: Sequence[Point]) -> list[bool]:
-        """Tell which points the model as read puts in the target, or short of it by a small part of the person's way."""
+        """Tell which points the model as read puts in the target, or short of it by little of the person's way."""
         names = self.space.names
         coordinates = np.array([[point[name] for name in names] for point in (self.factual, *points)])
         slacks = self.prepared.slacks(coordinates)

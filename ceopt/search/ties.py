@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -37,6 +37,8 @@ __all__ = ["look_within_margin", "look_within_steps"]
 
 #: Shares of the margin that are tried where a cheaper point is refused by a trace: the smaller may be lost in noise.
 _SMALLER: Final = (1 / 256, 1 / 16)
+#: Factor between margins from rounding on: what one solver loses at the least, it finds at the next.
+_LARGER: Final = 16.0
 #: Steps from which on a solver leaves whole numbers a trace beside where they belong, too.
 _MANY_STEPS: Final = 2.0**23
 
@@ -50,43 +52,75 @@ def look_within_margin(state: State) -> State:
     """Look for an answer without a margin that the model accepts and that costs less; else keep what was found."""
     if not _is_worth_a_look(state):
         return state
+    assert state.last is not None  # noqa: S101 - the phase before ends with one
+    if state.last.answer is None:
+        return _with_any_tie(state)
+    return _with_a_cheaper_tie(state)
+
+
+def _with_any_tie(state: State) -> State:
+    """Look for any answer; that there is none stays proved where not even room for rounding lets a point through."""
     finding = state.last
-    assert finding is not None  # noqa: S101 - the phase before ends with one
-    if finding.answer is None and _is_refused_at_best(state):
+    assert finding is not None  # noqa: S101 - as who calls this knows
+    if _is_refused_at_best(state):
         return state
-    most = None
-    before = state
-    if finding.answer is not None:
-        most = finding.answer.cost * (1.0 - COST_OF_MARGIN)
-        before = replace(state, answers=state.answers[:-1])
-    learned = state
-    is_empty = False
     is_counted = not _own_rounding(state.question)
+    learned = state
     try:
         for share, below in _programs(state):
-            tried = replace(before.having_learned(learned), margin=share * (state.margin or 0.0))
-            learned, solved, accepted = _solve_tie(tried, most, below)
+            learned, solved, accepted = _tried(state, learned, share, below, None)
             if accepted is not None:
-                prediction, point = accepted
-                bound = None
-                if state.diversity is state.tries.diversity:  # a firmer one leaves out points that may be answers
-                    bound = state.question.bound_on_cost(solved.outcome)
-                return accept_checked(before.having_learned(learned), point, prediction, bound, "", solved.cluster)
-            ends_empty = solved.outcome.status is Stop.INFEASIBLE
-            is_empty = is_empty or (ends_empty and (below > 0.0 or is_counted))
-            # Among all points that are near a tie there is none; or without a margin there is no cheaper one.
-            if finding.answer is None:
-                is_settled = is_empty
-            else:
-                is_settled = share == 0.0 and not _is_cheaper(state, solved, most)
-            if is_settled:
-                break
+                return _accept(state.having_learned(learned), solved, accepted)
+            if solved.outcome.status is Stop.INFEASIBLE and (below > 0.0 or is_counted):
+                return state.having_learned(learned)
     except OutOfTimeError:
         pass
     state = state.having_learned(learned)
-    if finding.answer is not None or is_empty:
-        return state
     return replace(state, last=_unsettled(state, finding))
+
+
+def _with_a_cheaper_tie(state: State) -> State:
+    """Look for an answer that costs less; what is claimed of the one in hand stays where some program has none."""
+    finding = state.last
+    assert finding is not None  # noqa: S101 - as who calls this knows
+    assert finding.answer is not None  # noqa: S101 - the same
+    most = finding.answer.cost * (1.0 - COST_OF_MARGIN)
+    before = replace(state, answers=state.answers[:-1])
+    learned = state
+    is_proved = False
+    bound = None
+    try:
+        for share, below in _programs(state):
+            learned, solved, accepted = _tried(before, learned, share, below, most)
+            if accepted is not None:
+                return _accept(before.having_learned(learned), solved, accepted)
+            is_proved = is_proved or not _is_cheaper(state, solved, most)
+            if share == 0.0:
+                bound = state.question.bound_on_cost(solved.outcome)
+            if share == 0.0 and is_proved and not below:
+                break
+    except OutOfTimeError:
+        is_proved = True  # nothing that was seen speaks against it
+    state = state.having_learned(learned)
+    if is_proved or not finding.bound:
+        return state
+    return _with_bound_of_ties(state, bound)
+
+
+def _tried(
+    before: State, learned: State, share: float, below: float, most: float | None
+) -> tuple[State, SolvedProgram, _Accepted | None]:
+    """Solve with a share of the margin, with what the programs before have taught."""
+    tried = replace(before.having_learned(learned), margin=share * (before.margin or 0.0))
+    return _solve_tie(tried, most, below)
+
+
+def _accept(state: State, solved: SolvedProgram, accepted: _Accepted) -> State:
+    prediction, point = accepted
+    bound = None
+    if state.diversity is state.tries.diversity:  # a firmer one leaves out points that may be answers
+        bound = state.question.bound_on_cost(solved.outcome)
+    return accept_checked(state, point, prediction, bound, "", solved.cluster)
 
 
 def _is_worth_a_look(state: State) -> bool:
@@ -156,9 +190,8 @@ def _programs(state: State) -> list[tuple[float, float]]:
     """
     question = state.question
     smaller = [(share, 0.0) for share in _SMALLER]
-    least = _own_rounding(question) / (state.margin or 1.0)
-    if 0.0 < least < min(_SMALLER) and (state.last is None or state.last.answer is None or _margin_is_dear(state)):
-        smaller = [(least, 0.0), *smaller]
+    if state.last is None or state.last.answer is None or _margin_is_dear(state):
+        smaller = [*_down_to_rounding(state), *smaller]
     is_ordinary = not has_extreme_numbers(question.person.reach, question.space)
     if state.last is not None and state.last.answer is not None and is_ordinary:
         return [(0.0, 0.0), *smaller]
@@ -166,8 +199,18 @@ def _programs(state: State) -> list[tuple[float, float]]:
     return [(0.0, below), (0.0, 0.0), *smaller]
 
 
+def _down_to_rounding(state: State) -> list[tuple[float, float]]:
+    """Return shares of the margin from the model's own rounding on, below those that are always tried."""
+    share = _own_rounding(state.question) / (state.margin or 1.0)
+    shares = []
+    while 0.0 < share < min(_SMALLER):
+        shares.append((share, 0.0))
+        share *= _LARGER
+    return shares
+
+
 def _own_rounding(question: Question) -> float:
-    """Return the rounding of the model's own sum at the person; 0 of trees and votes, whose levels lie a margin apart."""
+    """Return what the model's own sum rounds at the person; 0 of trees and votes, whose levels lie a margin apart."""
     coordinates = np.array([[question.factual[name] for name in question.space.names]])
     return own_rounding(question.prepared.predictor, coordinates)
 
@@ -317,6 +360,38 @@ def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> Sta
         )
         reason = said(text, "steps_may_pass")
         return replace(state, last=Finding(Status.REJECTED, reason=reason))
+    return _with_bound(
+        state,
+        bound,
+        lambda percent: said(
+            f"The model's own arithmetic moves in steps of up to {steps:.2g} of its score: an answer that costs "
+            f"{percent} % less is not ruled out.",
+            "steps_leave_gap",
+            percent=float(percent),
+        ),
+    )
+
+
+def _with_bound_of_ties(state: State, bound: float | None) -> State:
+    """Claim of the answer what is proved without a margin, where all points found with less of it are refused."""
+    return _with_bound(
+        state,
+        bound,
+        lambda percent: said(
+            f"Nearer to the decision the model refuses the solver's points: an answer that costs {percent} % less is "
+            "not ruled out.",
+            "ties_leave_gap",
+            percent=float(percent),
+        ),
+    )
+
+
+def _with_bound(state: State, bound: float | None, reason: Callable[[str], str]) -> State:
+    """Give the last answer a lower bound, and say why, where its gap is more than a margin may cost."""
+    finding = state.last
+    assert finding is not None  # noqa: S101 - the phase before ends with one
+    answer = finding.answer
+    assert answer is not None  # noqa: S101 - as who calls this knows
     proved = min(bound or 0.0, answer.bound or 0.0)
     gap = (answer.cost - proved) / max(answer.cost, COST_NOISE)
     if gap <= COST_OF_MARGIN:
@@ -325,12 +400,8 @@ def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> Sta
     answers = (*state.answers[:-1], (answer, state.answers[-1][1]))
     if gap <= state.question.settings.relative_gap:
         return replace(state, answers=answers, last=replace(finding, answer=answer, bound=proved))
-    text = (
-        f"The model's own arithmetic moves in steps of up to {steps:.2g} of its score: an answer that costs "
-        f"{100.0 * gap:.2g} % less is not ruled out."
-    )
-    reason = said(text, "steps_leave_gap", percent=float(f"{100.0 * gap:.2g}"))
-    return replace(state, answers=answers, last=Finding(Status.FEASIBLE, answer, proved, reason))
+    last = Finding(Status.FEASIBLE, answer, proved, reason(f"{100.0 * gap:.2g}"))
+    return replace(state, answers=answers, last=last)
 
 
 def _unsettled(state: State, finding: Finding) -> Finding:

@@ -140,6 +140,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "none_met": "No other way was met.",
     "tie_unsettled": "Nothing reaches the goal clearly. Whether something just reaches it is not settled.",
     "steps_may_pass": "Nothing reaches the goal, but the model rounds in steps that may let a way through.",
+    "ties_leave_gap": "Nearer to the goal nothing is settled: a way that costs up to {percent}% less is not ruled out.",
     "steps_leave_gap": "The model rounds in steps: a way that costs up to {percent}% less is not ruled out.",
     "hint_why": "",
     "reach_of_data": "{columns} may only become what was seen in the data.",

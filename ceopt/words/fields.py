@@ -66,6 +66,7 @@ _TABLE: Final = """
     conflict_unfinished: rules why                      none_needed: why         none_to_blame:
     none_to_blame_even_wider: times                     late:                    was_interrupted:
     steps_may_pass:         steps_leave_gap: percent
+    ties_leave_gap: percent
 
     none_predicted: count target                        candidates_lost: count target causes
     lost_in_reach: count    break_rule: count rule      fewer_diverse: answers wanted

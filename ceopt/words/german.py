@@ -142,6 +142,8 @@ GERMAN: Final[Mapping[str, str]] = {
     "none_met": "Ein anderer Weg wurde nicht angetroffen.",
     "tie_unsettled": "Nichts erreicht das Ziel deutlich. Ob etwas es gerade eben erreicht, ist nicht geklärt.",
     "steps_may_pass": "Nichts erreicht das Ziel, aber das Modell rundet in Stufen, die einen Weg zulassen könnten.",
+    "ties_leave_gap": "Näher an der Entscheidung ist nichts geklärt: Ein bis zu {percent} % billigerer Weg ist nicht "
+    "ausgeschlossen.",
     "steps_leave_gap": "Das Modell rundet in Stufen: Ein bis zu {percent} % billigerer Weg ist nicht ausgeschlossen.",
     "hint_why": "",
     "reach_of_data": "Möglich ist nur, was in den Daten vorkam, bei: {columns}.",

@@ -122,22 +122,21 @@ def test_the_marks_are_by_their_definition():
     assert marks > 10
 
 
-@pytest.mark.parametrize(("weight", "is_marked"), [(0.002, True), (0.4, False)])
+@pytest.mark.parametrize(("weight", "is_marked"), [(0.002, True), (1.0, True), (4.0, False)])
 def test_what_helps_by_a_hair_is_still_what_the_rule_asks_for(weight, is_marked):
     """At an optimum nothing is to spare: of 22 people whose shares add up to 99.9 one change of 0.1 was marked."""
     space = FeatureSpace(
         [
-            Feature(name, kind="continuous", lower=0.0, upper=100.0, step=0.1, mad=1.0)
-            for name in ("rent", "food", "pay")
+            Feature("rent", kind="continuous", lower=0.0, upper=100.0, step=0.1, mad=1.0),
+            Feature("food", kind="continuous", lower=0.0, upper=100.0, step=0.1, mad=1.0, mutable=False),
+            Feature("pay", kind="continuous", lower=0.0, upper=100.0, mad=1.0),
         ]
     )
-    model = Affine([weight, 0.0, 1.0], 50.0, labels=("no", "yes"))
+    model = Affine([weight, 0.0, 1.0], -59.9 * weight - 23.0, labels=("no", "yes"))
     row = pd.DataFrame({"rent": [59.9], "food": [40.0], "pay": [20.0]})
     shares = Linear({"rent": 1, "food": 1}, "==", 100, name="shares")
 
-    result, _ = told(
-        lambda: ceopt.explain(model, row, space.update("food", mutable=False), target="yes", constraints=[shares])
-    )
+    result, _ = told(lambda: ceopt.explain(model, row, space, target="yes", constraints=[shares]))
 
     assert set(result[0].changed) == {"rent", "pay"}
     assert result[0].asked_by == ({"rent": ("shares",)} if is_marked else {})
