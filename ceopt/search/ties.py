@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -61,12 +61,16 @@ def look_within_margin(state: State) -> State:
         before = replace(state, answers=state.answers[:-1])
     learned = state
     is_empty = False
+    infimum: float | None = None
     least = _share_of_rounding(state)
     try:
         for share, below in _programs(state):
             tried = replace(before.having_learned(learned), margin=share * (state.margin or 0.0))
             learned, solved, accepted = _solve_tie(tried, most, below)
+            if share == 0.0 and not below:
+                infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
+                learned, solved, accepted = _with_less_margin(tried, (learned, solved, accepted), infimum, least)
                 prediction, point = accepted
                 bound = None
                 if state.diversity is state.tries.diversity:  # a firmer one leaves out points that may be answers
@@ -115,27 +119,34 @@ def _is_worth_a_look(state: State) -> bool:
 
 
 def _margin_is_dear(state: State) -> bool:
-    """Tell whether the model accepts a point on the way to the answer that costs less by more than a margin may cost.
+    """Tell whether the model accepts a point nearer than the answer that costs less by more than a margin may cost.
 
     A network may hardly rise any more where it comes to the decision: a small part of its score is a large one of the
-    way there.
+    way there. Or columns that pay have come to their ends, and another adds the last trace at a high price.
     """
     question = state.question
     answer, point = state.answers[-1]
-    nearer = _nearer(state, point, COST_OF_MARGIN)
-    saved = 1.0 - question.cost(nearer) / max(answer.cost, COST_NOISE)
-    if saved <= 0.0:
+    moved = []
+    for name, part in question.person.reach.items():
+        if isinstance(part, Interval) and part.step is None and point[name] != question.factual[name]:
+            moved.append(name)
+    points = []
+    for names, most in ((tuple(moved), _FAR_BACK), *(((name,), 1.0) for name in moved if len(moved) > 1)):
+        saved = 1.0 - question.cost(_nearer(state, point, COST_OF_MARGIN, names)) / max(answer.cost, COST_NOISE)
+        if saved > 0.0:
+            share = min(COST_OF_MARGIN * COST_OF_MARGIN / saved, most)
+            points.append(_nearer(state, point, share, names))
+    if not points:
         return False
-    share = min(COST_OF_MARGIN * COST_OF_MARGIN / saved, _FAR_BACK)
-    return question.check(_nearer(state, point, share)).valid
+    slacks = question.prepared.slacks(np.array([[one[name] for name in question.space.names] for one in points]))
+    return any(question.check(points[k]).valid for k in np.flatnonzero(slacks >= 0.0))
 
 
-def _nearer(state: State, point: Mapping[str, float], share: float) -> dict[str, float]:
-    """Return a point with all numbers that take any value nearer to the factual by a share of their move."""
+def _nearer(state: State, point: Mapping[str, float], share: float, names: Sequence[str]) -> dict[str, float]:
+    """Return a point with some numbers nearer to the factual by a share of their move."""
     nearer = dict(point)
-    for name, part in state.question.person.reach.items():
-        if isinstance(part, Interval) and part.step is None:
-            nearer[name] -= share * (point[name] - state.question.factual[name])
+    for name in names:
+        nearer[name] -= share * (point[name] - state.question.factual[name])
     return nearer
 
 
@@ -214,6 +225,32 @@ def _solve_tie(state: State, most: float | None, below: float) -> tuple[State, S
         assert solved.point is not None  # noqa: S101 - it is cheaper
         state = replace(state, refused=(*state.refused, solved.point))
         repairs -= 1
+
+
+def _with_less_margin(
+    state: State, found: tuple[State, SolvedProgram, _Accepted], infimum: float | None, least: float
+) -> tuple[State, SolvedProgram, _Accepted]:
+    """Return what was accepted with a share of the margin, or with less of it, until that saves nothing to speak of.
+
+    Where the columns that pay have come to their ends, the last trace of a score may be dear: a share of the margin is
+    then more than a share of the cost. ``infimum`` is what is proved of the program without a margin.
+    """
+    question = state.question
+    margin = state.margin
+    assert question.prepared.margin  # noqa: S101 - else there is nothing to look for
+    while margin and infimum is not None:
+        most = question.cost(found[2][1]) * (1.0 - COST_OF_MARGIN)
+        margin *= _SMALLER[0]
+        if most <= infimum or margin < least * question.prepared.margin:
+            break
+        try:
+            learned, solved, accepted = _solve_tie(replace(state.having_learned(found[0]), margin=margin), most, 0.0)
+        except OutOfTimeError:
+            break
+        if accepted is None:
+            break
+        found = learned, solved, accepted
+    return found
 
 
 def _is_cheaper(state: State, solved: SolvedProgram, most: float | None) -> bool:
