@@ -70,11 +70,11 @@ def look_within_margin(state: State) -> State:
             if share == 0.0 and not below:
                 infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
-                learned, solved, accepted = _with_less_margin(tried, (learned, solved, accepted), infimum, least)
+                found = learned, solved, accepted
+                learned, solved, accepted, bound = _with_less_margin(tried, found, infimum, least)
                 prediction, point = accepted
-                bound = None
-                if state.diversity is state.tries.diversity:  # a firmer one leaves out points that may be answers
-                    bound = state.question.bound_on_cost(solved.outcome)
+                if state.diversity is not state.tries.diversity:  # a firmer one leaves out points that may be answers
+                    bound = None
                 return accept_checked(before.having_learned(learned), point, prediction, bound, "", solved.cluster)
             ends_empty = solved.outcome.status is Stop.INFEASIBLE
             is_empty = is_empty or (ends_empty and share <= least)
@@ -229,13 +229,15 @@ def _solve_tie(state: State, most: float | None, below: float) -> tuple[State, S
 
 def _with_less_margin(
     state: State, found: tuple[State, SolvedProgram, _Accepted], infimum: float | None, least: float
-) -> tuple[State, SolvedProgram, _Accepted]:
-    """Return what was accepted with a share of the margin, or with less of it, until that saves nothing to speak of.
+) -> tuple[State, SolvedProgram, _Accepted, float | None]:
+    """Return what was accepted with a share of the margin, or with less, until that saves nothing; and its bound.
 
     Where the columns that pay have come to their ends, the last trace of a score may be dear: a share of the margin is
-    then more than a share of the cost. ``infimum`` is what is proved of the program without a margin.
+    then more than a share of the cost. ``infimum`` is what is proved of the program without a margin. Where a cheaper
+    point is refused at last, as a solver's rounding is more than that margin, no more is proved than of its program.
     """
     question = state.question
+    bound = question.bound_on_cost(found[1].outcome)
     margin = state.margin
     assert question.prepared.margin  # noqa: S101 - else there is nothing to look for
     while margin and infimum is not None:
@@ -248,9 +250,12 @@ def _with_less_margin(
         except OutOfTimeError:
             break
         if accepted is None:
+            if _is_cheaper(state, solved, most):
+                bound = question.bound_on_cost(solved.outcome)
             break
         found = learned, solved, accepted
-    return found
+        bound = question.bound_on_cost(solved.outcome)
+    return (*found, bound)
 
 
 def _is_cheaper(state: State, solved: SolvedProgram, most: float | None) -> bool:

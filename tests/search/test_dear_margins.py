@@ -81,3 +81,19 @@ def test_what_a_small_coefficient_reaches_is_no_proof_of_nothing(solver):
 
     assert model.predict(pd.DataFrame([{"a": 2.288, "b": 10.0, "c": 10.0}])) == [1]
     assert result.status in {"optimal", "feasible"}, result.reason
+
+
+def test_a_cheaper_point_that_is_refused_leaves_its_bound(solver):
+    """The solver's points at 1e-10 of the score are refused: 235 was called optimal, and 39.5 is the infimum."""
+    space = ceopt.FeatureSpace([feature("a", 0, 3, "integer"), feature("b", 10, 110), feature("c", 0, 10)])
+    model = classifier([2.51, -4.18, -5.7e-9], 68.43314000396148)
+    rule = ceopt.Linear({"b": -1.0, "c": -5.7e-9}, "<=", -18.173000003961498)
+    cost = ceopt.L1(scale={"a": 0.076, "b": 34.0, "c": 0.011})
+    person = {"a": 0, "b": 18.173, "c": 0.695}
+
+    result = ceopt.explain(model, person, space, target=1, cost=cost, constraints=[rule], solver=solver, why=False)
+
+    near = pd.DataFrame([{"a": 3, "b": 18.173000003961498 - 5.7e-9 * 0.7037, "c": 0.7037}])
+    assert model.predict(near) == [1]
+    if len(result):
+        assert result[0].bound <= 3 / 0.076 + 0.0087 / 0.011 + 1e-6
