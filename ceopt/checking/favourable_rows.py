@@ -51,7 +51,10 @@ class FavourableRows:
                 "Pass data=X_train to explain, fit a Recourse on it, or give the rule rows of its own.",
             )  # fmt: skip
         frame = self.data[list(self.space.names)]
-        return self.space.coordinates(frame[self.oracle.meets(frame, self.target)])
+        coordinates = self.space.coordinates(frame)  # refuses by name what the model would refuse otherwise
+        if not len(frame):
+            return coordinates
+        return coordinates[self.oracle.meets(frame, self.target)]
 
 
 def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bool_]]:

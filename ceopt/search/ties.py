@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -46,6 +46,8 @@ _MANY_STEPS: Final = 2.0**23
 _FAR_BACK: Final = 1e-3
 #: What the model says of a point that it accepts, and the point.
 _Accepted: TypeAlias = tuple[Any, dict[str, float]]
+#: What a program taught, the program, and what the model accepts of it.
+_Found: TypeAlias = "tuple[State, SolvedProgram, _Accepted]"
 
 
 def look_within_margin(state: State) -> State:
@@ -66,11 +68,14 @@ def _with_any_tie(state: State) -> State:
         return state
     is_counted = not _own_rounding(state.question)
     learned = state
+    infimum = None
     try:
         for share, below in _programs(state):
             learned, solved, accepted = _tried(state, learned, share, below, None)
+            if share == 0.0 and not below:
+                infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
-                return _accept(state.having_learned(learned), solved, accepted)
+                return _accept(state, share, (learned, solved, accepted), infimum)
             if solved.outcome.status is Stop.INFEASIBLE and (below > 0.0 or is_counted):
                 return state.having_learned(learned)
     except OutOfTimeError:
@@ -88,23 +93,23 @@ def _with_a_cheaper_tie(state: State) -> State:
     before = replace(state, answers=state.answers[:-1])
     learned = state
     is_proved = False
-    bound = None
+    infimum = None
     try:
         for share, below in _programs(state):
             learned, solved, accepted = _tried(before, learned, share, below, most)
+            if share == 0.0 and not below:
+                infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
-                return _accept(before.having_learned(learned), solved, accepted)
+                return _accept(before, share, (learned, solved, accepted), infimum)
             is_proved = is_proved or not _is_cheaper(state, solved, most)
-            if share == 0.0:
-                bound = state.question.bound_on_cost(solved.outcome)
-            if share == 0.0 and is_proved and not below:
+            if is_proved and share == 0.0 and not below:
                 break
     except OutOfTimeError:
         is_proved = True  # nothing that was seen speaks against it
     state = state.having_learned(learned)
     if is_proved or not finding.bound:
         return state
-    return _with_bound_of_ties(state, bound)
+    return _with_bound_of_ties(state, infimum)
 
 
 def _tried(
@@ -115,11 +120,13 @@ def _tried(
     return _solve_tie(tried, most, below)
 
 
-def _accept(state: State, solved: SolvedProgram, accepted: _Accepted) -> State:
-    prediction, point = accepted
-    bound = None
-    if state.diversity is state.tries.diversity:  # a firmer one leaves out points that may be answers
-        bound = state.question.bound_on_cost(solved.outcome)
+def _accept(before: State, share: float, found: _Found, infimum: float | None) -> State:
+    """Take what was accepted with a share of the margin, or with less where that is cheaper, as the answer."""
+    tried = replace(before.having_learned(found[0]), margin=share * (before.margin or 0.0))
+    learned, solved, (prediction, point), bound = _with_less_margin(tried, found, infimum)
+    state = before.having_learned(learned)
+    if state.diversity is not state.tries.diversity:  # a firmer one leaves out points that may be answers
+        bound = None
     return accept_checked(state, point, prediction, bound, "", solved.cluster)
 
 
@@ -149,27 +156,34 @@ def _is_worth_a_look(state: State) -> bool:
 
 
 def _margin_is_dear(state: State) -> bool:
-    """Tell whether the model accepts a point on the way to the answer that costs less by more than a margin may cost.
+    """Tell whether the model accepts a point nearer than the answer that costs less by more than a margin may cost.
 
     A network may hardly rise any more where it comes to the decision: a small part of its score is a large one of the
-    way there.
+    way there. Or columns that pay have come to their ends, and another adds the last trace at a high price.
     """
     question = state.question
     answer, point = state.answers[-1]
-    nearer = _nearer(state, point, COST_OF_MARGIN)
-    saved = 1.0 - question.cost(nearer) / max(answer.cost, COST_NOISE)
-    if saved <= 0.0:
+    moved = []
+    for name, part in question.person.reach.items():
+        if isinstance(part, Interval) and part.step is None and point[name] != question.factual[name]:
+            moved.append(name)
+    points = []
+    for names, most in ((tuple(moved), _FAR_BACK), *(((name,), 1.0) for name in moved if len(moved) > 1)):
+        saved = 1.0 - question.cost(_nearer(state, point, COST_OF_MARGIN, names)) / max(answer.cost, COST_NOISE)
+        if saved > 0.0:
+            share = min(COST_OF_MARGIN * COST_OF_MARGIN / saved, most)
+            points.append(_nearer(state, point, share, names))
+    if not points:
         return False
-    share = min(COST_OF_MARGIN * COST_OF_MARGIN / saved, _FAR_BACK)
-    return question.check(_nearer(state, point, share)).valid
+    slacks = question.prepared.slacks(np.array([[one[name] for name in question.space.names] for one in points]))
+    return any(question.check(points[k]).valid for k in np.flatnonzero(slacks >= 0.0))
 
 
-def _nearer(state: State, point: Mapping[str, float], share: float) -> dict[str, float]:
-    """Return a point with all numbers that take any value nearer to the factual by a share of their move."""
+def _nearer(state: State, point: Mapping[str, float], share: float, names: Sequence[str]) -> dict[str, float]:
+    """Return a point with some numbers nearer to the factual by a share of their move."""
     nearer = dict(point)
-    for name, part in state.question.person.reach.items():
-        if isinstance(part, Interval) and part.step is None:
-            nearer[name] -= share * (point[name] - state.question.factual[name])
+    for name in names:
+        nearer[name] -= share * (point[name] - state.question.factual[name])
     return nearer
 
 
@@ -225,14 +239,15 @@ def _is_refused_at_best(state: State) -> bool:
     if not is_sum or has_two_ends:
         return False
     best = dict(question.factual)
-    for name, part in question.person.reach.items():
+    columns = list(question.person.reach.items())
+    for name, part in columns + columns:  # again around the best, where other numbers round
         if isinstance(part, Interval):
             ends = [part.lower, part.upper]
         else:
             ends = [float(rank) for rank in part.ranks if rank not in prepared.predictor.unseen.get(name, ())]
         if not ends or not all(map(math.isfinite, ends)):
             return False
-        points = np.array([[{**question.factual, name: end}[other] for other in question.space.names] for end in ends])
+        points = np.array([[{**best, name: end}[other] for other in question.space.names] for end in ends])
         best[name] = ends[int(prepared.slacks(points).argmax())]
     return not question.check(best).valid
 
@@ -251,6 +266,37 @@ def _solve_tie(state: State, most: float | None, below: float) -> tuple[State, S
         assert solved.point is not None  # noqa: S101 - it is cheaper
         state = replace(state, refused=(*state.refused, solved.point))
         repairs -= 1
+
+
+def _with_less_margin(
+    state: State, found: _Found, infimum: float | None
+) -> tuple[State, SolvedProgram, _Accepted, float | None]:
+    """Return what was accepted with a share of the margin, or with less, until that saves nothing; and its bound.
+
+    Where the columns that pay have come to their ends, the last trace of a score may be dear: a share of the margin is
+    then more than a share of the cost. ``infimum`` is what is proved of the program without a margin. Where a cheaper
+    point is refused at last, as a solver's rounding is more than that margin, no more is proved than of its program.
+    """
+    question = state.question
+    bound = question.bound_on_cost(found[1].outcome)
+    margin = state.margin
+    least = _own_rounding(question) or math.inf
+    while margin and infimum is not None:
+        most = question.cost(found[2][1]) * (1.0 - COST_OF_MARGIN)
+        margin *= _SMALLER[0]
+        if most <= infimum or margin < least:
+            break
+        try:
+            learned, solved, accepted = _solve_tie(replace(state.having_learned(found[0]), margin=margin), most, 0.0)
+        except OutOfTimeError:
+            break
+        if accepted is None:
+            if _is_cheaper(state, solved, most):
+                bound = question.bound_on_cost(solved.outcome)
+            break
+        found = learned, solved, accepted
+        bound = question.bound_on_cost(solved.outcome)
+    return (*found, bound)
 
 
 def _is_cheaper(state: State, solved: SolvedProgram, most: float | None) -> bool:

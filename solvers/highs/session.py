@@ -320,25 +320,27 @@ class HighsSession(AbstractSession):
     def _confirmed(self, status: Any, deadline: float) -> Any:
         """Run again without presolve where presolve alone says that there is no solution or no better one, or it fails.
 
-        HiGHS 1.15.1 was seen to presolve feasible programs away; given a start, it then calls it optimal without any
-        bound. A few seconds are spent on a second opinion; if they end without a point, the first one stands. After
-        presolve it also ends in a "solve error" where it settles the program as it is, or "optimal" at a point that
-        breaks a row.
+        HiGHS 1.15.1 was seen to presolve feasible programs away, LPs of three rows too; given a start, it then calls it
+        optimal without any bound. A few seconds are spent on a second opinion; if they end without a point, the first
+        one stands. After presolve it also ends in a "solve error" where it settles the program as it is, or "optimal"
+        at a point that breaks a row.
         """
         highs = self._highs
         known = self._library.HighsModelStatus
-        if not self._compiled.integer.any() or "presolve" in self._options:
+        if self._compiled.Q is not None or "presolve" in self._options:
             return status
+        is_whole = self._compiled.integer.any()
         info = highs.getInfo()
         empty = status == known.kInfeasible and info.mip_node_count <= 0
         has_point = info.primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible
-        unproved = status == known.kOptimal and not (has_point and math.isfinite(info.mip_dual_bound))
-        failed = status == known.kSolveError
+        unproved = is_whole and status == known.kOptimal and not (has_point and math.isfinite(info.mip_dual_bound))
+        failed = is_whole and status == known.kSolveError
         left = deadline - time.perf_counter()
         if not (empty or unproved or failed) or left <= 0:
             return status
+        spent = 0.0 if is_whole else highs.getRunTime()
         highs.setOptionValue("presolve", "off")
-        highs.setOptionValue("time_limit", min(left, _SECOND_OPINION_S) if empty else left)
+        highs.setOptionValue("time_limit", spent + (min(left, _SECOND_OPINION_S) if empty else left))
         highs.run()
         highs.setOptionValue("presolve", "choose")
         found = highs.getInfo().primal_solution_status == self._library.SolutionStatus.kSolutionStatusFeasible

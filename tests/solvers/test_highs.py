@@ -298,6 +298,25 @@ def test_a_program_that_presolve_spoils_is_solved_without_it(name: str, with_sta
     assert outcome.bound == pytest.approx(answer.objective)
 
 
+def test_an_lp_that_presolve_calls_infeasible_is_solved_without_it() -> None:
+    """Three rows whose points have room of 1e-3: HiGHS 1.15.1 says infeasible after presolve."""
+    m = pyo.ConcreteModel()
+    m.a = pyo.Var(bounds=(0, 1))
+    m.b = pyo.Var(bounds=(2.36517096, 9.28082904))
+    m.down = pyo.Var([0, 1], domain=pyo.NonNegativeReals)
+    m.up = pyo.Var([0, 1], domain=pyo.NonNegativeReals)
+    m.first = pyo.Constraint(expr=m.a + m.down[0] - m.up[0] == 0.826)
+    m.second = pyo.Constraint(expr=m.b + m.down[1] - m.up[1] == 5.823)
+    m.score = pyo.Constraint(expr=-0.0248 * m.a - 0.000379 * m.b >= -0.0022068965)
+    m.cost = pyo.Objective(expr=(m.down[0] + m.up[0]) / 4.3 + (m.down[1] + m.up[1]) / 18)
+
+    outcome = HighsSession(compile_model(m)).solve()
+
+    least = 0.826 / 4.3 + (5.823 - 0.0022068965 / 0.000379) / 18
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective == pytest.approx(least, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("rows", "seconds", "options", "presolve"),
     [

@@ -14,6 +14,7 @@ from published import columns, cost_of, instances
 from pyomo.core.base.block import ScalarBlock
 from rowtext import rows, text, variables
 from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
+from sklearn.linear_model import LogisticRegression
 
 import ceopt
 from ceopt import Feature, FeatureSpace, Hull
@@ -283,6 +284,19 @@ def test_labels_without_rows_of_its_own_belong_to_the_target_class() -> None:
         ceopt.explain(
             MODEL, ROW, NUMBERS, target="yes", data=EVERYONE, constraints=[Hull(clusters=[0] * len(EVERYONE))]
         )
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [(EVERYONE.iloc[:0], "Hull needs rows of the target class"), (EVERYONE.assign(wage=np.inf), "Column 'wage' needs")],
+)
+def test_data_that_the_model_does_not_take_are_refused_by_name(rows: pd.DataFrame, said: str) -> None:
+    """They came back as the library's own bare ValueError."""
+    people = EVERYONE[["wage"]]
+    model = LogisticRegression().fit(people, people["wage"] > people["wage"].median())
+    space = FeatureSpace.infer(people)
+    with pytest.raises(InvalidValueError, match=said):
+        ceopt.explain(model, people.iloc[0], space, target=True, constraints=[Hull()], data=rows[["wage"]])
 
 
 def test_without_rows_it_is_refused() -> None:
