@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from ceopt.formulations.predictors.decision.lattice import is_on_lattice
-from ceopt.formulations.predictors.decision.margin import own_rounding, rounding_in
+from ceopt.formulations.predictors.decision.margin import has_traces, own_rounding, rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels, Values
 from ceopt.query.solve_program import has_extreme_numbers
@@ -61,12 +61,17 @@ def look_within_margin(state: State) -> State:
 
 
 def _with_any_tie(state: State) -> State:
-    """Look for any answer; that there is none stays proved where not even room for rounding lets a point through."""
+    """Look for any answer; that there is none stays proved where not even room for rounding lets a point through.
+
+    Or where what is found at less and less margin is refused, until nothing is found; not where rows leave out traces.
+    """
     finding = state.last
     assert finding is not None  # noqa: S101 - as who calls this knows
     if _is_refused_at_best(state):
         return state
+    predictor = state.question.prepared.predictor
     is_counted = not _own_rounding(state.question)
+    most_of_margin = 0.0 if has_traces(predictor) else min(_SMALLER)
     learned = state
     infimum = None
     try:
@@ -76,7 +81,8 @@ def _with_any_tie(state: State) -> State:
                 infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
                 return _accept(state, share, (learned, solved, accepted), infimum)
-            if solved.outcome.status is Stop.INFEASIBLE and (below > 0.0 or is_counted):
+            is_proof = below > 0.0 or is_counted or 0.0 < share <= most_of_margin
+            if solved.outcome.status is Stop.INFEASIBLE and is_proof:
                 return state.having_learned(learned)
     except OutOfTimeError:
         pass

@@ -23,6 +23,7 @@ from ceopt.formulations.tolerances import (
     OWN_ROUNDING,
     READABLE_SCORES,
     SOLVER_TOLERANCE,
+    SUM_ROUNDING,
 )
 from ceopt.solvers.checks import AllOf, Divisor, Real, Refusal
 from ceopt.solvers.errors import UnsupportedModelError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "checked_margin",
     "default_margin",
+    "has_traces",
     "margin_near",
     "own_rounding",
     "own_steps",
@@ -108,6 +110,21 @@ def _column_sizes(predictor: Predictor, weights: Floats) -> Floats:
             width = abs(column.affine()[0]) * _width(predictor.space[column.feature])
         sizes[:, place] *= width
     return sizes
+
+
+def has_traces(predictor: Predictor) -> bool:
+    """Tell whether a column moves some sum by so little of what others move it that rows may leave it out.
+
+    See ``Inputs.forms``: what is left out is some 1e-12 of the row, which decides only where all else is held.
+    """
+    for part in predictor.parts:
+        core = part.core
+        if isinstance(core, Affine | ReluNetwork):
+            sizes = _column_sizes(part, core.weights if isinstance(core, Affine) else core.weights[0])
+            greatest = sizes.max(axis=1, initial=0.0, keepdims=True)
+            if ((sizes > 0.0) & (sizes < SUM_ROUNDING * greatest)).any():
+                return True
+    return False
 
 
 def _width(feature: Feature) -> float:
