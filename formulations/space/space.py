@@ -36,6 +36,7 @@ __all__ = [
     "known_row",
     "line_of_gaps",
     "on_codes",
+    "require_every_label",
     "require_space",
     "row_mapping",
     "rows_to_keep",
@@ -793,6 +794,14 @@ def rows_to_keep(
     warn_of_gaps(who, space, lines={word: line_of_gaps(space, table, word=word, **beside)}, **{word: frame})
     is_whole = has_every_cell(space, frame)
     return None if is_whole.all() else is_whole
+
+
+def require_every_label(who: str, y: Any) -> None:
+    """Refuse labels of which one is missing, by its row."""
+    labels = np.asarray(y, dtype=object)  # a NaN among texts would else become one
+    absent = np.flatnonzero(pd.isna(labels))
+    if len(absent):
+        raise InvalidValueError(who, "a label of each row", f"y has none in row {absent[0]}", "Leave such rows out.")
 
 
 def _length(part: Any) -> int | None:
