@@ -190,7 +190,10 @@ def test_a_row_with_two_colours_is_told():
         )
     )  # fmt: skip
     assert len(warned) == 1
-    assert warned[0].startswith("rule 'colour': the person is beyond it today")
+    assert warned[0] == (
+        "rule 'colour': the person is beyond it today, and answers move them. "
+        "If they may stay, leave the rule out for them."
+    )
 
 
 def test_where_nobody_has_an_answer_nobody_is_said_to_be_moved():
