@@ -17,6 +17,7 @@ from ceopt.formulations.space.space import (
     complete_part,
     has_every_cell,
     line_of_gaps,
+    require_every_label,
     taken,
     warn_of,
     warn_of_codes,
@@ -148,16 +149,18 @@ random_state, solver_options, why, surrogate, starts
         X
             Rows in raw units, columns of the space, shape (n, d); answers start from those that the model favours.
         y
-            Their labels, shape (n,).
+            Their labels, shape (n,), none of them missing.
 
         Raises
         ------
         CeoptError
-            As :func:`ceopt.explain`, but for the row; and an empty frame, another number of labels than rows, or a
-            target class that ``y`` never holds. Columns that the space does not have are left out with a warning, and
-            so are rows with missing cells, of ``X`` with their labels.
+            As :func:`ceopt.explain`, but for the row; and an empty frame, another number of labels than rows, a label
+            that is missing, or a target class that ``y`` never holds. Columns that the space does not have are left out
+            with a warning, and so are rows with missing cells, of ``X`` with their labels.
         """
         self._check_frame("Recourse.fit", X)
+        if np.shape(y) == (len(X),):  # other shapes are refused later
+            require_every_label("Recourse.fit", y)
         warn_of("Recourse.fit", self.space, X=X, data=self.data, starts=self.starts)
         lines = {"X": line_of_gaps(self.space, X, word="X", y=y)}
         warn_of_gaps("Recourse.fit", self.space, lines=lines, X=X, data=self.data, starts=self.starts)

@@ -255,10 +255,11 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
     if feature.is_code(value) or (start is not None and feature.is_code(start)):
         yield from _faults_of_codes(feature, start, value)
         return
-    if value < feature.lower and not feature.lower_inferred:
-        yield f"must be at least {feature.lower:g}, but is {value!r}"
-    if value > feature.upper and not feature.upper_inferred:
-        yield f"must be at most {feature.upper:g}, but is {value!r}"
+    least, greatest = feature.widest
+    if value < least:
+        yield f"must be at least {least:g}, but is {value!r}"
+    if value > greatest:
+        yield f"must be at most {greatest:g}, but is {value!r}"
     if start is None or value == start:
         return
     before: Any = feature.from_coordinate(start) if feature.is_finite else start

@@ -163,8 +163,7 @@ def _ends(feature: Feature, x0: float) -> tuple[float, float]:
         low = 0.0
         high = len(feature.levels) - 1.0
     else:
-        low = -math.inf if feature.lower_inferred else feature.lower
-        high = math.inf if feature.upper_inferred else feature.upper
+        low, high = feature.widest
     is_still = not feature.mutable or feature.is_code(x0)
     if is_still or feature.direction == "increasing":
         low = x0

@@ -111,7 +111,7 @@ def _check_labels(y: Any, count: int) -> None:
         raise InvalidValueError(
             f"{_WHO}.fit", f"one label for each of {count} rows", f"y has shape {labels.shape}", "Match X."
         )
-    missing = np.flatnonzero(pd.isna(labels))
+    missing = np.flatnonzero(pd.isna(np.asarray(y, dtype=object)))
     if len(missing):
         but = f"that of row {missing[0]} is missing"
         raise InvalidValueError(f"{_WHO}.fit", "a label for every row", but, "Fill it in, or leave y out.")

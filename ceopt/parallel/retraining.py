@@ -23,7 +23,7 @@ def labels_of(who: str, y: ArrayLike) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise InvalidValueError(who, "one label a row as y", f"its shape is {labels.shape}", "Give a vector.")
-    missing = np.flatnonzero(pd.isna(labels))
+    missing = np.flatnonzero(pd.isna(np.asarray(y, dtype=object)))
     if missing.size:
         raise InvalidValueError(who, "a label for each row", f"y has none in row {missing[0]}", "Leave such rows out.")
     return labels

@@ -13,6 +13,7 @@ from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.rule import actions_under, is_learned, lacks_rows
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.solution.counterfactual import Counterfactual
+from ceopt.solvers.checks import plain
 from ceopt.tolerances import BOUND_ROUNDING
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ceopt.query.prepare import Prepared
 
 __all__ = ["answer_of", "answers_of", "asked_by_rules", "assembled", "line_without", "rules_beyond"]
+
+#: A table of so many rows at most is written out in a line to write.
+_ROWS_WRITTEN = 6
 
 
 def answer_of(
@@ -189,9 +193,26 @@ def line_without(rule: AbstractRule) -> str:
         has_default = field.default is not MISSING
         if has_default and value == field.default:
             continue
-        shown = "table" if isinstance(value, pd.DataFrame) else repr(value)
+        shown = _table_written(value) if isinstance(value, pd.DataFrame) else repr(_plainly(value))
         words.append(f"{field.name}={shown}" if has_default else shown)
     return f"{type(rule).__name__}({', '.join(words)}, beyond='no_further')"
+
+
+def _table_written(table: pd.DataFrame) -> str:
+    """Return the call that makes a small table; a larger one by the name of the argument that takes it."""
+    if len(table) > _ROWS_WRITTEN:
+        return "frame"
+    columns = {name: [plain(value) for value in table[name].tolist()] for name in table.columns}
+    return f"pandas.DataFrame({columns!r})"
+
+
+def _plainly(value: Any) -> Any:
+    """Return a value with Python's own numbers in the place of NumPy's."""
+    if isinstance(value, Mapping):
+        return {_plainly(key): _plainly(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)([_plainly(entry) for entry in value])
+    return plain(value)
 
 
 def asked_by_rules(

@@ -20,8 +20,7 @@ Column: TypeAlias = "pd.Series[Any]"
 def require_within(who: str, space: FeatureSpace, coordinates: Floats) -> None:
     """Refuse rows (n, d) with a number outside bounds that the user set."""
     for feature, values in zip(space, coordinates.T, strict=True):
-        low = -np.inf if feature.lower_inferred else feature.lower
-        high = np.inf if feature.upper_inferred else feature.upper
+        low, high = feature.widest
         if feature.is_finite:
             continue
         outside = np.flatnonzero(((values < low) | (values > high)) & ~np.isin(values, feature.codes))

@@ -168,7 +168,7 @@ class ScaledFrame:
                 low[:, place] = high[:, place] = own[:, place]
                 continue
             if not feature.is_finite:
-                least, greatest = (np.array(_bounds(feature)) - self.least[j]) / self.width[j]
+                least, greatest = (np.array(feature.widest) - self.least[j]) / self.width[j]
                 low[:, place] = np.minimum(np.maximum(low[:, place], least), own[:, place])
                 high[:, place] = np.maximum(np.minimum(high[:, place], greatest), own[:, place])
             if feature.direction == "increasing":
@@ -208,13 +208,6 @@ class ScaledFrame:
             stays = feature.are_codes(own) | feature.are_codes(found[:, j])
             found[stays, j] = own[stays]
         return found
-
-
-def _bounds(feature: Feature) -> tuple[float, float]:
-    """Return the bounds that the user set; infinite where the data did."""
-    low = -np.inf if feature.lower_inferred else feature.lower
-    high = np.inf if feature.upper_inferred else feature.upper
-    return low, high
 
 
 def _columns_of(feature: Feature, least: float, width: float) -> list[Column]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
+from ceopt.formulations.space.space import FeatureSpace, require_every_label, rows_to_keep, taken
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.training.predictor_network import Codes
@@ -81,9 +81,7 @@ def _labels(who: str, y: Any, n_rows: int) -> NDArray[Any]:
     if len(labels) != n_rows:
         but = f"X has {n_rows} and y has {len(labels)}"
         raise InvalidValueError(who, "as many labels as rows", but, "Give the label of each row.")
-    absent = np.flatnonzero(pd.isna(labels))
-    if len(absent):
-        raise InvalidValueError(who, "a label of each row", f"y has none in row {absent[0]}", "Leave such rows out.")
+    require_every_label(who, y)
     return labels
 
 

@@ -105,6 +105,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "beyond_unmoved": "Rule {name}: {count} of {people} people are beyond it today, and an answer would move them.",
     "beyond_line": "If they may stay or come nearer, write {line}.",
     "beyond_no_line": "If they may stay, leave the rule out for them, or make it wider.",
+    "beyond_leave_out": "If they may stay, leave the rule out for them.",
     # ---- rules in conflict
     "conflict_found": "These rules together leave no way:",
     "conflict_among": "Among these rules are some that together leave no way:",

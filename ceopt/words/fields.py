@@ -48,7 +48,7 @@ _TABLE: Final = """
 
     beyond_one: name        beyond_many: name count people
     beyond_unmoved: name count people
-    beyond_line: line       beyond_no_line:
+    beyond_line: line       beyond_no_line:             beyond_leave_out:
 
     conflict_found:         conflict_among:             conflict_named: name rule
     conflict_wider: rule width                          conflict_wider_for: rule count widths

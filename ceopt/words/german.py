@@ -105,6 +105,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "beyond_unmoved": "Regel {name}: {count} von {people} Personen halten sie heute nicht ein; eine Antwort müsste es.",
     "beyond_line": "Wenn sie bleiben oder näher kommen dürfen: {line}.",
     "beyond_no_line": "Wenn sie bleiben dürfen: die Regel für sie weglassen oder weiter fassen.",
+    "beyond_leave_out": "Wenn sie bleiben dürfen: die Regel für sie weglassen.",
     # ---- rules in conflict
     "conflict_found": "Diese Regeln zusammen lassen keinen Weg:",
     "conflict_among": "Unter diesen Regeln sind einige, die zusammen keinen Weg lassen:",

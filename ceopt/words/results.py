@@ -263,8 +263,16 @@ def beyond_lines(results: Sequence[ToldResult], language: Language) -> Iterator[
         else:
             fields |= {"count": language.number(count), "people": language.number(len(results))}
             text = language.put("beyond_many" if moved[name] else "beyond_unmoved", **fields)
-        then = language.put("beyond_line", line=lines[name]) if lines[name] else language.put("beyond_no_line")
-        yield f"{text} {then}"
+        yield f"{text} {_beyond_advice(lines[name], sentences[name], language)}"
+
+
+def _beyond_advice(line: str, sentence: str, language: Language) -> str:
+    """Say what to do where people who are beyond a rule may stay."""
+    if line:
+        return language.put("beyond_line", line=line)
+    if any(phrase.name == "exactly_one" for phrase in phrases_of(sentence)):  # it has no width
+        return language.put("beyond_leave_out")
+    return language.put("beyond_no_line")
 
 
 def _removed_lines(removed: Mapping[str, str], language: Language) -> Iterator[str]:

@@ -272,7 +272,7 @@ def _is_expression(feature: Feature, value: Any) -> bool:
 
 
 def _within(feature: Feature, coordinate: float) -> float:
-    low, high = _hard_bounds(feature)
+    low, high = feature.widest
     if not low <= coordinate <= high and not feature.is_code(coordinate):
         raise _outside(feature, low, high, f"{coordinate:g}")
     return coordinate
@@ -282,13 +282,6 @@ def _outside(feature: Feature, low: float, high: float, but: str) -> InvalidValu
     return InvalidValueError(
         feature.who, f"values from {low:g} to {high:g}", f"it is given {but}", "Correct it, or change the space."
     )
-
-
-def _hard_bounds(feature: Feature) -> tuple[float, float]:
-    """Return the bounds that the user set; those that the data happened to have do not bind the caller."""
-    low = -math.inf if feature.lower_inferred else feature.lower
-    high = math.inf if feature.upper_inferred else feature.upper
-    return low, high
 
 
 def _reach(feature: Feature, given: _Given, gap: float | None) -> Interval | Levels:
@@ -301,7 +294,7 @@ def _reach(feature: Feature, given: _Given, gap: float | None) -> Interval | Lev
         if not ranks:
             raise _outside(feature, 0, len(feature.levels) - 1, f"values from {low:g} to {high:g}")
         return Levels(ranks)
-    least, greatest = _hard_bounds(feature)
+    least, greatest = feature.widest
     step = 1.0 if feature.kind == "integer" else None
     bounds = Interval(max(low, least), min(high, greatest), step)
     lower, upper = bounds.ceil(bounds.lower), bounds.floor(bounds.upper)

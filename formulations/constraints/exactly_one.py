@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
@@ -55,7 +56,7 @@ class ExactlyOne(AbstractRule):
     Parameters
     ----------
     columns
-        Names of columns, one or more: binary ones, of which the second level counts as 1, or numbers.
+        Names of columns, one or more: binary ones, of which the second level counts as 1, or numbers from 0 to 1.
     name
         Name in exports and reports.
 
@@ -67,7 +68,7 @@ class ExactlyOne(AbstractRule):
         No list of columns; a categorical or an ordinal column; over a block that already has a cost or a count of
         changes, or whose causal model charges the column that gives up the 1 (when built).
     InvalidValueError
-        No column, or one twice.
+        No column, or one twice; a number with a bound outside 0 and 1.
 
     Notes
     -----
@@ -117,14 +118,19 @@ class ExactlyOne(AbstractRule):
         object.__setattr__(self, "columns", columns)
 
     def check(self, space: FeatureSpace) -> None:
-        """Refuse unknown columns, and levels that are not 0 and 1."""
+        """Refuse unknown columns, and those whose values are not 0 and 1."""
         for name in self.columns:
             if name not in space:
                 raise UnknownNameError.among("ExactlyOne", "column", name, space.names)
-            kind = space[name].kind
+            feature = space[name]
+            kind = feature.kind
             if kind in {"categorical", "ordinal"}:
                 then = "Leave it out: a categorical column takes one of its levels by itself."
                 raise InvalidTypeError("ExactlyOne", "columns of 0 and 1", f"column {name!r} is {kind}", then)
+            low, high = feature.lower, feature.upper
+            if (math.isfinite(low) or math.isfinite(high)) and not 0.0 <= low <= high <= 1.0:
+                but = f"column {name!r} goes from {low:g} to {high:g}"
+                raise InvalidValueError("ExactlyOne", "columns of 0 and 1", but, "Leave it out, or correct its bounds.")
 
     # ---- the program -------------------------------------------------------------------------------------------------
     def build(self, block: Any, x: AbstractColumns) -> None:

@@ -131,6 +131,18 @@ class Feature:
             return 1.0
         return self.step
 
+    @property
+    def widest(self) -> tuple[float, float]:
+        """The least and greatest amount to which bounds can widen: those of the user stay, those seen end at a code."""
+        lower, upper = self.lower, self.upper
+        if self.lower_inferred:
+            below = [math.nextafter(code, math.inf) for code in cast("tuple[float, ...]", self.codes) if code < lower]
+            lower = max(below, default=-math.inf)
+        if self.upper_inferred:
+            above = [math.nextafter(code, -math.inf) for code in cast("tuple[float, ...]", self.codes) if code > upper]
+            upper = min(above, default=math.inf)
+        return lower, upper
+
     def is_code(self, coordinate: float) -> bool:
         """Whether a coordinate is that of a code."""
         if not self.codes:

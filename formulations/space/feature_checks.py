@@ -54,7 +54,7 @@ _NO_BOUND = Refusal("{name} to be a number (inf for none)", "Correct it.", "{nam
 _SIZE = Real(at_least=0.0, finite=True, otherwise=_NO_SIZE, wrong_type=_NO_NUMBER)
 _BOUND = Real(otherwise=_NO_BOUND, wrong_type=_NO_NUMBER)
 _STEP = Real(finite=True, otherwise=_NOT_FINITE, wrong_type=_NO_NUMBER)
-_CODES = ListOf(Refusal("codes in a list or tuple", "Correct it.", error=InvalidTypeError))
+CODES = ListOf(Refusal("codes in a list or tuple", "Correct it.", error=InvalidTypeError))
 LEVELS = ListOf(Refusal("levels in a list or tuple", "Correct it.", error=InvalidTypeError))
 
 _WORDS = {"kind": Choice(get_args(Kind)), "direction": Choice(get_args(Direction))}
@@ -190,7 +190,7 @@ def _levels(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
 
 def _codes(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
     """Settle codes: some of the levels, or numbers beyond the bounds, so that no amount is one."""
-    listed = [plain(code) for code in _CODES.require(who, "codes", given.codes)]
+    listed = [plain(code) for code in CODES.require(who, "codes", given.codes)]
     for code in listed:
         if isinstance(code, list | dict | set | bytearray):
             raise InvalidTypeError(who, "codes that are numbers or levels", f"{code!r} is none", "Correct it.")

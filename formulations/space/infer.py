@@ -18,7 +18,7 @@ from ceopt.solvers.checks import Choice, Flag, ListOf, MappingOf, OrNone, Refusa
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.plural import counted
 
-__all__ = ["infer_features", "scales"]
+__all__ = ["infer_features", "scales", "written_ends"]
 
 _WHO = "FeatureSpace.infer"
 _NO_ORDINAL = Refusal("ordinal as a mapping of names to levels", 'Write {"size": ["S", "M"]}.', error=InvalidTypeError)
@@ -165,7 +165,7 @@ def _describe(
         if kind == "continuous":
             decimals = _decimals(values)
         if step is not None:
-            found.update(_written_ends(found["lower"], found["upper"], decimals))
+            found.update(written_ends(found["lower"], found["upper"], decimals))
         return Feature(name, kind=kind, step=step, step_inferred=True, decimals=decimals, **common, **found)
     levels = values
     if is_named and kind == "ordinal":
@@ -257,7 +257,7 @@ def _step(values: list[Any]) -> tuple[float | None, str]:
     return step, f"{words}, step {step:g}"
 
 
-def _written_ends(lower: float, upper: float, decimals: int | None) -> dict[str, float]:
+def written_ends(lower: float, upper: float, decimals: int | None) -> dict[str, float]:
     """Return the ends as they are written: a minimum of -9.399999999999999 would leave out the step at -9.4."""
     if decimals is None:
         return {}

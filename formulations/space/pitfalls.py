@@ -242,17 +242,14 @@ def _of_codes(feature: Feature, column: pd.Series[Any]) -> Iterator[Pitfall]:
     amounts = values[low : len(values) - high]
     codes = [*values[:low].tolist(), *values[len(values) - high :].tolist()]
     shown = ", ".join(map(digits, codes))
-    bounds = {"lower": amounts[0]} if low else {}
-    bounds |= {"upper": amounts[-1]} if high else {}
-    limits = ", ".join(f"{word}={digits(bound)}" for word, bound in bounds.items())
     is_one = len(codes) == 1
     found = (
         f"holds {shown} beside amounts from {digits(amounts[0])} to {digits(amounts[-1])}, which "
         f"{'looks like a code' if is_one else 'look like codes'} and no amount, and answers may go there"
     )
     line = (
-        f"Write space = space.update({name!r}, {limits}, codes=[{shown}], data=frame), or {feature.kind}=[{name!r}] in "
-        f"infer if {'it counts something' if is_one else 'they count something'}."
+        f"Write space = space.update({name!r}, codes=[{shown}], data=frame), or {feature.kind}=[{name!r}] in infer if "
+        f"{'it counts something' if is_one else 'they count something'}."
     )
     yield Pitfall(name, "codes", found, line)
 

@@ -13,12 +13,13 @@ import pandas as pd
 from ceopt.formulations.space.change import changed
 from ceopt.formulations.space.dtypes import is_number_dtype, is_object_dtype
 from ceopt.formulations.space.feature import Direction, Feature, Kind
-from ceopt.formulations.space.infer import infer_features, scales
+from ceopt.formulations.space.feature_checks import CODES
+from ceopt.formulations.space.infer import infer_features, scales, written_ends
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.formulations.space.space_warning import warn
 from ceopt.formulations.space.table import to_frame, to_text
-from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal
+from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal, is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, printable
 from ceopt.solvers.files.whole_files import write_text
 from ceopt.solvers.plural import counted
@@ -35,6 +36,7 @@ __all__ = [
     "known_row",
     "line_of_gaps",
     "on_codes",
+    "require_every_label",
     "require_space",
     "row_mapping",
     "rows_to_keep",
@@ -214,7 +216,8 @@ class FeatureSpace:
             a choice or new order of its levels, of one made by hand any.
         data
             Rows from which the scales (mad, std, range) of numbers are counted anew, over their amounts: cells that are
-            missing or hold a code do not count. None: the scales stay, and those of :meth:`infer` count every value.
+            missing or hold a code do not count; with ``codes`` also bounds that were seen in data, which stay such.
+            None: the scales stay, and those of :meth:`infer` count every value.
 
         Raises
         ------
@@ -230,7 +233,7 @@ class FeatureSpace:
         --------
         >>> people = pd.DataFrame({"late": [-9, -9, -9, 0, 1, 2, 4]})
         >>> space = FeatureSpace.infer(people, integer=["late"])
-        >>> space["late"].range, space.update("late", lower=0, codes=[-9], data=people)["late"].range
+        >>> space["late"].range, space.update("late", codes=[-9], data=people)["late"].range
         (13.0, 4.0)
         """
         if data is not None and not isinstance(data, pd.DataFrame):
@@ -249,11 +252,13 @@ class FeatureSpace:
                 levels=levels,
                 weight=weight,
                 unit=unit,
-                codes=codes,
+                codes=codes if data is None or codes is None else (),
             )
             if data is not None:
                 if one not in data.columns:
                     raise UnknownNameError.among("FeatureSpace.update", "column of data", one, data.columns)
+                if codes is not None:
+                    new[one] = _with_codes(new[one], codes, data[one])
                 new[one] = scaled_by(new[one], data[one])
         return type(self)(new.get(feature.name, feature) for feature in self._features)
 
@@ -388,15 +393,19 @@ class FeatureSpace:
             if feature.is_code(coordinate):
                 coordinates[name] = coordinate
                 continue
-            if (coordinate < feature.lower and not feature.lower_inferred) or (
-                coordinate > feature.upper and not feature.upper_inferred
-            ):
+            least, greatest = feature.widest
+            if not least <= coordinate <= greatest:
+                then = (
+                    "Widen the bounds with space.update, or correct the row. A limit for answers alone is a rule, "
+                    "such as Linear."
+                )
+                if feature.lower_inferred if coordinate < least else feature.upper_inferred:
+                    then = "It lies beyond a code: name it as a code too with space.update, or correct the row."
                 raise InvalidValueError(
                     feature.who,
                     f"a factual value within its bounds [{feature.lower:g}, {feature.upper:g}]",
                     f"its value is {coordinate!r}",
-                    "Widen the bounds with space.update, or correct the row. A limit for answers alone is a rule, "
-                    "such as Linear.",
+                    then,
                 )
             coordinates[name] = coordinate
         return coordinates
@@ -550,13 +559,34 @@ def scaled_by(feature: Feature, column: pd.Series[Any]) -> Feature:
     """
     if feature.is_finite:
         return feature
+    found = scales(_amounts(feature, column, feature.codes))
+    return replace(feature, mad=found["mad"], std=found["std"], range=found["range"])
+
+
+def _with_codes(feature: Feature, codes: Sequence[Any], column: pd.Series[Any]) -> Feature:
+    """Return a column with codes, and with the bounds that were seen in data as those of the amounts in data."""
+    if feature.is_finite:
+        return replace(feature, codes=tuple(codes))
+    codes = CODES.require(feature.who, "codes", codes)
+    amounts = _amounts(feature, column, [code for code in codes if is_number(code)])
+    ends = {"lower": float(amounts.min()), "upper": float(amounts.max())}
+    if feature.step is not None:
+        ends |= written_ends(ends["lower"], ends["upper"], feature.decimals)
+    if not feature.lower_inferred:
+        ends["lower"] = feature.lower
+    if not feature.upper_inferred:
+        ends["upper"] = feature.upper
+    return replace(feature, codes=tuple(codes), lower=ends["lower"], upper=ends["upper"])
+
+
+def _amounts(feature: Feature, column: pd.Series[Any], codes: Sequence[Any]) -> Coordinates:
+    """Return the numbers of a column that are no codes, or refuse one that has none."""
     coordinates = column_coordinates(feature, column.dropna())
-    amounts = coordinates[~feature.are_codes(coordinates)]
+    amounts = coordinates[~np.isin(coordinates, np.array(codes, dtype=np.float64))]
     if not len(amounts):
         but = "each cell is missing or holds a code"
         raise InvalidValueError(feature.who, "an amount in data", but, "Give rows that have one.")
-    found = scales(amounts)
-    return replace(feature, mad=found["mad"], std=found["std"], range=found["range"])
+    return amounts
 
 
 def on_codes(features: Iterable[Feature], coordinates: Coordinates) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -764,6 +794,14 @@ def rows_to_keep(
     warn_of_gaps(who, space, lines={word: line_of_gaps(space, table, word=word, **beside)}, **{word: frame})
     is_whole = has_every_cell(space, frame)
     return None if is_whole.all() else is_whole
+
+
+def require_every_label(who: str, y: Any) -> None:
+    """Refuse labels of which one is missing, by its row."""
+    labels = np.asarray(y, dtype=object)  # a NaN among texts would else become one
+    absent = np.flatnonzero(pd.isna(labels))
+    if len(absent):
+        raise InvalidValueError(who, "a label of each row", f"y has none in row {absent[0]}", "Leave such rows out.")
 
 
 def _length(part: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
 
@@ -197,8 +198,39 @@ def test_every_rule_that_a_row_breaks_is_told_with_its_own_line():
     assert list(result.beyond) == ["if", "rows", "steps", "income"]
     assert len(warned) == 4
     assert "IfThen(('job', '==', 1), ('hours', '<=', 30), name='if', beyond='no_further')" in warned[0]
-    assert "AllowedRows(('job', 'hours'), table, name='rows', beyond='no_further')" in warned[1]
+    line = "AllowedRows(('job', 'hours'), pandas.DataFrame({'job': [2, 3], 'hours': [10, 15]}), name='rows', "
+    assert f"{line}beyond='no_further')" in warned[1]
     assert warned[2].endswith("If they may stay, leave the rule out for them, or make it wider.")
+
+
+MANY_ROWS = pd.DataFrame({"job": [2, 3] * 20, "hours": range(40)})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Linear({"income": np.float64(1)}, "<=", np.float64(12_000)),
+        IfThen(("job", "==", np.int64(1)), ("hours", "<=", np.float64(30))),
+        IfThen(("job", "in", [np.int64(1), np.int64(3)]), ("hours", "<=", np.float32(30))),
+        AllowedRows(["job", "hours"], MANY_ROWS[:3].astype({"hours": float, "job": "category"})),
+        AllowedRows(["hours", "job"], MANY_ROWS[:3].astype(object)),
+        AllowedRows(["job", "hours"], MANY_ROWS),
+    ],
+    ids=["linear", "if", "in", "rows", "objects", "many rows"],
+)
+def test_the_line_to_write_runs_and_has_plain_numbers(rule):
+    result, warned = explained(PEOPLE.iloc[0], rule)
+    (line,) = result.beyond.values()
+    assert line in warned[0]
+    assert "np." not in line
+    known = {"Linear": Linear, "IfThen": IfThen, "AllowedRows": AllowedRows, "pandas": pd, "frame": MANY_ROWS}
+    again = eval(line, known)  # noqa: S307 - the line that users are told to write
+    assert again.beyond == "no_further"
+    home = SPACE.row(PEOPLE.iloc[0])
+    meant = dataclasses.replace(rule, beyond="no_further")
+    for hours, job in ((60, 1), (0, 2), (1, 3), (2, 2), (50, 1)):
+        other = SPACE.row({"income": 20_000.0, "hours": hours, "job": job})
+        assert again.violation(SPACE, home, other) == meant.violation(SPACE, home, other)
 
 
 def test_a_row_with_two_colours_is_told():
@@ -210,7 +242,10 @@ def test_a_row_with_two_colours_is_told():
         )
     )  # fmt: skip
     assert len(warned) == 1
-    assert warned[0].startswith("rule 'colour': the person is beyond it today")
+    assert warned[0] == (
+        "rule 'colour': the person is beyond it today, and answers move them. "
+        "If they may stay, leave the rule out for them."
+    )
 
 
 def test_where_nobody_has_an_answer_nobody_is_said_to_be_moved():

@@ -24,6 +24,7 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedModelError,
 )
+from ceopt.surrogates import LocalSurrogateRecourse
 
 
 @pytest.fixture
@@ -55,6 +56,32 @@ def test_rows_come_back_in_order_with_their_own_status(recourse, people):
     assert len(cohort) == 4
     assert cohort.counts() == {"optimal": 2, "infeasible": 1, "already_favourable": 1}
     assert all(cohort.finished)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series(["bad", "good", pd.NA, "good"], dtype="string"),
+        pd.Series(["bad", "good", None, "good"], dtype=object),
+        ["bad", "good", float("nan"), "good"],
+        pd.Series(["bad", "good", None, "good"], dtype="category", index=["ann", "bob", "cleo", "ann"]),
+    ],
+    ids=["NA", "None", "NaN", "category"],
+)
+@pytest.mark.parametrize("surrogate", [None, LocalSurrogateRecourse()], ids=["read", "surrogate"])
+def test_a_missing_label_is_refused_by_its_row(simple, small, people, y, surrogate):
+    with pytest.raises(InvalidValueError, match=r"Recourse\.fit needs a label of each row, but y has none in row 2\."):
+        Recourse(simple, small, target="good", surrogate=surrogate).fit(people, y)
+    gap = people.assign(income=[None, 2.0, 5.0, 2.5])
+    with pytest.raises(InvalidValueError, match="y has none in row 2"):  # rows count as they were given
+        Recourse(simple, small, target="good", surrogate=surrogate).fit(gap, y)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean", "float"])
+def test_missing_numbers_and_truths_are_refused_as_labels(small, people, dtype):
+    model = Affine([1.0, -1.0], -3.0, labels=(0, 1))
+    with pytest.raises(InvalidValueError, match="y has none in row 3"):
+        Recourse(model, small, target=1).fit(people, pd.Series([0, 1, 1, None], dtype=dtype))
 
 
 def test_each_row_is_answered_as_explain_does(credit):

@@ -429,6 +429,7 @@ def test_bad_data_are_one_sentence(people):
         ((frame, np.where(labels == "yes", b"a", b"b")), "labels that are classes, but y holds values such as b'"),
         ((frame, np.full(120, "yes")), "rows of at least two classes, but y has 'yes' alone"),
         ((frame, labels.where(labels == "yes")), "a label of each row, but y has none in row"),
+        ((frame, [float("nan"), *labels[1:]]), "a label of each row, but y has none in row 0"),
         ((frame, labels.astype(object).where(labels == "yes", 3)), "labels of one type, but y holds int and str"),
         ((frame.assign(income=np.nan), labels), "'income'"),
         ((frame.assign(income=3.0), labels), "columns of a width above zero, but the width of 'income' is 0"),

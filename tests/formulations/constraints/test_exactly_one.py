@@ -230,6 +230,27 @@ def test_what_makes_no_sense_is_refused(columns, error, match):
         ExactlyOne(columns).check(space)
 
 
+YEARS = Feature("age", kind="integer", lower=18, upper=79, lower_inferred=True, upper_inferred=True)
+HALF = Feature("half", kind="continuous", lower=0.0)
+BELOW = Feature("below", kind="integer", lower=-1, upper=1)
+
+
+@pytest.mark.parametrize(("feature", "span"), [(YEARS, "18 to 79"), (HALF, "0 to inf"), (BELOW, "-1 to 1")])
+def test_a_column_that_can_be_more_than_0_and_1_is_refused_by_name(feature, span):
+    space = FeatureSpace([*KINDS["int"], feature])
+    rule = ExactlyOne(["red", feature.name])
+    row = {"red": 1, "blue": 0, "green": 0, feature.name: 30 if feature is YEARS else 0}
+    says = rf"ExactlyOne needs columns of 0 and 1, but column '{feature.name}' goes from {span}\."
+    with pytest.raises(InvalidValueError, match=says):
+        ceopt.explain(MODEL, row, space, target="yes", constraints=[rule])
+    with pytest.raises(InvalidValueError, match=says):
+        ceopt.Recourse(MODEL, space, target="yes", constraints=[rule]).fit(pd.DataFrame([row]))
+    m = pyo.ConcreteModel()
+    m.x = Factual(space, row)
+    with pytest.raises(InvalidValueError, match=says):
+        impose(rule, m.x)
+
+
 def test_a_causal_model_and_it_do_not_charge_for_one_column():
     causal = ceopt.Causal({"blue": ceopt.LinearEquation({"income": 1.0})}, intervention="soft")
     with pytest.raises(InvalidTypeError, match="'blue' has an equation, and is one of several"):

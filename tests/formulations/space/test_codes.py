@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import ceopt
+from ceopt.diverse import DiverseRobustExplainer
 from ceopt.formulations.costs.mahalanobis_matrix import covariance_of
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import Feature, FeatureSpace
@@ -213,6 +214,7 @@ LATE = FeatureSpace(
 #: The same without a word of codes.
 PLAIN = FeatureSpace([Feature("late", kind="integer"), Feature("debt", kind="continuous")])
 HERE = {"late": 5, "debt": 4.0}
+MANY = Affine([1.0, 0.0], -6.0, labels=("no", "yes"))
 THERE = {"late": 2, "debt": 4.0}
 
 
@@ -228,6 +230,60 @@ def test_update_counts_scales_over_the_amounts_of_data():
     assert guessed.update("late", lower=0, upper=8, codes=[-9, -8, 98], data=gaps) == told
     both = guessed.update("late", lower=0, upper=8, codes=[-9, -8, 98]).update(["late", "debt"], data=BOTH)
     assert both == told
+
+
+@pytest.mark.filterwarnings("ignore::ceopt.SpaceWarning")
+def test_codes_with_data_leave_bounds_that_were_seen_to_widen():
+    told = FeatureSpace.infer(BOTH, integer=["late"]).update("late", codes=[-9, -8, 98], data=BOTH)
+    late = told["late"]
+    assert (late.lower, late.upper, late.range) == (0, 8, 8.0)
+    assert late.lower_inferred
+    assert late.upper_inferred
+    assert "~0 .. ~8 (codes -9, -8, 98)" in str(told)
+    model = Affine([-1.0, 0.0], 9.5, labels=("no", "yes"))
+    result = ceopt.explain(model, {"late": 11, "debt": 4.0}, told, target="yes")  # nobody of the data has 11
+    assert result[0].values["late"] == 9
+    half = FeatureSpace.infer(BOTH, integer=["late"]).update("late", upper=20, codes=[-9, -8, 98], data=BOTH)["late"]
+    assert (half.lower, half.lower_inferred, half.upper, half.upper_inferred) == (0, True, 20, False)
+    mine = LATE.update("late", codes=[-9], data=BOTH.query("late < 98"))["late"]  # bounds by hand stay
+    assert (mine.lower, mine.upper, mine.lower_inferred, mine.upper_inferred) == (0, 8, False, False)
+    tenths = pd.DataFrame({"x": [-99.0, 0.1, 0.2, 0.1 + 0.2, 0.5]})
+    assert FeatureSpace.infer(tenths).update("x", codes=[-99], data=tenths)["x"].lower == 0.1
+
+
+def test_codes_among_the_amounts_of_data_are_refused():
+    guessed = FeatureSpace.infer(BOTH, integer=["late"])
+    with pytest.raises(InvalidValueError, match=r"codes beyond its bounds, as no amount is one, but -8 lies within"):
+        guessed.update("late", codes=[-8, 98], data=BOTH)
+    with pytest.raises(InvalidTypeError, match="'late' needs numbers as codes, but one is 'none'"):
+        guessed.update("late", codes=["none"], data=BOTH)
+    with pytest.raises(InvalidTypeError, match="codes in a list"):
+        guessed.update("late", codes=5, data=BOTH)
+    with pytest.raises(InvalidValueError, match="'late' needs an amount in data"):
+        guessed.update("late", codes=[-9, -8, 98], data=ON_CODES)
+
+
+@pytest.mark.parametrize("kind", ["integer", "continuous"])
+def test_bounds_that_were_seen_widen_no_further_than_to_a_code(kind):
+    told = FeatureSpace.infer(BOTH, **{kind: ["late"]}).update("late", codes=[-9, -8, 98], data=BOTH)
+    assert told.row({"late": 97, "debt": 4.0})["late"] == 97.0
+    assert told.row({"late": 98, "debt": 4.0})["late"] == 98.0  # who stands on one is answered, and stays
+    for late in (99, -10):
+        with pytest.raises(InvalidValueError, match=f"'late' needs .* its value is {late}.0. It lies beyond a code"):
+            told.row({"late": late, "debt": 4.0})
+    report = ceopt.verify([{"late": 99, "debt": 4.0}], MANY, told, target="yes", factual=HERE)
+    assert not report.ok
+
+
+def test_answers_from_rows_of_data_are_put_off_codes_where_bounds_were_seen():
+    told = FeatureSpace.infer(BOTH, integer=["late"]).update("late", codes=[-9, -8, 98], data=BOTH)
+    columns = ScaledFrame.of("test", told, BOTH)
+    assert columns.room(told.coordinates(BOTH[:1]))[1][0, 0] < columns.encoded(np.array([[98.0, 3.0]]))[0, 0]
+    explainer = DiverseRobustExplainer(space=told).fit(BOTH)
+    answers = explainer.explain(lambda rows: rows["late"] > 6, HERE, target=True)
+    assert [answer.values["late"] for answer in answers]
+    for answer in answers:
+        assert 6 < answer.values["late"] < 98
 
 
 def test_bounds_alone_and_codes_alone_change_no_scale():
