@@ -59,6 +59,9 @@ _STOPS: Final = {
     Stop.UNBOUNDED: Status.UNBOUNDED,
 }
 
+#: How solvers, as their sessions put it, say that their time ended; the latter is MOSEK's.
+_TIME_ENDED: Final = ("time limit", "max time")
+
 
 def solve_and_check(state: State) -> State:
     """Solve one program and check its point.
@@ -99,7 +102,7 @@ def solve_and_check(state: State) -> State:
         check = check._replace(broken=(*check.broken, f"diversity: {state.tries.diversity.text}"))
     if check.valid and not check.broken:
         return accept_checked(
-            state, solved.point, check.prediction, state.tries.bound, solved.outcome.message, solved.cluster
+            state, solved.point, check.prediction, state.tries.bound, _message(solved.outcome), solved.cluster
         )
     return _repaired(_failed(state, check), solved.point, repeats=repeats)
 
@@ -446,11 +449,22 @@ def is_disproved(bound: float | None, cost: float, *, share: float = 0.0) -> boo
     return bound is not None and bound > cost * (1.0 + CHEAPER + share) + LEAST_CHEAPER
 
 
+def _message(outcome: Outcome) -> str:
+    """Return what a solver says of its end, which sentences say in plain words where time or Ctrl-C was the reason."""
+    if outcome.message and outcome.status is Stop.INTERRUPTED:
+        return said(outcome.message, "interrupted")
+    # A run that has a point in hand has the status "feasible", whatever ended it.
+    of_time = outcome.status is Stop.TIME_LIMIT or any(words in outcome.message for words in _TIME_ENDED)
+    if outcome.message and of_time:
+        return said(outcome.message, "time_ended_before")
+    return outcome.message
+
+
 def _without_point(state: State, outcome: Outcome) -> Finding:
     """Return what a program without a point says of the next answer."""
     tries = state.tries
     if outcome.status is not Stop.INFEASIBLE:
-        reason = outcome.message or f"The solver stopped: {outcome.status}."
+        reason = _message(outcome) or f"The solver stopped: {outcome.status}."
         return Finding(_STOPS.get(outcome.status, Status.ERROR), bound=tries.bound, reason=reason)
     if tries.failures or state.barred:
         if tries.failures:

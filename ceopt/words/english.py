@@ -125,6 +125,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "gap_open": "The least cost can be lower by up to {percent}%.",
     "time_used_up": "The time limit of {limit_s} seconds is used up.",
     "time_ended": "The time limit is used up.",
+    "time_ended_before": "The time ended before more was proved.",
     "interrupted": "The search was interrupted.",
     "points_failed": "{count} points of the solver failed the check; of the last, {failure}.",
     "point_failed": "The solver's point failed the check: {failure}.",

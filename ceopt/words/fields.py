@@ -57,6 +57,7 @@ _TABLE: Final = """
 
     favourable_already:     proved_none:                proved_no_more:          no_more_as: why
     gap_open: percent       time_used_up: limit_s       time_ended:              interrupted:
+    time_ended_before:
     points_failed: count failure                        point_failed: failure
     no_other_point: failure breaks_rules: rules         breaks_a_rule:           model_predicts: label
     not_believed: solver    nothing_at_margin:          bound_disproved: solver bound

@@ -125,6 +125,7 @@ GERMAN: Final[Mapping[str, str]] = {
     "gap_open": "Die kleinsten Kosten können bis zu {percent} % niedriger sein.",
     "time_used_up": "Die Zeit von {limit_s} Sekunden ist verbraucht.",
     "time_ended": "Die Zeit ist verbraucht.",
+    "time_ended_before": "Die Zeit endete, bevor mehr bewiesen war.",
     "interrupted": "Die Suche wurde unterbrochen.",
     "points_failed": "{count} Punkte des Lösers haben die Prüfung nicht bestanden; vom letzten gilt: {failure}.",
     "point_failed": "Der Punkt des Lösers hat die Prüfung nicht bestanden: {failure}.",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
+from faulty import faulty
 
 import ceopt
 from ceopt import Feature, FeatureSpace, Linear, MaxChanges, SolutionSet, Status
 from ceopt.formulations.predictors import Affine
+from ceopt.solvers.problem import Stop
 from ceopt.words import in_words
 from ceopt.words.fields import FIELDS
 from ceopt.words.language import language_of
@@ -202,6 +205,22 @@ def test_every_status_has_its_sentence(status):
     result = SolutionSet(status=status, counterfactuals=answers, factual=ask().factual, target="good")
 
     assert result.sentences()[0] != result.sentences("de")[0]
+
+
+@pytest.mark.parametrize("has_point", [False, True])
+def test_where_the_time_ended_the_solver_no_sentence_has_its_words(has_point):
+    def late(told, _):
+        ended = replace(told, status=Stop.TIME_LIMIT, bound=0.0, message="HiGHS stopped: time limit.")
+        return ended if has_point else replace(ended, x=None, objective=None, incumbents=())
+
+    with faulty(late) as solver:
+        result = ask(solver=solver)
+    assert result.status == "feasible"  # by the point of the solver, or by a start that was known
+    assert result.reason == "HiGHS stopped: time limit."
+    for one in (result, SolutionSet.from_json(result.to_json())):
+        assert "The time ended before more was proved." in one.sentences()
+        assert "Die Zeit endete, bevor mehr bewiesen war." in one.sentences("de")
+        assert "HiGHS" not in " ".join((*one.sentences(), *one.sentences("de")))
 
 
 # ---- texts that know what they say -----------------------------------------------------------------------------------
