@@ -122,7 +122,7 @@ def test_shares_that_sum_to_a_constant_have_their_rule(total, decimals, parts):
     assert list(one.names) == names
     rule = one.line.partition("constraints=[")[2].partition("] in explain")[0]
     stated = eval(rule, {"Linear": Linear})  # noqa: S307 - the line that users are told to write
-    assert stated == Linear(dict.fromkeys(names, 1), "==", total)
+    assert stated == Linear(dict.fromkeys(names, 1), "==", total, beyond="no_further")
 
 
 def test_a_total_is_told_with_its_parts():
@@ -130,7 +130,7 @@ def test_a_total_is_told_with_its_parts():
     frame["spent"] = frame["rent"] + frame["food"]
     frame["income"] = _rng.integers(1000, 9000, N)
     (one,) = seen(frame)
-    assert "Linear({'rent': 1, 'food': 1, 'spent': -1}, '==', 0)" in one.line
+    assert "Linear({'rent': 1, 'food': 1, 'spent': -1}, '==', 0, beyond='no_further')" in one.line
     assert "rent + food - spent = 0" in one.sentence
 
 
