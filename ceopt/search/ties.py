@@ -99,21 +99,24 @@ def _with_a_cheaper_tie(state: State) -> State:
     before = replace(state, answers=state.answers[:-1])
     learned = state
     is_proved = False
+    is_disputed = False
     infimum = None
     try:
         for share, below in _programs(state):
             learned, solved, accepted = _tried(before, learned, share, below, most)
-            if share == 0.0 and not below:
+            if share == 0.0:
                 infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
                 return _accept(before, share, (learned, solved, accepted), infimum)
-            is_proved = is_proved or not _is_cheaper(state, solved, most)
+            is_disputed = is_disputed or _is_cheaper(state, solved, most)
+            has_ended = solved.outcome.status in {Stop.OPTIMAL, Stop.INFEASIBLE}
+            is_proved = is_proved or (has_ended and not _is_cheaper(state, solved, most))
             if is_proved and share == 0.0 and not below:
                 break
     except OutOfTimeError:
-        is_proved = True  # nothing that was seen speaks against it
+        pass
     state = state.having_learned(learned)
-    if is_proved or not finding.bound:
+    if is_proved or not finding.bound or not (is_disputed or _margin_is_dear(state)):
         return state
     return _with_bound_of_ties(state, infimum)
 
