@@ -19,6 +19,7 @@ from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
 from ceopt.formulations.constraints.rule_charges import RuleCharges, charged_by
 from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
+from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.errors import CeoptError
@@ -226,7 +227,7 @@ class Relaxer:
         if broken:
             return True, f"the solver's point failed the check: it breaks {', '.join(broken)}"
         space = prepared.space
-        is_in_reach = not broken_moves(space, person.factual, point)
+        is_in_reach = _is_on_steps(space, person.factual, point) and not broken_moves(space, person.factual, point)
         if is_in_reach and not broken_rules(prepared.settings.rules, space, person.factual, point):
             self.overlooked = point
         return True, ""
@@ -234,6 +235,14 @@ class Relaxer:
     def _note(self, **seconds: float) -> None:
         self.solves += 1
         self.seconds = {phase: self.seconds.get(phase, 0.0) + spent for phase, spent in seconds.items()}
+
+
+def _is_on_steps(space: FeatureSpace, factual: Point, point: Point) -> bool:
+    """Whether a point's steps are exact: what lies beside one by a rounding is no answer, as a tree may split there."""
+    for name, part in reach_of(space, factual).items():
+        if isinstance(part, Interval) and part.step is not None and not part.holds(point[name]):
+            return False
+    return True
 
 
 @final

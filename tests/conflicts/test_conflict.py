@@ -834,3 +834,17 @@ def test_rules_of_a_space_are_irreducible(columns: Any, weights: Any, wanted: in
         bound = {"upper": limits[3], "lower": limits[2]}.get(which[1], 0)
         expected = None if which[1] == "step" or not values else min(abs(v - bound) for v in values)
         assert width == expected
+
+
+def test_what_lies_beside_a_step_by_a_rounding_is_not_overlooked():
+    """A tree that splits at the last step was said to have an answer, one float right of that step."""
+    space = ceopt.FeatureSpace([ceopt.Feature("a", kind="continuous", lower=-0.5, upper=1.5, step=0.5)])
+    right = float(np.nextafter(1.125, 2.0))  # 1.125 is three steps from the person
+    tree = TreeEnsemble([stump(1.125, -1.0, 1.0)], labels=LABELS)
+    assert tree.predict(np.array([[1.125], [right]])).tolist() == list(LABELS)
+
+    for solver in ("highs", "scip"):
+        result = ceopt.explain(tree, {"a": -0.375}, space, target=LABELS[1], solver=solver)
+
+        assert result.status == "infeasible"
+        assert len(result) == 0
