@@ -391,8 +391,13 @@ def off(rule: AbstractRule, space: FeatureSpace, home: Any, points: NDArray[np.f
     if isinstance(rule, MaxChanges):
         return np.maximum(by_hand.Moves(space, points - home).changes(rule.count) - rule.k, 0.0)
     assert isinstance(rule, Linear)
-    over = sum(a * points[:, space.names.index(name)] for name, a in rule.coefficients.items()) - rule.rhs
-    return np.abs(over) if rule.sense == "==" else np.maximum(over if rule.sense == "<=" else -over, 0.0)
+    left = sum(a * points[:, space.names.index(name)] for name, a in rule.coefficients.items())
+    least = most = rule.rhs
+    if rule.beyond == "no_further":  # the looser one of the limit and the person's own value
+        today = sum(a * home[space.names.index(name)] for name, a in rule.coefficients.items())
+        least, most = min(least, today - rule.further), max(most, today + rule.further)
+    over, under = np.maximum(left - most, 0.0), np.maximum(least - left, 0.0)
+    return {"<=": over, ">=": under, "==": over + under}[rule.sense]
 
 
 def favoured(space: FeatureSpace, row: dict[str, Any], model: Any) -> NDArray[np.float64]:
