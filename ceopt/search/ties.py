@@ -108,9 +108,10 @@ def _with_a_cheaper_tie(state: State) -> State:
                 infimum = state.question.bound_on_cost(solved.outcome)
             if accepted is not None:
                 return _accept(before, share, (learned, solved, accepted), infimum)
-            is_disputed = is_disputed or _is_cheaper(state, solved, most)
+            is_cheaper = _is_cheaper(state, solved, most)
+            is_disputed = is_disputed or is_cheaper
             has_ended = solved.outcome.status in {Stop.OPTIMAL, Stop.INFEASIBLE}
-            is_proved = is_proved or (has_ended and not _is_cheaper(state, solved, most))
+            is_proved = is_proved or (has_ended and not is_cheaper)
             if is_proved and share == 0.0 and not below:
                 break
     except OutOfTimeError:
