@@ -275,8 +275,8 @@ class _Question:
         kept = sorted(kept, key=lambda known: (known.cost, tuple(known.point.values())))
         kept = [known for known in kept if known.cost <= (kept[0].cost + self.epsilon) * (1.0 + EQUAL_COSTS)]
         least = kept[0].cost
-        bounds = [known.cost if done.is_complete else first.bound for known in kept[: self.limit]]
         wanted = kept[: self.limit]
+        bounds = [known.cost if done.is_complete else first.bound for known in wanted]
         why = done.why
         try:
             wanted = self._in_decimals(wanted, done)
