@@ -186,7 +186,8 @@ def test_every_answer_of_exhaustive_has_the_decimals_of_the_data_and_stays_in_it
     finer = 0
     for answer, unrounded, safety in zip(found, exact, found.safety, strict=True):
         assert cell(model, answer.values) == cell(model, unrounded.values)
-        assert answer.bound == unrounded.cost <= answer.cost * (1 + 1e-12)
+        assert answer.bound == pytest.approx(unrounded.cost, rel=1e-12)
+        assert answer.bound <= answer.cost * (1 + 1e-12)
         assert answer.cost <= unrounded.cost * (1 + 1e-6)
         assert safety == pytest.approx(max(exact[0].cost + epsilon - answer.cost, 0.0), abs=1e-12)
         if "used" in answer.changed:
