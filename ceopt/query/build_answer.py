@@ -9,21 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.rule import actions_under, is_learned, lacks_rows
+from ceopt.formulations.digits import in_places
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solvers.checks import plain
 from ceopt.tolerances import BOUND_ROUNDING
+from ceopt.words.numbers import printings
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared
 
-__all__ = ["answer_of", "answers_of", "asked_by_rules", "assembled", "line_without", "rules_beyond"]
+__all__ = ["answer_of", "answers_of", "asked_by_rules", "assembled", "line_without", "rules_beyond", "with_printed"]
 
+#: How many ways to print an answer are shown to the model at most.
+_WAYS_SHOWN = 3
 #: A table of so many rows at most is written out in a line to write.
 _ROWS_WRITTEN = 6
 
@@ -249,3 +255,74 @@ def asked_by_rules(
             frame: Any = answer.frame  # keeps each column's dtype
             marked.append(replace(answer, values=frame, asked_by=asked))
     return marked
+
+
+# ---- the digits that are printed -------------------------------------------------------------------------------------
+def with_printed(
+    answers: Sequence[tuple[Counterfactual, Mapping[str, float]]],
+    rules: Sequence[AbstractRule],
+    space: FeatureSpace,
+    factual: Mapping[str, float],
+    accepts: Callable[[list[dict[str, float]]], Sequence[bool]],
+) -> list[Counterfactual]:
+    """Return answers that know in how many digits they may be printed.
+
+    Those are the fewest with which the answer as a whole, read back, keeps the rules and has the decision. The model is
+    asked once, about all that keep the rules; an answer of which none is accepted is printed digit for digit.
+    """
+    ways = []
+    trials: list[dict[str, float]] = []
+    for answer, point in answers:
+        known = _ways_to_print(answer.changed, space, factual, point)
+        ways.append(known)
+        kept = [way for way in _each_once(known) if way != point and not broken_rules(rules, space, factual, way)]
+        trials += kept[:_WAYS_SHOWN]
+    good: set[tuple[float, ...]] = set()
+    if trials:
+        good = {tuple(way.values()) for way, is_good in zip(trials, accepts(trials), strict=True) if is_good}
+    told = []
+    for (answer, point), known in zip(answers, ways, strict=True):
+        in_sentences = next((way for way in known if tuple(way.values()) in good), point)
+        in_tables = next((way for way in known[1:] if tuple(way.values()) in good), point)
+        printed = {}
+        for name in answer.changed:
+            pair = (in_sentences[name], in_tables[name])
+            if pair != (point[name], point[name]):
+                printed[name] = pair
+        frame: Any = answer.frame  # keeps each column's dtype
+        told.append(replace(answer, values=frame, printed=printed) if printed else answer)
+    return told
+
+
+def _ways_to_print(
+    changed: Sequence[str], space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]
+) -> list[dict[str, float]]:
+    """Return a point as it may be printed, in few digits, as tables have them and in more; none where it has few."""
+    digits = {}
+    for name in changed:
+        if not _has_few_digits(space[name], point[name]):
+            digits[name] = printings(factual[name], point[name], space[name])
+    ways = []
+    for place in range(max(map(len, digits.values()), default=0)):
+        way = dict(point)
+        for name, known in digits.items():
+            way[name] = float(known[min(place, len(known) - 1)])
+        ways.append(way)
+    return ways
+
+
+def _has_few_digits(feature: Feature, value: float) -> bool:
+    """Whether a coordinate is whole, such as the rank of a level, or has the decimals of its column's data."""
+    if feature.is_finite or value.is_integer():
+        return True
+    if feature.step is not None or feature.decimals is None:
+        return False
+    return in_places(value, feature.decimals, "nearest", home=value) == value
+
+
+def _each_once(points: Sequence[dict[str, float]]) -> list[dict[str, float]]:
+    found: list[dict[str, float]] = []
+    for point in points:
+        if point not in found:
+            found.append(point)
+    return found

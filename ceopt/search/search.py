@@ -39,7 +39,7 @@ import numpy as np
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.digits import in_places
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.query.build_answer import answer_of, asked_by_rules, line_without, rules_beyond
+from ceopt.query.build_answer import answer_of, asked_by_rules, line_without, rules_beyond, with_printed
 from ceopt.query.request import Person
 from ceopt.search.fewer_columns import with_fewer_columns
 from ceopt.search.incumbents import next_incumbent
@@ -304,6 +304,10 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
     answers = in_decimals_of_data(state, answers)
     beyond = rules_beyond(asked.rules, space, question.factual)
     marked = asked_by_rules(answers, beyond, space, question.factual, question.keeps_target)
+    if not state.interrupted:
+        points = [point for _, point in answers]
+        pairs = list(zip(marked, points, strict=True))
+        marked = with_printed(pairs, question.settings.rules, space, question.factual, question.accepts)
     gap = None
     if answers:
         gap = answers[0][0].gap

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import numpy as np
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Finding", "Phase", "Question", "State", "Stopwatch", "Tries", "favourable", "without_unseen"]
 
+#: Seconds of a call of the user's model up to which the next may have twice as many rows.
+_SHORT_CALL_S: Final = 0.1
 #: An answer and its coordinates.
 Answer: TypeAlias = "tuple[Counterfactual, dict[str, float]]"
 
@@ -199,6 +201,22 @@ class Question:
             with self.stopwatch.counting("check"):
                 broken = broken_rules(self.settings.rules, self.space, self.factual, point)
         return Check(bool(is_met[0]), predicted[0], broken)
+
+    def accepts(self, points: Sequence[dict[str, float]]) -> list[bool]:
+        """Tell which points the user's own model accepts; what there is no time to ask about counts as refused.
+
+        Twice as many are asked about at a time, as long as that takes a tenth of a second at most.
+        """
+        met: list[bool] = []
+        many = 1
+        with self.stopwatch.counting("predict"):
+            while len(met) < len(points) and not self.is_late:
+                began = time.perf_counter()
+                with without_deadline():
+                    met += self.prepared.judge(points[len(met) : len(met) + many])[1].tolist()
+                if time.perf_counter() - began < _SHORT_CALL_S:
+                    many *= 2
+        return met + [False] * (len(points) - len(met))
 
     def check_factual(self) -> Check:
         """Ask about the row itself; where the user's model fails on it, that is the row's fault."""

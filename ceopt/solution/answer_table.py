@@ -71,7 +71,7 @@ def _rows(answer: ShownAnswer, names: list[str]) -> Iterator[tuple[str, str, str
         was = ""
         value = shown_value(values[name], feature)
         if before is not None and name in answer.changed:
-            was, value = shown_move(before[name], values[name], feature)
+            was, value = shown_move(before[name], values[name], feature, answer.printed.get(name))
         unit = unit_of(feature)
         if unit:
             value = f"{value} {unit}"

@@ -5,25 +5,22 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ceopt.solvers.errors import printable
-from ceopt.tolerances import DIGIT_NOISE
-from ceopt.words.numbers import exact, is_number, move_in_digits, stops_short
+from ceopt.words.numbers import exact, in_six_digits, is_number
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["html_table", "shown", "shown_move", "shown_value", "text_table"]
+__all__ = ["html_table", "shown", "shown_move", "shown_value", "text_table", "written"]
 
-#: Digits shown; the answer itself has all of them.
-_DIGITS = 6
-#: Characters of a number from which on it is shown with an exponent, and whole numbers that are never.
-_LONGEST = 2 * _DIGITS + 4
-_WRITTEN_OUT = 10**15
+#: Powers of ten beyond which a number is shown with an exponent.
+_LEAST_POWER = -9
+_GREATEST_POWER = 15
 
 
 def shown(value: Any, away_from: Any = None) -> str:
@@ -35,21 +32,7 @@ def shown(value: Any, away_from: Any = None) -> str:
         return "missing"
     if not is_number(value):
         return str(value)
-    short = f"{value:.{_DIGITS}g}"
-    if isinstance(value, int) or value == math.floor(value):
-        return f"{value:,.0f}" if abs(value) < _WRITTEN_OUT else short
-    held = Decimal(value)
-    last_digit = Decimal(1).scaleb(min(held.adjusted() - _DIGITS + 1, 0))
-    loses_digits = abs(value - float(short)) > DIGIT_NOISE * abs(value)
-    if is_number(away_from) and stops_short(float(short), value, away_from):
-        loses_digits = True
-    rounding = ROUND_HALF_EVEN
-    if loses_digits and is_number(away_from) and value > away_from:
-        rounding = ROUND_CEILING
-    elif loses_digits and is_number(away_from) and value < away_from:
-        rounding = ROUND_FLOOR
-    text = f"{held.quantize(last_digit, rounding=rounding).normalize():,f}"
-    return text if len(text) <= _LONGEST else short
+    return written(in_six_digits(value, away_from))
 
 
 def shown_value(value: Any, feature: Feature | None) -> str:
@@ -59,19 +42,31 @@ def shown_value(value: Any, feature: Feature | None) -> str:
     return shown(value)
 
 
-def shown_move(before: Any, after: Any, feature: Feature | None) -> tuple[str, str]:
-    """Return two values of a column as text: of one with steps, levels or decimals digit for digit, else short."""
+def shown_move(
+    before: Any, after: Any, feature: Feature | None, printed: tuple[float, float] | None = None
+) -> tuple[str, str]:
+    """Return two values of a column as text.
+
+    The value that is come to is written digit for digit, or as ``printed`` (in sentences, in tables) says; the person's
+    own is short where the column has no steps, levels or decimals.
+    """
     if feature is not None and feature.is_finite:
         return shown_value(before, feature), shown_value(after, feature)
-    has_decimals = feature is not None and (feature.step is not None or feature.decimals is not None)
-    if feature is None or not has_decimals or not (is_number(before) and is_number(after)):
+    if not (is_number(before) and is_number(after)) or before == after:
         return shown(before), shown(after, before)
-    limits = (feature.lower, feature.upper)
-    moved = move_in_digits(before, after, step=feature.step, limits=limits, decimals=feature.decimals)
-    first, second = (f"{digits:,f}" for digits in moved)
-    if max(len(first), len(second)) > _LONGEST:
-        return shown(before), shown(after, before)
-    return first, second
+    second = exact(after if printed is None else printed[1])
+    first = in_six_digits(before)
+    has_digits = feature is not None and (feature.step is not None or feature.decimals is not None)
+    if has_digits or (second > first) is not (after > before):
+        first = exact(before)
+    return written(first), written(second)
+
+
+def written(number: Decimal) -> str:
+    """Return the digits of a number as text: with thousands, or with an exponent where it is of another size."""
+    if number and not _LEAST_POWER <= number.adjusted() < _GREATEST_POWER:
+        return f"{number.normalize():e}"
+    return f"{number:,f}"
 
 
 def text_table(headline: str, cells: Sequence[Sequence[str]]) -> str:

@@ -22,7 +22,7 @@ __all__ = ["Counterfactual", "scalars"]
 
 
 @final
-@hands_out_copies("values", "actions", "frame", "factual", "asked_by", "rules")
+@hands_out_copies("values", "actions", "frame", "factual", "asked_by", "printed", "rules")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counterfactual:
     """One verified answer. What it hands out is a copy: to write into it changes no answer.
@@ -55,6 +55,10 @@ class Counterfactual:
     asked_by
         Column -> names of rules that the person breaks today and that alone ask for its change: with the person's own
         value in its place the answer would break them, and have the decision but for a twentieth of the way at most.
+    printed
+        Column -> the number that sentences print for its value, and the one that tables print, where either has fewer
+        digits than the value. With all of a kind in their places the row was checked as the answer was, by the user's
+        own model and every rule; what is not named here is printed digit for digit.
     factual
         The person's row, a Series of the columns' own scalars; None of an answer that is in no solution set.
     space
@@ -77,6 +81,7 @@ class Counterfactual:
     cluster: int | None = None
     way: str | None = None
     asked_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    printed: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
     factual: pd.Series[Any] | None = field(default=None, repr=False)
     space: FeatureSpace | None = field(default=None, repr=False)
     rules: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -118,11 +123,10 @@ class Counterfactual:
     def sentences(self, language: str = "en", templates: Mapping[str, str] | None = None) -> list[str]:
         """Return one sentence for each column that changes, in the order of ``changed``.
 
-        A number is written in the language's own way, with its unit. Where the column has steps or whole numbers it is
-        the answer's value digit for digit; elsewhere it has as few digits as tell it from the person's own, rounded
-        away from that, so that nobody stops short. What follows by a causal model is told apart from what is to be
-        done, and so is a change that only a rule asks for which the person breaks today (``asked_by``). The text is
-        plain: who puts it into markup escapes it.
+        A number is written in the language's own way, with its unit. It has few digits where the whole answer, read
+        back as it is printed, was checked like the answer itself (``printed``), else all of the answer's value. What
+        follows by a causal model is told apart from what is to be done, and so is a change that only a rule asks for
+        which the person breaks today (``asked_by``). The text is plain: who puts it into markup escapes it.
 
         Parameters
         ----------

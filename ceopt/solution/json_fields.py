@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -64,6 +65,10 @@ def list_of(check: Check) -> Check:
 
 def _mapping_of(check: Check) -> Check:
     return lambda value: isinstance(value, Mapping) and all(check(entry) for entry in value.values())
+
+
+def _is_printed(value: Any) -> bool:
+    return list_of(is_number)(value) and len(value) == 2 and all(math.isfinite(number) for number in value)
 
 
 def _is_conflict(value: Any) -> bool:
@@ -139,6 +144,7 @@ ANSWER: dict[str, tuple[str, Check]] = {
     "bound": ("a number or null", _is_number_or_none),
     "gap": ("a number or null", _is_number_or_none),
     "asked_by": ("lists of texts by name", _mapping_of(list_of(is_text))),
+    "printed": ("two numbers by name", _mapping_of(_is_printed)),
     "actions": ("values by name, or null", _is_actions),
     "cluster": ("a number, text or null", is_plain),
     "way": ("text or null", or_none(is_text)),

@@ -154,6 +154,8 @@ def _write_answer(answer: Counterfactual) -> dict[str, Any]:
     entry["way"] = answer.way
     if answer.asked_by:
         entry["asked_by"] = write_value({name: list(rules) for name, rules in answer.asked_by.items()})
+    if answer.printed:
+        entry["printed"] = {name: [write_value(number) for number in pair] for name, pair in answer.printed.items()}
     entry["actions"] = None
     if answer.actions is not None:
         entry["actions"] = {str(name): write_value(value) for name, value in answer.actions.items()}
@@ -172,6 +174,7 @@ def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual
     fields = {name: read_value(entry[name]) for name in _ANSWER}
     fields["way"] = read_value(entry.get("way"))
     fields["asked_by"] = _read_actions(entry.get("asked_by", {}))
+    fields["printed"] = _read_actions(entry.get("printed", {}))
     given = _read_actions(entry["actions"])
     values = read_row(_WHO, entry["values"])
     require_fields(_WHO, " of an answer", fields | {"actions": given}, ANSWER)
@@ -180,5 +183,6 @@ def _read_answer(entry: dict[str, Any], factual: pd.DataFrame) -> Counterfactual
             _WHO, "answers of the factual's columns", "one has others", "Write it anew with to_json."
         )
     fields["asked_by"] = {name: tuple(rules) for name, rules in fields["asked_by"].items()}
+    fields["printed"] = {name: tuple(pair) for name, pair in fields["printed"].items()}
     actions = None if given is None else pd.Series(given, dtype=object)
     return Counterfactual(values=values, actions=actions, **fields)  # type: ignore[arg-type]

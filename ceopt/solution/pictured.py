@@ -11,7 +11,7 @@ from ceopt.extras import require_library
 from ceopt.pictures.captions import CAPTIONS, Captions
 from ceopt.pictures.changes import Move, draw_changes
 from ceopt.pictures.parallel import ParallelAxis, ParallelLine, draw_parallel
-from ceopt.solution.cells import shown, shown_move
+from ceopt.solution.cells import shown_move
 from ceopt.solution.counterfactual import Counterfactual, scalars
 from ceopt.solution.tables import ShownResult
 from ceopt.solvers.checks import AbstractCheck, Choice, ListOf, OrNone, Refusal, Whole, check_arguments
@@ -159,7 +159,7 @@ def _moves(
         feature = space[name]
         old = before[name]
         new = answer.values[name]
-        first, second = shown_move(old, new, feature)
+        first, second = shown_move(old, new, feature, answer.printed.get(name))
         texts = (_named(feature), _value(first, old, say), _value(second, new, say))
         note = ""
         if answer.actions is not None and name in answer.listed:
@@ -191,7 +191,8 @@ def _parallel(
     scales = []
     places = []
     for name in columns:
-        scale, own = _scale(space[name], [row[name] for row in rows], answer.rank, say)
+        printed = [None, *(one.printed.get(name) for one in result)]
+        scale, own = _scale(space[name], [row[name] for row in rows], printed, answer.rank, say)
         scales.append(scale)
         places.append(own)
     by_row = list(zip(*places, strict=True))
@@ -206,7 +207,7 @@ def _parallel(
 
 
 def _scale(
-    feature: Feature, values: Sequence[Any], strongest: int, say: Captions
+    feature: Feature, values: Sequence[Any], printed: Sequence[Any], strongest: int, say: Captions
 ) -> tuple[ParallelAxis, tuple[float, ...]]:
     """Return the axis of a column for the row's value and the answers', and the place of each on it."""
     coordinates = [feature.to_coordinate(value) for value in values]
@@ -220,8 +221,8 @@ def _scale(
         else:
             place_of[coordinate] = (coordinate - ends[0]) / (ends[-1] - ends[0])
     texts = {}
-    for coordinate, value in zip(coordinates, values, strict=True):
-        texts[coordinate] = _value(shown_move(values[0], value, feature)[1], value, say)
+    for coordinate, value, digits in zip(coordinates, values, printed, strict=True):
+        texts[coordinate] = _value(shown_move(values[0], value, feature, digits)[1], value, say)
     weighty = dict.fromkeys([coordinates[0], coordinates[strongest], ends[0], ends[-1], *coordinates])
     written = tuple((place_of[coordinate], texts[coordinate]) for coordinate in weighty)
     return ParallelAxis(_named(feature), written, not feature.is_finite), tuple(place_of[one] for one in coordinates)
@@ -248,7 +249,12 @@ def _surface(
         others = say.put("others_as_in_answer", rank=answer.rank)
         held = [name for name in answer.changed if name not in pair]
         if held:
-            values = [f"{name} {_value(shown(answer.values[name]), answer.values[name], say)}" for name in held]
+            before = scalars(result.factual)
+            values = []
+            for name in held:
+                new = answer.values[name]
+                _, text = shown_move(before[name], new, space[name], answer.printed.get(name))
+                values.append(f"{name} {_value(text, new, say)}")
             others = say.put("others_named", others=others, values=", ".join(values))
     grid = decisions(space, model, target, pair, held=base, points=points)
     labels = [say.put("as_it_is"), *(str(one.rank) for one in result)]

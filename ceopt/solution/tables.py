@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import pandas as pd
 
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.solution.cells import html_table, shown, shown_move, text_table
+from ceopt.solution.cells import html_table, shown, shown_move, text_table, written
 from ceopt.solution.counterfactual import Counterfactual, scalars
 from ceopt.status import Status
 from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.changes import feature_of
-from ceopt.words.numbers import is_number
+from ceopt.words.numbers import is_number, tidied
 
 __all__ = ["ShownResult", "headline", "rows", "shown", "to_html", "to_text"]
 
@@ -71,7 +71,7 @@ def headline(result: ShownResult) -> str:
         line += f", {len(result)} answers"
     line += f", target {result.target}"
     for name, radius in result.relaxed.items():
-        line += f", {name} widened to {shown(radius)}"
+        line += f", {name} widened to {shown(radius, 0.0)}"
     if result.reason:
         line += f". {result.reason}"
     return line
@@ -91,7 +91,7 @@ def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, st
         for name in answer.listed:
             old = before[name]
             new = answer.values[name]
-            was, becomes = shown_move(old, new, feature_of(result.space, name))
+            was, becomes = shown_move(old, new, feature_of(result.space, name), answer.printed.get(name))
             asked_by = [f"rule {rule}" for rule in answer.asked_by.get(name, ())]
             why = "; ".join(filter(None, [_why(answer, name, old), *asked_by]))
             yield rank, name, was, becomes, why, cost, gap
@@ -119,7 +119,7 @@ def _cells(result: ShownResult) -> list[tuple[str, ...]]:
 
 def _conflict_rows(result: ShownResult) -> Iterator[tuple[str, str, str]]:
     for name, sentence, width in result.conflict:
-        yield name, sentence, "" if width is None else shown(width)
+        yield name, sentence, "" if width is None else shown(width, 0.0)
 
 
 def _why(answer: Counterfactual, name: str, old: Any) -> str:
@@ -134,7 +134,7 @@ def _why(answer: Counterfactual, name: str, old: Any) -> str:
     if done == new or not (is_number(done) and is_number(old)) or math.isclose(done, new - old):
         return why
     sign = "+" if done > 0 else ""
-    return f"{why} by {sign}{shown(done, 0.0)}"
+    return f"{why} by {sign}{written(tidied(done))}"
 
 
 def to_text(result: ShownResult) -> str:

@@ -17,7 +17,7 @@ from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.costs import Percentile
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
-from ceopt.query.build_answer import asked_by_rules, assembled, line_without, rules_beyond
+from ceopt.query.build_answer import asked_by_rules, assembled, line_without, rules_beyond, with_printed
 from ceopt.search.search import in_fewer_decimals, init, rounded_gap, unread
 from ceopt.settings import Settings
 from ceopt.solution.solution_set import SolutionSet
@@ -380,6 +380,7 @@ class _Outcome:
         """Return the solution set."""
         space = self.prepared.space
         settings = self.prepared.settings
+        answers = self._printed(answers)
         report = None
         if attempt is not None:
             report = self._report(attempt)
@@ -412,20 +413,25 @@ class _Outcome:
             beyond={name: line_without(rule) for name, rule in beyond.items()},
         )
 
+    def _printed(self, answers: tuple[Counterfactual, ...]) -> tuple[Counterfactual, ...]:
+        """Return the answers with the digits to print, as long as the model may be asked."""
+        space = self.prepared.space
+        pairs = [(answer, space.row(answer.frame)) for answer in answers]
+        return tuple(with_printed(pairs, self.prepared.settings.rules, space, self.factual, self._accepts))
+
+    def _accepts(self, points: list[dict[str, float]]) -> list[bool]:
+        if not self.search.program.is_late:
+            with suppress(QueryLimitError, OutOfTimeError):
+                met: list[bool] = self.box.favourable(self.prepared.space.frame(points)).tolist()
+                return met
+        return [False] * len(points)
+
     def _marked(self, answers: tuple[Counterfactual, ...], beyond: Mapping[str, Any]) -> tuple[Counterfactual, ...]:
         """Return the answers with what rules alone ask for, as long as the model may be asked."""
         space = self.prepared.space
         points = [space.row(answer.frame) for answer in answers]
         pairs = list(zip(answers, points, strict=True))
-
-        def keeps_target(trials: list[dict[str, float]]) -> list[bool]:
-            found = [False] * len(trials)
-            if not self.search.program.is_late:
-                with suppress(QueryLimitError):
-                    found = self.box.favourable(space.frame(trials)).tolist()
-            return found
-
-        return tuple(asked_by_rules(pairs, beyond, space, self.factual, keeps_target))
+        return tuple(asked_by_rules(pairs, beyond, space, self.factual, self._accepts))
 
     def _report(self, attempt: Attempt) -> SurrogateReport:
         fit = attempt.fit

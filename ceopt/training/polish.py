@@ -16,7 +16,7 @@ from ceopt.formulations.space.space import FeatureSpace
 from ceopt.parallel.jobs import Lost, completed, whole_jobs
 from ceopt.population.batch import answered, cohort_of
 from ceopt.population.cohort import Cohort
-from ceopt.query.build_answer import answer_of
+from ceopt.query.build_answer import answer_of, with_printed
 from ceopt.query.given_starts import put_in_reach
 from ceopt.query.prepare import Prepared, fingerprints_of, prepare
 from ceopt.settings import Settings
@@ -249,6 +249,12 @@ def _with_advice(prepared: Prepared, result: SolutionSet, factual: Point, point:
         cluster=nearest_cluster(prepared.settings.rules, prepared.space, point),
     )
     assert answer.gap is not None  # noqa: S101 - made by the line above
+
+    def accepts(points: list[dict[str, float]]) -> list[bool]:
+        met: list[bool] = prepared.judge(points)[1].tolist()
+        return met
+
+    (answer,) = with_printed([(answer, point)], prepared.settings.rules, prepared.space, factual, accepts)
     reason = result.reason
     if not result.counterfactuals:
         passes = said(f"The advice passes every check; the engine ended {result.status}.", "advice_kept")

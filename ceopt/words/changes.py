@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ceopt.formulations.constraints import RULES
 from ceopt.solvers.errors import CeoptError, printable
+from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.language import Language
-from ceopt.words.numbers import is_number, move_in_digits
+from ceopt.words.numbers import exact, is_number, tidied, told_move
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +23,6 @@ __all__ = ["ToldAnswer", "change_sentence", "feature_of", "has_given_name", "sen
 
 #: Texts of two levels that mean no and yes.
 _TRUTHS: Final = (("no", "yes"), ("n", "y"), ("false", "true"))
-_NO_LIMITS: Final = (-math.inf, math.inf)
 
 
 class ToldAnswer(Protocol):
@@ -52,6 +53,10 @@ class ToldAnswer(Protocol):
         """Rules that alone ask for a column's change."""
 
     @property
+    def printed(self) -> Mapping[str, tuple[float, float]]:
+        """What sentences and tables print for a column's value, where it is not that value."""
+
+    @property
     def rules(self) -> Mapping[str, str]:
         """The sentence of each rule by name."""
 
@@ -71,7 +76,10 @@ def sentences_of(answer: ToldAnswer, names: Sequence[str], language: Language) -
             done = answer.actions[name]
         is_action = answer.actions is None or answer.why(name) == "action"
         feature = feature_of(answer.space, name)
-        sentence = change_sentence(name, before[name], after[name], feature, language, done=done, is_action=is_action)
+        printed = answer.printed.get(name, (None,))[0]
+        sentence = change_sentence(
+            name, before[name], after[name], feature, language, done=done, is_action=is_action, printed=printed
+        )
         asking = answer.asked_by.get(name, ())
         if asking:
             rules = tuple(_rule_named(rule, answer.rules, language) for rule in asking)
@@ -103,7 +111,7 @@ def feature_of(space: FeatureSpace | None, name: str) -> Feature | None:
 
 def change_sentence(
     name: str, before: Any, after: Any, feature: Feature | None, language: Language, *, done: Any = None,
-    is_action: bool = True,
+    is_action: bool = True, printed: float | None = None,
 ) -> str:  # fmt: skip
     """Return what happens to one column in a sentence.
 
@@ -121,11 +129,14 @@ def change_sentence(
         What a causal model has the person do: the value to set, or the amount to shift by.
     is_action
         False for what follows by a causal model.
+    printed
+        What a number is printed as; None: digit for digit.
     """
     kind = _kind(feature, before, after)
     unit = unit_of(feature)
     if kind == "number":
-        template, fields = _of_numbers(before, after, feature, language, done)
+        first, second = told_move(before, after, feature, printed)
+        template, fields = _of_numbers((before, first), (after, second), unit, language, done)
     else:
         template, fields = _of_levels(kind, before, after, feature, language)
     fields["unit"] = printable(unit or "")
@@ -188,30 +199,23 @@ def _is_same(before: Any, after: Any) -> bool:
 
 
 def _of_numbers(
-    before: float, after: float, feature: Feature | None, language: Language, done: Any
+    start: tuple[float, Decimal], end: tuple[float, Decimal], unit: str | None, language: Language, done: Any
 ) -> tuple[str, dict[str, str]]:
-    """Return the template of a number that moves, and its fields."""
-    step = None
-    limits = _NO_LIMITS
-    decimals = None
-    if feature is not None:
-        step = feature.spacing
-        decimals = feature.decimals
-        limits = (feature.lower, feature.upper)
-    elif isinstance(before, int) and isinstance(after, int):
-        step = 1.0
-    unit = unit_of(feature)
-    first, second = move_in_digits(before, after, step=step, limits=limits, decimals=decimals)
+    """Return the template of a number that moves, each with its digits, and its fields."""
+    before, first = start
+    after, second = end
+    home = first
+    if abs(float(first) - before) > DIGIT_NOISE * abs(before):  # what is added to the person's own number is all of it
+        home = exact(before)
     fields = {
         "before": language.first_amount(first, unit),
         "after": language.amount(second, unit),
-        "by": language.amount(abs(second - first), unit),
+        "by": language.amount(abs(second - home), unit),
     }
     if before == after:
         fields["before"] = language.amount(first, unit)
     if _is_part(done, before, after):
-        _, amount = move_in_digits(0.0, float(done), step=step)
-        fields["done"] = language.amount(abs(amount), unit)
+        fields["done"] = language.amount(abs(tidied(float(done))), unit)
         return _upwards("raise_part", "lower_part", done > 0), fields
     return _upwards("raise", "lower", after > before), fields
 

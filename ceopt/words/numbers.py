@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ceopt.tolerances import DIGIT_NOISE
 
-__all__ = ["exact", "is_number", "move_in_digits", "stops_short"]
+if TYPE_CHECKING:
+    from ceopt.formulations.space.feature import Feature
+
+__all__ = ["exact", "in_six_digits", "is_number", "move_in_digits", "printings", "tidied", "told_move"]
 
 #: Share of a move, and of a value, that may be rounded away from a number without a grid.
 _SHARE: Final = 0.01
-#: Significant digits that are enough for a value, and those of which a float is never short.
+#: Significant digits that are enough for a value, those of which a float is never short, and those between.
 _DIGITS: Final = 6
+_MORE_DIGITS: Final = (9, 12)
 _FLOAT_DIGITS: Final = 17
 _NO_LIMITS: Final = (-math.inf, math.inf)
 #: Rounds without a limit of its own on digits.
@@ -102,7 +106,85 @@ def move_in_digits(
     return exact(before), exact(after)
 
 
-def stops_short(rounded: float, value: float, home: float) -> bool:
+def in_six_digits(value: float, away_from: Any = None) -> Decimal:
+    """Return a number in six significant digits, rounded away from another where one is given; a whole one as it is.
+
+    Examples
+    --------
+    >>> print(in_six_digits(29741.445003, 26800.0), in_six_digits(0.1 + 0.2), in_six_digits(1234567.0))
+    29741.5 0.3 1234567
+    """
+    if isinstance(value, int) or value == math.floor(value):
+        return exact(value)
+    last_digit = min(Decimal(value).adjusted() - _DIGITS + 1, 0)
+    nearest = _rounded(value, -last_digit, ROUND_HALF_EVEN)
+    if not is_number(away_from) or value == away_from:
+        return _tidy(nearest)
+    if _is_noise(nearest, value, abs(value)) and not _stops_short(float(nearest), value, away_from):
+        return _tidy(nearest)
+    return _tidy(_rounded(value, -last_digit, ROUND_CEILING if value > away_from else ROUND_FLOOR))
+
+
+def printings(before: float, after: float, feature: Feature | None) -> tuple[Decimal, ...]:
+    """Return what may be printed for the value that a column comes to, from few digits to many.
+
+    The first is that of sentences, the second that of tables; both are what they say only where the row with them was
+    checked like an answer.
+
+    Examples
+    --------
+    >>> print(*printings(1200.0, 1509.8765432109876, None))
+    1510 1509.88 1509.87655 1509.87654322
+    """
+    step, limits, decimals = _grid(feature)
+    _, few = move_in_digits(before, after, step=step, limits=limits, decimals=decimals)
+    if step is not None:
+        return (few,)
+    six = few
+    if decimals is None:
+        six = in_six_digits(after, before)
+    return few, six, *(_away(after, before, 0.0, limits, digits) for digits in _MORE_DIGITS)
+
+
+def told_move(before: float, after: float, feature: Feature | None, printed: float | None) -> tuple[Decimal, Decimal]:
+    """Return the digits of a person's own value in a sentence, and of what is printed for the value to come to.
+
+    Examples
+    --------
+    >>> print(*told_move(1200.0, 1509.8765432109876, None, 1510.0), *told_move(26800.0004, 29850.5, None, None))
+    1200 1510 26800 29850.5
+    """
+    step, limits, decimals = _grid(feature)
+    first, _ = move_in_digits(before, after, step=step, limits=limits, decimals=decimals)
+    second = exact(after if printed is None else printed)
+    if before != after and (second > first) is not (after > before):
+        first = exact(before)
+    return first, second
+
+
+def tidied(value: float) -> Decimal:
+    """Return the shortest decimal number that is a value but for the rounding of floats.
+
+    Examples
+    --------
+    >>> print(tidied(0.1 + 0.2), tidied(1 / 3))
+    0.3 0.333333333333
+    """
+    for places in range(_most_places(value, _FLOAT_DIGITS)):
+        rounded = _rounded(value, places, ROUND_HALF_EVEN)
+        if _is_noise(rounded, value, abs(value)):
+            return _tidy(rounded)
+    return exact(value)
+
+
+def _grid(feature: Feature | None) -> tuple[float | None, tuple[float, float], int | None]:
+    """Return the step, the limits and the decimals of a column, as far as anybody knows."""
+    if feature is None:
+        return None, _NO_LIMITS, None
+    return feature.spacing, (feature.lower, feature.upper), feature.decimals
+
+
+def _stops_short(rounded: float, value: float, home: float) -> bool:
     """Whether a rounded number is nearer to home than the value, if by a trace: a split may lie in between."""
     return rounded < value if value > home else rounded > value
 
@@ -140,7 +222,7 @@ def _away(value: float, home: float, room: float, limits: tuple[float, float], d
     most = _most_places(value, digits)
     for places in range(_most_places(value, _FLOAT_DIGITS) + 1):
         rounded = _rounded(value, places, ROUND_HALF_EVEN)
-        if _is_noise(rounded, value, abs(value)) and not stops_short(float(rounded), value, home):
+        if _is_noise(rounded, value, abs(value)) and not _stops_short(float(rounded), value, home):
             return _tidy(rounded)
         rounded = _rounded(value, places, rounding)
         is_inside = limits[0] <= float(rounded) <= limits[1] or not limits[0] <= value <= limits[1]

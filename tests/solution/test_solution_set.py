@@ -48,6 +48,7 @@ def answer(**changes: Any) -> Counterfactual:
         "rank": 1,
         "bound": 0.3,
         "gap": 0.0,
+        "printed": {"income": (29_742.0, 29_741.5)},
     }
     return Counterfactual(**(fields | changes))
 

@@ -15,14 +15,14 @@ from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidValueError
 
 
-def told(before, after, features=None, *, actions=None, changed=None):
+def told(before, after, features=None, *, actions=None, changed=None, printed=None):
     """The answer that leads from one row to another, in a solution set."""
     names = tuple(name for name in before if before[name] != after[name])
     values = pd.DataFrame({name: pd.Series([value], dtype=_dtype(value)) for name, value in after.items()})
     factual = pd.DataFrame({name: pd.Series([value], dtype=_dtype(value)) for name, value in before.items()})
     answer = Counterfactual(
         values=values, cost=1.0, prediction="good", score=0.5, slack=0.1, changed=changed or names, verified=True,
-        rank=1, bound=1.0, gap=0.0, actions=None if actions is None else pd.Series(actions, dtype=object),
+        rank=1, bound=1.0, gap=0.0, actions=None if actions is None else pd.Series(actions, dtype=object), printed=printed or {},
     )  # fmt: skip
     space = None if features is None else FeatureSpace(features)
     result = SolutionSet(
@@ -35,9 +35,9 @@ def _dtype(value):
     return object if isinstance(value, str) or value is None else None
 
 
-def one(before, after, feature=None):
+def one(before, after, feature=None, *, printed=None):
     features = None if feature is None else [feature]
-    return told({"x": before}, {"x": after}, features)
+    return told({"x": before}, {"x": after}, features, printed=None if printed is None else {"x": (printed, printed)})
 
 
 def both(answer):
@@ -51,7 +51,7 @@ def both(answer):
          "Raise x from 21,200 to 22,400 euros", "x von 21.200 auf 22.400 euros erhöhen"),
         (30, 28, {"kind": "integer"}, "Lower x from 30 to 28", "x von 30 auf 28 senken"),
         (26_800.0, 29_850.000977, {"kind": "continuous", "unit": "euros"},
-         "Raise x from 26,800 to 29,851 euros", "x von 26.800 auf 29.851 euros erhöhen"),
+         "Raise x from 26,800 to 29,850.000977 euros", "x von 26.800 auf 29.850,000977 euros erhöhen"),
         (123_456.25, 123_457.5, {"kind": "continuous", "step": 0.25},
          "Raise x from 123,456.25 to 123,457.5", "x von 123.456,25 auf 123.457,5 erhöhen"),
         (5.5, 7.0, {"kind": "continuous", "step": 0.5, "unit": "%"},
@@ -176,7 +176,7 @@ def test_what_is_held_is_told_by_the_set_and_not_among_the_changes():
     ("before", "after", "sentence"),
     [
         (1, 3, "Raise x from 1 to 3"),
-        (1.0, 2.123456, "Raise x from 1 to 2.13"),
+        (1.0, 2.123456, "Raise x from 1 to 2.123456"),
         (True, False, "Change x from yes to no"),
         ("a", "b", "Change x from a to b"),
         (None, "b", "Change x from missing to b"),
@@ -184,6 +184,35 @@ def test_what_is_held_is_told_by_the_set_and_not_among_the_changes():
 )
 def test_without_a_space_the_values_tell_what_a_column_is(before, after, sentence):
     assert one(before, after).sentences() == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "printed", "english", "german"),
+    [
+        (26_800.0, 29_850.000977, 29_851.0, "Raise x from 26,800 to 29,851", "x von 26.800 auf 29.851 erhöhen"),
+        (26_800.4321, 29_850.000977, 29_851.0, "Raise x from 26,800 to 29,851", "x von 26.800 auf 29.851 erhöhen"),
+        (0.5, 1 / 3, None, "Lower x from 0.5 to 0.3333333333333333", "x von 0,5 auf 0,3333333333333333 senken"),
+        (0.5, 1.5e-7, None, "Lower x from 0.5 to 0.00000015", "x von 0,5 auf 0,00000015 senken"),
+        (2.0, 1.5e-12, None, "Lower x from 2 to 1.5e-12", "x von 2 auf 1,5e-12 senken"),
+        (0.5, 1e22, None, "Raise x from 0.5 to 1e+22", "x von 0,5 auf 1e+22 erhöhen"),
+        (1, 1234567890123457, None, "Raise x from 1 to 1,234,567,890,123,457",
+         "x von 1 auf 1.234.567.890.123.457 erhöhen"),
+        (5.0, 4.9999999999, None, "Lower x from 5 to 4.9999999999", "x von 5 auf 4,9999999999 senken"),
+        (0.30000000000000004, 0.3, None, "Lower x from 0.30000000000000004 to 0.3",
+         "x von 0,30000000000000004 auf 0,3 senken"),
+    ],
+)  # fmt: skip
+def test_a_number_is_printed_in_the_digits_that_were_checked_or_else_in_all(before, after, printed, english, german):
+    assert both(one(before, after, printed=printed)) == (english, german)
+
+
+@pytest.mark.parametrize(
+    ("before", "printed", "by"), [(26_800.0, 29_851.0, "3,051"), (26_800.4321, 29_851.0, "3,050.5679")]
+)
+def test_what_is_added_to_the_own_number_makes_what_is_printed(before, printed, by):
+    answer = one(before, 29_850.000977, printed=printed)
+
+    assert answer.sentences(templates={"raise": "{by}"}) == [by]
 
 
 def test_values_that_are_none_of_the_column_are_told_as_they_are():

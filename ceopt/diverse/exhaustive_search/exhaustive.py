@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,7 +14,7 @@ from ceopt.formulations.constraints.diversity.other_cells import OtherCells
 from ceopt.formulations.predictors.decision.attained_levels import tie_width
 from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.space.reachable import Reach, reach_of
-from ceopt.query.build_answer import answers_of
+from ceopt.query.build_answer import answers_of, with_printed
 from ceopt.query.prepare import Prepared, fingerprints_of, prepare
 from ceopt.query.request import Point
 from ceopt.search.search import in_fewer_decimals, init, rounded_gap, search, unread
@@ -295,6 +296,8 @@ class _Question:
             if not answers:
                 raise
             why = said("The search was interrupted.", "interrupted")
+        with suppress(KeyboardInterrupt):
+            answers = self._printed(answers)
         found = replace(first, counterfactuals=tuple(answers), bound=answers[0].bound, gap=answers[0].gap)
         if done.is_complete:
             found = replace(found, status=Status.OPTIMAL)
@@ -326,6 +329,12 @@ class _Question:
         for place, prediction, is_good in zip(places, predictions, is_met, strict=True):
             rounded[place] = replace(rounded[place], prediction=prediction) if is_good else kept[place]
         return rounded
+
+    def _printed(self, answers: list[Counterfactual]) -> list[Counterfactual]:
+        """Return the answers with the digits to print, as far as there is time."""
+        question = init(self.prepared, self.row, keep_on_interrupt=False, within=None, began=self.began).question
+        pairs = [(answer, question.space.row(answer.frame)) for answer in answers]
+        return with_printed(pairs, self.prepared.settings.rules, question.space, question.factual, question.accepts)
 
     # ---- by a sequence of programs -----------------------------------------------------------------------------------
     def by_programs(self) -> SolutionSet:
