@@ -18,6 +18,7 @@ from ceopt.checking.functions import FunctionOracle, FunctionTarget, Oracle, mod
 from ceopt.checking.given_answers import answer_point, answer_rows
 from ceopt.formulations.constraints import AbstractRule, parse_rules, rule_name
 from ceopt.formulations.constraints.rule import WidensItself, about_model, fitted_to, lacks_rows
+from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.read import is_function, open_model, read
 from ceopt.formulations.space.space import (
     FeatureSpace,
@@ -244,7 +245,7 @@ def _judged(target: Target | FunctionTarget, checks: Sequence[Check]) -> list[Ch
 
 
 def _missed(target: Target | FunctionTarget, prediction: Any) -> str:
-    said = f"{prediction:.6g}" if isinstance(prediction, float) else str(prediction)
+    said = digits(prediction) if isinstance(prediction, float) else str(prediction)
     if isinstance(target, ProbabilityOf | DisagreementOf):
         return f"target: {target.text()} does not hold (the model predicts {said})"
     return f"target: the model predicts {said}, not {target.text()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Final, Literal
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.tolerances import DECIMAL_ROUNDINGS
 
-__all__ = ["digits", "in_places", "places_of"]
+__all__ = ["digits", "in_places", "places_of", "rounded"]
 
 #: Sizes between which a number is written without an exponent.
 _LEAST_PLAIN: Final = 1e-5
@@ -33,6 +34,25 @@ def digits(value: float) -> str:
     if number == 0.0 or _LEAST_PLAIN <= abs(number) < _GREATEST_PLAIN:
         return np.format_float_positional(number + 0.0, trim="-")
     return repr(number)
+
+
+def rounded(value: float, significant: int, way: Literal["up", "down"]) -> float:
+    """Return a number with few significant digits, on the side where what is said with it stays true.
+
+    One that has so few but for the rounding of floats is that number.
+
+    Examples
+    --------
+    >>> rounded(0.12345, 2, "up"), rounded(0.12345, 2, "down"), rounded(100 * 0.07, 2, "up")
+    (0.13, 0.12, 7.0)
+    """
+    if not math.isfinite(value):
+        return value
+    nearest = float(f"{value:.{significant}g}")
+    if abs(nearest - value) <= DECIMAL_ROUNDINGS * abs(value):
+        return nearest
+    rounding = ROUND_CEILING if way == "up" else ROUND_FLOOR
+    return float(Context(prec=significant, rounding=rounding).create_decimal(Decimal(value)))
 
 
 def places_of(numbers: NDArray[np.float64], most: int) -> int | None:

@@ -188,7 +188,7 @@ class DisagreementOf:
     def text(self) -> str:
         """Return the target as a person would write it."""
         if self.at_most:
-            some = f"all but {100 * self.at_most:g}% of the trees"
+            some = f"all but {digits(float(f'{100 * self.at_most:.12g}'))}% of the trees"
         else:
             some = "every tree"
         return f"{self.wanted.text()} by {some}"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ceopt.checking.tree_oracle import TreeOracle
 from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.constraints.rule import lacks_rows
+from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given, is_fitted, names_of
 from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
@@ -236,7 +237,7 @@ def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple
         if feature.direction != "any":
             unchecked.append(f"{feature.name}: only {feature.direction}")
         if feature.step is not None and not feature.step_inferred:
-            unchecked.append(f"{feature.name}: steps of {feature.step:g}")
+            unchecked.append(f"{feature.name}: steps of {digits(feature.step)}")
     for place, rule in enumerate(rules):
         if rule.needs_factual:
             unchecked.append(f"{rule_name(rule, place)}: {rule.sentence()}")
@@ -248,7 +249,7 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
         yield f"is {value}"
         return
     if feature.is_finite and not (value == math.floor(value) and 0 <= value < len(feature.levels)):
-        yield f"has no level of rank {value:g}"
+        yield f"has no level of rank {digits(value)}"
         return
     if feature.kind == "integer" and value != math.floor(value):
         yield f"must be whole, but is {value!r}"
@@ -257,9 +258,9 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
         return
     least, greatest = feature.widest
     if value < least:
-        yield f"must be at least {least:g}, but is {value!r}"
+        yield f"must be at least {digits(least)}, but is {value!r}"
     if value > greatest:
-        yield f"must be at most {greatest:g}, but is {value!r}"
+        yield f"must be at most {digits(greatest)}, but is {value!r}"
     if start is None or value == start:
         return
     before: Any = feature.from_coordinate(start) if feature.is_finite else start
@@ -272,7 +273,7 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
         yield f"may only decrease, but rises from {before!r} to {after!r}"
     step = feature.step if seen_steps or not feature.step_inferred else None
     if step is not None and is_off_steps(step, start, value):
-        yield f"moves in steps of {step:g}, but goes from {before!r} to {after!r}"
+        yield f"moves in steps of {digits(step)}, but goes from {before!r} to {after!r}"
 
 
 def _faults_of_codes(feature: Feature, start: float | None, value: float) -> Iterator[str]:

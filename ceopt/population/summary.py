@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import pandas as pd
 
+from ceopt.formulations.digits import digits
 from ceopt.solution.copies import hands_out_copies
 from ceopt.solvers.errors import printable
 from ceopt.status import Status
@@ -123,9 +124,9 @@ def _rule_text(row: Mapping[Any, Any]) -> str:
     rule = printable(str(row["rule"]))
     if not row["helped"]:
         return rule
-    widths = f"{row['most']:g}"
+    widths = digits(row["most"])
     if row["least"] < row["most"]:
-        widths = f"{row['least']:g} to {row['most']:g}"
+        widths = f"{digits(row['least'])} to {digits(row['most'])}"
     whom = "" if row["helped"] == row["people"] else f" for {row['helped']}"
     return f"{rule} ({widths} wider would do{whom})"
 

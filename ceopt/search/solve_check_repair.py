@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.constraints.rule import nearest_cluster
+from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.decision.margin import rounding_in
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.query.build_answer import answer_of
@@ -412,8 +413,9 @@ def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the o
     doubted = state.doubted
     if is_disproved(bound, cost, share=question.share_of_steps):
         doubted = True
+        assert bound is not None  # noqa: S101 - what is disproved was proved
         claim = said(
-            f"{state.solver} proves that nothing costs less than {bound:.8g}, but this verified answer costs less: "
+            f"{state.solver} proves that nothing costs less than {digits(bound)}, but this verified answer costs less: "
             "nothing is proved.",
             "bound_disproved", solver=state.solver, bound=bound,
         )  # fmt: skip
@@ -434,8 +436,8 @@ def accept_checked(  # noqa: PLR0917 - a point and what is known of it, in the o
     if answer.gap <= question.settings.relative_gap:
         finding = Finding(Status.OPTIMAL, answer, answer.bound)
     else:
-        open_gap = f"The gap of {answer.gap:.3g} could not be closed."
-        reason = message or said(open_gap, "gap_open", percent=float(f"{100.0 * answer.gap:.2g}"))
+        open_gap = f"The gap of {digits(rounded(answer.gap, 3, 'up'))} could not be closed."
+        reason = message or said(open_gap, "gap_open", percent=rounded(100.0 * answer.gap, 2, "up"))
         finding = Finding(Status.FEASIBLE, answer, answer.bound, reason)
     return replace(state, answers=(*state.answers, (answer, point)), doubted=doubted).ended(finding)
 
@@ -509,7 +511,7 @@ def out_of_time(state: State) -> Finding:
 def used_up(limit_s: float, stage: str) -> Said:
     """Return the sentence that says what the time limit ended."""
     during = f" while {stage}" if stage else ""
-    return said(f"The time limit of {limit_s:g} s is used up{during}.", "time_used_up", limit_s=limit_s)
+    return said(f"The time limit of {digits(limit_s)} s is used up{during}.", "time_used_up", limit_s=limit_s)
 
 
 def fall_back(state: State, finding: Finding) -> State:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.decision.lattice import is_on_lattice
 from ceopt.formulations.predictors.decision.margin import has_traces, own_rounding, rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
@@ -409,10 +410,11 @@ def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> Sta
     finding = state.last
     assert finding is not None  # noqa: S101 - the phase before ends with one
     answer = finding.answer
+    step = digits(rounded(steps, 2, "up"))
     if answer is None:
         text = (
             "Nothing in real numbers reaches the target, but the model's own arithmetic moves in steps of up to "
-            f"{steps:.2g} of its score, which may let a point through: nothing is proved."
+            f"{step} of its score, which may let a point through: nothing is proved."
         )
         reason = said(text, "steps_may_pass")
         return replace(state, last=Finding(Status.REJECTED, reason=reason))
@@ -420,10 +422,10 @@ def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> Sta
         state,
         bound,
         lambda percent: said(
-            f"The model's own arithmetic moves in steps of up to {steps:.2g} of its score: an answer that costs "
-            f"{percent} % less is not ruled out.",
+            f"The model's own arithmetic moves in steps of up to {step} of its score: an answer that costs "
+            f"{digits(percent)} % less is not ruled out.",
             "steps_leave_gap",
-            percent=float(percent),
+            percent=percent,
         ),
     )
 
@@ -434,15 +436,15 @@ def _with_bound_of_ties(state: State, bound: float | None) -> State:
         state,
         bound,
         lambda percent: said(
-            f"Nearer to the decision the model refuses the solver's points: an answer that costs {percent} % less is "
-            "not ruled out.",
+            "Nearer to the decision the model refuses the solver's points: an answer that costs "
+            f"{digits(percent)} % less is not ruled out.",
             "ties_leave_gap",
-            percent=float(percent),
+            percent=percent,
         ),
     )
 
 
-def _with_bound(state: State, bound: float | None, reason: Callable[[str], str]) -> State:
+def _with_bound(state: State, bound: float | None, reason: Callable[[float], str]) -> State:
     """Give the last answer a lower bound, and say why, where its gap is more than a margin may cost."""
     finding = state.last
     assert finding is not None  # noqa: S101 - the phase before ends with one
@@ -456,7 +458,7 @@ def _with_bound(state: State, bound: float | None, reason: Callable[[str], str])
     answers = (*state.answers[:-1], (answer, state.answers[-1][1]))
     if gap <= state.question.settings.relative_gap:
         return replace(state, answers=answers, last=replace(finding, answer=answer, bound=proved))
-    last = Finding(Status.FEASIBLE, answer, proved, reason(f"{100.0 * gap:.2g}"))
+    last = Finding(Status.FEASIBLE, answer, proved, reason(rounded(100.0 * gap, 2, "up")))
     return replace(state, answers=answers, last=last)
 
 

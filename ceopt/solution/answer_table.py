@@ -70,8 +70,10 @@ def _rows(answer: ShownAnswer, names: list[str]) -> Iterator[tuple[str, str, str
         feature = feature_of(answer.space, name)
         was = ""
         value = shown_value(values[name], feature)
-        if before is not None and name in answer.changed:
-            was, value = shown_move(before[name], values[name], feature, answer.printed.get(name))
+        if name in answer.changed:
+            home = None if before is None else before[name]
+            was, value = shown_move(home, values[name], feature, answer.printed.get(name))
+            was = was if before is not None else ""
         unit = unit_of(feature)
         if unit:
             value = f"{value} {unit}"

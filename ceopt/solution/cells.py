@@ -52,9 +52,11 @@ def shown_move(
     """
     if feature is not None and feature.is_finite:
         return shown_value(before, feature), shown_value(after, feature)
-    if not (is_number(before) and is_number(after)) or before == after:
-        return shown(before), shown(after, before)
+    if not is_number(after) or (is_number(before) and before == after):
+        return shown(before), shown(after)
     second = exact(after if printed is None else printed[1])
+    if not is_number(before):
+        return shown(before), written(second)
     first = in_six_digits(before)
     has_digits = feature is not None and (feature.step is not None or feature.decimals is not None)
     if has_digits or (second > first) is not (after > before):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
+from ceopt.formulations.digits import rounded
 from ceopt.report.page import picture, require_report, write_page
 from ceopt.solution.counterfactual import scalars
 from ceopt.solution.pictured import PicturedResult, plot_answers
@@ -100,10 +101,12 @@ def report_answers(result: ReportedResult, path: Any, *, title: Any, language: A
     )
 
 
-def short(number: float | None, language: Language) -> str:
-    """Return a number of four digits, or nothing where there is none."""
+def short(number: float | None, language: Language, way: Literal["nearest", "up", "down"] = "nearest") -> str:
+    """Return a number of four digits, a limit of six rounded to where it is true, or nothing where there is none."""
     if number is None or math.isnan(number):
         return ""
+    if way != "nearest":
+        return language.number(rounded(number, 6, way))
     return language.number(float(f"{number:.4g}"))
 
 
@@ -156,9 +159,9 @@ def _person(result: ReportedResult, language: Language) -> list[tuple[str, str]]
 def _proof(result: ReportedResult, say: Mapping[str, str], language: Language) -> list[tuple[str, str]]:
     rows = [
         (say["status"], say[str(result.status)]),
-        (say["bound"], short(result.bound, language)),
-        (say["gap"], short(result.gap, language)),
-        (say["margin"], short(result.margin, language)),
+        (say["bound"], short(result.bound, language, "down")),
+        (say["gap"], short(result.gap, language, "up")),
+        (say["margin"], short(result.margin, language, "down")),
         (say["solver"], result.solver),
         (say["seconds"], short(result.timings.get("total"), language)),
     ]

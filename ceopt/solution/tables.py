@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from ceopt.formulations.digits import rounded
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solution.cells import html_table, shown, shown_move, text_table, written
 from ceopt.solution.counterfactual import Counterfactual, scalars
@@ -103,7 +104,7 @@ def rows(result: ShownResult) -> Iterator[tuple[str, str, str, str, str, str, st
 def _shown_gap(gap: float | None) -> str:
     if gap is None or math.isnan(gap):
         return ""
-    return f"{gap:.1g}" if gap > DIGIT_NOISE else "0"
+    return f"{rounded(gap, 1, 'up'):.1g}" if gap > DIGIT_NOISE else "0"
 
 
 def _cells(result: ShownResult) -> list[tuple[str, ...]]:

@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.costs import Percentile
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
 from ceopt.query.build_answer import asked_by_rules, assembled, line_without, rules_beyond, with_printed
@@ -365,8 +366,10 @@ class _Outcome:
         """Return what was made greater until the model agreed."""
         if math.isnan(attempt.fit.radius):
             return said("The surrogate's margin was raised until the model agreed.", "margin_raised")
-        radius = float(f"{attempt.fit.radius:.3g}")
-        return said(f"The radius was raised to {radius:.3g}, where the model agreed.", "radius_raised", radius=radius)
+        radius = attempt.fit.radius
+        return said(
+            f"The radius was raised to {digits(radius)}, where the model agreed.", "radius_raised", radius=radius
+        )
 
     def result(
         self,

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.constraints.rule import nearest_cluster
+from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.parallel.jobs import Lost, completed, whole_jobs
@@ -279,9 +280,8 @@ def _as_proved(result: SolutionSet, max_ratio: float) -> SolutionSet:
         return replace(result, status=Status.OPTIMAL, reason="")
     reason = result.reason
     if not reason and gap is not None:
-        percent = float(f"{100.0 * gap:.2g}")
-        text = (
-            f"The least cost may be lower by up to {percent:g}%: within {max_ratio:g} times the bound is near enough."
-        )
+        percent = rounded(100.0 * gap, 2, "up")
+        lower = f"The least cost may be lower by up to {digits(percent)}%"
+        text = f"{lower}: within {digits(max_ratio)} times the bound is near enough."
         reason = said(text, "gap_open", percent=percent)
     return replace(result, status=Status.FEASIBLE, reason=reason)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import InvalidValueError
@@ -25,8 +26,8 @@ def require_within(who: str, space: FeatureSpace, coordinates: Floats) -> None:
             continue
         outside = np.flatnonzero(((values < low) | (values > high)) & ~np.isin(values, feature.codes))
         if len(outside):
-            but = f"it is {values[outside[0]]:g} in row {outside[0]}"
-            needs = f"column {feature.name!r} within its bounds [{feature.lower:g}, {feature.upper:g}]"
+            but = f"it is {digits(values[outside[0]])} in row {outside[0]}"
+            needs = f"column {feature.name!r} within its bounds [{digits(feature.lower)}, {digits(feature.upper)}]"
             raise InvalidValueError(who, needs, but, "Widen the bounds with space.update, or correct the row.")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable, Step
 from ceopt.formulations.space.entries import entry_names, entry_places
 from ceopt.formulations.space.feature import Feature
@@ -105,7 +106,7 @@ class ScaledFrame:
                 raise InvalidValueError(who, "an amount in every column of numbers", but, _THEN)
             low, high = float(amounts.min()), float(amounts.max())
             if not 0.0 < high - low < np.inf:
-                but = f"the width of {feature.name!r} is {high - low:g}"
+                but = f"the width of {feature.name!r} is {digits(high - low)}"
                 raise InvalidValueError(who, "columns of a width above zero", but, _THEN)
             least[j] = low
             width[j] = high - low

@@ -74,7 +74,7 @@ def _target(target: Target) -> Phrase:
             wanted = _target(target.wanted)
             if not target.at_most:
                 return Phrase("target_every_tree", {"target": wanted})
-            return Phrase("target_trees", {"target": wanted, "share": round(100.0 * target.at_most, 6)})
+            return Phrase("target_trees", {"target": wanted, "share": float(f"{100.0 * target.at_most:.12g}")})
     if math.isinf(target.high):
         return Phrase("target_at_least", {"value": float(target.low)})
     if math.isinf(target.low):

@@ -14,6 +14,7 @@ from pyomo.core.expr.visitor import identify_variables
 from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.columns.columns_block import AbstractColumns
 from ceopt.formulations.columns.numeric import unit_of
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.tolerances import SPLIT_GAP
@@ -274,13 +275,16 @@ def _is_expression(feature: Feature, value: Any) -> bool:
 def _within(feature: Feature, coordinate: float) -> float:
     low, high = feature.widest
     if not low <= coordinate <= high and not feature.is_code(coordinate):
-        raise _outside(feature, low, high, f"{coordinate:g}")
+        raise _outside(feature, low, high, digits(coordinate))
     return coordinate
 
 
 def _outside(feature: Feature, low: float, high: float, but: str) -> InvalidValueError:
     return InvalidValueError(
-        feature.who, f"values from {low:g} to {high:g}", f"it is given {but}", "Correct it, or change the space."
+        feature.who,
+        f"values from {digits(low)} to {digits(high)}",
+        f"it is given {but}",
+        "Correct it, or change the space.",
     )
 
 
@@ -292,14 +296,14 @@ def _reach(feature: Feature, given: _Given, gap: float | None) -> Interval | Lev
     if feature.is_finite:
         ranks = tuple(rank for rank in range(len(feature.levels)) if low <= rank <= high)
         if not ranks:
-            raise _outside(feature, 0, len(feature.levels) - 1, f"values from {low:g} to {high:g}")
+            raise _outside(feature, 0, len(feature.levels) - 1, f"values from {digits(low)} to {digits(high)}")
         return Levels(ranks)
     least, greatest = feature.widest
     step = 1.0 if feature.kind == "integer" else None
     bounds = Interval(max(low, least), min(high, greatest), step)
     lower, upper = bounds.ceil(bounds.lower), bounds.floor(bounds.upper)
     if not lower <= upper:
-        raise _outside(feature, least, greatest, f"values from {low:g} to {high:g}")
+        raise _outside(feature, least, greatest, f"values from {digits(low)} to {digits(high)}")
     interval = Interval(lower, upper, step)
     if feature.kind == "integer":
         return interval

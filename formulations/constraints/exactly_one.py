@@ -14,6 +14,7 @@ from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints.allowed_values import write_one_of
 from ceopt.formulations.constraints.condition import ValueList
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats, Point
+from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import Rows, total
 from ceopt.solvers.checks import Refusal, Text, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
@@ -129,7 +130,7 @@ class ExactlyOne(AbstractRule):
                 raise InvalidTypeError("ExactlyOne", "columns of 0 and 1", f"column {name!r} is {kind}", then)
             low, high = feature.lower, feature.upper
             if (math.isfinite(low) or math.isfinite(high)) and not 0.0 <= low <= high <= 1.0:
-                but = f"column {name!r} goes from {low:g} to {high:g}"
+                but = f"column {name!r} goes from {digits(low)} to {digits(high)}"
                 raise InvalidValueError("ExactlyOne", "columns of 0 and 1", but, "Leave it out, or correct its bounds.")
 
     # ---- the program -------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point
 from ceopt.formulations.content_hash import content_of
+from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows
 from ceopt.formulations.predictors.decision.margin import margin_near, row_scale
 from ceopt.formulations.predictors.embed.inputs import Inputs
@@ -388,8 +389,8 @@ class RobustValidity(AbstractRule):
         if self.radius == 0.0:
             near = "with"
         else:
-            near = f"within {self.radius:g} of"
-        return f"favourable{whose} with probability >= {self.level:g} for all parameters {near} the moments given"
+            near = f"within {digits(self.radius)} of"
+        return f"favourable{whose} with probability >= {digits(self.level)} for all parameters {near} the moments given"
 
     def __repr__(self) -> str:
         if self.model is None:

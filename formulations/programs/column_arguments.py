@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.expressions import Floats
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
@@ -50,6 +51,6 @@ def require_bounds(who: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
     wrong = np.flatnonzero(~(low <= high) | (low == np.inf) | (high == -np.inf))
     if wrong.size:
         k = wrong[0]
-        but = f"column {k} has bounds {low[k]:g} and {high[k]:g}"
+        but = f"column {k} has bounds {digits(low[k])} and {digits(high[k])}"
         raise InvalidValueError(who, "bounds with a number from lower to upper", but, then)
     return low, high

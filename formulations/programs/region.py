@@ -10,6 +10,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.column_arguments import require_bounds, require_columns, require_list
 from ceopt.formulations.programs.expressions import Floats, sum_of
 from ceopt.solvers.checks import Matrix
@@ -132,7 +133,7 @@ def _require_groups(who: str, groups: Sequence[Sequence[int]] | None, factual: F
         for k in group:
             if factual[k] not in {0.0, 1.0}:
                 then = "Leave such columns as they are where others are scaled."
-                raise InvalidValueError(who, f"0 or 1 in groups[{g}]", f"factual[{k}] is {factual[k]:g}", then)
+                raise InvalidValueError(who, f"0 or 1 in groups[{g}]", f"factual[{k}] is {digits(factual[k])}", then)
         if factual[group].sum() > 1.0:
             but = f"factual has 1 in several columns of {group}"
             raise InvalidValueError(
@@ -185,7 +186,7 @@ def require_region(
     crossed = np.flatnonzero(lower > upper)
     if crossed.size:
         k = int(crossed[0])
-        empty = f"column {k} has no value: it is held at {factual[k]:g}, outside its bounds."
+        empty = f"column {k} has no value: it is held at {digits(factual[k])}, outside its bounds."
     return Region(lower, upper, tuple(left), tuple(flags), empty)
 
 

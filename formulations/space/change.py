@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.feature import Feature, Kind
 from ceopt.formulations.space.feature_checks import LEVELS, require_level
 from ceopt.solvers.checks import Choice, plain
@@ -67,7 +68,7 @@ def _of_kind(feature: Feature, kind: Kind, news: dict[str, Any]) -> dict[str, An
             raise InvalidValueError(
                 feature.who,
                 f"levels to become {kind}",
-                f"it is {feature.kind} from {feature.lower:g} to {feature.upper:g}",
+                f"it is {feature.kind} from {digits(feature.lower)} to {digits(feature.upper)}",
                 "Give levels=[...].",
             )
         news = news | {"levels": (int(feature.lower), int(feature.upper))}

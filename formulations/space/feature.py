@@ -10,6 +10,7 @@ from typing import Any, cast, final, get_args
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.dtypes import Level
 from ceopt.formulations.space.dtypes import pool as array_of
 from ceopt.formulations.space.feature_checks import FINITE, Direction, Kind, Scale, settled
@@ -286,7 +287,7 @@ class Feature:
             return int(self.to_coordinate(number))
         if not 0 <= number < len(self.levels):
             raise InvalidValueError(
-                self.who, f"a rank from 0 to {len(self.levels) - 1}", f"it is {number:g}", "Correct it."
+                self.who, f"a rank from 0 to {len(self.levels) - 1}", f"it is {digits(number)}", "Correct it."
             )
         return self.levels[int(number)]
 

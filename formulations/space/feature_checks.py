@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.dtypes import (
     default_dtype,
     dtype_from_text,
@@ -208,7 +209,7 @@ def _codes(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
             raise InvalidValueError(
                 who,
                 "codes beyond its bounds, as no amount is one",
-                f"{code!r} lies within [{new['lower']:g}, {new['upper']:g}]",
+                f"{code!r} lies within [{digits(new['lower'])}, {digits(new['upper'])}]",
                 "Give lower or upper with them: the least or the greatest amount.",
             )
     if codes and len(codes) == len(new.get("levels", ())):
@@ -234,7 +235,10 @@ def _bounds(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
     lower, upper = _fields(who, _BOUNDS, given).values()
     if lower > upper or lower == math.inf or upper == -math.inf:
         raise InvalidValueError(
-            who, "a lower bound that is at most the upper", f"bounds are [{lower:g}, {upper:g}]", "Change one of them."
+            who,
+            "a lower bound that is at most the upper",
+            f"bounds are [{digits(lower)}, {digits(upper)}]",
+            "Change one of them.",
         )
     if given.kind == "integer":
         low, high = new["limits"]
@@ -251,6 +255,6 @@ def _bounds(who: str, given: Any, new: dict[str, Any]) -> dict[str, Any]:
         step = _STEP.require(who, "step", step)
         if step <= 0 or (given.kind == "integer" and step != math.floor(step)):
             needs = "a positive whole step" if given.kind == "integer" else "a positive step"
-            raise InvalidValueError(who, needs, f"step is {step:g}", "Correct it.")
+            raise InvalidValueError(who, needs, f"step is {digits(step)}", "Correct it.")
         Divisor().require(who, "step", step)
     return {"lower": lower, "upper": upper, "step": step}

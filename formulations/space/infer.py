@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.digits import places_of
+from ceopt.formulations.digits import digits, places_of
 from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype
 from ceopt.formulations.space.feature import Feature, Kind
 from ceopt.formulations.space.feature_checks import require_level
@@ -254,7 +254,7 @@ def _step(values: list[Any]) -> tuple[float | None, str]:
         return None, ""
     step = 10.0**-places
     words = "whole numbers only" if places == 0 else counted(places, "decimal")
-    return step, f"{words}, step {step:g}"
+    return step, f"{words}, step {digits(step)}"
 
 
 def written_ends(lower: float, upper: float, decimals: int | None) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any, Self, final
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.change import changed
 from ceopt.formulations.space.dtypes import is_number_dtype, is_object_dtype
 from ceopt.formulations.space.feature import Direction, Feature, Kind
@@ -403,7 +404,7 @@ class FeatureSpace:
                     then = "It lies beyond a code: name it as a code too with space.update, or correct the row."
                 raise InvalidValueError(
                     feature.who,
-                    f"a factual value within its bounds [{feature.lower:g}, {feature.upper:g}]",
+                    f"a factual value within its bounds [{digits(feature.lower)}, {digits(feature.upper)}]",
                     f"its value is {coordinate!r}",
                     then,
                 )

@@ -8,6 +8,7 @@ from typing import Final
 
 import pandas as pd
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.feature import Feature
 from ceopt.solvers.errors import printable
 
@@ -78,24 +79,18 @@ def _cells(feature: Feature) -> tuple[str, ...]:
         feature.kind,
         (_levels(feature) if feature.is_finite else _range(feature)) + _codes(feature),
         _MOVES[feature.direction] if feature.mutable else "fixed",
-        "" if feature.step is None else _number(feature.step),
+        "" if feature.step is None else digits(feature.step),
         _weight(feature),
         printable(feature.unit or ""),
         printable(feature.guess or "as given"),
     )
 
 
-def _number(value: float) -> str:
-    if value == math.floor(value) and abs(value) < 1e9:
-        return f"{value:.0f}"
-    return f"{value:.6g}"
-
-
 def _weight(feature: Feature) -> str:
     down, up = feature.weights
     if down == up:
-        return _number(up)
-    return f"down {_number(down)}, up {_number(up)}"
+        return digits(up)
+    return f"down {digits(down)}, up {digits(up)}"
 
 
 def _levels(feature: Feature) -> str:
@@ -109,7 +104,7 @@ def _levels(feature: Feature) -> str:
 def _codes(feature: Feature) -> str:
     if not feature.codes:
         return ""
-    shown = [str(code) if isinstance(code, str) else _number(code) for code in feature.codes]
+    shown = [str(code) if isinstance(code, str) else digits(code) for code in feature.codes]
     return f" (codes {', '.join(shown)})"
 
 
@@ -125,4 +120,4 @@ def _bound(value: float, *, is_inferred: bool) -> str:
     if math.isinf(value):
         return ""
     mark = "~" if is_inferred else ""
-    return mark + _number(value)
+    return mark + digits(value)

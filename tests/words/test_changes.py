@@ -22,7 +22,8 @@ def told(before, after, features=None, *, actions=None, changed=None, printed=No
     factual = pd.DataFrame({name: pd.Series([value], dtype=_dtype(value)) for name, value in before.items()})
     answer = Counterfactual(
         values=values, cost=1.0, prediction="good", score=0.5, slack=0.1, changed=changed or names, verified=True,
-        rank=1, bound=1.0, gap=0.0, actions=None if actions is None else pd.Series(actions, dtype=object), printed=printed or {},
+        rank=1, bound=1.0, gap=0.0, actions=None if actions is None else pd.Series(actions, dtype=object),
+        printed=printed or {},
     )  # fmt: skip
     space = None if features is None else FeatureSpace(features)
     result = SolutionSet(

@@ -19,6 +19,7 @@ from ceopt.diverse.exhaustive_search.cells import CellColumn, allowances_of
 from ceopt.diverse.exhaustive_search.score_bounds import Boxes, Ceilings
 from ceopt.diverse.exhaustive_search.score_requirements import demands_of
 from ceopt.diverse.exhaustive_search.settling import Settling
+from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.embed.trees.reachable_leaves import route
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
@@ -270,7 +271,7 @@ class Enumeration:
     @property
     def out_of_time(self) -> str:
         """The sentence that says so."""
-        return f"The time limit of {self.prepared.settings.time_limit_s:g} s is used up."
+        return f"The time limit of {digits(self.prepared.settings.time_limit_s)} s is used up."
 
     # ---- the cheapest point of a cell --------------------------------------------------------------------------------
     def _show(self) -> None:

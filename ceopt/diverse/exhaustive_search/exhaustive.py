@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from ceopt.diverse.exhaustive_search.cells import cell_columns, cell_of, has_a_cheapest_point, is_in_cell
 from ceopt.diverse.exhaustive_search.enumeration import Enumeration, Kept
 from ceopt.formulations.constraints.diversity.other_cells import OtherCells
+from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.decision.attained_levels import tie_width
 from ceopt.formulations.predictors.decision.margin import default_margin
 from ceopt.formulations.space.reachable import Reach, reach_of
@@ -376,8 +377,9 @@ class _Question:
         threshold = found.bound + self.epsilon
         if proved:
             threshold = (found[0].cost if least is None else least) + self.epsilon
-        text = f"Proved: no other cell has an answer that costs at most {threshold:.6g}."
-        reason: str = said(text, "no_other_cell", cost=float(f"{threshold:.6g}"))
+        most = rounded(threshold, 6, "down")
+        text = f"Proved: no other cell has an answer that costs at most {digits(most)}."
+        reason: str = said(text, "no_other_cell", cost=most)
         if more:
             text = f"There are more: these are the {len(found)} cheapest, as limit={self.limit} asks."
             reason = said(text, "more_cells", count=len(found))

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ceopt.diverse.subset.exact_search import FoundSubset, SubsetSearch
 from ceopt.diverse.subset.pool import NORMS, Norm, pool_distances
+from ceopt.formulations.digits import digits
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import Choice, Matrix, Real, Refusal, Whole, check_arguments
 from ceopt.solvers.deadline import until
@@ -201,7 +202,7 @@ def select(
         found = _found(SubsetSearch(distances, solver), objective, k, least, price)
     reason = found.reason
     if found.status is Status.INFEASIBLE:
-        reason = f"No {k} of the {n} points are pairwise at least {beta:g} apart ({norm})."
+        reason = f"No {k} of the {n} points are pairwise at least {digits(beta or 0.0)} apart ({norm})."
     elif not reason and k is not None and k > 1 and found.value == 0.0 and objective in {"max_min", "determinant"}:
         reason = f"Any {k} of the {n} points have two that are at distance 0."
     return Selection(

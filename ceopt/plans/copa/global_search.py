@@ -12,6 +12,7 @@ import numpy as np
 import pyomo.environ as pyo
 from scipy.optimize import minimize_scalar
 
+from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.programs.copa.nearest_valid import copa_plan_alike
 from ceopt.formulations.programs.expressions import Floats, sum_of
 from ceopt.plans.copa.gradient import best_plan
@@ -150,7 +151,7 @@ class _AngleSearch:
         least, point = self._least()
         if self._is_close(least, bound):
             return GlobalOptimum(point, min(bound, least) - self.shift, Status.OPTIMAL)
-        reason = f"{len(self.seen)} cone programs left a gap of {least - bound:.3g}."
+        reason = f"{len(self.seen)} cone programs left a gap of {digits(rounded(least - bound, 3, 'up'))}."
         return GlobalOptimum(point, bound - self.shift, Status.FEASIBLE, reason)
 
     def _add(self, point: Floats) -> float:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import require_moments, require_point
 from ceopt.formulations.programs.region import Cost, require_distance, require_region
@@ -238,7 +239,9 @@ def copa_plan(
         found = _found_in_time(search, method, arguments, int(random_state))
         is_late = seconds_left() <= 0.0
     if is_late and method in {"gradient", "descent"} and found.status is Status.FEASIBLE:
-        found = replace(found, reason=f"The time limit of {time_limit_s:g} s ended the search. {found.reason}".strip())
+        found = replace(
+            found, reason=f"The time limit of {digits(time_limit_s)} s ended the search. {found.reason}".strip()
+        )
     seconds = {"search": time.perf_counter() - began}
     if found.plan is None:
         return CopaPlan(status=found.status, reason=found.reason, method=method, timings=seconds)
@@ -288,7 +291,7 @@ def _found(search: PlanSearch, method: Method, arguments: dict[str, Any], random
     if terms.feature_map is None:
         reach = region.reach(terms.moments.mean)
         if reach < search.margin - MARGIN_ROUNDING * (1.0 + search.margin):
-            reason = f"The margin is {search.margin:g}, and the greatest score under the mean is {reach:.6g}."
+            reason = f"The margin is {digits(search.margin)}, and the greatest score under the mean is {digits(reach)}."
             return _FoundPlan(status=Status.INFEASIBLE, reason=reason)
         search = PlanSearch(terms, region, min(search.margin, reach), search.n)
         if terms.validity_weight and not np.isfinite(terms.cap):
@@ -389,7 +392,7 @@ def _refuse(who: str, search: PlanSearch, method: Method) -> None:
         then = "Use 'l1', 'l2' or a matrix, or no diversity."
         raise InvalidValueError(who, "a cost whose kernel is positive semidefinite", "cost is 'linf'", then)
     if method == "global" and is_diverse:
-        but = f"diversity_weight is {terms.diversity_weight:g} with n = {n}"
+        but = f"diversity_weight is {digits(terms.diversity_weight)} with n = {n}"
         then = "Use method 'nonlinear', which can prove, or 'gradient'."
         raise InvalidValueError(who, "diversity_weight 0 or n 1 for method 'global'", but, then)
     if terms.feature_map is None:

@@ -8,6 +8,7 @@ from typing import final
 
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.corrections.side_conditions import free_columns
 from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import require_moments, require_point
@@ -112,7 +113,7 @@ def robust_improvement(
     found = BestInReach(moments, float(radius), free).best(point, float(perturbation))
     if found is None:
         beyond = "positive score at the mean" if not radius else "score at the mean above radius times its norm"
-        reason = f"No point within {perturbation:g} of x has a {beyond}, so all of them have a lower bound of 0."
+        reason = f"No point within {digits(perturbation)} of x has a {beyond}, so all of them have a lower bound of 0."
         return RobustImprovement(
             point=None, kappa=None, lower_before=before, lower_after=None, status=Status.INFEASIBLE, reason=reason
         )

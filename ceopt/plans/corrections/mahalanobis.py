@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations import programs
+from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.corrections.side_conditions import free_columns, require_inequalities
 from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments, require_moments, require_plan
@@ -218,7 +219,7 @@ class _PointSearch:
         """Return the point, the status, and why there is none."""
         found = self.ball.best(x, self.reach)
         if found is None:
-            return None, Status.INFEASIBLE, f"no point within {self.reach:g} has a positive score at the mean."
+            return None, Status.INFEASIBLE, f"no point within {digits(self.reach)} has a positive score at the mean."
         if self.solver == "auto" and self._is_inside(found[0]):
             return found[0], Status.OPTIMAL, ""
         return self._solved(x)
@@ -239,8 +240,8 @@ class _PointSearch:
         )
         result = solve(model, self.solver, relative_gap=1e-9)
         if result.status.value == "infeasible":
-            why = f"no point within {self.reach:g} that satisfies the inequalities has a positive score at the mean."
-            return None, Status.INFEASIBLE, why
+            within = f"no point within {digits(self.reach)} that satisfies the inequalities"
+            return None, Status.INFEASIBLE, f"{within} has a positive score at the mean."
         if result.status.value != "optimal":
             status = Status.TIME_LIMIT if result.status.value == "time_limit" else Status.ERROR
             return None, status, f"the solver ended with {result.status.value!r}. {result.message}".strip()

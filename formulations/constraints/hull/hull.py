@@ -17,6 +17,7 @@ from ceopt.formulations.constraints.hull.rows import HullRows
 from ceopt.formulations.constraints.hull.text import sentence_of, short_text
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Floats, Point
 from ceopt.formulations.costs.base import SCALE, scale_of
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space.space import rows_to_keep, taken
 from ceopt.formulations.tolerances import HULL_TOLERANCE
 from ceopt.solvers.checks import (
@@ -184,7 +185,7 @@ class Hull(AbstractElastic):
         check_fields(self, _CHECKS)
         check_clusters(self.clusters)
         if self.enlarge and self._limit is None:
-            but = f"radius is {self.radius:g}" + (
+            but = f"radius is {digits(self.radius)}" + (
                 "" if self.penalty is None else " beside a penalty, which is no limit"
             )
             raise InvalidValueError("Hull", "a radius to enlarge", but, "Give a finite one above 0, or no enlarge.")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ceopt.formulations.constraints.hull.points import HullPoints
+from ceopt.formulations.digits import digits
 
 __all__ = ["sentence_of", "short_text"]
 
@@ -29,12 +30,12 @@ def sentence_of(hull: Any, points: HullPoints | None) -> str:
     if hull.penalty is None:
         charge = ""
     else:
-        charge = f", at {hull.penalty:g} for each unit of l1 off it"
+        charge = f", at {digits(hull.penalty)} for each unit of l1 off it"
     if np.isinf(hull.radius) or (hull.penalty is not None and hull.radius == 0.0):
         return f"at any distance ({columns}) from the hull of {rows}{charge}"
     if hull.radius == 0.0:
         return f"in the hull of {rows}"
-    return f"within {hull.radius:g} ({hull.norm}, {columns}) of the hull of {rows}{charge}"
+    return f"within {digits(hull.radius)} ({hull.norm}, {columns}) of the hull of {rows}{charge}"
 
 
 def _rows(hull: Any, points: HullPoints | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.programs.data_shift.labelled_rows import LabelledRows, require_classes, require_labelled_rows
 from ceopt.formulations.programs.expressions import Floats
 from ceopt.solvers.checks import LENGTH, AllOf, Choice, Matrix, Moderate, check_arguments
@@ -109,5 +110,5 @@ def _require_fit(who: str, question: ShiftQuestion) -> None:
         but = f'loss is "{question.rows.loss}"'
         raise InvalidValueError(who, 'loss="squared" for shift="label"', but, 'Ask for shift="flip".')
     if question.shift == "flip" and not question.radius.is_integer():
-        but = f"radius is {question.radius:g}"
+        but = f"radius is {digits(question.radius)}"
         raise InvalidValueError(who, 'a number of labels as radius of shift="flip"', but, "Give a whole number.")
