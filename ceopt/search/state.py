@@ -203,19 +203,26 @@ class Question:
         return Check(bool(is_met[0]), predicted[0], broken)
 
     def accepts(self, points: Sequence[dict[str, float]]) -> list[bool]:
-        """Tell which points the user's own model accepts; what there is no time to ask about counts as refused.
+        """Tell which points the user's own model accepts, as far as it says so within the time; else none.
 
-        Twice as many are asked about at a time, as long as that takes a tenth of a second at most.
+        Twice as many are asked about at a time, as long as that takes a tenth of a second at most. No answer is lost
+        for them: a model that fails on one, and Ctrl-C where that keeps what is in hand, end the asking alone.
         """
         met: list[bool] = []
         many = 1
         with self.stopwatch.counting("predict"):
-            while len(met) < len(points) and not self.is_late:
-                began = time.perf_counter()
-                with without_deadline():
-                    met += self.prepared.judge(points[len(met) : len(met) + many])[1].tolist()
-                if time.perf_counter() - began < _SHORT_CALL_S:
-                    many *= 2
+            try:
+                while len(met) < len(points) and not self.is_late:
+                    began = time.perf_counter()
+                    with without_deadline():
+                        met += self.prepared.judge(points[len(met) : len(met) + many])[1].tolist()
+                    if time.perf_counter() - began < _SHORT_CALL_S:
+                        many *= 2
+            except KeyboardInterrupt:
+                if not self.keep_on_interrupt:
+                    raise
+            except Exception:  # noqa: BLE001, S110 - the user's own model may raise anything
+                pass
         return met + [False] * (len(points) - len(met))
 
     def check_factual(self) -> Check:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
+from ceopt.formulations.digits import digits, rounded
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint
 from ceopt.solvers.errors import CeoptError, MissingLicenceError, UnsupportedProblemError
 from ceopt.status import Status
@@ -115,8 +116,12 @@ class LocalSearch:
             return "none could be fitted"
         agreed = [attempt.answers[0].cost for attempt in self.tried if attempt.answers]
         if agreed:
-            found = f"the cheapest answer that the model confirmed costs {min(agreed):.4g}"
-            return f"{found}, more than the {self.limit:.4g} of the boundary point"
+            cost = digits(rounded(min(agreed), 6, "down"))
+            limit = digits(rounded(self.limit, 6, "down"))
+            if cost == limit:
+                cost, limit = digits(min(agreed)), digits(self.limit)
+            found = f"the cheapest answer that the model confirmed costs {cost}"
+            return f"{found}, more than the {limit} of the boundary point"
         if any(len(attempt.result) for attempt in self.tried):
             return "the model refused what the surrogates gave"
         result = self.first.result

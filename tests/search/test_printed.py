@@ -107,20 +107,18 @@ def test_few_digits_are_printed_wherever_they_verify():
 def test_a_step_that_no_float_is_on_is_printed_as_the_decimal_only_where_that_verifies():
     space = ceopt.FeatureSpace([ceopt.Feature("rate", kind="continuous", lower=0, upper=1, step=0.1)])
     texts = {}
+    rows = pd.DataFrame({"rate": [0.1, 0.2, 0.6, 0.9]})
     for limit in (0.3, 0.25):
-        rows = pd.DataFrame({"rate": [0.1, limit, np.nextafter(limit, 1), 0.9]})
-        model = DecisionTreeClassifier().fit(rows.to_numpy(dtype=np.float64), ["no", "no", "yes", "yes"])
 
         def decide(frame, limit=limit):
             return np.where(frame["rate"].to_numpy() > limit, "yes", "no")
 
         finder = LocalSurrogateRecourse(sampler=BoundarySampler(n_samples=200, max_queries=3000))
-        result = finder.explain(decide, {"rate": 0.1}, space, target="yes", data=rows.assign(rate=[0.1, 0.2, 0.6, 0.9]))
+        result = finder.explain(decide, {"rate": 0.1}, space, target="yes", data=rows)
         value = result[0].values["rate"]
         for row in read_back(result, result[0]):
             assert decide(row).tolist() == ["yes"], (limit, value)
         texts[limit] = result[0].sentences(templates=ONLY)
-        del model
     assert texts[0.25] == ["0.3"]
 
 
@@ -203,3 +201,32 @@ def test_after_the_time_limit_nothing_is_asked_about_digits(monkeypatch):
 
     assert asked == [1, 1, 1]
     assert accepted == [True] * 3 + [False] * 6
+
+
+@pytest.mark.parametrize("error", [ValueError, MemoryError, KeyboardInterrupt])
+def test_a_model_that_fails_on_the_digits_loses_no_answer(monkeypatch, error):
+    person = SHARES[LINEAR.predict(SHARES) == "no"].iloc[[0]]
+    judge = Prepared.judge
+    before = ceopt.explain(LINEAR, person, shares(), target="yes")[0]
+    fewer = {name: before.printed[name][0] for name in before.printed}
+
+    def failing(self, points):
+        if any(all(point[name] == value for name, value in fewer.items()) for point in points):
+            raise error("no such row")
+        return judge(self, points)
+
+    monkeypatch.setattr(Prepared, "judge", failing)
+    result = ceopt.explain(LINEAR, person, shares(), target="yes")
+
+    assert fewer
+    assert result[0].values.equals(before.values)
+    assert not result[0].printed
+
+
+def test_an_answer_without_a_row_to_come_from_is_printed_digit_for_digit():
+    person = SHARES[LINEAR.predict(SHARES) == "no"].iloc[[0]]
+    answer = ceopt.explain(LINEAR, person, shares(), target="yes")[0]
+    alone = replace(answer, values=answer.frame, factual=None, printed={})
+
+    own = {line.split()[0]: line.split()[1] for line in repr(alone).splitlines()[3:]}
+    assert [float(own[name]) for name in answer.changed] == [answer.values[name] for name in answer.changed]

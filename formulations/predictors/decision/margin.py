@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ceopt.formulations.columns.numeric import origin_of
+from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.representation.affine import Affine
 from ceopt.formulations.predictors.representation.predictor import Combination
 from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
@@ -148,7 +149,7 @@ def default_margin(predictor: Predictor) -> float:
     if size and not READABLE_SCORES[0] <= size <= READABLE_SCORES[1]:
         raise UnsupportedModelError(
             "The model", f"scores that differ by {READABLE_SCORES[0]:g} to {READABLE_SCORES[1]:g} within the space",
-            f"through no column do they differ by more than {size:.3g}"
+            f"through no column do they differ by more than {digits(rounded(size, 3, 'up'))}"
             if size < 1.0 else f"through one column they differ by {size:.3g}",
             "Fit it again on scaled columns, or multiply its coefficients and its intercept by one number.",
         )  # fmt: skip
