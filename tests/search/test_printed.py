@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -104,6 +105,20 @@ def test_few_digits_are_printed_wherever_they_verify():
     assert told[0].sentences() == ["Raise income from 1,200 to 1,509.88"]
 
 
+@pytest.mark.parametrize("ask", [ceopt.explain, partial(exhaustive, epsilon=0.1)], ids=["explain", "exhaustive"])
+@pytest.mark.parametrize("decimals", [None, 1])
+def test_digits_that_leave_a_leaf_are_not_printed(ask, decimals):
+    rows = pd.DataFrame({"x": [1.2, 1.512345, 1.512347, 1.512349, 1.9]})
+    model = DecisionTreeClassifier().fit(rows, ["no", "no", "yes", "no", "no"])
+    space = ceopt.FeatureSpace([ceopt.Feature("x", kind="continuous", lower=1, upper=2, decimals=decimals)])
+    result = ask(model, {"x": 1.2}, space, target="yes")
+
+    assert_read_back(result, model, space, {"x": 1.2})
+    (text,) = result[0].sentences(templates=ONLY)
+    assert 1.512345 < float(text) < 1.512349
+    assert len(text) <= 11
+
+
 def test_a_step_that_no_float_is_on_is_printed_as_the_decimal_only_where_that_verifies():
     space = ceopt.FeatureSpace([ceopt.Feature("rate", kind="continuous", lower=0, upper=1, step=0.1)])
     texts = {}
@@ -126,9 +141,10 @@ def test_a_boundary_point_of_a_black_box_is_printed_as_the_model_favours_it():
     rows = pd.DataFrame(np.random.default_rng(1).random((200, 2)), columns=["a", "b"])
     space = ceopt.FeatureSpace(ceopt.Feature(name, kind="continuous", lower=0, upper=1) for name in rows)
 
-    def between(frame):  # a strip so narrow that six digits leave it
+    def between(frame):  # what is near the edge is favoured for its digits
         middle = frame["a"].to_numpy() + frame["b"].to_numpy() - 1.2345678
-        return (middle > 0.0) & (middle < 1e-7) | (frame["a"].to_numpy() > 0.95)
+        short = np.array([len(repr(a)) < 12 or len(repr(b)) < 5 for a, b in zip(frame["a"], frame["b"], strict=True)])
+        return (middle > 0.0) & ~(short & (middle < 0.02))
 
     finder = LocalSurrogateRecourse(sampler=BoundarySampler(n_samples=300, max_queries=3000))
     result = finder.explain(between, {"a": 0.7, "b": 0.2}, space, target=True, data=rows)
