@@ -53,7 +53,7 @@ def test_an_answer_that_stands_alone_prints_its_values():
     lines = repr(alone).splitlines()
 
     assert lines[1].split() == ["column", "value"]
-    assert lines[3].split() == ["savings", "123,458"]
+    assert lines[3].split() == ["savings", "123,457.75"]
 
 
 def test_of_many_columns_those_that_change_are_printed():
