@@ -108,11 +108,11 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
     else:
         here = repr(feature.from_coordinate(x0))
     home = value_phrase(feature, feature.from_coordinate(x0))
-    if feature.is_code(x0):
+    is_on_code = feature.is_code(x0)
+    if is_on_code:
         sentence = said(f"{name} must stay {here}", "must_stay", column=name, value=home)
         free = {"codes": (), "lower": -math.inf, "upper": math.inf}
         yield SpaceRule(feature, "on a code", sentence, {"codes": ()} if feature.is_finite else free, None)
-        return
     if not feature.mutable:
         row = Linear({name: 1.0}, "==", x0) if is_number else None
         sentence = said(f"{name} must stay {here}", "must_stay", column=name, value=home)
@@ -129,12 +129,12 @@ def _rules_of(feature: Feature, x0: float) -> Iterator[SpaceRule]:
         row = Linear({name: 1.0}, sense, x0)  # type: ignore[arg-type]  # one of the two words above
         sentence = said(f"{name} may only {word} from {here}", template, column=name, value=home)
         yield SpaceRule(feature, f"may only {word}", sentence, {"direction": "any"}, row)
-    if math.isfinite(feature.lower) and not feature.lower_inferred:
+    if math.isfinite(feature.lower) and not feature.lower_inferred and not is_on_code:
         word = f"at least {_text(feature.lower)}"
         row = Linear({name: 1.0}, ">=", feature.lower)
         sentence = said(f"{name} must be {word}", "at_least", column=name, value=value_phrase(feature, feature.lower))
         yield SpaceRule(feature, word, sentence, {"lower": -math.inf, "codes": ()}, row)
-    if math.isfinite(feature.upper) and not feature.upper_inferred:
+    if math.isfinite(feature.upper) and not feature.upper_inferred and not is_on_code:
         word = f"at most {_text(feature.upper)}"
         row = Linear({name: 1.0}, "<=", feature.upper)
         sentence = said(f"{name} must be {word}", "at_most", column=name, value=value_phrase(feature, feature.upper))

@@ -151,7 +151,7 @@ def _is_worth_a_look(state: State) -> bool:
     finding = state.last
     if not question.has_default_margin or not state.margin or not state.has_least_margin:
         return False
-    if state.interrupted or question.within is not None or question.is_late:
+    if state.interrupted or question.is_late:
         return False
     assert finding is not None  # noqa: S101 - the phase before ends with one
     if finding.answer is None:

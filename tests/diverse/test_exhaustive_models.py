@@ -29,6 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
 from ceopt.diverse import exhaustive
+from ceopt.formulations.predictors import Affine
 
 RNG = np.random.default_rng(0)
 N = 150
@@ -324,3 +325,18 @@ def test_steps_seen_in_the_data_make_no_cells_where_a_line_reads_them() -> None:
     assert answer.values["income"] == round(answer.values["income"], 2)
     assert answer.values["debt"] == round(answer.values["debt"], 1)
     assert len({values["debt"] for values in (answer.values for answer in by_hand)}) == len(by_hand) > 1
+
+
+def test_a_sequence_of_programs_finds_what_a_default_margin_leaves_out():
+    """At a=4 alone the model says yes, by less than the margin; b=0.01 more would be dear, and a=5 a quarter more."""
+    space = ceopt.FeatureSpace(
+        [
+            ceopt.Feature("a", kind="integer", lower=0, upper=9),
+            ceopt.Feature("b", kind="continuous", lower=0.0, upper=1.0, weight=100.0),
+        ]
+    )
+    model = Affine([1.0, 1e-3], -3.999999, labels=("no", "yes"))
+    found = exhaustive(model, {"a": 0, "b": 0.0}, space, target="yes", epsilon=0.15, cost="l1")
+    assert (found.status, found.complete) == ("optimal", True)
+    assert [int(answer.values["a"]) for answer in found] == [4, 5]
+    assert found.bound == pytest.approx(4 / 9, rel=1e-6)

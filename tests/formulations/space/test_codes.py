@@ -121,6 +121,26 @@ def test_why_nothing_is_possible_names_the_code():
     assert ("inquiries: on a code", "inquiries must stay -9") in [rule[:2] for rule in result.conflict]
 
 
+@pytest.mark.parametrize(
+    ("code", "held", "model"),
+    [
+        (-9, {"mutable": False}, Affine([1.0, 1.0], -3.5, labels=("no", "yes"))),
+        (99, {"direction": "up"}, Affine([-1.0, 1.0], 5.5, labels=("no", "yes"))),
+    ],
+)
+def test_a_code_is_not_all_that_holds_a_column_that_is_fixed_or_moves_one_way(code, held, model):
+    """With every rule of ``late`` left out, its amounts reach the target: ``other`` alone is not in conflict."""
+    late = Feature("late", kind="integer", lower=0, upper=9, codes=[code], **held)
+    space = FeatureSpace([late, Feature("other", kind="integer", lower=0, upper=9, mutable=False)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ceopt.SpaceWarning)  # of a code, which is said where the column could move
+        result = ceopt.explain(model, {"late": code, "other": 2}, space, target="yes")
+    assert result.status == "infeasible"
+    names = {name for name, _, _ in result.conflict}
+    assert "other: fixed" in names
+    assert any(name.startswith("late: ") for name in names), result.reason
+
+
 def test_update_names_them_and_refuses_what_is_an_amount():
     space = FeatureSpace.infer(pd.DataFrame({"x": [-9, 0, 3, 7], "y": [0.5, 1.0, 2.0, 4.0]}))
     bounded = space.update("x", lower=0, codes=[-9])
