@@ -24,6 +24,7 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedProblemError,
 )
+from ceopt.solvers.extreme_numbers.units import squares_many_steps
 from ceopt.solvers.problem import ProblemClass as Class
 
 if TYPE_CHECKING:
@@ -243,7 +244,8 @@ def unregister(name: str) -> None:
 def choose(name: str, compiled: CompiledModel) -> Solver:
     """Return the solver called ``name``, or for "auto" the first that is installed, licensed and able.
 
-    One that takes the program's cones itself goes before one that gets them as cuts.
+    One that takes the program's cones itself goes before one that gets them as cuts; but for squares over integers of
+    many steps, of which tangent cuts prove the optimum in a hundredth of the time.
 
     Raises
     ------
@@ -257,7 +259,8 @@ def choose(name: str, compiled: CompiledModel) -> Solver:
     SOLVER_NAME.require("solve", "solver", name)
     needed = compiled.problem_class
     able = [solver for solver in SOLVERS.values() if needed in solver.supports]
-    able += [solver for solver in SOLVERS.values() if needed in solver.by_cuts]
+    by_cuts = [solver for solver in SOLVERS.values() if needed in solver.by_cuts]
+    able = by_cuts + able if squares_many_steps(compiled) else able + by_cuts
     wanted = able
     if name != "auto":
         wanted = [SOLVERS[name]]

@@ -332,13 +332,17 @@ def _with_bound(state: State, solved: SolvedProgram) -> State:
     answers leave out points that may be answers. A margin and barred points stay for the answers after it.
     """
     tries = state.tries
-    is_as_asked = state.has_least_margin and not state.barred and state.diversity is tries.diversity
     proved = state.question.bound_on_cost(solved.outcome)
-    if not is_as_asked or proved is None:
+    if not _is_as_asked(state) or proved is None:
         return state
     if tries.bound is not None:
         proved = max(tries.bound, proved)
     return replace(state, tries=replace(tries, bound=proved))
+
+
+def _is_as_asked(state: State) -> bool:
+    """Tell whether the program leaves out nothing but what the model refuses and what a least margin costs."""
+    return state.has_least_margin and not state.barred and state.diversity is state.tries.diversity
 
 
 # ---- after a failed check --------------------------------------------------------------------------------------------
@@ -468,7 +472,7 @@ def _without_point(state: State, outcome: Outcome) -> Finding:
     if outcome.status is not Stop.INFEASIBLE:
         reason = _message(outcome) or f"The solver stopped: {outcome.status}."
         return Finding(_STOPS.get(outcome.status, Status.ERROR), bound=tries.bound, reason=reason)
-    if tries.failures or state.barred:
+    if state.barred or (tries.failures and not _is_as_asked(state)):
         if tries.failures:
             failure = tries.failures[-1]
         else:

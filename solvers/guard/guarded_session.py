@@ -11,7 +11,7 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.extreme_numbers.rescaled_session import WideSession
-from ceopt.solvers.extreme_numbers.units import is_extreme, is_far_from_zero
+from ceopt.solvers.extreme_numbers.units import is_extreme, is_far_from_zero, squares_many_steps
 from ceopt.solvers.guard.contradictions import credible, readable
 from ceopt.solvers.problem import Outcome, Stop, Vector
 from ceopt.solvers.registry import Solver
@@ -115,7 +115,7 @@ class GuardedSession:
 def _opened(solver: Solver, compiled: CompiledModel, words: Mapping[str, Any]) -> Any:
     """Return the solver's own session for a program, or one in other units where numbers are extreme."""
     # SCIP 10 was seen to call a program infeasible of which it had a point, where columns of 5e10 move by 1e4.
-    is_lost = solver.name == "scip" and is_far_from_zero(compiled)
+    is_lost = solver.name == "scip" and (is_far_from_zero(compiled) or squares_many_steps(compiled))
     if not solver.certifies and (is_lost or is_extreme(compiled)):  # who certifies has units of his own
         return WideSession(solver, compiled, words)
     return solver.session(compiled.problem_class)(compiled, **words)

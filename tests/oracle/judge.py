@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from oracle.columns import Floats, coordinates_of, frame_of, is_lattice, lattice, raw, reach, step_of
 from oracle.narrow import NarrowQuestion, compare_narrow
-from oracle.question import TREES, Asked, PolishQuestion, Question, draw, least_moves
+from oracle.question import TREES, Asked, PolishQuestion, Question, clear_of_ties, draw, least_moves
 from oracle.wide import Halfspace
 from oracle.wishes import keeps, meets
 
@@ -23,6 +23,8 @@ GAP = 1e-6
 #: By how much an answer of a model that is no tree may lie above the infimum (design/api.md, ``margin``).
 OPEN = 1e-5
 ROUNDING = 1e-9
+#: What is said where a score that is missed by its rounding proves nothing.
+_OF_ROUNDING = ("Whether a tie does is not settled", "which may let a point through")
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,22 @@ def is_unproved(question: Asked, result: Any) -> bool:
     """Tell whether nothing is claimed and the reason says why: counted apart.
 
     Coefficients of one row span more than 1e12; or there is nothing, and the relaxation of wide whole numbers has
-    points by the solver's tolerance, of which none in whole numbers keeps the program.
+    points by the solver's tolerance, of which none in whole numbers keeps the program; or nothing but points that miss
+    the target by what rounds in a score.
     """
-    if str(result.status) != "error" or isinstance(question, NarrowQuestion | PolishQuestion):
+    if str(result.status) not in {"error", "rejected"} or isinstance(question, NarrowQuestion | PolishQuestion):
         return False
+    if isinstance(question, Question) and any(words in result.reason for words in _OF_ROUNDING):
+        return expected(question) == "infeasible" and _is_missed_by_rounding(question)
     is_empty = expected(question) == "infeasible" and "No point in whole numbers was found near" in result.reason
     return is_empty or "Coefficients of one row span" in result.reason
+
+
+def _is_missed_by_rounding(question: Question) -> bool:
+    """Tell whether some point lies at a tie but for rounding, so that a batch may say otherwise than one row does."""
+    if question.model.labels is not None and question.model.chance is None:
+        return False
+    return not clear_of_ties(question.model, question.target, question.points).all()
 
 
 def known_refusal(error: Exception) -> bool:

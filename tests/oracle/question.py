@@ -178,7 +178,7 @@ def _draw(
     _refuse_open(space, kind, options, cost, rules)
     good = meets(model, target, points) & keeps(rules, space, home, points)
     if model.unordered:
-        clear = _clear(model, target, points)
+        clear = clear_of_ties(model, target, points)
         good = good & clear
         if not clear[0]:
             raise AgainError("the person stands on a tie that is added up in no fixed order")
@@ -427,7 +427,7 @@ def _cuts_of(rule: Any, name: str) -> list[float]:
     return []
 
 
-def _clear(model: Fitted, target: Any, points: Floats) -> NDArray[np.bool_]:
+def clear_of_ties(model: Fitted, target: Any, points: Floats) -> NDArray[np.bool_]:
     """Return which points lie clear of a tie of a mean that is added up in no fixed order."""
     if model.labels is None:
         said = model.predict(points)

@@ -20,7 +20,7 @@ from rich.console import Console
 from sources import ROOT
 
 from ceopt.cli import output as cli_output
-from ceopt.solvers import ProblemClass, Status, available, registry, solve
+from ceopt.solvers import ProblemClass, Status, available, compile_model, registry, solve
 from ceopt.solvers.cones import psd
 from ceopt.solvers.errors import (
     CeoptError,
@@ -44,7 +44,7 @@ FIRST = {
 
 def program(kind: str) -> Any:
     """A compiled program as far as a choice looks at it."""
-    return SimpleNamespace(problem_class=ProblemClass(kind))
+    return SimpleNamespace(problem_class=ProblemClass(kind), Q=None)
 
 
 @pytest.fixture
@@ -82,6 +82,17 @@ def test_what_is_missing_is_passed_over(world, installed, expected):
     """Who takes cones and products itself goes before HiGHS, which gets them as cuts."""
     world(installed)
     assert {kind: choose("auto", program(kind)).name for kind in expected} == expected
+
+
+@pytest.mark.parametrize(("steps", "first"), [(500, "scip"), (3_000, "highs")])
+def test_squares_of_many_steps_go_to_tangent_cuts_first(world, steps, first):
+    world()
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(domain=pyo.Integers, bounds=(0, steps))
+    m.y = pyo.Var(bounds=(0, steps))
+    m.cost = pyo.Objective(expr=m.x**2 + m.y)
+    assert choose("auto", compile_model(m)).name == first
+    assert choose("scip", compile_model(m)).name == "scip"
 
 
 def test_a_licence_that_is_missing_or_too_small_is_passed_over(world):

@@ -868,3 +868,76 @@ def test_a_point_outside_is_no_optimum_whatever_a_finer_run_says(monkeypatch: py
     assert len(runs) == 2
     assert (outcome.status, outcome.bound) == (Status.FEASIBLE, None)
     assert "misses the program by 3e-05" in outcome.message
+
+
+def squares_of_three_thousand_steps() -> pyo.ConcreteModel:
+    """Ordinary coefficients; SCIP 10 proved an optimum of .2277 in its root node."""
+    m = pyo.ConcreteModel()
+    m.years = pyo.Var(domain=pyo.Integers, bounds=(35_852, 42_410))
+    m.debt = pyo.Var(domain=pyo.Integers, bounds=(7_913, 11_143))
+    m.rate = pyo.Var(bounds=(16.4955402580285, 19.5178417361031))
+    m.share = pyo.Var(bounds=(8.25426041905465, 9.41620817840841))
+    m.ratio = pyo.Var(bounds=(1.0, 2.12754295433143))
+    m.length = pyo.Var(range(5))
+    m.first = pyo.Constraint(expr=m.length[0] == (m.years - 39_265) / 3386.10797138334)
+    m.up = pyo.Constraint(expr=m.length[1] >= 3 * (m.debt - 8_885) / 8560.01695666543)
+    m.down = pyo.Constraint(expr=m.length[1] >= -(m.debt - 8_885) / 8560.01695666543)
+    m.third = pyo.Constraint(expr=m.length[2] == (m.rate - 18) / 4.262101815657057)
+    m.fourth = pyo.Constraint(expr=m.length[3] == (m.share - 9) / 4.520542161158889)
+    m.fifth = pyo.Constraint(expr=m.length[4] == (m.ratio - 1) / 4.894772745447165)
+    m.score = pyo.Constraint(
+        expr=0.0001588917371554976 * (m.years - 39_265)
+        - 0.0006025904780038917 * (m.debt - 8_885)
+        - 10.75312876840641 * (m.rate - 18)
+        + 5.668589561988979 * (m.share - 9)
+        + 0.06448696158750825 * (m.ratio - 1)
+        >= 17.725596250681207
+    )
+    m.cost = pyo.Objective(expr=sum(m.length[k] ** 2 for k in range(5)))
+    return m
+
+
+def squares_of_millions_of_steps() -> pyo.ConcreteModel:
+    """SCIP 10 proved an optimum that was 1e-4 too dear."""
+    m = pyo.ConcreteModel()
+    m.rate = pyo.Var(bounds=(3.92866494979597, 4.57133505020403))
+    m.debt = pyo.Var(domain=pyo.Integers, bounds=(43_686_894, 50_558_620))
+    m.years = pyo.Var(bounds=(1.0, 1.12050064382651))
+    m.income = pyo.Var(domain=pyo.Integers, bounds=(-2_569_529, 2_569_529))
+    m.share = pyo.Var(bounds=(1.56598692062567, 2.31406491061779))
+    m.length = pyo.Var(range(5))
+    m.first = pyo.Constraint(expr=m.length[0] == 0.6 * m.rate - 2.55)
+    m.up = pyo.Constraint(expr=m.length[1] >= 1.1222857351153376e-07 * (m.debt - 48_840_689))
+    m.down = pyo.Constraint(expr=m.length[1] >= -3.740952450384459e-08 * (m.debt - 48_840_689))
+    m.third = pyo.Constraint(expr=m.length[2] == 1.6 * (m.years - 1.0))
+    m.fourth = pyo.Constraint(expr=m.length[3] == 7.503358831685011e-08 * m.income)
+    m.fifth = pyo.Constraint(expr=m.length[4] == 0.515457031758014 * m.share - 1.0)
+    m.score = pyo.Constraint(
+        expr=-17.5369907319966 * m.rate
+        + 7.91356173009928e-07 * m.debt
+        + 0.288771806957949 * m.years
+        - 1.94085582995479e-08 * m.income
+        - 3.10595372776962 * m.share
+        >= -35.8265733183967
+    )
+    m.cost = pyo.Objective(expr=sum(m.length[k] ** 2 for k in range(5)))
+    return m
+
+
+@pytest.mark.parametrize(
+    ("program", "least"),  # by HiGHS and by Gurobi
+    [(squares_of_three_thousand_steps, 0.119464505), (squares_of_millions_of_steps, 0.0356739501)],
+)
+def test_the_least_sum_of_squares_over_many_steps(program: Callable[[], pyo.ConcreteModel], least: float) -> None:
+    result = solve(program(), solver="scip", time_limit_s=20)
+
+    assert result.status in {"optimal", "feasible"}
+    assert result.objective == pytest.approx(least, rel=2e-6)
+    assert result.bound is None or result.bound <= least * (1 + 2e-6)
+
+
+def test_squares_over_many_steps_are_solved_by_tangent_cuts_unless_a_solver_is_named() -> None:
+    result = solve(squares_of_three_thousand_steps())
+
+    assert (result.solver, result.status) == ("highs", "optimal")
+    assert result.objective == pytest.approx(0.119464505, rel=1e-6)
