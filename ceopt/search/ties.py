@@ -371,7 +371,7 @@ def look_within_steps(state: State) -> State:
     question = state.question
     assert finding is not None  # noqa: S101 - the phase before ends with one
     margin = question.prepared.margin
-    if not margin or question.within is not None or not _claims_something(finding):
+    if not margin or not _claims_something(finding):
         return state
     steps = question.prepared.steps
     if margin + steps <= COST_OF_MARGIN * question.way_to_decision:

@@ -20,6 +20,7 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 import ceopt
+from ceopt.diverse import exhaustive
 from ceopt.formulations import Factual, Reaches, embed, l1
 from ceopt.formulations.predictors.decision.margin import own_steps
 from ceopt.formulations.predictors.read import read
@@ -125,6 +126,9 @@ def test_a_moving_column_is_proved_as_far_as_the_steps_of_the_model_allow(rel: f
     if status == "feasible":
         assert result.gap > 1e-5
         assert "The model's own arithmetic moves in steps" in result.reason
+    listed = exhaustive(model, row, ceopt.FeatureSpace.infer(frame), target="good", epsilon=0.0)
+    assert listed.status == status
+    assert listed.bound == pytest.approx(result.bound, rel=1e-6)
 
 
 def test_nothing_but_steps_of_the_model_proves_nothing() -> None:
