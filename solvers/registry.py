@@ -24,7 +24,6 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.extreme_numbers.units import squares_many_steps
 from ceopt.solvers.problem import ProblemClass as Class
 
 if TYPE_CHECKING:
@@ -244,8 +243,8 @@ def unregister(name: str) -> None:
 def choose(name: str, compiled: CompiledModel) -> Solver:
     """Return the solver called ``name``, or for "auto" the first that is installed, licensed and able.
 
-    One that takes the program's cones itself goes before one that gets them as cuts; but for squares over integers of
-    many steps, of which tangent cuts prove the optimum in a hundredth of the time.
+    One that takes the program's cones itself goes before one that gets them as cuts; but for squares beside integers,
+    of which tangent cuts prove the optimum in less time.
 
     Raises
     ------
@@ -260,7 +259,7 @@ def choose(name: str, compiled: CompiledModel) -> Solver:
     needed = compiled.problem_class
     able = [solver for solver in SOLVERS.values() if needed in solver.supports]
     by_cuts = [solver for solver in SOLVERS.values() if needed in solver.by_cuts]
-    able = by_cuts + able if squares_many_steps(compiled) else able + by_cuts
+    able = by_cuts + able if needed is Class.MIQP else able + by_cuts
     wanted = able
     if name != "auto":
         wanted = [SOLVERS[name]]

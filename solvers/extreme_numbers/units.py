@@ -25,15 +25,12 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.problem import Vector
 from ceopt.solvers.tolerances import HIDDEN_STEP, NO_COEFFICIENT, ORDINARY_COEFFICIENTS, ORDINARY_WIDTHS, SMALL_UNIT
 
-__all__ = ["Rescaled", "is_extreme", "is_far_from_zero", "rescaled", "span_of", "squares_many_steps", "wide_columns"]
+__all__ = ["Rescaled", "is_extreme", "is_far_from_zero", "rescaled", "span_of", "wide_columns"]
 
 #: An integer column with more steps than this is one whose single step hardly matters.
 _WIDE: Final = 2.0**23
 #: The same beneath squares and cones: SCIP 10 was seen to prove an optimum that was 1e-4 too dear, from 5e6 steps on.
 _WIDE_WITH_CURVES: Final = 2.0**20
-#: Steps of an integer column from which on SCIP's word on squares is held against a second run: SCIP 10 was seen to
-#: prove an optimum of twice the least cost over 3,000 steps, and to need minutes where tangent cuts need .1 s.
-_MANY: Final = 2.0**9
 #: One with more steps, or with values beyond, is counted in other units whatever the rows: HiGHS 1.15.1 fixes columns
 #: by their reduced costs in numbers of 32 bits, and goes on for ever, its time limit unseen, where they overflow.
 _VERY_WIDE: Final = 2.0**30
@@ -130,11 +127,6 @@ def is_far_from_zero(compiled: CompiledModel) -> bool:
     size = np.maximum(np.abs(compiled.lb), np.abs(compiled.ub))
     moves = (width > 0.0) & np.isfinite(size)
     return bool((moves & (size > ORDINARY_WIDTHS[1]) & (width < _TRACE * size)).any())
-
-
-def squares_many_steps(compiled: CompiledModel) -> bool:
-    """Whether the objective has squares, and an integer column many steps."""
-    return compiled.Q is not None and bool((compiled.integer & (compiled.ub - compiled.lb > _MANY)).any())
 
 
 def _is_far_off(compiled: CompiledModel) -> bool:

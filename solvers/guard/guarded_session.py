@@ -11,9 +11,9 @@ from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
 from ceopt.solvers.extreme_numbers.rescaled_session import WideSession
-from ceopt.solvers.extreme_numbers.units import is_extreme, is_far_from_zero, squares_many_steps
+from ceopt.solvers.extreme_numbers.units import is_extreme, is_far_from_zero
 from ceopt.solvers.guard.contradictions import credible, readable
-from ceopt.solvers.problem import Outcome, Stop, Vector
+from ceopt.solvers.problem import Outcome, ProblemClass, Stop, Vector
 from ceopt.solvers.registry import Solver
 from ceopt.solvers.session import Start, sparse_start
 
@@ -114,8 +114,10 @@ class GuardedSession:
 
 def _opened(solver: Solver, compiled: CompiledModel, words: Mapping[str, Any]) -> Any:
     """Return the solver's own session for a program, or one in other units where numbers are extreme."""
-    # SCIP 10 was seen to call a program infeasible of which it had a point, where columns of 5e10 move by 1e4.
-    is_lost = solver.name == "scip" and (is_far_from_zero(compiled) or squares_many_steps(compiled))
+    # SCIP 10 was seen to call a program infeasible of which it had a point, where columns of 5e10 move by 1e4, and to
+    # prove optima of squares beside integers that were .3 % to 90 % too dear: there a second run is held against it.
+    has_squares = compiled.problem_class is ProblemClass.MIQP
+    is_lost = solver.name == "scip" and (has_squares or is_far_from_zero(compiled))
     if not solver.certifies and (is_lost or is_extreme(compiled)):  # who certifies has units of his own
         return WideSession(solver, compiled, words)
     return solver.session(compiled.problem_class)(compiled, **words)

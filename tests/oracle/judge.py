@@ -114,19 +114,24 @@ def is_unproved(question: Asked, result: Any) -> bool:
     points by the solver's tolerance, of which none in whole numbers keeps the program; or nothing but points that miss
     the target by what rounds in a score.
     """
-    if str(result.status) not in {"error", "rejected"} or isinstance(question, NarrowQuestion | PolishQuestion):
+    if str(result.status) not in {"error", "rejected"} or isinstance(question, NarrowQuestion):
         return False
-    if isinstance(question, Question) and any(words in result.reason for words in _OF_ROUNDING):
-        return expected(question) == "infeasible" and _is_missed_by_rounding(question)
+    asked = question.asked if isinstance(question, PolishQuestion) else question
+    if isinstance(asked, Question) and any(words in result.reason for words in _OF_ROUNDING):
+        return expected(asked) == "infeasible" and _is_missed_by_rounding(asked)
+    if isinstance(question, PolishQuestion):
+        return False
     is_empty = expected(question) == "infeasible" and "No point in whole numbers was found near" in result.reason
     return is_empty or "Coefficients of one row span" in result.reason
 
 
 def _is_missed_by_rounding(question: Question) -> bool:
     """Tell whether some point lies at a tie but for rounding, so that a batch may say otherwise than one row does."""
-    if question.model.labels is not None and question.model.chance is None:
-        return False
-    return not clear_of_ties(question.model, question.target, question.points).all()
+    model = question.model
+    if model.labels is not None and model.chance is None:
+        score = np.abs(model.given.decision_function(model.seen(question.points)))
+        return bool((score <= 1e-12 * score.max()).any())
+    return not clear_of_ties(model, question.target, question.points).all()
 
 
 def known_refusal(error: Exception) -> bool:

@@ -20,7 +20,7 @@ from rich.console import Console
 from sources import ROOT
 
 from ceopt.cli import output as cli_output
-from ceopt.solvers import ProblemClass, Status, available, compile_model, registry, solve
+from ceopt.solvers import ProblemClass, Status, available, registry, solve
 from ceopt.solvers.cones import psd
 from ceopt.solvers.errors import (
     CeoptError,
@@ -36,7 +36,7 @@ from ceopt.solvers.registry import SOLVERS, Licence, Solver, choose, register, u
 NOBODY = {ProblemClass.MISDP, ProblemClass.NONCONVEX_CONIC}
 #: Whom "auto" chooses where everything is installed and licensed.
 FIRST = {
-    "LP": "highs", "MILP": "highs", "QP": "highs", "MIQP": "scip", "SOCP": "clarabel", "MISOCP": "scip",
+    "LP": "highs", "MILP": "highs", "QP": "highs", "MIQP": "highs", "SOCP": "clarabel", "MISOCP": "scip",
     "SDP": "clarabel", "EXP": "clarabel", "nonconvex QCQP": "scip", "MIEXP": "mosek",
     "nonconvex exponential program": "scip",
 }  # fmt: skip
@@ -44,7 +44,7 @@ FIRST = {
 
 def program(kind: str) -> Any:
     """A compiled program as far as a choice looks at it."""
-    return SimpleNamespace(problem_class=ProblemClass(kind), Q=None)
+    return SimpleNamespace(problem_class=ProblemClass(kind))
 
 
 @pytest.fixture
@@ -75,24 +75,13 @@ def test_the_first_that_can_is_chosen(world):
         ("mosek", {"LP": "mosek", "MIQP": "mosek", "SDP": "mosek", "MIEXP": "mosek"}),
         ("highs", {"SOCP": "highs", "MISOCP": "highs"}),
         ("scip", {"LP": "scip", "SOCP": "scip", "nonconvex QCQP": "scip"}),
-        ("highs gurobi", {"MIQP": "gurobi", "nonconvex QCQP": "gurobi", "SOCP": "gurobi"}),
+        ("highs gurobi", {"MIQP": "highs", "nonconvex QCQP": "gurobi", "SOCP": "gurobi"}),
     ],
 )
 def test_what_is_missing_is_passed_over(world, installed, expected):
-    """Who takes cones and products itself goes before HiGHS, which gets them as cuts."""
+    """Who takes cones and products itself goes before HiGHS, which gets them as cuts; squares it gets first."""
     world(installed)
     assert {kind: choose("auto", program(kind)).name for kind in expected} == expected
-
-
-@pytest.mark.parametrize(("steps", "first"), [(500, "scip"), (3_000, "highs")])
-def test_squares_of_many_steps_go_to_tangent_cuts_first(world, steps, first):
-    world()
-    m = pyo.ConcreteModel()
-    m.x = pyo.Var(domain=pyo.Integers, bounds=(0, steps))
-    m.y = pyo.Var(bounds=(0, steps))
-    m.cost = pyo.Objective(expr=m.x**2 + m.y)
-    assert choose("auto", compile_model(m)).name == first
-    assert choose("scip", compile_model(m)).name == "scip"
 
 
 def test_a_licence_that_is_missing_or_too_small_is_passed_over(world):
