@@ -409,7 +409,7 @@ def in_decimals_of_data(state: State, answers: tuple[Answer, ...]) -> tuple[Answ
     costs = [answer.cost for answer, _ in answers]
     is_ordered = costs == sorted(costs)
     for place in reversed(range(len(answers))):
-        if question.is_late:
+        if question.is_over:
             break
         least, most = 0.0, math.inf
         if is_ordered and place > 0:
@@ -512,7 +512,7 @@ def in_fewer_decimals(
             if _keeps_rules(question, point, candidate) and passes(candidate):
                 rounded = candidate
                 break
-            if shown == _SHOWN or question.is_late:
+            if shown == _SHOWN or question.is_over:
                 break
     return rounded
 

@@ -40,6 +40,9 @@ __all__ = ["Answer", "Finding", "Phase", "Question", "State", "Stopwatch", "Trie
 
 #: Seconds of a call of the user's model up to which the next may have twice as many rows.
 _SHORT_CALL_S: Final = 0.1
+#: Seconds of a call from which on none begins after the limit, and seconds after it in which quicker ones may.
+_QUICK_CALL_S: Final = 0.02
+_GRACE_S: Final = 0.1
 #: An answer and its coordinates.
 Answer: TypeAlias = "tuple[Counterfactual, dict[str, float]]"
 
@@ -60,12 +63,16 @@ class Phase(Enum):
 
 @final
 class Stopwatch:
-    """Seconds spent by phase; ``check`` is decoding and rules, ``predict`` the user's own model."""
+    """Seconds spent by phase; ``check`` is decoding and rules, ``predict`` the user's own model.
 
-    __slots__ = ("began", "seconds")
+    ``longest_call_s`` is what the user's own model has taken at most for a call.
+    """
+
+    __slots__ = ("began", "longest_call_s", "seconds")
 
     def __init__(self, began: float, *, read_s: float) -> None:
         self.began = began
+        self.longest_call_s = 0.0
         self.seconds = {
             "read": read_s,
             "start": 0.0,
@@ -89,6 +96,7 @@ class Stopwatch:
         """Count seconds that were measured elsewhere."""
         for phase, spent in seconds.items():
             self.seconds[phase] += spent
+        self.longest_call_s = max(self.longest_call_s, seconds.get("predict", 0.0))
 
     def timings(self) -> dict[str, float]:
         """Return the seconds by phase, and in total."""
@@ -172,6 +180,14 @@ class Question:
         """Whether the time is used up."""
         return time.perf_counter() >= self.deadline
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is used up, and what a quick model has after it to be asked about the digits of answers."""
+        late_s = time.perf_counter() - self.deadline
+        if self.stopwatch.longest_call_s > _QUICK_CALL_S:
+            return late_s >= 0.0
+        return late_s >= _GRACE_S
+
     def cost(self, point: Point) -> float:
         """Return what a point costs."""
         return self.settings.cost.value(self.space, self.factual, point)
@@ -212,7 +228,7 @@ class Question:
         many = 1
         with self.stopwatch.counting("predict"):
             try:
-                while len(met) < len(points) and not self.is_late:
+                while len(met) < len(points) and not self.is_over:
                     began = time.perf_counter()
                     with without_deadline():
                         met += self.prepared.judge(points[len(met) : len(met) + many])[1].tolist()

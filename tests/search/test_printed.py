@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from draws import draws
+from faulty import faulty
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -217,6 +218,31 @@ def test_after_the_time_limit_nothing_is_asked_about_digits(monkeypatch):
 
     assert asked == [1, 1, 1]
     assert accepted == [True] * 3 + [False] * 6
+
+
+@pytest.mark.parametrize("decimals", [None, 3])
+def test_the_first_answer_has_few_digits_where_the_search_for_the_next_takes_all_the_time(decimals):
+    person = SHARES[LINEAR.predict(SHARES) == "no"].iloc[[0]]
+    asked = {"target": "yes", "constraints": ceopt.Linear(dict.fromkeys(SHARES, 1.0), "<=", 101.0)}
+    alone = ceopt.explain(LINEAR, person, shares(decimals), **asked)
+    until = time.perf_counter() + 1.0
+
+    def takes_all(told, _compiled):
+        if runs:
+            time.sleep(max(until - time.perf_counter(), 0.0) + 0.01)
+        runs.append(told)
+        if len(runs) == 1:
+            return told
+        return replace(told, status="time_limit", x=None, bound=None, incumbents=(), pool=())
+
+    runs = []
+    with faulty(takes_all) as solver:
+        result = ceopt.explain(LINEAR, person, shares(decimals), n=2, solver=solver, time_limit_s=1.0, **asked)
+
+    assert len(runs) > 1
+    assert result[0].values.equals(alone[0].values)
+    assert result[0].printed == alone[0].printed
+    assert alone.sentences()[1] in result.sentences()
 
 
 @pytest.mark.parametrize("error", [ValueError, MemoryError, KeyboardInterrupt])
