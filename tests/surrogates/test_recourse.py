@@ -17,6 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import ceopt
 from ceopt import CeoptError, Linear, MaxChanges, SolutionSet
 from ceopt.formulations.costs import L1
+from ceopt.formulations.digits import digits
 from ceopt.formulations.space import FeatureSpace
 from ceopt.settings import Settings
 from ceopt.solvers.errors import UnsupportedProblemError
@@ -441,7 +442,9 @@ def test_a_grown_answer_says_how_far() -> None:
     lax = asked(NUMBERS[~slanted(NUMBERS)].iloc[1], PLANE, slanted, data=NUMBERS, max_rounds=0, surrogate=Lax())
 
     assert [result[0].way, lax[0].way] == ["grown", "grown"]
-    assert result.reason.endswith(f"The radius was raised to {result.surrogate.radius:.3g}, where the model agreed.")
+    assert result.reason.endswith(
+        f"The radius was raised to {digits(result.surrogate.radius)}, where the model agreed."
+    )
     assert lax.reason.endswith("The surrogate's margin was raised until the model agreed.")
 
 
