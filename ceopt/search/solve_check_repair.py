@@ -21,7 +21,7 @@ from ceopt.query.build_answer import answer_of
 from ceopt.query.given_starts import put_in_reach
 from ceopt.query.request import SolvedProgram, SolveRequest
 from ceopt.query.solve_program import has_extreme_numbers
-from ceopt.search.state import Finding
+from ceopt.search.state import GRACE_S, Finding
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.problem import Stop
 from ceopt.status import Status
@@ -115,8 +115,6 @@ _SHARE: Final = 0.25
 _ROWS: Final = 2000
 #: How many of the user's points that pass every check are kept.
 _GIVEN: Final = 20
-#: Seconds beyond the limit in which starts may still be checked, one after the other; the first always is.
-_GRACE_S: Final = 0.1
 
 
 def find_starts(state: State, *, even_linear: bool = False) -> State:
@@ -231,7 +229,7 @@ def start_in_hand(state: State, *, below: float = math.inf, is_judge: bool = Tru
         return None
     question = state.question
     for number, (cost, point) in enumerate(state.found):
-        is_late = number > 0 and time.perf_counter() > question.deadline + _GRACE_S
+        is_late = number > 0 and time.perf_counter() > question.deadline + GRACE_S
         if cost >= below or is_late:
             return None
         if not state.surely_differs(point):

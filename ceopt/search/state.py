@@ -36,13 +36,24 @@ if TYPE_CHECKING:
     from ceopt.solution.counterfactual import Counterfactual
     from ceopt.solvers.problem import Outcome
 
-__all__ = ["Answer", "Finding", "Phase", "Question", "State", "Stopwatch", "Tries", "favourable", "without_unseen"]
+__all__ = [
+    "GRACE_S",
+    "Answer",
+    "Finding",
+    "Phase",
+    "Question",
+    "State",
+    "Stopwatch",
+    "Tries",
+    "favourable",
+    "without_unseen",
+]
 
 #: Seconds of a call of the user's model up to which the next may have twice as many rows.
 _SHORT_CALL_S: Final = 0.1
-#: Seconds of a call from which on none begins after the limit, and seconds after it in which quicker ones may.
+#: Seconds after the limit in which points in hand may still be checked, and of a call that may begin then.
+GRACE_S: Final = 0.1
 _QUICK_CALL_S: Final = 0.02
-_GRACE_S: Final = 0.1
 #: An answer and its coordinates.
 Answer: TypeAlias = "tuple[Counterfactual, dict[str, float]]"
 
@@ -186,7 +197,7 @@ class Question:
         late_s = time.perf_counter() - self.deadline
         if self.stopwatch.longest_call_s > _QUICK_CALL_S:
             return late_s >= 0.0
-        return late_s >= _GRACE_S
+        return late_s >= GRACE_S
 
     def cost(self, point: Point) -> float:
         """Return what a point costs."""
