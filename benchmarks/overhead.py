@@ -12,7 +12,7 @@ from ceopt.checking.answer_check import ModelOracle
 from ceopt.query.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
-from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.highs import HighsSession
 from ceopt.warm_start.heuristic import StartSearch
 
 TITLE = "Overhead per row beside the solver"

@@ -12,10 +12,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ceopt.solvers import compile_model, count, solve
-from ceopt.solvers.pool.exclusion_cuts import integers
 from ceopt.solvers.pool.pool import pool_of
-from ceopt.solvers.pool.ranking import InTurn
-from ceopt.solvers.pool.runner import Runner
+from ceopt.solvers.pool.ranking import InTurn, Runner, integers
 from ceopt.solvers.registry import SOLVERS
 
 TITLE = "The ten best"

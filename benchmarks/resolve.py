@@ -27,7 +27,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import ceopt
 from ceopt.solvers import compile_model
-from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.highs import HighsSession
 
 TITLE = "The same question of other people"
 MEASURES = ("ceopt/query", "ceopt/search", "solvers/compile", "solvers/highs")

@@ -18,9 +18,9 @@ sys.path.insert(0, str(common.ROOT / "tests"))
 
 from oracle.scales import KINDS, question, verdict
 
-import ceopt.solvers.extreme_numbers.rescaled_session
-from ceopt.solvers.extreme_numbers.units import span_of
+import ceopt.solvers.trust
 from ceopt.solvers.registry import SOLVERS
+from ceopt.solvers.trust import span_of
 
 TITLE = "Columns from 1e-12 to 1e12"
 MEASURES = ("ceopt/search", "formulations/columns", "solvers/extreme_numbers")
@@ -74,14 +74,14 @@ def usable(solver: str) -> bool:
 def noted_spans() -> list[float]:
     """Return a list that collects the span of every program that is handed over in units of its own."""
     spans: list[float] = []
-    in_units = ceopt.solvers.extreme_numbers.rescaled_session.rescaled
+    in_units = ceopt.solvers.trust.rescaled
 
     def noted(*given: Any, **words: Any) -> Any:
         units = in_units(*given, **words)
         spans.append(span_of(units.program))
         return units
 
-    ceopt.solvers.extreme_numbers.rescaled_session.rescaled = noted
+    ceopt.solvers.trust.rescaled = noted
     return spans
 
 

@@ -19,7 +19,7 @@ from ceopt.search.search import init, search
 from ceopt.search.solve_check_repair import find_starts
 from ceopt.settings import Settings
 from ceopt.solvers import compile_model
-from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.highs import HighsSession
 
 TITLE = "Trees: ordered split binaries against Misic's form"
 MEASURES = ("ceopt/search", "ceopt/warm_start", "formulations/predictors/embed/trees")

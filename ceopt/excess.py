@@ -32,8 +32,7 @@ from ceopt.settings import CheckedSettings, Settings
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import OutOfTimeError, until
-from ceopt.solvers.errors import InvalidValueError, within_memory
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import InvalidValueError, counted, within_memory
 from ceopt.status import Status
 from ceopt.verify import all_names, check_points, each_checked
 

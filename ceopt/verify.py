@@ -33,8 +33,7 @@ from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target, pa
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import plain
-from ceopt.solvers.errors import CeoptError, printable, within_memory
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import CeoptError, counted, printable, within_memory
 
 __all__ = ["Report", "all_names", "check_points", "each_checked", "verify"]
 

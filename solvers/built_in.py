@@ -15,13 +15,13 @@ _QUADRATIC = _LINEAR | {Class.QP, Class.MIQP, Class.SOCP, Class.MISOCP}
 
 
 def _gurobi_licence() -> Licence:
-    from ceopt.solvers.gurobi.licence import licence
+    from ceopt.solvers.gurobi import licence
 
     return licence()
 
 
 def _mosek_licence() -> Licence:
-    from ceopt.solvers.mosek.session import licence
+    from ceopt.solvers.mosek import licence
 
     return licence()
 
@@ -37,7 +37,7 @@ BUILT_IN: Final = (
         by_cuts=frozenset({Class.MIQP, Class.SOCP, Class.MISOCP}),
         session=Imported(
             "ceopt.solvers.outer_approximation.session:TangentSession",
-            others=dict.fromkeys(_LINEAR | {Class.QP}, "ceopt.solvers.highs.session:HighsSession"),
+            others=dict.fromkeys(_LINEAR | {Class.QP}, "ceopt.solvers.highs:HighsSession"),
         ),
         exact={"mip_feasibility_tolerance": 1e-9},
         takes_start=True,
@@ -58,7 +58,7 @@ BUILT_IN: Final = (
         distribution="pyscipopt",
         extra="scip",
         supports=_QUADRATIC | {Class.NONCONVEX, Class.NONCONVEX_EXP},
-        session=Imported("ceopt.solvers.scip.session:ScipSession"),
+        session=Imported("ceopt.solvers.scip:ScipSession"),
         exact={"numerics/feastol": 1e-9},
         takes_start=True,
         streams=True,
@@ -69,7 +69,7 @@ BUILT_IN: Final = (
         distribution="gurobipy",
         extra="gurobi",
         supports=_QUADRATIC | {Class.NONCONVEX},
-        session=Imported("ceopt.solvers.gurobi.session:GurobiSession"),
+        session=Imported("ceopt.solvers.gurobi:GurobiSession"),
         licence=_gurobi_licence,
         exact={"IntFeasTol": 1e-9, "FeasibilityTol": 1e-9},
         pool=True,
@@ -91,7 +91,7 @@ BUILT_IN: Final = (
         distribution="mosek",
         extra="mosek",
         supports=_QUADRATIC | _CONVEX | {Class.MIEXP},
-        session=Imported("ceopt.solvers.mosek.session:MosekSession"),
+        session=Imported("ceopt.solvers.mosek:MosekSession"),
         licence=_mosek_licence,
         takes_start=True,
     ),

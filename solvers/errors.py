@@ -31,6 +31,8 @@ __all__ = [
     "within_memory",
 ]
 
+# ==== Errors ==========================================================================================================
+
 #: What a terminal obeys or hides instead of showing it: C0 (with line feed and tab), DEL and C1; marks, embeddings,
 #: overrides and isolates of the direction of writing; separators of lines and paragraphs; marks of annotations and of
 #: byte order; halves of surrogate pairs, which cannot be encoded.
@@ -164,3 +166,32 @@ def within_memory(who: str) -> Iterator[None]:
     except MemoryError as error:
         then = "Give fewer rows, a smaller model or shorter lists of levels, or a machine with more memory."
         raise OutOfMemoryError(who, "more memory", "there is no more", then) from error
+
+
+# ==== Numbers of things in a sentence: 1 row, 2 rows ==================================================================
+
+
+def counted(number: int, thing: str, *, things: str = "") -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row"), counted(0, "person", things="people")
+    ('1 row', '2000 rows', '0 people')
+    """
+    if number == 1:
+        return f"1 {thing}"
+    return f"{number} {things or thing + 's'}"
+
+
+def each_of(number: int, thing: str) -> str:
+    """Return each of a number of things in words.
+
+    Examples
+    --------
+    >>> each_of(1, "row"), each_of(3, "row")
+    ('1 row', 'each of 3 rows')
+    """
+    if number == 1:
+        return f"1 {thing}"
+    return f"each of {counted(number, thing)}"

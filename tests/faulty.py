@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ceopt.solvers import Outcome, ProblemClass, Status
-from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.highs import HighsSession
 from ceopt.solvers.registry import Solver, register, unregister
 
 

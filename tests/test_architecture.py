@@ -95,8 +95,8 @@ NO_TOLERANCES = {
     "ceopt.solvers.built_in.BUILT_IN": "options of each solver's, by its own names, for exact answers",
     "ceopt.solvers.conic.clarabel._OTHER_ROUNDINGS": "options of Clarabel's, by its own names, for another run",
     "ceopt.solvers.conic.clarabel._SET_UP_S": "seconds of setting up for each number of a block",
-    "ceopt.solvers.highs.session._PRESOLVE_S": "seconds of presolving for each coefficient",
-    "ceopt.solvers.gurobi.session._PARAMETERS": "parameters of Gurobi's, by its own names",
+    "ceopt.solvers.highs._PRESOLVE_S": "seconds of presolving for each coefficient",
+    "ceopt.solvers.gurobi._PARAMETERS": "parameters of Gurobi's, by its own names",
 }
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
-from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.plural import each_of
+from ceopt.solvers.errors import InvalidValueError, each_of
 
 if TYPE_CHECKING:
     from ceopt.checking.functions import Oracle

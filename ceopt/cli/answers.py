@@ -11,7 +11,7 @@ from ceopt.population.cohort import Cohort
 from ceopt.population.cohort_json import FORMAT
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.files.whole_files import json_document, read_text
+from ceopt.solvers.whole_files import json_document, read_text
 
 __all__ = ["read_answers"]
 

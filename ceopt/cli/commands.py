@@ -130,7 +130,7 @@ def demo(
 ) -> None:
     """Reject loans with a random forest and say what a few of the people could do."""
     from ceopt.cli.demo import run_demo
-    from ceopt.solvers.files.whole_files import require_place
+    from ceopt.solvers.whole_files import require_place
 
     if report is not None:
         require_place("--report", report)
@@ -243,7 +243,7 @@ def export(
     from ceopt.query.prepare import prepare
     from ceopt.settings import Settings
     from ceopt.solvers import write
-    from ceopt.solvers.files.whole_files import require_place
+    from ceopt.solvers.whole_files import require_place
 
     require_place("--out", out)
     given = _noted(
@@ -279,7 +279,7 @@ def report(
 ) -> None:
     """Write answers as one page of HTML that needs nothing else, and prints."""
     from ceopt.cli.answers import read_answers
-    from ceopt.solvers.files.whole_files import require_place
+    from ceopt.solvers.whole_files import require_place
 
     require_place("OUT", out)
     read_answers(answers).report(out, title=title, language=language)

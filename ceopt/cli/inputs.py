@@ -27,9 +27,9 @@ from ceopt.solvers.errors import (
     InvalidValueError,
     UnknownNameError,
     UnreadableFileError,
+    counted,
     printable,
 )
-from ceopt.solvers.plural import counted
 
 __all__ = ["CommandInputs", "Move", "read_inputs", "read_model", "read_target"]
 

@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ceopt.solution.tables import rows
-from ceopt.solvers.errors import printable
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import counted, printable
 from ceopt.status import Status
 
 if TYPE_CHECKING:

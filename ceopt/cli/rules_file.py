@@ -25,7 +25,7 @@ import pandas as pd
 from ceopt.formulations.constraints import RULES
 from ceopt.formulations.constraints.causal import LinearEquation
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
-from ceopt.solvers.files.whole_files import json_in, read_text
+from ceopt.solvers.whole_files import json_in, read_text
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule

@@ -10,8 +10,7 @@ from typing import Any, Final
 from ceopt.dice.examples import CounterfactualExamples
 from ceopt.dice.explanations import CounterfactualExplanations
 from ceopt.solvers.checks import Whole, plain
-from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import InvalidValueError, counted
 from ceopt.status import Status
 
 __all__ = ["importances", "require_enough", "warn_of_cut"]

@@ -12,7 +12,7 @@ from ceopt.dice.examples import CounterfactualExamples
 from ceopt.solution.json_fields import is_plain, is_text, list_of, or_none, require_fields
 from ceopt.solvers.checks import is_number, plain
 from ceopt.solvers.errors import CeoptError, UnreadableFileError
-from ceopt.solvers.files.whole_files import json_in
+from ceopt.solvers.whole_files import json_in
 
 __all__ = ["from_text", "to_text"]
 

@@ -13,8 +13,7 @@ from ceopt.metrics.distance import NORM, NORMS, Norm, embedded
 from ceopt.metrics.predictions import predicted, wanted
 from ceopt.metrics.rows import Floats, whole_people
 from ceopt.solvers.checks import Refusal, Whole
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-from ceopt.solvers.plural import counted, each_of
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted, each_of
 
 __all__ = ["favoured", "favoured_share", "hull_distance", "knn_distance", "lof", "require_count", "ynn"]
 

@@ -25,8 +25,7 @@ from ceopt.formulations.targets import (
 )
 from ceopt.metrics.rows import as_array, frame_of
 from ceopt.solvers.checks import plain
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-from ceopt.solvers.plural import each_of
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, each_of
 
 __all__ = ["accepted", "alike", "predicted", "table_of", "wanted"]
 

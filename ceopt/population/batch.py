@@ -19,8 +19,7 @@ from ceopt.query.black_box_question import BlackBoxQuestion
 from ceopt.query.prepare import Prepared
 from ceopt.search.search import search
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, printable
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, counted, printable
 from ceopt.status import Status
 from ceopt.words.said import said
 

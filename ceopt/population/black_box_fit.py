@@ -15,8 +15,7 @@ from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.space.space import FeatureSpace, complete_part, require_space
 from ceopt.population.fitted import changed, changed_model, rows_of, state_of
 from ceopt.query.black_box_question import BlackBoxQuestion, asked_often, asked_once
-from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.plural import each_of
+from ceopt.solvers.errors import InvalidValueError, each_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,9 +19,8 @@ from ceopt.population.summary import CohortSummary, summary_of
 from ceopt.solution.copies import hands_out_copies
 from ceopt.solution.counterfactual import scalars
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solvers.errors import printable
-from ceopt.solvers.files.whole_files import write_text
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import counted, printable
+from ceopt.solvers.whole_files import write_text
 from ceopt.status import Status
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ceopt.solution.json_io import damaged_as_sentence, require_format, result_d
 from ceopt.solution.json_values import read_value, write_value
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.files.whole_files import json_document
+from ceopt.solvers.whole_files import json_document
 
 if TYPE_CHECKING:
     import pandas as pd

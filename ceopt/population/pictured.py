@@ -17,8 +17,7 @@ from ceopt.solution.cells import shown
 from ceopt.solution.counterfactual import scalars
 from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import AbstractCheck, Choice, check_arguments
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
 from ceopt.status import Status
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ceopt.pictures.svg import svg
 from ceopt.report.headings import HEADINGS
 from ceopt.solvers.checks import AbstractCheck, Choice, OrNone, Text, check_arguments
 from ceopt.solvers.errors import printable
-from ceopt.solvers.files.whole_files import write_text
+from ceopt.solvers.whole_files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from ceopt.solution.json_frames import read_row, write_row
 from ceopt.solution.json_values import phrases_document, read_said, read_value, write_value
 from ceopt.solution.surrogate_report import SurrogateReport
 from ceopt.solvers.errors import CeoptError, InvalidValueError
-from ceopt.solvers.files.whole_files import json_document
+from ceopt.solvers.whole_files import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

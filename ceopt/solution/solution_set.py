@@ -18,7 +18,7 @@ from ceopt.solution.surrogate_report import SurrogateReport
 from ceopt.solution.tables import to_html, to_text
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import printable
-from ceopt.solvers.files.whole_files import write_text
+from ceopt.solvers.whole_files import write_text
 from ceopt.status import Status
 from ceopt.words.language import language_of
 from ceopt.words.results import in_words

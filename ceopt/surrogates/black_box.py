@@ -23,8 +23,7 @@ from ceopt.formulations.targets import Disagreement, DisagreementOf, Labels, Pro
 from ceopt.metrics.predictions import predicted, wanted
 from ceopt.solvers.checks import Matrix, Whole
 from ceopt.solvers.deadline import checkpoint, deadline_now
-from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, counted
 
 __all__ = ["BlackBox", "QueryLimitError"]
 

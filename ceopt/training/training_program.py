@@ -22,9 +22,9 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from ceopt.training.losses import proximity_loss, smoothed, squared_error
+from ceopt.training.losses import proximity_loss, smoothed
 from ceopt.training.networks import Array, Design, Thinning, Tree, generated, initial, scores_of, shares_of
-from ceopt.training.shift_attack import AttackedRows, ShiftAttack
+from ceopt.training.shift_attack import AttackedRows, ShiftAttack, squared_error
 
 __all__ = ["RANDOM", "Batch", "Compiled", "Networks", "Sizes", "TrainingProgram", "compiled"]
 

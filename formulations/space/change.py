@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.space.feature import Feature, Kind
-from ceopt.formulations.space.feature_checks import LEVELS, require_level
+from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.feature_checks import LEVELS, Kind, require_level
 from ceopt.solvers.checks import Choice, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 

@@ -12,11 +12,10 @@ import pandas as pd
 
 from ceopt.formulations.digits import digits, places_of
 from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype
-from ceopt.formulations.space.feature import Feature, Kind
-from ceopt.formulations.space.feature_checks import require_level
+from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.feature_checks import Kind, require_level
 from ceopt.solvers.checks import Choice, Flag, ListOf, MappingOf, OrNone, Refusal, plain
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
 
 __all__ = ["infer_features", "scales", "written_ends"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ceopt.formulations.space.feature import Feature
 from ceopt.solvers.errors import CeoptError, InvalidValueError
-from ceopt.solvers.files.whole_files import json_document
+from ceopt.solvers.whole_files import json_document
 
 __all__ = ["FORMAT", "VERSION", "features_document", "features_from_json", "features_in", "features_to_json"]
 

@@ -13,17 +13,16 @@ import pandas as pd
 from ceopt.formulations.digits import digits
 from ceopt.formulations.space.change import changed
 from ceopt.formulations.space.dtypes import is_number_dtype, is_object_dtype
-from ceopt.formulations.space.feature import Direction, Feature, Kind
-from ceopt.formulations.space.feature_checks import CODES
+from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.feature_checks import CODES, Direction, Kind
 from ceopt.formulations.space.infer import infer_features, scales, written_ends
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.formulations.space.space_warning import warn
 from ceopt.formulations.space.table import to_frame, to_text
 from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal, is_number
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, printable
-from ceopt.solvers.files.whole_files import write_text
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable
+from ceopt.solvers.whole_files import write_text
 
 __all__ = [
     "FeatureSpace",

@@ -16,9 +16,16 @@ from pyomo.common.collections import ComponentMap
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.staleflag import StaleFlagManager
 
-from ceopt.solvers.compile.convexity import cone_of, is_convex
 from ceopt.solvers.compile.pyomo_walker import ConeEntries, Recorder, Row, Walker, refuse_foreign_components
-from ceopt.solvers.compile.rows_and_cones import Auxiliary, ConeRows, QuadraticRow, lower_triangle, resized
+from ceopt.solvers.compile.rows_and_cones import (
+    Auxiliary,
+    ConeRows,
+    QuadraticRow,
+    cone_of,
+    is_convex,
+    lower_triangle,
+    resized,
+)
 from ceopt.solvers.cones import Cone
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedProblemError

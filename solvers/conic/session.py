@@ -12,9 +12,8 @@ from typing import final
 import numpy as np
 import scipy.sparse as sp
 
-from ceopt.solvers.conic.certificate import Proof, is_dual_ray, is_primal_ray, prove
+from ceopt.solvers.conic.certificate import Proof, is_dual_ray, is_primal_ray, prove, scalings
 from ceopt.solvers.conic.form import ConicForm, Lowering
-from ceopt.solvers.conic.scaling import scalings
 from ceopt.solvers.problem import Stop, Vector
 from ceopt.solvers.session import PROVED_EMPTY, AbstractSession, RunResult, SolveRun
 

@@ -4,18 +4,214 @@ In an LP file, a number that stands alone on the left of a row, ``x + 3 <= 4``, 
 drops it. A column that stands twice in the objective, of which it keeps one; a binary column with bounds beyond 0 and
 1. In an MPS file, an entry that stands twice, of which it keeps the first, and the right side of a free row that is not
 the objective, which it takes for the objective's.
+
+Coefficients of an LP, MPS or PTF file that are not finite, refused by line.
+
+HiGHS takes a cost of nan or infinity as it stands and drops such a term of a row or of a product, so that the program
+is another one; the text is looked through before it is parsed. Infinity stays legal as a bound and as the side of a
+row, nan nowhere.
+
+Quadratic rows of LP and MPS files, taken out of the text: HiGHS reads the rest, and refuses a file that has them.
+
+In LP a row's products stand in brackets, ``3 y + [ x^2 - 2 x * y ] <= 4``. Each pair of brackets is replaced by a
+column that is not in the file; where HiGHS reports that column, the products belong. In MPS they are sections
+``QCMATRIX row`` of their own, which are left out.
 """
 
 from __future__ import annotations
 
+import math
 import re
+import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, final
 
-from ceopt.solvers.errors import UnreadableFileError
+import numpy as np
+import pyomo.environ as pyo
+import scipy.sparse as sp
 
-__all__ = ["refuse_misread"]
+from ceopt.solvers.cones import Cone
+from ceopt.solvers.errors import UnreadableFileError, UnsupportedProblemError
+from ceopt.solvers.files.model_builder import add, add_column, add_cone, add_row, affine
+from ceopt.solvers.mosek import layout, name_of, require_library
 
+__all__ = ["QuadraticRows", "model_of_ptf", "refuse_misread", "refuse_odd_numbers", "take_quadratic_rows"]
+
+# ==== Coefficients of an LP, MPS or PTF file that are not finite, refused by line =====================================
+
+#: Files without any of these hold no such number: the word, a large exponent, or very many digits.
+_PERHAPS = re.compile(r"nan|inf|[ed]\+?\d{3}|\d{300}", re.IGNORECASE)
 _COMMENT = re.compile(r"\\.*")
+_PERHAPS_IN_LP = re.compile(r"(?<![^\s\d.+\-*/^\[\]:<>=])(?:nan|inf)|e\+?\d{3}|\d{300}", re.IGNORECASE)
+_BOUNDS_LINE = re.compile(r"^[ \t]*bounds?[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_INFINITE_BOUND = re.compile(
+    r"^[ \t]*(?:[+-]?inf(?:inity)?[ \t]*<=[ \t]*)?(?!nan|inf)[^\s\d.+\-*/^\[\]:<>=][^\s+\-*^\[\]:<>=]*"
+    r"[ \t]*(?:<=[ \t]*[+-]?(?:inf(?:inity)?|[\d.]+)[ \t]*)?$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LP_TOKEN = re.compile(
+    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<relation>[<>=]+)|(?P<mark>[+\-*/^\[\]:])"
+    r"|(?P<word>[^\s\d.+\-*/^\[\]:<>=][^\s+\-*^\[\]:<>=]*)"
+)
+#: Readers take the beginning of a word for a number, as C does.
+_WORD = re.compile(r"[+-]?(?:(?P<nan>nan)|inf(?:inity)?)", re.IGNORECASE)
+_LEADING_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?")
+#: Words of an LP file after which a row or a bound begins; "to" is that of "subject to".
+_BEFORE_A_ROW = frozenset({"to", "that", "st", "s.t.", "bounds", "bound", "free"})
+_WITH_A_NAME = frozenset({"NAME", "OBJSENSE", "QSECTION", "QCMATRIX"})
+_COEFFICIENTS = frozenset({"COLUMNS", "QSECTION", "QCMATRIX", "QUADOBJ", "QMATRIX"})
+_SIDE_SECTIONS = frozenset({"RHS", "RANGES"})
+_BOUNDS_WITHOUT_A_NUMBER = frozenset({"FR", "MI", "PL", "BV"})
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    line: int
+
+
+def refuse_odd_numbers(text: str, suffix: str, path: str) -> None:
+    """Refuse nan, and infinity as a coefficient, in a file that ends in .lp or .mps.
+
+    Raises
+    ------
+    UnreadableFileError
+        There is one; or, in an LP file, a name that every reader takes for one.
+    """
+    if not _PERHAPS.search(text):
+        return
+    if suffix == ".lp":
+        _look_through_lp(text, path)
+    else:
+        _look_through_mps(text, path)
+
+
+def odd_number_of_ptf(text: str) -> tuple[int, str] | None:
+    """Return the line and the word of the first such number in a PTF file that MOSEK refused."""
+    for number, line in enumerate(text.splitlines(), 1):
+        stated = line.split("#")[0]
+        sides = " ".join(re.findall(r"\[([^\]]*)\]", stated))
+        for word in re.split(r"[\s;,]+", sides):
+            if _odd(word) == "nan":
+                return number, word
+        for word in re.sub(r"\[[^\]]*\]", " ", stated).split():
+            if _odd(word) and (_LEADING_NUMBER.match(word) or _is_whole(word)):
+                return number, word
+    return None
+
+
+def _odd(word: str) -> str:
+    """Return "nan" or "inf" where a word begins as such a number, else nothing."""
+    if match := _WORD.match(word):
+        if match["nan"]:
+            return "nan"
+        return "inf"
+    digits = _LEADING_NUMBER.match(word)
+    if digits and math.isinf(float(re.sub("[dD]", "e", digits[0]))):
+        return "inf"
+    return ""
+
+
+def _is_whole(word: str) -> bool:
+    """Whether a word is nan or infinity, rather than a name that begins as they do."""
+    return word.lstrip("+-").lower() in {"nan", "inf", "infinity"}
+
+
+# -- LP ----------------------------------------------------------------------------------------------------------------
+def _look_through_lp(text: str, path: str) -> None:
+    text = _COMMENT.sub("", text)
+    bounds = _BOUNDS_LINE.search(text)
+    if bounds:  # most infinities are ordinary bounds; without them most files are done with
+        text = text[: bounds.end()] + _INFINITE_BOUND.sub("", text[bounds.end() :])
+    if not _PERHAPS_IN_LP.search(text):
+        return
+    tokens = list(_tokens(text))
+    for k, token in enumerate(tokens):
+        odd = ""
+        if token.kind in {"number", "word"}:
+            odd = _odd(token.text)
+        if odd and token.kind == "word" and not _is_whole(token.text):
+            raise UnreadableFileError(
+                "read",
+                "names that do not begin as nan and infinity do",
+                f"line {token.line} of {path!r} has {token.text[:60]!r}",
+                "Readers of LP files take them for numbers: rename it.",
+            )
+        is_label = k + 1 < len(tokens) and tokens[k + 1].text == ":"
+        if odd and not is_label and (odd == "nan" or not _is_side(tokens, k)):
+            _refuse(token.line, path, token.text)
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in _LP_TOKEN.finditer(line):
+            yield _Token(str(match.lastgroup), match[0], number)
+
+
+def _is_side(tokens: list[_Token], k: int) -> bool:
+    """Whether the number ``tokens[k]`` stands alone on its side of a relation."""
+    before = k - 1
+    while before >= 0 and tokens[before].text in {"+", "-"}:
+        before -= 1
+    after = None
+    if k + 1 < len(tokens):
+        after = tokens[k + 1]
+    label = k + 2 < len(tokens) and tokens[k + 2].text == ":"
+    if before >= 0 and tokens[before].kind == "relation":
+        multiplies = after is not None and after.line == tokens[k].line and after.kind == "word" and not label
+        return not multiplies and (after is None or after.text not in {"*", "/", "^", "["})
+    if after is None or after.kind != "relation":
+        return False
+    if before < 0:
+        return True
+    kind, word, _ = tokens[before]
+    return kind == "number" or word == ":" or word.lower() in _BEFORE_A_ROW or bool(_odd(word))
+
+
+# -- MPS ---------------------------------------------------------------------------------------------------------------
+def _look_through_mps(text: str, path: str) -> None:
+    section = ""
+    objective = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or line.startswith("*"):
+            continue
+        first = words[0].upper()
+        if len(words) == 1 or (not line[0].isspace() and first in _WITH_A_NAME):
+            section = first
+        elif section == "ROWS" and first == "N":
+            objective = objective or " ".join(words[1:])
+        elif section in _COEFFICIENTS:
+            for _, word in _pairs(words, odd_length=True):
+                if _odd(word):
+                    _refuse(number, path, word)
+        elif section in _SIDE_SECTIONS:
+            for row, word in _pairs(words, odd_length=len(words) % 2 == 1):
+                if _odd(word) == "nan" or (_odd(word) and section == "RHS" and row == objective):
+                    _refuse(number, path, word)
+        elif section == "BOUNDS" and first not in _BOUNDS_WITHOUT_A_NUMBER and _odd(words[-1]) == "nan":
+            _refuse(number, path, words[-1])
+
+
+def _pairs(words: list[str], *, odd_length: bool) -> list[tuple[str, str]]:
+    """Return (name, number) of a line; where spaces in names blur them, the last one, which is sure."""
+    start = 1 if odd_length else 0
+    if (len(words) - start) % 2:
+        return [(words[-2], words[-1])]
+    return list(zip(words[start::2], words[start + 1 :: 2], strict=True))
+
+
+def _refuse(line: int, path: str, word: str) -> None:
+    raise UnreadableFileError(
+        "read", "finite coefficients", f"line {line} of {path!r} has {word[:60]!r}", "Check the file."
+    )
+
+
+# ==== Parts of a file that HiGHS reads otherwise than its format says: found in the text, and refused =================
+
 _TO_ROWS = r"^[ \t]*(?:subject\s+to|such\s+that|st\.?|s\.t\.)[ \t]*:?"
 _ENDS = r"bounds?|gen|generals?|integers?|bin|binar(?:y|ies)|semi|sos|free|end"
 _FLAGS = re.IGNORECASE | re.MULTILINE | re.DOTALL
@@ -135,3 +331,246 @@ def _refuse_repeated_entries(text: str, path: str) -> None:
 
 def _refused(path: str, needs: str, has: str, then: str) -> UnreadableFileError:
     return UnreadableFileError("read", needs, f"{path!r} has {' '.join(has.split())[:60]!r}", then)
+
+
+# ==== A file in MOSEK's own text format as a ConcreteModel; MOSEK parses it, without a licence ========================
+
+_CONES = {
+    "quadratic_cone": Cone.SECOND_ORDER,
+    "rquadratic_cone": Cone.ROTATED,
+    "svec_psd_cone": Cone.SEMIDEFINITE,
+    "primal_exp_cone": Cone.EXPONENTIAL,
+}
+_PTF_SIDES = {"rzero": (0.0, 0.0), "rplus": (0.0, math.inf), "rminus": (-math.inf, 0.0)}
+
+
+def model_of_ptf(text: str, path: str) -> Any:
+    """Return the model.
+
+    Raises
+    ------
+    MissingLibraryError
+        MOSEK is not installed.
+    UnreadableFileError
+        MOSEK does not take it for such a file.
+    UnsupportedProblemError
+        It has matrix variables, disjunctions or cones of other kinds.
+    """
+    library = require_library("read")
+    with library.Task() as task, tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "model.ptf"
+        copy.write_text(text, encoding="utf-8")
+        try:
+            task.readdata(str(copy))
+        except library.Error as error:
+            said = " ".join((error.msg or name_of(error.errno)).split()).rstrip(".").replace(str(copy), path)
+            if odd := odd_number_of_ptf(text):
+                but = f"line {odd[0]} of {path!r} has {odd[1][:60]!r} (MOSEK says: {said})"
+                raise UnreadableFileError("read", "finite coefficients", but, "Check the file.") from error
+            raise UnreadableFileError("read", "a PTF file", f"MOSEK says of {path!r}: {said}", "Check it.") from error
+        if not task.getnumvar() and "\nObjective" not in text:  # MOSEK takes an empty file for an empty program
+            raise UnreadableFileError(
+                "read", "a PTF file with variables or an objective", f"{path!r} has none", "Check it."
+            )
+        return _model(task, library, path)
+
+
+def _model(task: Any, library: Any, path: str) -> Any:
+    for what, count in (
+        ("matrix variables", task.getnumbarvar()),
+        ("disjunctions", task.getnumdjc()),
+        ("variables in cones of the old kind", task.getnumcone()),
+        ("quadratic terms", task.getnumqobjnz() + sum(map(task.getnumqconknz, range(task.getnumcon())))),
+    ):
+        if count:
+            raise UnsupportedProblemError("read", f"a file without {what}", f"{path!r} has {count}", "Convert it.")
+    model = pyo.ConcreteModel()
+    n = task.getnumvar()
+    m = task.getnumcon()
+    columns = []
+    for k in range(n):
+        bounds = _sides(library, *task.getvarbound(k))
+        whole = task.getvartype(k) == library.variabletype.type_int
+        columns.append(add_column(model, task.getvarname(k) or f"column_{k}", bounds, integer=whole))
+    for r in range(m):
+        _, at, values = task.getarow(r)
+        bounds = _sides(library, *task.getconbound(r))
+        add_row(model, task.getconname(r) or f"row_{r}", list(values), [columns[k] for k in at], bounds)
+    _add_cones(model, task, columns, path)
+    cost = [(float(value), columns[k]) for k, value in enumerate(task.getc()) if value]
+    expression = affine(task.getcfix(), [value for value, _ in cost], [column for _, column in cost])
+    sense = pyo.minimize if task.getobjsense() == library.objsense.minimize else pyo.maximize
+    add(model, task.getobjname() or "objective", pyo.Objective(expr=expression, sense=sense))
+    return model
+
+
+def _add_cones(model: Any, task: Any, columns: list[Any], path: str) -> None:
+    rows, at, values = task.getaccftrip()
+    shape = (task.getaccntot(), len(columns))
+    whole = sp.csr_array((np.array(values), (np.array(rows, int), np.array(at, int))), shape=shape)
+    g = np.array(task.getaccgvector())
+    first = 0
+    for k in range(task.getnumacc()):
+        size = task.getaccn(k)
+        name = task.getaccname(k) or f"cone_{k}"
+        part = slice(first, first + size)
+        domain = name_of(task.getdomaintype(task.getaccdomain(k)))
+        first += size
+        constant = g[part] - np.array(task.getaccb(k))
+        matrix = whole[part]
+        if domain in _CONES:
+            order, scale = layout(_CONES[domain], size)
+            back = np.argsort(order)
+            constant = (constant / scale)[back]
+            matrix = sp.csr_array(sp.diags_array(1.0 / scale) @ matrix)[back]
+            add_cone(model, name, _CONES[domain], _expressions(constant, matrix, columns))
+        elif domain in _PTF_SIDES:
+            for r, expression in enumerate(_expressions(constant, matrix, columns)):
+                add_row(model, name if size == 1 else f"{name}_{r}", [1.0], [expression], _PTF_SIDES[domain])
+        elif domain != "r":
+            raise UnsupportedProblemError("read", "cones that are known", f"{name!r} of {path!r} is a {domain}", "")
+
+
+def _expressions(constant: Any, matrix: Any, columns: list[Any]) -> list[Any]:
+    parts = [slice(matrix.indptr[r], matrix.indptr[r + 1]) for r in range(len(constant))]
+    return [
+        affine(float(constant[r]), matrix.data[part].tolist(), [columns[k] for k in matrix.indices[part].tolist()])
+        for r, part in enumerate(parts)
+    ]
+
+
+def _sides(library: Any, key: Any, lower: float, upper: float) -> tuple[float, float]:
+    keys = library.boundkey
+    has_lower = key in {keys.lo, keys.ra, keys.fx}
+    has_upper = key in {keys.up, keys.ra, keys.fx}
+    return lower if has_lower else -math.inf, upper if has_upper else math.inf
+
+
+# ==== Quadratic rows of LP and MPS files, taken out of the text =======================================================
+
+_Term = tuple[float, str, str]
+_ROWS_BEGIN = re.compile(r"^[ \t]*(subject\s+to|such\s+that|st\.?|s\.t\.)[ \t]*:?[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_QUADRATIC_PART = re.compile(r"\[([^\[\]]*)\](\s*/)?")
+_TOKEN = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|([^\s\d.+\-*^\[\]:<>=][^\s+\-*^\[\]:<>=]*)|([+\-*^])")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class QuadraticRows:
+    """A file's text without its quadratic rows, and what they are.
+
+    Parameters
+    ----------
+    text
+        For HiGHS; empty if there was nothing to take out.
+    by_column
+        Name of a column in ``text`` that is none of the file's -> the terms (coefficient, column, column) in its place.
+    by_row
+        Name of a row -> its terms.
+    extra_row
+        Name of a row in ``text`` that is none of the file's.
+    """
+
+    text: str = ""
+    by_column: dict[str, list[_Term]] = field(default_factory=dict)
+    by_row: dict[str, list[_Term]] = field(default_factory=dict)
+    extra_row: str = ""
+
+
+def take_quadratic_rows(text: str, suffix: str, path: str) -> QuadraticRows:
+    """Return the quadratic rows of a file that ends in .lp or .mps, and the text without them.
+
+    Raises
+    ------
+    UnreadableFileError
+        A product that is none.
+    """
+    if suffix == ".lp":
+        return _of_lp(text, path)
+    return _of_mps(text, path)
+
+
+def _of_lp(text: str, path: str) -> QuadraticRows:
+    if "[" not in text:
+        return QuadraticRows()
+    text = re.sub(r"\\.*", "", text)
+    begin = _ROWS_BEGIN.search(text)
+    if begin is None or "[" not in text[begin.end() :]:
+        return QuadraticRows()
+    head = text[: begin.end()]
+    rows = text[begin.end() :]
+    mark = "quadratic"
+    while mark in text.lower():
+        mark += "_"
+    by_column: dict[str, list[_Term]] = {}
+
+    def replaced(brackets: re.Match[str]) -> str:
+        if brackets[2]:
+            raise _quadratic_refused(path, "no division behind the brackets of a row", brackets[0])
+        name = f"{mark}{len(by_column)}"
+        by_column[name] = _terms(brackets[1], path)
+        return f"1 {name}"
+
+    rows = _QUADRATIC_PART.sub(replaced, rows)
+    # a column that stands in products alone is unknown to HiGHS without this row
+    columns = {column: None for terms in by_column.values() for _, *pair in terms for column in pair}
+    declared = "".join(f"\n+ 0 {column}" for column in columns)
+    return QuadraticRows(f"{head}\n{mark}:{declared}\n>= -1\n{rows}", by_column, {}, mark)
+
+
+def _terms(inside: str, path: str) -> list[_Term]:
+    """Return the terms between two brackets."""
+    if _TOKEN.sub("", inside).strip():
+        raise _quadratic_refused(path, "products of columns between the brackets of a row", inside)
+    tokens = [(match.lastindex, match[0]) for match in _TOKEN.finditer(inside)]
+    terms: list[_Term] = []
+    while tokens:
+        coefficient = 1.0
+        while tokens and tokens[0][1] in {"+", "-"}:
+            coefficient *= -1.0 if tokens.pop(0)[1] == "-" else 1.0
+        if tokens and tokens[0][0] == 1:
+            coefficient *= float(tokens.pop(0)[1])
+        kinds = "".join(str(kind) for kind, _ in tokens[:3])
+        words = [word for _, word in tokens[:3]]
+        if kinds == "231" and words[1:] == ["^", "2"]:
+            terms.append((coefficient, words[0], words[0]))
+        elif kinds == "232" and words[1] == "*":
+            terms.append((coefficient, words[0], words[2]))
+        else:
+            raise _quadratic_refused(path, "terms such as 2 x^2 and 3 x * y between the brackets of a row", inside)
+        del tokens[:3]
+    return terms
+
+
+def _of_mps(text: str, path: str) -> QuadraticRows:
+    if "qcmatrix" not in text.lower():
+        return QuadraticRows()
+    kept: list[str] = []
+    by_row: dict[str, list[_Term]] = defaultdict(list)
+    row: str | None = None
+    for line in text.splitlines():
+        words = line.split()
+        if words and not line[0].isspace() and not line.startswith("*"):
+            if words[0].upper() == "QCMATRIX" and len(words) != 2:
+                raise _quadratic_refused(path, "the name of a row behind QCMATRIX", line)
+            row = None
+            if words[0].upper() == "QCMATRIX":
+                row = words[1]
+            if row is not None:
+                continue
+        if row is None:
+            kept.append(line)
+        elif words and not line.startswith("*"):
+            try:
+                first, second, value = words
+                by_row[row].append((float(value), first, second))
+            except ValueError as error:
+                raise _quadratic_refused(path, "two columns and a number in each line of QCMATRIX", line) from error
+    if by_row:
+        return QuadraticRows("\n".join(kept) + "\n", {}, dict(by_row))
+    return QuadraticRows()
+
+
+def _quadratic_refused(path: str, needs: str, given: str) -> UnreadableFileError:
+    shown = " ".join(given.split())[:60]
+    return UnreadableFileError("read", needs, f"{path!r} has {shown!r}", "Restate that row.")

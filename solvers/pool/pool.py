@@ -2,20 +2,165 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import Any, Literal, TypeAlias, final
 
+import numpy as np
+
+from ceopt.solvers.checks import Choice, Real, check_fields
 from ceopt.solvers.compile.compiled_model import CompiledModel
 from ceopt.solvers.deadline import OutOfTimeError
-from ceopt.solvers.errors import MissingLicenceError
-from ceopt.solvers.guard.contradictions import contradicts
-from ceopt.solvers.pool.distinct import Distinct
-from ceopt.solvers.pool.exclusion_cuts import AbstractExclusion, NoGoods, free_integers
-from ceopt.solvers.pool.ranking import AbstractRanking, Incumbents, InTurn, NBest
-from ceopt.solvers.pool.runner import Runner
+from ceopt.solvers.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    MissingLicenceError,
+    UnboundedFeatureError,
+    UnknownNameError,
+)
+from ceopt.solvers.pool.ranking import (
+    AbstractExclusion,
+    AbstractRanking,
+    Distances,
+    Incumbents,
+    InTurn,
+    NBest,
+    NoGoods,
+    Runner,
+    free_integers,
+    integers,
+    no_goods,
+)
 from ceopt.solvers.problem import Outcome, Stop, Vector
+from ceopt.solvers.session import contradicts
 
-__all__ = ["Pool", "pool_of", "ranking_of"]
+__all__ = ["ApartVariables", "Distinct", "Pool", "Support", "pool_of", "ranking_of", "rule_of"]
+
+# ==== Distinct solutions of a pool: how they must differ, in the caller's words =======================================
+
+_WHO = "A pool"
+_APART = {"least": Real(above=0.0), "norm": Choice(("l1", "linf"))}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Solutions differ in one of these integer Vars, such as the change indicators of a recourse model.
+
+    Parameters
+    ----------
+    variables
+        Vars (indexed or not), VarData, or several of them.
+    """
+
+    variables: Any
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ApartVariables:
+    r"""Solutions keep a distance from all earlier ones: :math:`\|x - x^k\| \ge \delta` over these Vars.
+
+    Parameters
+    ----------
+    variables
+        Vars with finite bounds (indexed or not), VarData, or several of them.
+    least
+        The distance, above 0.
+    norm
+        "l1" or "linf".
+    """
+
+    variables: Any
+    least: float
+    norm: Literal["l1", "linf"] = "l1"
+
+    def __post_init__(self) -> None:
+        check_fields(self, _APART)
+
+    def __repr__(self) -> str:
+        """Return the call that makes it, under the public name."""
+        return f"Apart(variables={self.variables!r}, least={self.least!r}, norm={self.norm!r})"
+
+
+Distinct: TypeAlias = Literal["decisions", "incumbents"] | Support | ApartVariables
+
+
+def rule_of(distinct: Any, compiled: CompiledModel) -> AbstractExclusion:
+    """Return the rule over the program's columns; "incumbents" are told apart as "decisions" are.
+
+    Raises
+    ------
+    UnknownNameError, InvalidTypeError
+        Something else than the words and classes of ``Distinct``.
+    InvalidValueError, UnboundedFeatureError
+        A Var that is not in the program or not integer, or has no finite bounds.
+    """
+    if isinstance(distinct, ApartVariables):
+        columns = _columns("Apart", distinct.variables, compiled)
+        bounds = compiled.lb[columns], compiled.ub[columns]
+        _require_finite("Apart", columns, *bounds, compiled)
+        return Distances(columns, *bounds, float(distinct.least), distinct.norm)
+    if isinstance(distinct, Support):
+        columns = _columns("Support", distinct.variables, compiled)
+        for column in columns[~compiled.integer[columns] & (compiled.lb[columns] < compiled.ub[columns])]:
+            raise InvalidValueError(
+                "Support",
+                "integer Vars",
+                f"{compiled.columns[column].name!r} is continuous",
+                "Give indicators, or use Apart.",
+            )
+        rule = no_goods(columns, compiled)
+        _require_finite("Support", rule.columns, rule.low, rule.high, compiled)
+        return rule
+    if not isinstance(distinct, str):
+        but = f"it is of type {type(distinct).__name__}"
+        raise InvalidTypeError(_WHO, "a word, Support or Apart as distinct", but, "Choose one of them.")
+    if distinct not in ("decisions", "incumbents"):
+        words = ["decisions", "incumbents", "Support(variables)", "Apart(variables, least)"]
+        raise UnknownNameError.among(_WHO, "distinct", distinct, words)
+    rule = integers(compiled)
+    if distinct == "decisions":
+        _require_finite(_WHO, rule.columns, rule.low, rule.high, compiled)
+    return rule
+
+
+def _require_finite(who: str, columns: Any, low: Vector, high: Vector, compiled: CompiledModel) -> None:
+    for column in columns[~(np.isfinite(low) & np.isfinite(high))]:
+        name = compiled.columns[column].name
+        raise UnboundedFeatureError(
+            who, "finite bounds of what solutions differ in", f"Var {name!r} has none on one side", "Set its bounds."
+        )
+
+
+def _columns(who: str, variables: Any, compiled: CompiledModel) -> Any:
+    """Return the columns of Vars; what is fixed to a constant is no column, and cannot differ."""
+    found = []
+    for member in _members(who, variables):
+        column = compiled.index.get(member)
+        if column is not None:
+            found.append(column)
+        elif not member.fixed:
+            raise InvalidValueError(
+                who, "Vars of the program", f"{member.name!r} is in no active row or objective", "Leave it out."
+            )
+    return np.unique(np.array(found, dtype=np.intp))
+
+
+def _members(who: str, variables: Any) -> Iterable[Any]:
+    is_component = hasattr(variables, "is_indexed") or hasattr(variables, "is_variable_type")
+    if is_component and variables.is_indexed() and variables.ctype.__name__ == "Var":
+        yield from variables.values()
+    elif is_component and not variables.is_indexed() and variables.is_variable_type():
+        yield variables
+    elif not is_component and isinstance(variables, Iterable) and not isinstance(variables, str):
+        for part in variables.values() if isinstance(variables, Mapping) else variables:
+            yield from _members(who, part)
+    else:
+        raise InvalidTypeError(who, "Vars", f"it got {variables!s}", "Give a Var, or a list of Vars.")
+
+
+# ==== Several solutions of one program: the loop over runs, and what it came to =======================================
 
 
 @final

@@ -16,8 +16,8 @@ from sklearn.linear_model import LogisticRegression
 import ceopt
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers import Outcome
-from ceopt.solvers.highs.session import HighsSession
-from ceopt.solvers.pool.exclusion_cuts import integers
+from ceopt.solvers.highs import HighsSession
+from ceopt.solvers.pool.ranking import integers
 from ceopt.solvers.problem import Stop
 
 #: The faults after which HiGHS's own point is still there to be checked.

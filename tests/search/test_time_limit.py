@@ -336,7 +336,7 @@ def test_the_earlier_of_two_deadlines_counts(clock: Clock) -> None:
 
 def test_a_solver_whose_model_takes_too_long_stops(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage within a session that looks at the clock ends the session with a status."""
-    highs = importlib.import_module("ceopt.solvers.highs.session")
+    highs = importlib.import_module("ceopt.solvers.highs")
     compiled = importlib.import_module("ceopt.solvers.compile.compiled_model")
     model = pyo.ConcreteModel()
     model.x = pyo.Var(domain=pyo.Binary)
@@ -355,7 +355,7 @@ def test_a_solver_whose_model_takes_too_long_stops(clock: Clock, monkeypatch: py
 
 
 def test_a_session_within_a_call_ends_with_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    highs = importlib.import_module("ceopt.solvers.highs.session")
+    highs = importlib.import_module("ceopt.solvers.highs")
     model = pyo.ConcreteModel()
     model.x = pyo.Var(domain=pyo.Binary)
     model.cost = pyo.Objective(expr=model.x)
@@ -393,7 +393,7 @@ def test_solve_ends_in_lowering(clock: Clock, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.skipif(not SOLVERS["scip"].is_licensed, reason="SCIP is not installed")
 def test_solve_ends_in_handing_the_program_to_scip(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = slowed(monkeypatch, clock, "ceopt.solvers.scip.model._finite", 1.0)
+    calls = slowed(monkeypatch, clock, "ceopt.solvers.scip._finite", 1.0)
     result = ceopt.solvers.solve(knapsack(), "scip", time_limit_s=20.0)
 
     assert result.status is Stop.TIME_LIMIT
@@ -403,7 +403,7 @@ def test_solve_ends_in_handing_the_program_to_scip(clock: Clock, monkeypatch: py
 
 def test_a_pool_keeps_the_solutions_in_hand(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Opening the third session takes too long."""
-    runner = importlib.import_module("ceopt.solvers.pool.runner")
+    runner = importlib.import_module("ceopt.solvers.pool.ranking")
     inner, opened = runner.Runner.session, [0]
 
     def session(self: Any, compiled: Any) -> Any:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ceopt.solution.cells import shown
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solution.solution_set import SolutionSet
-from ceopt.solution.tables import shown
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnreadableFileError
 from ceopt.status import Status
 

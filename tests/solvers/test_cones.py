@@ -17,9 +17,8 @@ from numpy.testing import assert_allclose
 from pyomo.util.infeasible import find_infeasible_constraints
 
 from ceopt.solvers import compile_model
-from ceopt.solvers.compile.convexity import cone_of, factor
-from ceopt.solvers.compile.quadratic_to_cone import cones_of_rows
-from ceopt.solvers.compile.rows_and_cones import distance
+from ceopt.solvers.compile.quadratic_cones import cones_of_rows
+from ceopt.solvers.compile.rows_and_cones import cone_of, distance, factor
 from ceopt.solvers.cones import (
     Cone,
     exponential,

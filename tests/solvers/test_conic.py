@@ -19,11 +19,10 @@ from scipy.optimize import linprog
 
 from ceopt.solvers import Status, compile_model
 from ceopt.solvers.cones import Cone, exponential, psd, psd_affine, rotated_soc, soc
-from ceopt.solvers.conic.certificate import is_dual_ray, is_primal_ray, outside, prove
+from ceopt.solvers.conic.certificate import is_dual_ray, is_primal_ray, outside, prove, scalings
 from ceopt.solvers.conic.clarabel import STOP as CLARABEL_STOP
 from ceopt.solvers.conic.clarabel import ClarabelSession
 from ceopt.solvers.conic.form import Lowering, conic_form
-from ceopt.solvers.conic.scaling import scalings
 from ceopt.solvers.conic.scs import STOP as SCS_STOP
 from ceopt.solvers.conic.scs import ScsSession
 from ceopt.solvers.conic.session import AbstractConicSession, Answer

@@ -18,6 +18,8 @@ import pyomo.environ as pyo
 import pytest
 
 from ceopt.solvers import Status, compile_model
+from ceopt.solvers import gurobi as adapter
+from ceopt.solvers import gurobi as gurobi_licence
 from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
 from ceopt.solvers.errors import (
     CeoptError,
@@ -26,12 +28,8 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.gurobi import licence as gurobi_licence
-from ceopt.solvers.gurobi import session as adapter
-from ceopt.solvers.gurobi.precision import finer_units, is_missed_for_good, misses
-from ceopt.solvers.gurobi.session import GurobiSession, licence
-from ceopt.solvers.gurobi.tables import STOP, name_of
-from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.gurobi import STOP, GurobiSession, finer_units, is_missed_for_good, licence, misses, name_of
+from ceopt.solvers.highs import HighsSession
 from ceopt.solvers.registry import Licence
 from ceopt.solvers.session import status_of
 
@@ -815,7 +813,7 @@ def _run(python: list[str], code: str, **environment: str) -> subprocess.Complet
 
 @pytest.mark.long
 def test_a_licence_file_that_is_not_there_is_named(tmp_path, python):
-    code = "from ceopt.solvers.gurobi.session import licence\nprint(licence().why_not)"
+    code = "from ceopt.solvers.gurobi import licence\nprint(licence().why_not)"
     done = _run(python, code, GRB_LICENSE_FILE=str(tmp_path / "gurobi.lic"))
     assert done.stderr == ""
     assert done.stdout.startswith("Gurobi has no valid licence: ")
@@ -827,7 +825,7 @@ def test_a_licence_file_that_is_not_there_is_named(tmp_path, python):
 def test_probing_opening_and_solving_print_nothing(python):
     code = (
         "import pyomo.environ as pyo\nfrom ceopt.solvers import compile_model\n"
-        "from ceopt.solvers.gurobi.session import GurobiSession, licence\nlicence()\n"
+        "from ceopt.solvers.gurobi import GurobiSession, licence\nlicence()\n"
         "m = pyo.ConcreteModel()\nm.x = pyo.Var(range(3), domain=pyo.Integers, bounds=(1, 9))\n"
         "m.c = pyo.Constraint(expr=m.x[0] * m.x[1] >= 6 + m.x[2])\nm.o = pyo.Objective(expr=sum(m.x.values()))\n"
         "assert GurobiSession(compile_model(m), random_state=4).solve(pool=2, relative_gap=0).status == 'optimal'"
@@ -854,7 +852,7 @@ def test_threads_of_joblib():
 def test_processes_of_joblib(python):
     code = (
         "import joblib, sys\nsys.path.insert(0, sys.argv[0])\n"
-        "from ceopt.solvers.gurobi.session import licence\n"
+        "from ceopt.solvers.gurobi import licence\n"
         "print(joblib.Parallel(n_jobs=2)(joblib.delayed(lambda k: licence().limits)(k) for k in range(3)))"
     )
     done = _run(python, code)
@@ -884,7 +882,7 @@ def test_a_session_outlives_the_thread_that_opened_it(make_knapsack: Callable[..
 def test_a_forked_process_starts_its_own_environment(python):
     code = (
         "import os, sys, warnings\nimport pyomo.environ as pyo\nfrom ceopt.solvers import compile_model\n"
-        "from ceopt.solvers.gurobi.session import GurobiSession\nfrom ceopt.solvers.gurobi.licence import environment\n"
+        "from ceopt.solvers.gurobi import GurobiSession\nfrom ceopt.solvers.gurobi import environment\n"
         "m = pyo.ConcreteModel()\nm.x = pyo.Var(bounds=(3, 9))\nm.o = pyo.Objective(expr=m.x)\n"
         "assert GurobiSession(compile_model(m)).solve().objective == 3\nmine = environment()\n"
         "warnings.simplefilter('ignore', DeprecationWarning)  # of Python 3.12: threads and fork\n"

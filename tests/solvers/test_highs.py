@@ -18,9 +18,8 @@ from scipy.optimize import linprog
 
 from ceopt.solvers import Status, compile_model, read, solve
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.highs.proof import bound_from_duals
-from ceopt.solvers.highs.session import STOP, HighsSession, is_blind
-from ceopt.solvers.scip.session import ScipSession
+from ceopt.solvers.highs import STOP, HighsSession, bound_from_duals, is_blind
+from ceopt.solvers.scip import ScipSession
 
 
 @pytest.mark.parametrize("seed", range(8))

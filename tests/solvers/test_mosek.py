@@ -30,12 +30,11 @@ from ceopt.solvers.errors import (
     UnreadableFileError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.mosek.tables import PROBLEM, SOLUTION, TERMINATION, name_of, status_of
-from ceopt.solvers.mosek.task import scaled_rows
+from ceopt.solvers.mosek import PROBLEM, SOLUTION, TERMINATION, name_of, scaled_rows, status_of
 from ceopt.solvers.registry import Licence
 
 mosek = pytest.importorskip("mosek")
-adapter = pytest.importorskip("ceopt.solvers.mosek.session")
+adapter = pytest.importorskip("ceopt.solvers.mosek")
 MosekSession = adapter.MosekSession
 _Task = mosek.Task
 

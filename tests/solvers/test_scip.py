@@ -32,9 +32,8 @@ from ceopt.solvers.errors import (
     UnknownNameError,
     UnsupportedProblemError,
 )
-from ceopt.solvers.highs.session import HighsSession
-from ceopt.solvers.scip.session import ScipSession, _missed_cone, count_solutions
-from ceopt.solvers.scip.tables import STOP, words_of
+from ceopt.solvers.highs import HighsSession
+from ceopt.solvers.scip import STOP, ScipSession, _missed_cone, count_solutions, words_of
 from ceopt.solvers.session import status_of
 
 pyscipopt = pytest.importorskip("pyscipopt")
@@ -745,7 +744,7 @@ def test_a_point_outside_a_cone_is_sought_again_and_then_no_optimum(
     m = _cone()
     m.o = pyo.Objective(expr=m.t)
     said = iter(["outside"] * misses + [None] * 3)
-    monkeypatch.setattr("ceopt.solvers.scip.session._missed_cone", lambda *_: next(said))
+    monkeypatch.setattr("ceopt.solvers.scip._missed_cone", lambda *_: next(said))
     session = ScipSession(compile_model(m))
     outcome = session.solve(time_limit_s=60)
     assert outcome.status is (Status.OPTIMAL if misses == 1 else Status.FEASIBLE)
@@ -798,7 +797,7 @@ _LARGE_AND_CURVED = """
 import numpy as np, pyomo.environ as pyo
 from ceopt.solvers import compile_model
 from ceopt.solvers.session import status_of
-from ceopt.solvers.scip.session import ScipSession
+from ceopt.solvers.scip import ScipSession
 
 n, draw = 5000, np.random.default_rng(0)
 points, triples = draw.normal(size=(n, 6)).round(3), draw.integers(0, n, size=(2 * n, 3)).tolist()

@@ -12,7 +12,7 @@ import pytest
 from ceopt.solvers import Status, compile_model, count, solve, write
 from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
-from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.highs import HighsSession
 from ceopt.solvers.problem import relative_gap_of
 
 

@@ -7,8 +7,9 @@ import pytest
 
 jax = pytest.importorskip("jax")
 
-from ceopt.training.losses import proximity_loss, smoothed, squared_error  # noqa: E402 - JAX may be missing
+from ceopt.training.losses import proximity_loss, smoothed  # noqa: E402 - JAX may be missing
 from ceopt.training.schedules import SCHEDULES, radius_at  # noqa: E402
+from ceopt.training.shift_attack import squared_error  # noqa: E402 - JAX may be missing
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

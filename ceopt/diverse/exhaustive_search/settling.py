@@ -26,9 +26,9 @@ from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.query.solve_program import unit_for
 from ceopt.solvers.compile.compiled_model import compile_model
-from ceopt.solvers.guard.guarded_session import GuardedSession
 from ceopt.solvers.problem import Outcome, Stop
 from ceopt.solvers.registry import choose
+from ceopt.solvers.trust import GuardedSession
 
 if TYPE_CHECKING:
     from ceopt.diverse.exhaustive_search.cells import CellColumn

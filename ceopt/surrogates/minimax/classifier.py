@@ -16,8 +16,7 @@ from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.minimax.class_moments import require_class_moments
 from ceopt.formulations.programs.minimax.worst_spread import BURES, DIVERGENCE, Ambiguity, require_radius
 from ceopt.solvers.checks import LENGTH, OrNone, check_fields
-from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.plural import counted
+from ceopt.solvers.errors import InvalidValueError, counted
 from ceopt.solvers.registry import SOLVER_NAME
 from ceopt.surrogates.minimax.divergences import worst_covariances
 from ceopt.surrogates.minimax.exact import hyperplane

@@ -19,7 +19,7 @@ from ceopt.formulations import Factual, Reaches, embed, l1
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.solvers import compile_model, count, solve, write
 from ceopt.solvers.errors import CeoptError, InvalidValueError
-from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.highs import HighsSession
 
 SPACE = FeatureSpace(
     [

@@ -19,7 +19,7 @@ from pyomo.mpec import Complementarity, complements
 from ceopt.solvers import ProblemClass, compile_model
 from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import CeoptError, InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.highs.session import HighsSession
+from ceopt.solvers.highs import HighsSession
 
 
 def small() -> Any:

@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 import pytest
 
 from ceopt.solvers import Status, compile_model
-from ceopt.solvers.compile.cone_to_quadratic import cones_as_quadratics
+from ceopt.solvers.compile.quadratic_cones import cones_as_quadratics
 from ceopt.solvers.cones import rotated_soc, soc
 
 INFEASIBLE = Status.INFEASIBLE
@@ -65,7 +65,7 @@ def model_of(shape: str) -> Any:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_least_head_is_that_of_the_cone(shape):
     pytest.importorskip("gurobipy")
-    from ceopt.solvers.gurobi.session import GurobiSession, licence
+    from ceopt.solvers.gurobi import GurobiSession, licence
 
     if licence().why_not:
         pytest.skip(licence().why_not)

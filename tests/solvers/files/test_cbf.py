@@ -14,7 +14,7 @@ import pytest
 from comparing import arrays_of, assert_same
 
 from ceopt.solvers import Manifest, compile_model, describe, read, solve, write
-from ceopt.solvers.compile.quadratic_to_cone import without_quadratics
+from ceopt.solvers.compile.quadratic_cones import without_quadratics
 from ceopt.solvers.cones import Cone, exponential, psd, psd_affine, rotated_soc, soc
 from ceopt.solvers.errors import (
     MissingLibraryError,

@@ -19,7 +19,7 @@ import pytest
 from ceopt import Feature, FeatureSpace
 from ceopt.solvers import write
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnwritableFileError
-from ceopt.solvers.files.whole_files import read_text, write_files, write_text
+from ceopt.solvers.whole_files import read_text, write_files, write_text
 
 SPACE = FeatureSpace([Feature(f"column_{k}", kind="integer", lower=0, upper=9) for k in range(40)])
 
@@ -100,7 +100,7 @@ def test_a_process_that_ends_while_it_writes_leaves_nothing_else(tmp_path):
     """Between the last byte and the move is the worst moment."""
     (tmp_path / "a").write_text("old")
     code = (
-        "import os, sys, ceopt.solvers.files.whole_files as files\n"
+        "import os, sys, ceopt.solvers.whole_files as files\n"
         "files._Beside.move = lambda self: os.kill(os.getpid(), 9)\n"
         "files.write_text('test', sys.argv[1], 'new' * 100000)\n"
     )
@@ -131,7 +131,7 @@ def test_a_full_disk_is_a_sentence():
 
 @pytest.mark.long
 def test_pipes_and_standard_output_are_written_as_they_are(tmp_path):
-    code = "from ceopt.solvers.files.whole_files import write_text as w\nw('t', '/dev/stdout', 'one ')\nprint('two')"
+    code = "from ceopt.solvers.whole_files import write_text as w\nw('t', '/dev/stdout', 'one ')\nprint('two')"
     piped = subprocess.run([sys.executable, "-u", "-c", code], check=True, capture_output=True, text=True)
     assert piped.stdout == "one two\n"
 

@@ -17,8 +17,8 @@ from comparing import arrays_of, assert_same
 from licences import skip_without
 
 from ceopt.solvers import Manifest, compile_model, describe, read, solve, write
-from ceopt.solvers.compile.component_names import label_components
-from ceopt.solvers.compile.quadratic_to_cone import without_quadratics
+from ceopt.solvers.compile.names import label_components
+from ceopt.solvers.compile.quadratic_cones import without_quadratics
 from ceopt.solvers.cones import exponential, psd, rotated_soc, soc
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnreadableFileError, UnsupportedProblemError
 

@@ -14,9 +14,9 @@ from faulty import faulty
 import ceopt
 from ceopt.formulations.predictors import Affine
 from ceopt.solvers import Outcome, compile_model, registry, solve
-from ceopt.solvers.extreme_numbers.units import wide_columns
-from ceopt.solvers.gurobi.precision import settled_bound
-from ceopt.solvers.scip.proof import OptimalityProof
+from ceopt.solvers.gurobi import settled_bound
+from ceopt.solvers.scip import OptimalityProof
+from ceopt.solvers.trust import wide_columns
 
 
 def wide() -> Any:

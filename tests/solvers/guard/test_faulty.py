@@ -12,9 +12,9 @@ import pytest
 from faulty import FAULTS, faulty
 
 from ceopt.solvers import Apart, Outcome, Status, compile_model, solve
-from ceopt.solvers.guard.contradictions import contradicts, credible, leaves_open, missed
-from ceopt.solvers.guard.guarded_session import GuardedSession
 from ceopt.solvers.registry import SOLVERS
+from ceopt.solvers.session import contradicts, credible, leaves_open, missed
+from ceopt.solvers.trust import GuardedSession
 
 #: What a fault leaves of a best point that is read: the point, without its bound.
 KEEPS_A_POINT = {"point in error", "point of the infeasible", "bound above", "bound NaN", "bound infinite",

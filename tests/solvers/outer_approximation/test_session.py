@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from ceopt.solvers import Status, compile_model
 from ceopt.solvers.cones import psd, rotated_soc, soc
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
-from ceopt.solvers.outer_approximation.blocks import Blocks
-from ceopt.solvers.outer_approximation.cuts import Cuts, Master
+from ceopt.solvers.outer_approximation.cuts import Blocks, Cuts, Master
 from ceopt.solvers.outer_approximation.session import TangentSession
 from ceopt.solvers.tolerances import CONE_TOLERANCE
 

@@ -33,9 +33,9 @@ from ceopt.solvers.errors import (
     UnboundedFeatureError,
     UnknownNameError,
 )
-from ceopt.solvers.highs.session import HighsSession
-from ceopt.solvers.pool.distinct import rule_of
-from ceopt.solvers.pool.runner import Runner
+from ceopt.solvers.highs import HighsSession
+from ceopt.solvers.pool.pool import rule_of
+from ceopt.solvers.pool.ranking import Runner
 
 SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed]
 BOUNDS = [(0, 1), (0, 1), (0, 1), (-1, 2), (3, 6)]

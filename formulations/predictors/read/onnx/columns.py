@@ -18,8 +18,9 @@ from onnx import NodeProto
 
 from ceopt.formulations.predictors.read.model_input import Trace
 from ceopt.formulations.predictors.read.onnx.graph import DTYPES, Graph, attributes, title
-from ceopt.formulations.space.encoding import Column, Encoding, Step
+from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.step import Step
 
 __all__ = ["ARITHMETIC", "COLUMNWISE", "OnnxColumns", "check_columnwise", "steps_of"]
 

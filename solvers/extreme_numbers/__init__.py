@@ -1,1 +1,0 @@
-"""Programs of extreme numbers, solved in other units."""

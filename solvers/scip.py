@@ -1,0 +1,1052 @@
+r"""SCIP over a compiled model: linear, quadratic and second-order programs, with integers, convex or not.
+
+Exponential cones are taken beside quadratics that are not convex, where nobody else takes them.
+
+A compiled program inside a ``pyscipopt.Model``, each part in the form in which SCIP proves it best.
+
+SCIP's tolerances are absolute, and it bounds a quadratic by its squares, so that
+
+.. math::
+    \min \tfrac12 x^\top Q x + c^\top x,\ Q = F^\top F \quad&\to\quad
+    \min w + \bar c^\top x,\; y = F x - g,\; \tfrac12 \lVert y \rVert^2 \le w,\quad
+    g = -(F F^\top)^{-1} F c,\; \bar c = c + F^\top g \\
+    \tfrac12 x^\top Q x + a^\top x \le b \quad&\to\quad y = F x,\; \tfrac12 \lVert y \rVert^2 + a^\top x \le b \\
+    t \ge \lVert v \rVert \quad&\to\quad \sqrt{v^\top v} \le t \\
+    2 t u \ge \lVert v \rVert^2 \quad&\to\quad \sqrt{2 v^\top v + (t - u)^2} \le t + u \\
+    z \ge c\, e^{x/c} \quad&\to\quad c\, e^{x/c} \le z, \quad c > 0 \text{ a number}.
+
+A dense quadratic of 20 integer and continuous columns takes a tenth of the time in squares; a cone is within 1e-6 of
+the norm itself, where :math:`v^\top v \le t^2` lets 1e-3 pass as zero; and complete squares leave no difference of
+great numbers near the optimum. An entry that is about one column stays that column, any other becomes an
+auxiliary one.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import scipy.sparse as sp
+from pyomo.common.gc_manager import PauseGC
+
+from ceopt.solvers.checks import OrNone, Real, Whole, check_arguments, plain_of_type, refuse_argument
+from ceopt.solvers.compile.compiled_model import CompiledModel
+from ceopt.solvers.compile.rows_and_cones import ConeRows, QuadraticRow, factor, is_convex
+from ceopt.solvers.cones import Cone
+from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
+from ceopt.solvers.problem import ProblemClass, Stop, StopTable, Vector
+from ceopt.solvers.session import (
+    PROVED_EMPTY,
+    AbstractSession,
+    RunResult,
+    SolveRun,
+    contradicts,
+    missed,
+    require_data,
+    status_of,
+)
+from ceopt.solvers.tolerances import (
+    COUNTED_VIOLATION,
+    LEAST_GAIN,
+    LEAST_GAP,
+    SCIP_DROPPED,
+    SCIP_EPSILON,
+    SCIP_FINE_TOLERANCE,
+    SCIP_MISSED,
+    SCIP_MISSED_ROW,
+    SCIP_NO_COST,
+    SCIP_RESOLUTION,
+    SCIP_ROUNDED_ROW,
+    SCIP_ROUNDING,
+    SCIP_SEEN_COST,
+    SCIP_SMALLEST,
+)
+
+__all__ = ["STOP", "OptimalityProof", "ScipSession", "count_solutions", "words_of"]
+
+# ==== A compiled program inside a ``pyscipopt.Model``, each part in the form in which SCIP proves it best =============
+
+_NEAR_ONE = 0.1, 10.0  # multiples of a column that are squared as they are; others get a column of their own
+
+
+@final
+class Program:
+    """The program at one scale of its objective, always to be minimised.
+
+    Parameters
+    ----------
+    model
+        A ``pyscipopt.Model`` without variables.
+    compiled
+        Data columns without a value are handed over as 0 until they have one.
+    scale
+        Factor of the objective, a power of two; 0 leaves the objective out.
+    listener
+        What the model reports its events to; see :mod:`ceopt.solvers.scip`.
+
+    Attributes
+    ----------
+    columns
+        SCIP's variable for each compiled column.
+    cost
+        The linear cost of each, as SCIP has it.
+    """
+
+    __slots__ = ("_auxiliary", "_objective", "_passed", "columns", "compiled", "cost", "listener", "model", "scale")
+
+    def __init__(self, model: Any, compiled: CompiledModel, scale: float, listener: Any = None) -> None:
+        self.model = model
+        self.compiled = compiled
+        self.scale = scale
+        self.listener = listener
+        self._auxiliary: list[tuple[Any, sp.csr_array, float]] = []  # variable = row @ x + constant
+        self._objective: Any = None
+        self.cost, squares, shift, offset = self._costs()
+        lower = np.nan_to_num(compiled.lb, nan=0.0, posinf=math.inf, neginf=-math.inf).tolist()  # data without a value
+        upper = np.nan_to_num(compiled.ub, nan=0.0, posinf=math.inf, neginf=-math.inf).tolist()
+        self.columns = []
+        for low, high, whole, cost in zip(lower, upper, compiled.integer.tolist(), self.cost.tolist(), strict=True):
+            kind = "I" if whole else "C"
+            self.columns.append(model.addVar(vtype=kind, lb=_finite(low), ub=_finite(high), obj=cost))
+        model.addObjoffset(offset)
+        self._passed = (0, *compiled.shape[1:])
+        self._add_rows()
+        for row in compiled.quadratics:
+            self._add_quadratic(row)
+        for cone in compiled.cones:
+            self._add_cone(cone)
+        if squares is not None:
+            self._objective = model.addVar(lb=0.0, ub=None, obj=1.0)
+            self._add(0.5 * self._norm_squared(squares, shift) - self._objective, -math.inf, 0.0)
+        elif compiled.Q is not None and scale:
+            self._objective = model.addVar(lb=None, ub=None, obj=1.0)
+            self._add(self._products(self._hessian()) - self._objective, -math.inf, 0.0)
+
+    # -- between two solves --------------------------------------------------------------------------------------------
+    def updated(self) -> bool:
+        """Take over data and appended linear rows; False if the program has changed in another way."""
+        compiled = self.compiled
+        if compiled.shape[1:] != self._passed[1:] or compiled.shape[0] < self._passed[0]:
+            return False
+        for k, value in zip(compiled.data.tolist(), compiled.lb[compiled.data].tolist(), strict=True):
+            column = self.columns[k]
+            self.model.chgVarLb(column, None)
+            self.model.chgVarUb(column, value)
+            self.model.chgVarLb(column, value)
+        self._add_rows()
+        return True
+
+    def begin_at(self, start: Mapping[int, float]) -> bool:
+        """Give SCIP a point; return whether it will forget it: it keeps one that is not complete with the model."""
+        model = self.model
+        compiled = self.compiled
+        fixed = np.flatnonzero(compiled.lb == compiled.ub)
+        values = dict(zip(fixed.tolist(), compiled.lb[fixed].tolist(), strict=True)) | dict(start)
+        for k, value in values.items():
+            if compiled.integer[k]:
+                values[k] = float(round(value))
+        complete = len(values) == len(self.columns)
+        solution = model.createOrigSol() if complete else model.createPartialSol()
+        for k, value in values.items():
+            solution[self.columns[k]] = value
+        if complete:
+            x = np.array([values[k] for k in range(len(values))])
+            for variable, row, constant in self._auxiliary:
+                solution[variable] = float((row @ x)[0]) + constant
+            if self._objective is not None:
+                linear = sum(v.getObj() * x[k] for k, v in enumerate(self.columns)) + model.getObjoffset()
+                value = self.scale * compiled.sense * compiled.evaluate(x) - linear
+                solution[self._objective] = value + 1e-9 * abs(value)
+        model.addSol(solution)
+        return complete
+
+    def point(self, solution: Any) -> Vector:
+        """Return the values of the compiled columns."""
+        return np.array([solution[column] for column in self.columns], dtype=np.float64)
+
+    # -- objective -----------------------------------------------------------------------------------------------------
+    def _hessian(self) -> Any:
+        return sp.csc_array(self.scale * self.compiled.sense * self.compiled.Q)
+
+    def _costs(self) -> tuple[Vector, Any, Vector, float]:
+        """Return the linear costs, F and g of the squares (None without), and the constant."""
+        compiled = self.compiled
+        factor_of_all = self.scale * self.compiled.sense
+        cost = factor_of_all * compiled.c
+        offset = factor_of_all * compiled.c0
+        if compiled.Q is None or not self.scale or not is_convex(self._hessian(), 1):
+            return cost, None, np.zeros(0), offset
+        squares = factor(self._hessian())
+        shift = -(squares @ cost) / np.asarray(squares.multiply(squares).sum(axis=1)).ravel()  # rows are orthogonal
+        rest = cost + squares.T @ shift
+        rest[np.abs(rest) <= SCIP_NO_COST * np.abs(cost).max(initial=0.0)] = 0.0
+        return rest, squares, shift, offset - 0.5 * float(shift @ shift)
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+    def _add_rows(self) -> None:
+        """Add the linear rows below those that SCIP has."""
+        from pyscipopt import Expr, ExprCons
+
+        compiled = self.compiled
+        model = self.model
+        columns = self.columns
+        begin = self._passed[0]
+        if begin == compiled.shape[0]:
+            return
+        rows = compiled.A[begin:]
+        factors = _row_factors(rows)
+        ends = rows.indptr.tolist()
+        places = rows.indices.tolist()
+        values = (rows.data * np.repeat(factors, np.diff(rows.indptr))).tolist()
+        lower = (compiled.row_lb[begin:] * factors).tolist()
+        upper = (compiled.row_ub[begin:] * factors).tolist()
+        add = model.addCoefLinear
+        for r, (low, high) in enumerate(zip(lower, upper, strict=True)):
+            if low == -math.inf and high == math.inf:
+                continue
+            checkpoint("handing the program to SCIP")
+            row = model.addCons(ExprCons(Expr(), _finite(low), _finite(high)))
+            for k in range(ends[r], ends[r + 1]):
+                add(row, columns[places[k]], values[k])
+        self._passed = compiled.shape
+
+    def _add_quadratic(self, row: QuadraticRow) -> None:
+        sides = np.isfinite([row.lower, row.upper])
+        sign = 1.0 if sides[1] else -1.0
+        hessian = sp.csc_array(sign * row.Q)
+        if sides.all() or not sp.tril(hessian, -1).count_nonzero() or not is_convex(hessian, 1):
+            body = self._products(row.Q)
+            self._add(body + self._affine(row.a), row.lower, row.upper)
+            return
+        squares = factor(hessian)
+        body = 0.5 * self._norm_squared(squares, np.zeros(squares.shape[0]))
+        self._add(body + sign * self._affine(row.a), -math.inf, sign * (row.upper if sign > 0 else row.lower))
+
+    def _add_cone(self, cone: ConeRows) -> None:
+        matrix = sp.csr_array(cone.matrix, copy=True)
+        constant = cone.constant
+        matrix.eliminate_zeros()
+        if cone.cone is Cone.EXPONENTIAL:
+            self._add_exponential(cone, matrix)
+            return
+        heads = 1 if cone.cone is Cone.SECOND_ORDER else 2
+        if any(not constant[k] and matrix.indptr[k] == matrix.indptr[k + 1] for k in range(heads)):
+            self._add_flat(matrix, constant, heads)
+            return
+        if cone.cone is Cone.SECOND_ORDER:
+            self._add_norm(matrix[[0]], float(constant[0]), matrix[1:], constant[1:])
+            return
+        widths = np.diff(matrix.indptr)[:2]
+        if widths.min() > 0:  # |(sqrt(2) v, t - u)| <= t + u
+            both = matrix[[0]] + matrix[[1]]
+            entries = sp.vstack([math.sqrt(2.0) * matrix[2:], matrix[[0]] - matrix[[1]]]).tocsr()
+            constants = np.append(math.sqrt(2.0) * constant[2:], constant[0] - constant[1])
+            self._add_norm(sp.csr_array(both), float(constant[:2].sum()), sp.csr_array(entries), constants)
+            return
+        fixed = int(np.argmin(widths))
+        other = self._affine(matrix[[1 - fixed]]) + float(constant[1 - fixed])
+        self._add(other, 0.0, math.inf)
+        if constant[fixed] < 0:
+            self._add_false()
+        squares = self._norm_squared(matrix[2:], -constant[2:])
+        self._add(squares - 2.0 * float(constant[fixed]) * other, -math.inf, 0.0)
+
+    def _add_exponential(self, cone: ConeRows, matrix: sp.csr_array) -> None:
+        """Add ``z >= y exp(x / y)`` where y is a number; at 0 it is the cone's face x <= 0 <= z."""
+        from pyscipopt import exp
+
+        x, y, z = cone.constant.tolist()
+        if matrix.indptr[1] != matrix.indptr[2]:
+            raise UnsupportedProblemError(
+                "SCIP",
+                "a number as the second entry of an exponential cone",
+                f"that of {cone.constraint.name!r} has Vars",
+                "State it as exponential(x, 1, z).",
+            )
+        power = self._affine(matrix[[0]])
+        height = self._affine(matrix[[2]])
+        if y > 0.0:
+            self.model.addCons(y * exp((power + x) / y) - height <= z)
+            return
+        if y < 0.0:
+            self._add_false()
+        self._add(power, -math.inf, -x)
+        self._add(height, -z, math.inf)
+
+    def _add_flat(self, matrix: sp.csr_array, constant: Vector, heads: int) -> None:
+        """Add a cone with a head that is the number 0 in linear rows: as a norm, it lets sqrt(1e-7) pass as zero."""
+        for k, factor_of_row in enumerate(_row_factors(matrix).tolist()):
+            row = sp.csr_array(factor_of_row * matrix[[k]])
+            side = -factor_of_row * float(constant[k])
+            if row.nnz:
+                upper = math.inf if k < heads else side
+                self._add(self._affine(row), side, upper)
+            elif constant[k] < 0 or (k >= heads and constant[k]):
+                self._add_false()
+
+    def _add_norm(self, head: sp.csr_array, constant: float, entries: sp.csr_array, constants: Vector) -> None:
+        """Add ``|entries @ x + constants| <= head @ x + constant``."""
+        from pyscipopt import sqrt
+
+        top = self._affine(head) + constant
+        varying = np.flatnonzero(np.diff(entries.indptr))
+        if not varying.size:
+            self._add(top, float(np.linalg.norm(constants)), math.inf)
+        elif varying.size == 1 and len(constants) == 1:
+            only = self._affine(entries) + float(constants[0])
+            self._add(top - only, 0.0, math.inf)
+            self._add(top + only, 0.0, math.inf)
+        else:
+            self.model.addCons(sqrt(self._norm_squared(entries, -constants)) - top <= 0.0)
+
+    def _add_false(self) -> None:
+        from pyscipopt import Expr, ExprCons
+
+        self.model.addCons(ExprCons(Expr(), 1.0, 1.0))
+
+    def _add(self, expression: Any, lower: float, upper: float) -> None:
+        from pyscipopt import ExprCons
+
+        if lower > -math.inf or upper < math.inf:
+            self.model.addCons(ExprCons(expression, _finite(lower), _finite(upper)))
+
+    # -- expressions ---------------------------------------------------------------------------------------------------
+    def _affine(self, row: sp.csr_array) -> Any:
+        """Return ``row @ x`` for a (1, n) row."""
+        return _total(v * self.columns[k] for k, v in zip(row.indices.tolist(), row.data.tolist(), strict=True))
+
+    def _products(self, lower: Any) -> Any:
+        """Return ``x'Qx / 2`` of the lower triangle, product by product."""
+        triples = sp.coo_array(lower)
+        rows, columns = triples.coords
+        values = np.where(rows == columns, 0.5, 1.0) * triples.data
+        x = self.columns
+        products = zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True)
+        return _total(value * x[i] * x[j] for i, j, value in products)
+
+    def _norm_squared(self, entries: sp.csr_array, shift: Vector) -> Any:
+        """Return ``|entries @ x - shift|^2``, with a column for each entry that is not about a column itself."""
+        parts: list[Any] = []
+        for i, constant in enumerate((-shift).tolist()):
+            row = sp.csr_array(entries[[i]])
+            if not row.nnz:
+                parts.append(constant**2)
+            elif row.nnz == 1 and not constant and _NEAR_ONE[0] <= abs(row.data[0]) <= _NEAR_ONE[1]:
+                column = self.columns[int(row.indices[0])]
+                parts.append(float(row.data[0]) ** 2 * column * column)
+            else:
+                y = self.model.addVar(lb=None, ub=None)
+                self._auxiliary.append((y, row, constant))
+                # put back into the square, it would bring great coefficients: "error in LP solver"
+                self.model.markDoNotAggrVar(y)
+                self.model.markDoNotMultaggrVar(y)
+                self._add(self._affine(row) - y, -constant, -constant)
+                parts.append(y * y)
+        return _total(parts)
+
+
+def _total(parts: Iterable[Any]) -> Any:
+    from pyscipopt import quicksum
+
+    return quicksum(parts)
+
+
+def _finite(value: float) -> float | None:
+    """Return None, pyscipopt's word for "no side", for an infinity."""
+    if math.isinf(value):
+        return None
+    return value
+
+
+def _row_factors(rows: sp.csr_array) -> Vector:
+    """Return the power of two by which each row is multiplied.
+
+    SCIP takes a row for kept that is missed by its tolerance, whatever the size of its coefficients: the greatest is to
+    be at least 1. And it drops coefficients that are very small.
+    """
+    sizes = np.abs(rows.data)
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    factors = np.ones(rows.shape[0])
+    if not sizes.size:
+        return factors
+    greatest = np.maximum.reduceat(sizes, rows.indptr[filled])
+    tiny = (greatest > 0.0) & (greatest < 1.0)
+    factors[filled[tiny]] = np.exp2(np.ceil(-np.log2(greatest[tiny])))
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    for r in np.unique(row[(sizes * factors[row] < SCIP_DROPPED) & (sizes > 0)]):
+        own = sizes[rows.indptr[r] : rows.indptr[r + 1]]
+        factors[r] = 2.0 ** math.ceil(math.log2(SCIP_SMALLEST / own[own > 0].min()))
+    return factors
+
+
+# ==== The proof of SCIP's optimum: its tolerances are absolute, our gap is relative to the objective ==================
+
+_GREATEST_COST = 2.0**30  # scaled costs stay below, for the simplex method's sake, and far below SCIP's infinity
+
+
+def first_scale(compiled: CompiledModel) -> float:
+    """Return the power of two by which the objective is multiplied at first.
+
+    It brings the greatest cost near 1024, if it is below, or to at most 2^20; with a quadratic cost near 1, because
+    SCIP's linear programs then contain squares of it.
+    """
+    size = _cost_size(compiled)
+    if not size:
+        return 1.0
+    if compiled.Q is not None:
+        return _power_of_two(1.0 / size)
+    return _power_of_two((1024.0 if size < 1024.0 else min(size, 2.0**20)) / size)
+
+
+@final
+class OptimalityProof:
+    """What one optimum of SCIP, at one scale of the objective, proves of it.
+
+    Parameters
+    ----------
+    x, bound
+        The point, and SCIP's bound in the model's own units.
+    gap
+        The relative gap that is asked for.
+    scale, cost
+        Factor of the objective, and the linear costs as SCIP had them.
+
+    Attributes
+    ----------
+    holds
+        Whether the objective at x is within the gap of the optimum.
+    bound
+        What is proved; the objective itself where the difference is below all arithmetic.
+    finer_scale
+        A greater scale at which SCIP would see the rest of the gap; None if it holds, or costs would grow too great.
+    sentence
+        Why it does not hold.
+    """
+
+    __slots__ = ("bound", "finer_scale", "holds", "sentence")
+
+    def __init__(
+        self, compiled: CompiledModel, x: Vector, bound: float | None, gap: float, scale: float, *, cost: Vector
+    ) -> None:
+        objective = compiled.evaluate(x)
+        noise = SCIP_EPSILON / scale + SCIP_ROUNDING * _size_of_terms(compiled, x)
+        exact = abs(compiled.evaluate(np.where(compiled.integer, np.round(x), x)))
+        wanted = max(gap, LEAST_GAP) * exact
+        missing = math.inf
+        if bound is not None:
+            missing = compiled.sense * (objective - bound)
+        blind = 0.0
+        if exact > noise:
+            blind = SCIP_RESOLUTION / scale
+        is_false = bound is not None and contradicts(bound, objective, compiled, x)  # the guard is to see it
+        if missing <= noise and not is_false:
+            missing = 0.0
+        unseen = _unseen(compiled, x, cost) / scale
+        slack = max(missing, blind) + unseen
+        finest = scale
+        if _cost_size(compiled):
+            finest = _power_of_two(_GREATEST_COST / _cost_size(compiled))
+        # at an objective of zero no gap tells how fine is fine enough: SCIP is to have seen all costs
+        clear = scale
+        if exact <= noise:
+            clear = max(min(SCIP_SEEN_COST / _least_cost(compiled, cost / scale), finest), scale)
+        self.holds = slack <= wanted and clear <= scale
+        self.bound = bound
+        if self.holds:
+            self.bound = objective if missing == 0.0 else bound
+        elif not math.isfinite(slack):
+            self.bound = None
+        elif bound is not None and not is_false and (missing < blind or unseen):
+            self.bound = bound - compiled.sense * (slack - missing)
+        self.finer_scale = None
+        if not self.holds and bound is not None:
+            if unseen or slack <= wanted:
+                finer = max(_power_of_two(SCIP_SEEN_COST / _least_cost(compiled, cost / scale)), 2.0 * scale)
+            else:
+                finer = scale * _power_of_two(4.0 * slack / wanted if wanted else _GREATEST_COST)
+            self.finer_scale = min(finer, finest) if min(finer, finest) > scale else None
+        most = "any amount"
+        if math.isfinite(slack):
+            most = f"{slack:.3g}"
+        self.sentence = f"SCIP stopped: by its tolerances the optimum may be better by {most}."
+
+
+def _power_of_two(value: float) -> float:
+    return 2.0 ** math.ceil(math.log2(value))
+
+
+def _cost_size(compiled: CompiledModel) -> float:
+    hessian = np.zeros(0)
+    if compiled.Q is not None:
+        hessian = compiled.Q.data
+    return float(np.abs(np.concatenate([compiled.c, hessian])).max(initial=0.0))
+
+
+def _size_of_terms(compiled: CompiledModel, x: Vector) -> float:
+    """Return the sum of the absolute values that add up to the objective: what its rounding is relative to."""
+    size = abs(compiled.c0) + float(np.abs(compiled.c) @ np.abs(x))
+    if compiled.Q is not None:
+        size += float(np.abs(x) @ (abs(compiled.Q) @ np.abs(x)))
+    return size
+
+
+def _least_cost(compiled: CompiledModel, cost: Vector) -> float:
+    """Return the least linear cost of a column that can move; infinity without one."""
+    present = (cost != 0.0) & (compiled.lb != compiled.ub)
+    return float(np.abs(cost[present]).min(initial=math.inf))
+
+
+def _unseen(compiled: CompiledModel, x: Vector, cost: Vector) -> float:
+    """Return what the linear costs that SCIP takes for zero could still gain from x on, within the bounds."""
+    small = (cost != 0.0) & (np.abs(cost) < SCIP_EPSILON) & (compiled.lb != compiled.ub)
+    best = np.where(cost > 0, compiled.lb, compiled.ub)[small]
+    return float(np.abs(cost[small]) @ np.abs(x[small] - best))
+
+
+# ==== SCIP's own words ================================================================================================
+
+# ---- stop statuses ---------------------------------------------------------------------------------------------------
+_LIMIT = (Stop.FEASIBLE, Stop.TIME_LIMIT)
+
+# by the words of pyscipopt's getStatus
+STOP: StopTable = {
+    "optimal": (Stop.OPTIMAL, Stop.ERROR),
+    "gaplimit": (Stop.OPTIMAL, Stop.ERROR),
+    "infeasible": (Stop.INFEASIBLE, Stop.INFEASIBLE),
+    "unbounded": (Stop.UNBOUNDED, Stop.UNBOUNDED),  # the session confirms it
+    "inforunbd": (Stop.UNBOUNDED, Stop.UNBOUNDED),  # the session tells the two apart
+    "userinterrupt": (Stop.INTERRUPTED, Stop.INTERRUPTED),
+    "timelimit": _LIMIT,
+    "nodelimit": _LIMIT,
+    "totalnodelimit": _LIMIT,
+    "stallnodelimit": _LIMIT,
+    "memlimit": _LIMIT,
+    "sollimit": _LIMIT,
+    "bestsollimit": _LIMIT,
+    "restartlimit": _LIMIT,
+    "primallimit": _LIMIT,
+    "duallimit": _LIMIT,
+    "unknown": (Stop.FEASIBLE, Stop.ERROR),
+}
+
+_WORDS = {
+    "gaplimit": "gap limit",
+    "inforunbd": "infeasible or unbounded",
+    "userinterrupt": "interrupted",
+    "timelimit": "time limit",
+    "nodelimit": "node limit",
+    "totalnodelimit": "total node limit",
+    "stallnodelimit": "stall node limit",
+    "memlimit": "memory limit",
+    "sollimit": "solution limit",
+    "bestsollimit": "best solution limit",
+    "restartlimit": "restart limit",
+    "primallimit": "primal limit",
+    "duallimit": "dual limit",
+}
+
+
+def words_of(name: str) -> str:
+    """Return ``timelimit`` as "time limit"."""
+    return _WORDS.get(name, name)
+
+
+# ---- parameters: our own settings, then the user's, refused if unknown or out of range -------------------------------
+_IPOPT = Path(__file__).with_name("ipopt.opt")
+_GREATEST = 1e15  # coefficients from here on are "huge values" to SCIP
+_ARGUMENTS = {
+    "limits/time": "time_limit_s",
+    "limits/gap": "relative_gap",
+    "limits/absgap": "relative_gap",
+    "limits/primal": "should_stop",  # SCIP sees a scaled objective
+    "limits/dual": "should_stop",
+    "randomization/randomseedshift": "random_state",
+    "parallel/maxnthreads": "threads",
+}
+
+
+def new_model(compiled: CompiledModel) -> Any:
+    """Return a SCIP of our own settings: silent, and without memory of what it solved before."""
+    from pyscipopt import Model
+
+    model: Any = Model()
+    model.hideOutput()
+    model.setParam("misc/catchctrlc", False)  # the switch listens
+    model.setParam("misc/transsolsorig", False)  # else the next solve starts from this one's points
+    model.setParam("heuristics/completesol/maxunknownrate", 1.0)  # a start of few columns is completed too
+    with suppress(KeyError):  # a SCIP that was built without Ipopt
+        model.setParam("nlpi/ipopt/optfile", str(_IPOPT))  # the file says why
+    if compiled.problem_class is ProblemClass.NONCONVEX_EXP:  # less, and SoPlex says that it cannot be so exact
+        model.setParam("propagating/obbt/dualfeastol", 1e-7)
+    if compiled.Q is not None or any(compiled.shape[2:]):
+        model.setParam("numerics/feastol", 1e-7)  # the objective is a row then, to be right to 1e-6; costs no time
+    else:  # put into other rows as a sum, a column's own row is kept to 7e-5 only: optima were 8e-5 off; costs no time
+        model.setParam("presolving/donotmultaggr", True)
+    return model
+
+
+def refuse_huge(compiled: CompiledModel) -> None:
+    """Refuse coefficients that SCIP calls huge."""
+    parts = [
+        compiled.A.data,
+        *(row.a.data for row in compiled.quadratics),
+        *(row.Q.data for row in compiled.quadratics),
+    ]
+    parts += [cone.matrix.data for cone in compiled.cones]
+    greatest = max((float(np.abs(part).max(initial=0.0)) for part in parts), default=0.0)
+    if greatest >= _GREATEST:
+        raise InvalidValueError(
+            "SCIP", "coefficients below 1e15", f"the greatest is {greatest:.3g}", "Choose units that are nearer to 1."
+        )
+
+
+def set_options(model: Any, options: Mapping[str, Any]) -> None:
+    """Set each option on a ``pyscipopt.Model``.
+
+    Raises
+    ------
+    UnknownNameError
+        SCIP has no parameter of that name.
+    InvalidValueError
+        SCIP does not take the value, or the parameter has an argument of its own.
+    """
+    for name, value in options.items():
+        refuse_argument("SCIP", name, value, _ARGUMENTS)
+        try:
+            present = model.getParam(name)
+        except (KeyError, TypeError, AttributeError):
+            raise _unknown(model, name) from None
+        plain = plain_of_type(value, type(present))
+        if plain is None or not _is_taken(model, name, plain):
+            raise InvalidValueError(
+                "SCIP",
+                f"a value of type {type(present).__name__} that option {name!r} takes",
+                f"{name} is {value!r}",
+                f"Its present value is {present!r}.",
+            )
+
+
+def _is_taken(model: Any, name: str, value: bool | float | str) -> bool:
+    try:
+        model.setParam(name, value)
+    except Exception:  # noqa: BLE001  (pyscipopt raises a class of its own choice for each return code)
+        return False
+    return True
+
+
+def _unknown(model: Any, name: object) -> UnknownNameError:
+    """Return the error, with those of SCIP's 3,000 parameters that share most with the name."""
+    known = list(model.getParams())
+    last = str(name).rsplit("/", 1)[-1]
+    alike = [word for word in known if last and last in word] or [word for word in known if word.startswith("limits/")]
+    shown = UnknownNameError.among("SCIP", "option", name, known)
+    head = str(shown).split("Choose from", 1)[0]
+    return UnknownNameError(f"{head}SCIP has {len(known)} of them, such as {', '.join(alike[:8])}.")
+
+
+# ==== The number of points of a linear program over integers, counted by SCIP =========================================
+
+_WHO = "count_solutions"
+_MOST = 2**63 - 1  # SCIP counts no further
+_CHECKS = {"limit": OrNone(Whole(at_least=1)), "time_limit_s": OrNone(Real(above=0.0))}
+
+
+def count_solutions(
+    compiled: CompiledModel, *, limit: int | None = None, time_limit_s: float | None = None
+) -> tuple[int, bool]:
+    """Count the feasible points of a program over integers, whatever its objective.
+
+    SCIP walks the tree of all integer assignments, and where no product of ranges overflows its counter, it counts a
+    subtree in which no row binds at once: the count may take far less time than there are points.
+
+    Parameters
+    ----------
+    compiled
+        Linear rows; every column that its bounds do not fix is an integer with finite bounds.
+    limit
+        Stop when so many are found.
+    time_limit_s
+        Stop after so many seconds; Ctrl-C stops it, too.
+
+    Returns
+    -------
+    (count, complete)
+        The points found, and whether they are all there are.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        A column is continuous, or a row is quadratic or a cone: SCIP branches on columns of its own there, and counts
+        a point several times.
+    InvalidValueError
+        An integer without finite bounds, a limit that makes no sense, or data columns without a value.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from ceopt.solvers import compile_model
+    >>> from ceopt.solvers.scip import count_solutions
+    >>> m = pyo.ConcreteModel()
+    >>> m.y = pyo.Var(range(3), domain=pyo.Binary)
+    >>> m.some = pyo.Constraint(expr=m.y[0] + m.y[1] + m.y[2] >= 1)
+    >>> count_solutions(compile_model(m))
+    (7, True)
+    """
+    check_arguments(_WHO, _CHECKS, {"limit": limit, "time_limit_s": time_limit_s})
+    require_data(_WHO, compiled)
+    _require_integers(compiled)
+    if compiled.contradiction is not None:
+        return 0, True
+    if not compiled.columns:
+        return int(compiled.violation(np.zeros(0)) <= COUNTED_VIOLATION), True
+    refuse_huge(compiled)
+    model = new_model(compiled)
+    model.setParamsCountsols()
+    model.setParam("presolving/maxrounds", 0)  # SCIP 10.0 counts rows of two columns, once recognised, as redundant
+    model.setParam("constraints/countsols/sparsetest", _points_of_box(compiled) <= _MOST)  # subtrees; it overflows
+    model.setParam("misc/catchctrlc", True)  # pyscipopt keeps Python waiting while SCIP counts
+    model.setParam("constraints/countsols/sollimit", -1 if limit is None else limit)
+    if time_limit_s is not None:
+        model.setParam("limits/time", min(time_limit_s, 1e20))
+    Program(model, compiled, 0.0)
+    model.count()
+    count = int(model.getNCountedSols())
+    complete = model.getStatus() == "infeasible"  # nothing is left
+    if limit is None:
+        return (count, complete)
+    return (min(count, limit), complete and count <= limit)
+
+
+def _points_of_box(compiled: CompiledModel) -> int:
+    whole = compiled.integer
+    widths = np.floor(compiled.ub[whole] + 1e-6) - np.ceil(compiled.lb[whole] - 1e-6) + 1.0
+    return math.prod(int(width) for width in widths)
+
+
+def _require_integers(compiled: CompiledModel) -> None:
+    loose = compiled.lb != compiled.ub
+    continuous = np.flatnonzero(loose & ~compiled.integer)
+    if continuous.size:
+        raise UnsupportedProblemError(
+            _WHO,
+            "a program over integers",
+            f"{compiled.columns[continuous[0]].name!r} is continuous",
+            "Fix it, or make it an integer.",
+        )
+    endless = np.flatnonzero(loose & ~(np.isfinite(compiled.lb) & np.isfinite(compiled.ub)))
+    if endless.size:
+        k = endless[0]
+        raise InvalidValueError(
+            _WHO,
+            "finite bounds of all integers",
+            f"{compiled.columns[k].name!r} has [{compiled.lb[k]:g}, {compiled.ub[k]:g}]",
+            "Set both.",
+        )
+    others = [row.constraint for row in compiled.quadratics] + [cone.constraint for cone in compiled.cones]
+    if others:
+        raise UnsupportedProblemError(
+            _WHO, "linear rows", f"{others[0].name!r} is not linear", "Restate it in linear rows, or leave it out."
+        )
+
+
+# ==== SCIP over a compiled model: linear, quadratic and second-order programs, with integers, convex or not ===========
+
+_SOLVES = frozenset(
+    {
+        ProblemClass.LP,
+        ProblemClass.MILP,
+        ProblemClass.QP,
+        ProblemClass.MIQP,
+        ProblemClass.SOCP,
+        ProblemClass.MISOCP,
+        ProblemClass.NONCONVEX,
+        ProblemClass.NONCONVEX_EXP,
+    }
+)
+_INFINITE = 1e20  # SCIP's infinity
+_MUCH = 1e-2  # of the scaled objective: what a second search is to gain
+_FAR = 1e7  # an optimum of a curved program so far out, in a column without a bound there, is not believed
+
+
+@final
+class ScipSession(AbstractSession):
+    """One compiled program inside SCIP, without semidefinite cones, and with exponential ones if nothing is convex.
+
+    SCIP compares objectives and checks rows with absolute tolerances. The objective is therefore handed over scaled by
+    a power of two, raised until those tolerances are below the relative gap, and "optimal" is said only if the
+    objective, recomputed at the point, is within the gap of what SCIP proved. SCIP runs in one thread, whatever
+    ``threads``.
+    """
+
+    who = "SCIP"
+
+    def _open(self) -> None:
+        compiled = self._compiled
+        if compiled.problem_class not in _SOLVES:
+            raise UnsupportedProblemError(
+                "SCIP",
+                "a model without semidefinite cones, and without exponential ones in a convex model",
+                f"the model is of class {compiled.problem_class}",
+                "Call solve(model), which finds a solver for it.",
+            )
+        refuse_huge(compiled)
+        self._program: Program | None = self._built(first_scale(compiled))
+
+    @property
+    def version(self) -> str:
+        """Version of SCIP."""
+        from pyscipopt import Model
+
+        model = Model(createscip=False)
+        return f"{model.getMajorVersion()}.{model.getMinorVersion()}.{model.getTechVersion()}"
+
+    def _run(self, search: SolveRun) -> RunResult:
+        found = self._best(search)
+        if search.switch.pressed:
+            return replace(found, status=Stop.INTERRUPTED, message="SCIP stopped: interrupted.")
+        if found.status is not Stop.UNBOUNDED:
+            return found
+        # SCIP says so also of programs where it knows no point
+        without = self._once(self._built(0.0), search, points=False)
+        status = Stop.UNBOUNDED if without.x is not None else without.status
+        said = without.message
+        if status in PROVED_EMPTY:
+            said = f"SCIP proved that the program is {status}."
+        return RunResult(status=status, message=said)
+
+    def _best(self, search: SolveRun) -> RunResult:
+        """Run at the first scale, and again from the best point at a finer one if the proof needs it."""
+        compiled = self._compiled
+        gap = search.relative_gap
+        scale = first_scale(compiled)
+        start = search.start
+        best = None
+        is_fine = False
+        coarse: RunResult | None = None
+        while True:
+            program = self._ready(scale, start)
+            if is_fine:
+                program.model.setParam(
+                    "numerics/feastol", min(SCIP_FINE_TOLERANCE, program.model.getParam("numerics/feastol"))
+                )
+                self._program = None  # the next solve begins at the usual tolerance
+            found = self._once(program, search)
+            if best is not None:
+                found = _better(compiled, best, found)
+            if found.x is None and coarse is not None:
+                return coarse
+            if found.x is None or found.status is not Stop.OPTIMAL or search.switch.pressed:
+                return found
+            outside = _missed_cone(compiled, found.x) or _missed_row(compiled, found.x, is_fine=is_fine)
+            if outside:
+                coarse = replace(found, status=Stop.FEASIBLE, bound=None, message=outside)
+                if is_fine:
+                    return coarse
+                # a point outside is no start
+                is_fine = True
+                best = None
+                start = search.start
+                search.incumbents.clear()  # nor is one that led to it a solution
+                continue
+            proof = OptimalityProof(compiled, found.x, found.bound, gap, scale, cost=program.cost)
+            if proof.holds:
+                far = _far_column(compiled, found.x)
+                if far is not None:
+                    return _perhaps_unbounded(found, far)
+                proved = replace(found, bound=proof.bound)
+                if _endless_integers(compiled):
+                    return self._doubted(proved, scale, search)
+                return proved
+            if proof.finer_scale is None:
+                return replace(found, status=Stop.FEASIBLE, bound=proof.bound, message=proof.sentence)
+            best = found
+            start = dict(enumerate(found.x.tolist()))
+            scale = proof.finer_scale
+
+    def _doubted(self, found: RunResult, scale: float, search: SolveRun) -> RunResult:
+        """Search for a much better point from scratch: SCIP passes over some where integers have no bounds."""
+        compiled = self._compiled
+        assert found.x is not None  # noqa: S101 - an optimum has one
+        best = compiled.sense * compiled.evaluate(found.x) * scale
+        program = self._built(scale)
+        program.model.setObjlimit(best - _MUCH * abs(best) - LEAST_GAIN)
+        second = self._once(program, search)
+        if second.status is Stop.INFEASIBLE:
+            return found
+        better = found
+        if second.x is not None:
+            better = _better(compiled, found, second)
+        message = "SCIP stopped: a second search does not confirm the optimum. Bound all integers."
+        return replace(better, status=Stop.FEASIBLE, bound=None, message=message)
+
+    # -- one run -------------------------------------------------------------------------------------------------------
+    def _once(self, program: Program, search: SolveRun, *, points: bool = True) -> RunResult:
+        """Solve, and return what came of it in the model's own units, without looking at the proof."""
+        model = program.model
+        kept = len(search.incumbents)
+        model.setParam("limits/time", min(search.seconds_left, _INFINITE))
+        model.setParam("limits/gap", min(search.relative_gap, _INFINITE))
+        model.setParam("limits/maxsol", max(search.pool, model.getParam("limits/maxsol")))
+        try:
+            with heard(program.listener, program, search, points=points), search.switch.listening():
+                model.optimizeNogil()
+        except Exception as error:  # noqa: BLE001  (pyscipopt's own choice of class for each return code of SCIP)
+            self._program = None
+            x = None
+            if len(search.incumbents) > kept:
+                x = search.incumbents[-1][2]
+            return RunResult(status=Stop.ERROR, x=x, message=f"SCIP failed: {str(error).rstrip('.!')}.")
+        name = model.getStatus()
+        bound = None
+        stored = [program.point(solution) for solution in model.getSols()[: search.pool]]
+        x = None
+        if stored:
+            x = stored[0]
+        if program.scale and abs(model.getDualbound()) < _INFINITE:
+            bound = self._compiled.sense * model.getDualbound() / program.scale
+        model.freeTransform()
+        status = status_of(STOP, name, has_point=x is not None)
+        message = ""
+        if status is not Stop.OPTIMAL:
+            message = f"SCIP stopped: {words_of(name)}."
+        return RunResult(status=status, x=x, bound=bound, message=message, pool=tuple(stored))
+
+    # -- model into SCIP -----------------------------------------------------------------------------------------------
+    def _ready(self, scale: float, start: Mapping[int, float]) -> Program:
+        """Return the program as it is now, at this scale and with this start."""
+        program = self._program
+        if program is None or program.scale != scale or not program.updated():
+            refuse_huge(self._compiled)
+            program = self._built(scale)
+        is_forgotten = not start or program.begin_at(start)
+        self._program = program if is_forgotten else None  # the next solve must not have this one's start
+        return program
+
+    def _built(self, scale: float) -> Program:
+        model = new_model(self._compiled)
+        model.setParam("randomization/randomseedshift", self._random_state)
+        set_options(model, self._options)
+        with PauseGC():  # thousands of small objects that live as long as the session
+            return Program(model, self._compiled, scale, attach(model))
+
+
+def _missed_cone(compiled: CompiledModel, x: Vector) -> str | None:
+    """Return a sentence about a cone that x is too far outside of: near an apex, SCIP takes roots of its tolerance."""
+    for cone in compiled.cones:
+        missed = cone.violation(x)
+        size = float(np.abs(cone.entries(x)).max(initial=1.0))
+        if missed > SCIP_MISSED * size:
+            return f"SCIP stopped: by its tolerances the point is outside {cone.constraint.name!r} by {missed:.3g}."
+    return None
+
+
+def _missed_row(compiled: CompiledModel, x: Vector, *, is_fine: bool) -> str:
+    """Return a sentence about rows that x misses; empty if it keeps them, as well as a finer run can.
+
+    SCIP's tolerance grows with the side of a row, and what presolve has put into others is not seen there at all: an
+    optimum of a network was 8e-5 too cheap.
+    """
+    violation = compiled.violation(x)
+    if violation <= SCIP_MISSED_ROW or missed(compiled, x) <= (SCIP_MISSED if is_fine else SCIP_ROUNDED_ROW):
+        return ""
+    return f"SCIP stopped: by its tolerances the point misses the program by {violation:.3g}."
+
+
+def _endless_integers(compiled: CompiledModel) -> bool:
+    """Whether there are curved rows, and integers without a bound."""
+    endless = compiled.integer & ~(np.isfinite(compiled.lb) & np.isfinite(compiled.ub))
+    return bool(endless.any() and (compiled.quadratics or compiled.cones))
+
+
+def _far_column(compiled: CompiledModel, x: Vector) -> str | None:
+    """Return a column that is far out towards a side without a bound, where a curve may grow for ever."""
+    if compiled.Q is None and not compiled.quadratics and not compiled.cones:
+        return None
+    side = np.where(x > 0, compiled.ub, compiled.lb)
+    far = np.flatnonzero((np.abs(x) >= _FAR) & ~np.isfinite(side))
+    if far.size:
+        return str(compiled.columns[far[0]].name)
+    return None
+
+
+def _perhaps_unbounded(found: RunResult, name: str) -> RunResult:
+    """SCIP ends at 1e10 or so on programs that curve to infinity, and calls that optimal."""
+    message = f"SCIP stopped: {name!r} runs off to {_FAR:g} and beyond, so the program may be unbounded. Bound it."
+    return replace(found, status=Stop.FEASIBLE, bound=None, message=message)
+
+
+def _better(compiled: CompiledModel, best: RunResult, found: RunResult) -> RunResult:
+    """Return the later of two runs, with the better point; a run that loses the point proves nothing."""
+    assert best.x is not None  # noqa: S101 - only a run with a point is repeated
+    if found.x is None or found.status is Stop.ERROR:
+        status = found.status if found.status is Stop.INTERRUPTED else Stop.FEASIBLE
+        return replace(best, status=status, message=found.message)
+    worse = compiled.sense * (compiled.evaluate(found.x) - compiled.evaluate(best.x)) > 0
+    if worse:
+        return replace(found, x=best.x, pool=(best.x, *found.pool))
+    return found
+
+
+# ---- events while SCIP searches: better points, and moments at which it can be stopped -------------------------------
+def attach(model: Any) -> Any:
+    """Give a ``pyscipopt.Model`` a listener, which it keeps, and return it."""
+    listener = _listener_class()()
+    model.includeEventhdlr(listener, "ceopt", "better points, and polls of the switch")
+    listener.model = None  # pyscipopt sets it: a cycle that would keep SCIP's memory until the next collection
+    return listener
+
+
+@contextmanager
+def heard(listener: Any, program: Program, search: SolveRun, *, points: bool) -> Iterator[None]:
+    """Let the listener report to ``search``, and forget both at the end."""
+    listener.model = program.model
+    listener.program = program
+    listener.search = search
+    listener.points = points
+    try:
+        yield
+    finally:
+        listener.model = listener.program = listener.search = None
+
+
+@functools.cache
+def _listener_class() -> Any:
+    from pyscipopt import SCIP_EVENTTYPE, Eventhdlr  # type: ignore[attr-defined]
+
+    better = SCIP_EVENTTYPE.BESTSOLFOUND
+    moments = (
+        SCIP_EVENTTYPE.PRESOLVEROUND,
+        SCIP_EVENTTYPE.NODEFOCUSED,
+        SCIP_EVENTTYPE.FIRSTLPSOLVED,
+        SCIP_EVENTTYPE.LPSOLVED,
+    )
+
+    class Listener(Eventhdlr):
+        """Hears better points, rounds of presolve, nodes and linear programs."""
+
+        program: Program | None = None
+        search: SolveRun | None = None
+        points = True
+
+        def eventinit(self) -> None:
+            for kind in (better, *moments) if self.model is not None else ():
+                self.model.catchEvent(kind, self)
+
+        def eventexec(self, event: Any) -> None:
+            program = self.program
+            search = self.search
+            if program is None or search is None:
+                return
+            if self.points and event.getType() == better:
+                search.improved(program.point(self.model.getBestSol()))
+            if search.switch.poll():
+                self.model.interruptSolve()
+
+    return Listener
