@@ -80,7 +80,7 @@ OWN: dict[str, tuple[str, ...]] = {
         "tests/explain/test_neighbouring_floats.py",
     ),
 }
-_RULE = "formulations/predictors/representation/decision_rule.py"
+_RULE = "formulations/predictors/representation.py"
 #: Files of which only named mutants are asked, and their own tests.
 ALSO = {_RULE: ("tests/explain/test_composites.py",)}
 #: Mutants that survived once, beside those that are drawn: file, function, what stands there, and in the mutant.

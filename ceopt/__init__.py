@@ -25,7 +25,7 @@ from ceopt.formulations.constraints import (
     MaxChanges,
     RobustValidity,
 )
-from ceopt.formulations.constraints.causal import LinearEquation
+from ceopt.formulations.constraints.causal_structure import LinearEquation
 from ceopt.formulations.constraints.diversity.apart import Apart
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
 from ceopt.formulations.space import Feature, FeatureSpace, RuleWarning, SpaceWarning

@@ -12,15 +12,15 @@ from pyomo.common.gc_manager import PauseGC
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints import AbstractRule, impose, rule_name
 from ceopt.formulations.constraints.rule import about_model, cluster_of, component_name
-from ceopt.formulations.predictors.decision.reaches import Reaches
 from ceopt.formulations.predictors.embed import embed_predictor
+from ceopt.formulations.predictors.reaches import Reaches
 from ceopt.formulations.space.reachable import Reach
 
 if TYPE_CHECKING:
     from ceopt.formulations.costs import AbstractCost
     from ceopt.formulations.costs.base import CostCutoff
     from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.formulations.targets import Target
 
@@ -74,7 +74,7 @@ def recourse_program(
     target, cost, rules, margin, formulation
         As for :func:`ceopt.explain`.
     below
-        As for :class:`ceopt.formulations.predictors.decision.reaches.Reaches`.
+        As for :class:`ceopt.formulations.predictors.reaches.Reaches`.
     reach
         Values that each column may take, where narrower than the space says.
     space

@@ -10,9 +10,8 @@ from scipy.special import expit, softmax
 from sklearn.svm import SVC
 
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.representation import Affine, ReluNetwork
+from ceopt.formulations.predictors.trees import TreeEnsemble
 
 __all__ = ["as_given", "check", "check_composite", "frame_of", "trial_rows"]
 

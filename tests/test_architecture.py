@@ -32,7 +32,7 @@ MODEL_LIBRARIES = {"lightgbm", "onnx", "onnxruntime", "sklearn", "torch", "xgboo
 READERS = "ceopt.formulations.predictors.read."
 
 #: Beside them, those that fit something of their own: only scikit-learn, and only on use.
-FITTERS = {"ceopt.formulations.constraints.causal.learning", "ceopt.formulations.constraints.hull.clusters"}
+FITTERS = {"ceopt.formulations.constraints.causal_structure", "ceopt.formulations.constraints.hull_points"}
 
 #: Installed by default, but slow to load or not needed by everyone: imported on use like the optional ones.
 ON_USE = {"clarabel", "highspy", "onnx", "torch"}
@@ -91,7 +91,7 @@ LARGEST_TOLERANCE = 1e-3
 NO_TOLERANCES = {
     "ceopt.dice.inquiry._LEAST_S": "seconds, the least limit that a question is given",
     "ceopt.formulations.digits._LEAST_PLAIN": "from where on a number is written without an exponent",
-    "ceopt.formulations.predictors.read.lightgbm.trees._ZERO": "what LightGBM's code compares with",
+    "ceopt.formulations.predictors.read.lightgbm._ZERO": "what LightGBM's code compares with",
     "ceopt.solvers.built_in.BUILT_IN": "options of each solver's, by its own names, for exact answers",
     "ceopt.solvers.conic.clarabel._OTHER_ROUNDINGS": "options of Clarabel's, by its own names, for another run",
     "ceopt.solvers.conic.clarabel._SET_UP_S": "seconds of setting up for each number of a block",

@@ -18,10 +18,10 @@ from ceopt.checking.tree_oracle import TreeOracle
 from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.constraints.rule import lacks_rows
 from ceopt.formulations.digits import digits
+from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import given, is_fitted, names_of
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace

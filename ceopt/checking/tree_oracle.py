@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.decision.disagreement import forest_of
 from ceopt.formulations.predictors.read.model_input import given
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.representation import AbstractRepresentation
+from ceopt.formulations.predictors.ties import forest_of
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError

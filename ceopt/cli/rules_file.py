@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from ceopt.formulations.constraints import RULES
-from ceopt.formulations.constraints.causal import LinearEquation
+from ceopt.formulations.constraints.causal_structure import LinearEquation
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.whole_files import json_in, read_text
 

@@ -14,9 +14,8 @@ from pyomo.core.base.block import ScalarBlock
 
 from ceopt.checking.answer_check import broken_moves, broken_rules
 from ceopt.formulations.constraints import rule_name
-from ceopt.formulations.constraints.diversity.excluded_points import leave_out
-from ceopt.formulations.constraints.rule import AbstractElastic, widens_itself
-from ceopt.formulations.constraints.rule_charges import RuleCharges, charged_by
+from ceopt.formulations.constraints.diversity.diversity import leave_out
+from ceopt.formulations.constraints.rule import AbstractElastic, RuleCharges, charged_by, widens_itself
 from ceopt.formulations.costs import AbstractCost
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.space.reachable import Interval, reach_of

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ceopt.datasets.bunch import Bunch, StructuralEquation
 from ceopt.formulations.space import FeatureSpace
-from ceopt.formulations.space.feature_checks import Kind
+from ceopt.formulations.space.feature import Kind
 from ceopt.formulations.space.infer import infer_features
 from ceopt.solvers.checks import check_arguments, whole_from
 

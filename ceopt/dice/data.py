@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.dice.permitted import checked_ranges, full_ranges
-from ceopt.formulations.space.space import FeatureSpace, check_unique, has_every_cell, warn_of_gaps
-from ceopt.formulations.space.space_warning import SpaceWarning
+from ceopt.formulations.space.space import FeatureSpace, SpaceWarning, check_unique, has_every_cell, warn_of_gaps
 from ceopt.solvers.checks import Choice, Instance, ListOf, MappingOf, OrNone, Refusal, Text, Whole, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 

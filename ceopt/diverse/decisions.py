@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from ceopt.checking.answer_check import ModelOracle
 from ceopt.diverse.distance import Floats
 from ceopt.formulations.content_hash import content_of as content_hash
-from ceopt.formulations.predictors.decision.reaches import slack
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import array_of, takes_numbers
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding
-from ceopt.formulations.space.raw_frame import raw_frame
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, raw_frame
 from ceopt.formulations.targets import (
     AtLeast,
     AtMost,

@@ -16,8 +16,8 @@ from ceopt.diverse.line_search import nearer
 from ceopt.diverse.projection import Projection
 from ceopt.formulations.constraints import AbstractRule, rule_name
 from ceopt.formulations.constraints.rule import fitted_to, lacks_rows
-from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.reachable import reach_of
+from ceopt.formulations.space.space import raw_frame
 from ceopt.formulations.targets import OtherThan
 from ceopt.query.build_answer import assembled
 from ceopt.solution.solution_set import SolutionSet

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.constraints.hull.distance import hull_distance as nearest
+from ceopt.formulations.constraints.hull_points import hull_distance as nearest
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.distance import NORM, NORMS, Norm, embedded
 from ceopt.metrics.predictions import predicted, wanted

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
+from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import (

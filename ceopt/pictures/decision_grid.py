@@ -14,9 +14,8 @@ from ceopt.checking.answer_check import ModelOracle
 from ceopt.checking.functions import FunctionOracle, FunctionTarget, model_behind
 from ceopt.formulations.predictors.read import is_function, open_model
 from ceopt.formulations.space.feature import Feature
-from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.reachable import Interval
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, raw_frame
 from ceopt.formulations.targets import parse_target
 
 __all__ = ["DecisionGrid", "decisions"]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.parts import Floats
 from ceopt.tolerances import PROJECTION_ROUNDING
 
 __all__ = ["project"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.parts import Floats
 from ceopt.solvers.errors import printable
 
 __all__ = ["Readable", "frozen", "moved_intercept"]

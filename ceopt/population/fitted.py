@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
-from ceopt.formulations.constraints.rule import about_model, lacks_rows
-from ceopt.formulations.constraints.rule_charges import RuleCharges
+from ceopt.formulations.constraints.rule import RuleCharges, about_model, lacks_rows
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.costs import AbstractCost, parse_cost
 from ceopt.formulations.predictors.read import open_model

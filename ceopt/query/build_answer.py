@@ -13,7 +13,7 @@ from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.rule import actions_under, is_learned, lacks_rows
 from ceopt.formulations.digits import in_places
-from ceopt.formulations.predictors.decision.reaches import slack
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.solution.counterfactual import Counterfactual
 from ceopt.solvers.checks import plain
 from ceopt.tolerances import BOUND_ROUNDING
@@ -21,7 +21,7 @@ from ceopt.words.numbers import printings
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared

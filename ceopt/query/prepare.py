@@ -13,17 +13,21 @@ from numpy.typing import NDArray
 
 from ceopt.checking.answer_check import ModelOracle
 from ceopt.checking.favourable_rows import FavourableRows, are_wanted
-from ceopt.formulations.constraints.rule import about_model, fitted_to, has_say_in_cost
-from ceopt.formulations.constraints.rule_charges import charged_by
+from ceopt.formulations.constraints.rule import about_model, charged_by, fitted_to, has_say_in_cost
 from ceopt.formulations.content_hash import content_of
-from ceopt.formulations.predictors.decision.attained_levels import accepted, has_fixed_order, tie_width
-from ceopt.formulations.predictors.decision.disagreement import forest_of
-from ceopt.formulations.predictors.decision.lattice import is_on_lattice
-from ceopt.formulations.predictors.decision.margin import default_margin, own_steps
-from ceopt.formulations.predictors.decision.reaches import require_probability, slack, target_margin
 from ceopt.formulations.predictors.embed import check_formulation
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.reaches import require_probability, slack, target_margin
 from ceopt.formulations.predictors.read import is_function, open_model, read
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.ties import (
+    accepted,
+    default_margin,
+    forest_of,
+    has_fixed_order,
+    is_on_lattice,
+    own_steps,
+    tie_width,
+)
 from ceopt.formulations.space.space import FeatureSpace, require_space
 from ceopt.formulations.targets import DisagreementOf, ProbabilityOf, Target
 from ceopt.query.given_starts import starts_of
@@ -65,7 +69,7 @@ class Prepared:
         the numbers near that one. None where trees are asked for what they decide themselves.
     steps
         By how much the model's own score may differ from the program's, through columns that vary little beside their
-        size (:func:`~ceopt.formulations.predictors.decision.margin.own_steps`).
+        size (:func:`~ceopt.formulations.predictors.ties.own_steps`).
     is_own
         Whether the decision is the model's own, without a margin: it is asked about what the program finds, and what it
         refuses is left out point by point. So for trees, and for other models on a lattice.

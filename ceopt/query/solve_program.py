@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns.numeric import unit_of
-from ceopt.formulations.constraints.diversity.excluded_points import leave_out
+from ceopt.formulations.constraints.diversity.diversity import leave_out
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.space.reachable import Interval, Reach

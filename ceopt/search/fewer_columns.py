@@ -12,8 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ceopt.formulations.constraints.diversity.diversity import changed_columns
-from ceopt.formulations.constraints.diversity.some_stay import SomeStay
+from ceopt.formulations.constraints.diversity.diversity import SomeStay, changed_columns
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.search.solve_check_repair import MOST_REPAIRS, accept_checked, attempt
 from ceopt.solvers.deadline import OutOfTimeError

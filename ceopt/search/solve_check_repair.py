@@ -15,8 +15,8 @@ from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
-from ceopt.formulations.predictors.decision.margin import rounding_in
-from ceopt.formulations.predictors.decision.reaches import slack
+from ceopt.formulations.predictors.reaches import slack
+from ceopt.formulations.predictors.ties import rounding_in
 from ceopt.query.build_answer import answer_of
 from ceopt.query.given_starts import put_in_reach
 from ceopt.query.request import SolvedProgram, SolveRequest

@@ -16,7 +16,7 @@ import numpy as np
 
 from ceopt.checking.answer_check import Check, broken_rules
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, TakesFromRules
-from ceopt.formulations.predictors.decision.reaches import slack
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels
 from ceopt.query.request import Person, Point, Start
 from ceopt.query.solve_program import ProgramSolver
@@ -29,7 +29,7 @@ from ceopt.words.said import said
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.query.prepare import Prepared
     from ceopt.settings import CheckedSettings

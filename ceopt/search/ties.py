@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from ceopt.formulations.digits import digits, rounded
-from ceopt.formulations.predictors.decision.lattice import is_on_lattice
-from ceopt.formulations.predictors.decision.margin import has_traces, own_rounding, rounding_in
+from ceopt.formulations.predictors.ties import has_traces, is_on_lattice, own_rounding, rounding_in
 from ceopt.formulations.space.reachable import Interval, Reach
 from ceopt.formulations.targets import Labels, Values
 from ceopt.query.solve_program import has_extreme_numbers
@@ -363,7 +362,7 @@ def look_within_steps(state: State) -> State:
     r"""Ask what is proved of all points that the model may accept, where its own arithmetic is coarser than the claim.
 
     The program asks for a score of m beyond the decision, and states scores in real numbers. The model's own may be
-    larger by up to :math:`\delta` (:func:`~ceopt.formulations.predictors.decision.margin.own_steps`, and the rounding
+    larger by up to :math:`\delta` (:func:`~ceopt.formulations.predictors.ties.own_steps`, and the rounding
     of a sum): what it accepts is in the program with the margin :math:`-\delta`. Only where m and delta are more than
     a share of the way to the decision, which is what a default margin may cost, is that program solved.
     """

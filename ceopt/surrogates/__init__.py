@@ -4,7 +4,7 @@ A surrogate is linear in *scaled columns*: numbers over their scale, levels as s
 proved about the surrogate; what is answered is checked on the model.
 """
 
-from ceopt.formulations.programs.minimax.worst_spread import logdet_factor
+from ceopt.formulations.programs.minimax import logdet_factor
 from ceopt.surrogates.black_box import BlackBox, QueryLimitError
 from ceopt.surrogates.minimax.classifier import MinimaxProbabilityMachine
 from ceopt.surrogates.minimax.divergences import WorstCovariance, worst_covariance

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ceopt.checking.answer_check import ModelOracle
 from ceopt.checking.functions import check_kind, model_behind
+from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import is_function
 from ceopt.formulations.predictors.read.model_input import given
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import Disagreement, DisagreementOf, Labels, Probability, ProbabilityOf, parse_target
 from ceopt.metrics.predictions import predicted, wanted

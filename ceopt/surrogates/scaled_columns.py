@@ -12,16 +12,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable
-from ceopt.formulations.space.entries import entry_names, entry_places
-from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.feature import Feature, Step
 from ceopt.formulations.space.infer import scales
-from ceopt.formulations.space.raw_frame import raw_frame
 from ceopt.formulations.space.reachable import Interval
-from ceopt.formulations.space.space import FeatureSpace, complete_rows, on_codes, require_space
-from ceopt.formulations.space.step import Step
+from ceopt.formulations.space.space import (
+    FeatureSpace,
+    complete_rows,
+    entry_names,
+    entry_places,
+    on_codes,
+    raw_frame,
+    require_space,
+)
 from ceopt.solvers.checks import Choice, Matrix
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.surrogates.legal_values import Floats, level_of, on_grid, ranks_of

@@ -7,10 +7,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.predictor import Predictor
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
+from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace

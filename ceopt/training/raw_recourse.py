@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.space.raw_frame import raw_frame
-from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.space.space import FeatureSpace, raw_frame
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.training.scaled_frame import Flags, Floats
 

@@ -11,8 +11,8 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 
-from ceopt.formulations.programs.data_shift.labelled_rows import LabelledRows, require_classes, require_labelled_rows
-from ceopt.formulations.programs.expressions import Floats, sum_of
+from ceopt.formulations.programs.data_shift import LabelledRows, require_classes, require_labelled_rows
+from ceopt.formulations.programs.parts import Floats, sum_of
 from ceopt.formulations.space.space import cells_of, rows_to_keep, taken
 from ceopt.plans.results import Readable, frozen
 from ceopt.solvers import solve

@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable
-from ceopt.formulations.space.entries import entry_names, entry_places
-from ceopt.formulations.space.feature import Feature
-from ceopt.formulations.space.raw_frame import raw_frame
+from ceopt.formulations.space.feature import Feature, Step
 from ceopt.formulations.space.reachable import multiples
-from ceopt.formulations.space.space import FeatureSpace, require_space
-from ceopt.formulations.space.step import Step
+from ceopt.formulations.space.space import FeatureSpace, entry_names, entry_places, raw_frame, require_space
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Flags", "Floats", "ScaledFrame"]

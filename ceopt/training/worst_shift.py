@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.formulations import programs
-from ceopt.formulations.programs.data_shift.labelled_rows import LabelledRows
-from ceopt.formulations.programs.data_shift.question import ShiftQuestion, require_shift_question
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.data_shift import LabelledRows, ShiftQuestion, require_shift_question
+from ceopt.formulations.programs.parts import Floats
 from ceopt.formulations.space.space import cells_of, rows_to_keep, taken
 from ceopt.plans.results import Readable, frozen
 from ceopt.solvers import solve

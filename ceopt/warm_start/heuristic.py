@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.constraints.rule import mended_points, mends_points
 from ceopt.formulations.costs.base import prices_of
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import Leaf, cuts_in_reach, prune, route
+from ceopt.formulations.predictors.embed.reachable_leaves import Leaf, cuts_in_reach, prune, route
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.tolerances import CHEAPER_START
@@ -35,8 +35,8 @@ from ceopt.tolerances import CHEAPER_START
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule
     from ceopt.formulations.costs import AbstractCost
-    from ceopt.formulations.predictors.embed.trees.reachable_leaves import NumberCut
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.embed.reachable_leaves import NumberCut
+    from ceopt.formulations.predictors.predictor import Predictor
 
 __all__ = ["StartSearch", "ValueGrid", "grid_around"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
-from ceopt.formulations.space.space_warning import RuleWarning, warn
+from ceopt.formulations.space.space import RuleWarning, warn
 from ceopt.solvers.errors import printable
 from ceopt.words.changes import ToldAnswer, has_given_name, sentences_of
 from ceopt.words.language import AMOUNT, Language, language_of

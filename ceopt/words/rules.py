@@ -19,7 +19,7 @@ from ceopt.formulations.constraints import (
     RobustValidity,
     rule_name,
 )
-from ceopt.formulations.constraints.causal.equation import parse_equations
+from ceopt.formulations.constraints.causal_structure import parse_equations
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import printable
 from ceopt.words.changes import truths, unit_of

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ceopt.formulations.constraints.allowed_rows import AllowedRows
-from ceopt.formulations.constraints.allowed_transitions import AllowedTransitions
-from ceopt.formulations.constraints.allowed_values import AllowedValues
-from ceopt.formulations.constraints.causal.causal import Causal
+from ceopt.formulations.constraints.allowed import AllowedRows, AllowedTransitions, AllowedValues
+from ceopt.formulations.constraints.causal import Causal
 from ceopt.formulations.constraints.exactly_one import ExactlyOne
-from ceopt.formulations.constraints.hull.hull import Hull
+from ceopt.formulations.constraints.hull import Hull
 from ceopt.formulations.constraints.if_then import IfThen
 from ceopt.formulations.constraints.linear import Linear
 from ceopt.formulations.constraints.max_changes import MaxChanges

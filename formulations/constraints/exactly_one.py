@@ -11,8 +11,8 @@ import numpy as np
 
 from ceopt.formulations.columns import Free
 from ceopt.formulations.columns.columns_block import Factual
-from ceopt.formulations.constraints.allowed_values import write_one_of
-from ceopt.formulations.constraints.condition import ValueList
+from ceopt.formulations.constraints.allowed import write_one_of
+from ceopt.formulations.constraints.if_then import ValueList
 from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats, Point
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import Rows, total

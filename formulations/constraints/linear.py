@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractElastic, Beyond, no_further_words
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.space.trace import trace_of
+from ceopt.formulations.space.encoding import trace_of
 from ceopt.formulations.tolerances import SUM_ROUNDING
 from ceopt.solvers.checks import COEFFICIENT, Choice, MappingOf, Refusal, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError

@@ -15,14 +15,14 @@ from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point
 from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import LinearForm, Rows
-from ceopt.formulations.predictors.decision.margin import margin_near, row_scale
-from ceopt.formulations.predictors.embed.inputs import Inputs
+from ceopt.formulations.predictors.embed.embedded import Inputs
+from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.estimator_row import column_names, row_seen
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.predictors.ties import margin_near, row_scale
 from ceopt.formulations.programs.moments import Moments, require_moments
-from ceopt.formulations.programs.validity.score_bound import least_of_score
+from ceopt.formulations.programs.validity_parts import least_of_score
 from ceopt.formulations.tolerances import NO_ROBUST_ENTRY, ROBUST_BOUND_ROUNDING
 from ceopt.solvers.checks import (
     NOT_A_NUMBER,
@@ -40,7 +40,7 @@ from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import Factual
-    from ceopt.formulations.predictors.representation.decision_rule import Floats
+    from ceopt.formulations.predictors.representation import Floats
     from ceopt.formulations.space.space import FeatureSpace
 
 __all__ = ["RobustRows", "RobustValidity"]

@@ -7,12 +7,8 @@ from typing import Any, Final
 
 from ceopt.formulations.columns.columns_block import Factual, require_factual
 from ceopt.formulations.costs.base import AbstractCost, Count, Sum
-from ceopt.formulations.costs.l0 import L0, Changes
-from ceopt.formulations.costs.l1 import L1
-from ceopt.formulations.costs.l1_mahalanobis import L1Mahalanobis
-from ceopt.formulations.costs.l2 import L2
-from ceopt.formulations.costs.linf import Linf
-from ceopt.formulations.costs.mahalanobis import Mahalanobis
+from ceopt.formulations.costs.mahalanobis import L1Mahalanobis, Mahalanobis
+from ceopt.formulations.costs.norms import L0, L1, L2, Changes, Linf
 from ceopt.formulations.costs.percentile import Percentile
 from ceopt.solvers.checks import NameOrObject, Refusal
 from ceopt.solvers.errors import InvalidTypeError

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ceopt.formulations.columns import Free, Price, Steps
 from ceopt.formulations.costs.base import AbstractCost, Floats
-from ceopt.formulations.costs.linf import greatest_of
+from ceopt.formulations.costs.norms import greatest_of
 from ceopt.formulations.space.dtypes import is_number_dtype
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.infer import infer_features

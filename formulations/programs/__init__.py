@@ -4,29 +4,32 @@ One program, one function, in a file named for what it decides; a name joins ``_
 ``tests/formulations/programs/test_programs.py`` asks for an example of it.
 """
 
-from ceopt.formulations.programs.copa.nearest_valid import copa_plan_alike
-from ceopt.formulations.programs.copa.plan import copa_plan
-from ceopt.formulations.programs.corrections.improvement import robust_improvement
-from ceopt.formulations.programs.corrections.mahalanobis import mahalanobis_correction
-from ceopt.formulations.programs.corrections.requirement import requirement_correction
-from ceopt.formulations.programs.data_shift.program import data_shift
-from ceopt.formulations.programs.gelbrich import gelbrich_distance
-from ceopt.formulations.programs.linear_recourse.projection import robust_projection
-from ceopt.formulations.programs.linear_recourse.roar import roar
-from ceopt.formulations.programs.minimax.machine import minimax_machine
-from ceopt.formulations.programs.subset.apart import cheapest_subset, largest_subset
-from ceopt.formulations.programs.subset.compact import max_sum_compact
-from ceopt.formulations.programs.subset.diverse import max_min_subset, max_sum_subset
-from ceopt.formulations.programs.validity.lower_arrow import validity_lower_arrow
-from ceopt.formulations.programs.validity.lower_coupled import validity_lower_coupled
-from ceopt.formulations.programs.validity.lower_dual import validity_lower_dual
-from ceopt.formulations.programs.validity.lower_nonlinear import validity_lower_nonlinear
-from ceopt.formulations.programs.validity.lower_theorem import validity_lower
-from ceopt.formulations.programs.validity.upper_coupled import validity_upper_coupled
-from ceopt.formulations.programs.validity.upper_moment import validity_upper_moment
-from ceopt.formulations.programs.validity.upper_scalar import validity_upper_scalar
-from ceopt.formulations.programs.validity.upper_theorem import validity_upper
-from ceopt.formulations.programs.wachter import wachter
+from ceopt.formulations.programs.copa import copa_plan, copa_plan_alike
+from ceopt.formulations.programs.corrections import mahalanobis_correction, requirement_correction, robust_improvement
+from ceopt.formulations.programs.data_shift import data_shift
+from ceopt.formulations.programs.linear_recourse import roar, robust_projection, wachter
+from ceopt.formulations.programs.minimax import minimax_machine
+from ceopt.formulations.programs.moments import gelbrich_distance
+from ceopt.formulations.programs.subset import (
+    cheapest_subset,
+    largest_subset,
+    max_min_subset,
+    max_sum_compact,
+    max_sum_subset,
+)
+from ceopt.formulations.programs.validity_lower import (
+    validity_lower,
+    validity_lower_arrow,
+    validity_lower_coupled,
+    validity_lower_dual,
+    validity_lower_nonlinear,
+)
+from ceopt.formulations.programs.validity_upper import (
+    validity_upper,
+    validity_upper_coupled,
+    validity_upper_moment,
+    validity_upper_scalar,
+)
 
 __all__ = [
     "cheapest_subset",

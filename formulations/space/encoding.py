@@ -22,13 +22,29 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ceopt.formulations.space.step import Floats, Step
+from ceopt.formulations.space.feature import Floats, Step
+from ceopt.formulations.tolerances import SUM_ROUNDING, TRACE
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
+    from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["WIDE", "Column", "Encoding", "LevelTable", "SparseTable", "Step", "entries", "last_true", "span"]
+__all__ = [
+    "WIDE",
+    "Column",
+    "Encoding",
+    "LevelTable",
+    "SparseTable",
+    "Step",
+    "entries",
+    "last_true",
+    "span",
+    "trace_of",
+    "trace_within",
+]
+
+# ==== The encoding: each column of an estimator's matrix as a function of one raw column ==============================
 
 
 @final
@@ -378,3 +394,24 @@ def _number(order: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the float64 whose place among all float64 is ``order``, counted from 0.0 = 0."""
     bits = np.where(order >= 0, order, np.int64(-(2**63)) - order)
     return np.asarray(bits).view(np.float64)
+
+
+# ==== The trace that a solver may leave between a column and the place where it means to put it =======================
+
+
+def trace_of(feature: Feature, number: float) -> float:
+    """Return the trace that a solver may leave of a column at a number: of a step, where it moves by steps."""
+    if feature.is_finite:
+        return TRACE
+    if feature.spacing is None:
+        return float(trace_within(feature, number))
+    return TRACE * min(feature.spacing, 1.0)
+
+
+def trace_within(feature: Feature, size: Any) -> Any:
+    """Return the trace of sums of some sizes that are compared with a column: no more than its width allows."""
+    if feature.is_finite:
+        low, high = feature.coordinate_limits
+    else:
+        low, high = feature.lower, feature.upper
+    return TRACE * np.minimum(np.maximum(1.0, np.abs(size)), high - low) + SUM_ROUNDING * np.abs(size)

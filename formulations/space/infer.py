@@ -12,8 +12,7 @@ import pandas as pd
 
 from ceopt.formulations.digits import digits, places_of
 from ceopt.formulations.space.dtypes import dtype_text, is_object_dtype
-from ceopt.formulations.space.feature import Feature
-from ceopt.formulations.space.feature_checks import Kind, require_level
+from ceopt.formulations.space.feature import Feature, Kind, require_level
 from ceopt.solvers.checks import Choice, Flag, ListOf, MappingOf, OrNone, Refusal, plain
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
 

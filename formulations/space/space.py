@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.space.change import changed
 from ceopt.formulations.space.dtypes import is_number_dtype, is_object_dtype
-from ceopt.formulations.space.feature import Feature
-from ceopt.formulations.space.feature_checks import CODES, Direction, Kind
+from ceopt.formulations.space.feature import CODES, Direction, Feature, Kind, changed
 from ceopt.formulations.space.infer import infer_features, scales, written_ends
 from ceopt.formulations.space.persistence import features_from_json, features_to_json
 from ceopt.formulations.space.pitfalls import pitfalls
-from ceopt.formulations.space.space_warning import warn
-from ceopt.formulations.space.table import to_frame, to_text
 from ceopt.solvers.checks import Divisor, Instance, ListOf, Moderate, Refusal, is_number
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted, printable
 from ceopt.solvers.whole_files import write_text
 
 __all__ = [
     "FeatureSpace",
+    "RuleWarning",
+    "SpaceWarning",
     "cells_of",
     "check_unique",
     "column_coordinates",
     "complete_part",
     "complete_rows",
+    "entry_names",
+    "entry_places",
     "has_every_cell",
     "known_part",
     "known_row",
     "line_of_gaps",
     "on_codes",
+    "raw_frame",
     "require_every_label",
     "require_space",
     "row_mapping",
@@ -43,10 +49,206 @@ __all__ = [
     "scaled_by",
     "taken",
     "unknown_columns",
+    "warn",
     "warn_of",
     "warn_of_codes",
     "warn_of_gaps",
 ]
+
+# ==== Entries of a row whose categories are 0/1 a level: how they are called, and where each column's stand ===========
+
+
+def entry_names(features: Iterable[Feature]) -> tuple[str, ...]:
+    """Return names (p,): a column's own, and "column=level" for each level of a category."""
+    found: list[str] = []
+    for feature in features:
+        if feature.kind == "categorical":
+            found += [f"{feature.name}={level}" for level in feature.levels]
+        else:
+            found.append(feature.name)
+    return tuple(found)
+
+
+def entry_places(features: Iterable[Feature]) -> tuple[slice, ...]:
+    """Return where the entries of each column stand, (d,): one for each level of a category, else one."""
+    found = []
+    start = 0
+    for feature in features:
+        stop = start + (len(feature.levels) if feature.kind == "categorical" else 1)
+        found.append(slice(start, stop))
+        start = stop
+    return tuple(found)
+
+
+# ==== Many rows of coordinates as a raw frame, column by column =======================================================
+
+
+def raw_frame(space: FeatureSpace, points: NDArray[np.float64]) -> pd.DataFrame:
+    """Return coordinates (n, d) as raw rows: the frame that ``space.frame`` makes of them, column by column."""
+    if space.is_continuous:
+        return pd.DataFrame(points, columns=_columns(space.names).view())
+    data: dict[str, Any] = {}
+    for j, feature in enumerate(space):
+        values = feature.take(points[:, j])
+        # pandas 3 would read an object array of text as text
+        data[feature.name] = pd.Series(values, dtype=object) if is_object_dtype(values.dtype) else values
+    return pd.DataFrame(data)
+
+
+@functools.lru_cache(maxsize=64)
+def _columns(names: tuple[str, ...]) -> pd.Index[str]:
+    """Return an index of names, which takes longer to make than the frame."""
+    return pd.Index(list(names))
+
+
+# ==== The warning about a space and its frames, shown at the line of the caller =======================================
+
+#: Modules between a caller and the place that warns: ceopt's own, and those of decorators around its functions.
+_BETWEEN: Final = frozenset({"ceopt", "contextlib", "functools"})
+
+
+class SpaceWarning(UserWarning):
+    """A column that a space may describe otherwise than it is meant, or that a frame has and its space has not.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", SpaceWarning)  # to hear no more of it
+    """
+
+
+class RuleWarning(SpaceWarning):
+    """People stand beyond a rule today that answers must meet, so that the rule alone may ask them to move.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", RuleWarning)  # to hear of spaces alone
+    """
+
+
+def warn(sentence: str, kind: type[SpaceWarning] = SpaceWarning) -> None:
+    """Warn with a sentence, at the line that has called into ceopt."""
+    level = 1  # this function, as warnings counts
+    frame = inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _BETWEEN:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(printable(sentence), kind, stacklevel=level)
+
+
+# ==== A space as a table: text for people (:func:`to_text`), a frame for code (:func:`to_frame`) ======================
+
+#: Fields of a feature that are columns of the frame.
+_FIELDS: Final = (
+    "kind",
+    "lower",
+    "upper",
+    "levels",
+    "mutable",
+    "direction",
+    "step",
+    "weight",
+    "unit",
+    "mad",
+    "std",
+    "range",
+    "dtype",
+    "codes",
+    "decimals",
+    "lower_inferred",
+    "upper_inferred",
+    "step_inferred",
+    "guess",
+)
+#: Those whose dtype pandas finds by itself; the others hold None or tuples.
+_PLAIN: Final = {"kind", "lower", "upper", "mutable", "direction"}
+
+#: Titles of the text's columns; those in ``_OPTIONAL`` are left out where no feature has such a thing.
+_TITLES: Final = ("name", "kind", "range or levels", "may move", "step", "weight", "unit", "guess")
+_OPTIONAL: Final = {"step", "unit"}
+_MOVES: Final = {"any": "any", "increasing": "up", "decreasing": "down"}
+#: Characters of a list of levels that are shown.
+_WIDEST: Final = 48
+
+
+def to_frame(features: Sequence[Feature]) -> pd.DataFrame:
+    """Give one row per column, indexed by its name."""
+    data = {}
+    for field in _FIELDS:
+        values = [getattr(feature, field) for feature in features]
+        data[field] = pd.Series(values, dtype=None if field in _PLAIN else object)
+    frame = pd.DataFrame(data)
+    frame.index = pd.Index([feature.name for feature in features], name="name")
+    return frame
+
+
+def to_text(features: Sequence[Feature]) -> str:
+    """Lay out what each column holds, how it may move and how it was guessed; ``~`` marks inferred bounds."""
+    rows = [_cells(feature) for feature in features]
+    columns: list[list[str]] = []
+    for title, *cells in zip(_TITLES, *rows, strict=True):
+        if title not in _OPTIONAL or any(cells):
+            width = max(map(len, (title, *cells)))
+            columns.append([text.ljust(width) for text in (title, "-" * width, *cells)])
+    lines = ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
+    if any("~" in _range(feature) for feature in features if not feature.is_finite):
+        lines.append("~ bound seen in the data: it widens for the row asked about")
+    return "\n".join(lines)
+
+
+def _cells(feature: Feature) -> tuple[str, ...]:
+    """Return a feature's line of the text, a cell for each title."""
+    return (
+        printable(feature.name),
+        feature.kind,
+        (_levels(feature) if feature.is_finite else _range(feature)) + _codes(feature),
+        _MOVES[feature.direction] if feature.mutable else "fixed",
+        "" if feature.step is None else digits(feature.step),
+        _weight(feature),
+        printable(feature.unit or ""),
+        printable(feature.guess or "as given"),
+    )
+
+
+def _weight(feature: Feature) -> str:
+    down, up = feature.weights
+    if down == up:
+        return digits(up)
+    return f"down {digits(down)}, up {digits(up)}"
+
+
+def _levels(feature: Feature) -> str:
+    mark = " < " if feature.kind == "ordinal" else ", "
+    text = printable(mark.join(map(str, feature.levels)))
+    if len(text) <= _WIDEST:
+        return text
+    return f"{text[: _WIDEST - 14].rstrip()}... ({len(feature.levels)} levels)"
+
+
+def _codes(feature: Feature) -> str:
+    if not feature.codes:
+        return ""
+    shown = [str(code) if isinstance(code, str) else digits(code) for code in feature.codes]
+    return f" (codes {', '.join(shown)})"
+
+
+def _range(feature: Feature) -> str:
+    lower = _bound(feature.lower, is_inferred=feature.lower_inferred)
+    upper = _bound(feature.upper, is_inferred=feature.upper_inferred)
+    if not lower and not upper:
+        return "any number"
+    return f"{lower} .. {upper}".strip()
+
+
+def _bound(value: float, *, is_inferred: bool) -> str:
+    if math.isinf(value):
+        return ""
+    mark = "~" if is_inferred else ""
+    return mark + digits(value)
+
+
+# ==== The columns of a person's row together: raw rows and frames to coordinates, and back without loss ===============
 
 _NO_FEATURE = Refusal("Feature objects", 'Write Feature("name", kind=...).', "one is {value}", InvalidTypeError)
 _FEATURES = ListOf(

@@ -19,7 +19,7 @@ from sources import ROOT
 from ceopt.cli.rules_file import read_rules
 from ceopt.datasets import loans
 from ceopt.formulations.constraints import RULES
-from ceopt.formulations.constraints.causal import LinearEquation
+from ceopt.formulations.constraints.causal_structure import LinearEquation
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError, UnreadableFileError
 
 SCHEMA = json.loads((files("ceopt.cli") / "rules_schema.json").read_text(encoding="utf-8"))

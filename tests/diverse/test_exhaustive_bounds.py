@@ -20,10 +20,10 @@ from ceopt.diverse.exhaustive_search.score_bounds import Ceilings, Leaves, Line
 from ceopt.diverse.exhaustive_search.score_requirements import demands_of
 from ceopt.formulations import Factual
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.predictors.decision.reaches import slack
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import prune, route
+from ceopt.formulations.predictors.embed.reachable_leaves import prune, route
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.representation.predictor import Predictor
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.targets import Disagreement

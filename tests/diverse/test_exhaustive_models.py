@@ -122,7 +122,7 @@ def fitted() -> Callable[[str], Any]:
 # ---- brute force -----------------------------------------------------------------------------------------------------
 def thresholds(model: Any, space: ceopt.FeatureSpace) -> dict[str, list[tuple[float, float]]]:
     """Return the last value left and the first right of every split of each number, as the reader has them."""
-    from ceopt.formulations.predictors.embed.trees.reachable_leaves import NumberSplit, route
+    from ceopt.formulations.predictors.embed.reachable_leaves import NumberSplit, route
     from ceopt.formulations.predictors.read import read
 
     predictor = read(model, space)

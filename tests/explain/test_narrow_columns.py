@@ -22,8 +22,8 @@ from sklearn.svm import LinearSVC
 import ceopt
 from ceopt.diverse import exhaustive
 from ceopt.formulations import Factual, Reaches, embed, l1
-from ceopt.formulations.predictors.decision.margin import own_steps
 from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.ties import own_steps
 from ceopt.formulations.space.reachable import reach_of
 
 N = 240

@@ -24,8 +24,8 @@ from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors import Affine, Predictor, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.encoding import Column, Encoding
+from ceopt.formulations.space.feature import Step
 from ceopt.formulations.space.reachable import Interval, Levels
-from ceopt.formulations.space.step import Step
 from ceopt.formulations.targets import AtLeast
 from ceopt.solvers import Status, solve
 from ceopt.solvers.errors import (

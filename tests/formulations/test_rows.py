@@ -14,8 +14,12 @@ from ceopt.formulations.columns import Price
 from ceopt.formulations.constraints import Linear, MaxChanges
 from ceopt.formulations.constraints.diversity.apart import Apart
 from ceopt.formulations.constraints.diversity.distinct import Distinct
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, OtherSupport
-from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
+from ceopt.formulations.constraints.diversity.diversity import (
+    AbstractDiversity,
+    OtherCluster,
+    OtherDecisions,
+    OtherSupport,
+)
 from ceopt.formulations.costs import L0, L1, L2, Changes, Linf
 from ceopt.formulations.linear_form import LinearForm
 from ceopt.formulations.predictors import Affine, TreeEnsemble

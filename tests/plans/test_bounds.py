@@ -17,7 +17,7 @@ from scipy.optimize import nnls
 
 from ceopt import CeoptError
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.validity.score_bound import least_of_score
+from ceopt.formulations.programs.validity_parts import least_of_score
 from ceopt.plans import gelbrich_distance, validity_bounds, validity_value
 from ceopt.plans.validity import bounds, forms
 from ceopt.plans.validity.closed_form_cases import lower_bound, lower_bound_of_one, upper_bound_of_one

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.region import Distance, require_region
+from ceopt.formulations.programs.parts import Distance, require_region
 from ceopt.plans import validity_value
 from ceopt.plans.copa.global_search import top_ratio
 from ceopt.plans.copa.search_space import PlanSearch

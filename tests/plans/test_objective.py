@@ -14,7 +14,7 @@ from published import instances
 
 from ceopt import CeoptError
 from ceopt.formulations.programs.moments import require_moments
-from ceopt.formulations.programs.region import require_distance
+from ceopt.formulations.programs.parts import require_distance
 from ceopt.plans import copa_objective, validity_value
 from ceopt.plans.copa.terms import Terms
 

@@ -22,7 +22,7 @@ from rules.small import FACTUAL, MODELS, PEOPLE, POINTS, ROW, SPACE
 
 import ceopt
 from ceopt.formulations import Factual, impose, l1
-from ceopt.formulations.constraints.rule_charges import charged_by
+from ceopt.formulations.constraints.rule import charged_by
 from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.recourse_program import recourse_program

@@ -13,7 +13,7 @@ from rules.found import column
 from sklearn.tree import DecisionTreeRegressor
 
 from ceopt.formulations.constraints import Causal
-from ceopt.formulations.constraints.causal import LinearEquation
+from ceopt.formulations.constraints.causal_structure import LinearEquation
 
 #: Wages by age and job: the tree that is fitted on them is exact, and its values are steps.
 WAGES = pd.DataFrame(

@@ -7,7 +7,7 @@ import pytest
 
 import ceopt
 from ceopt import Causal, Feature, FeatureSpace, Hull, Linear
-from ceopt.formulations.constraints.causal import LinearEquation
+from ceopt.formulations.constraints.causal_structure import LinearEquation
 from ceopt.formulations.predictors import Affine
 
 #: Wide whole numbers: favourable from 500 above it.

@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 
 import ceopt
 from ceopt.formulations.constraints import AbstractRule, MaxChanges
-from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
-from ceopt.formulations.constraints.hull.hull import Hull
+from ceopt.formulations.constraints.diversity.diversity import OtherCluster
+from ceopt.formulations.constraints.hull import Hull
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.query.solve_program import ProgramSolver
 from ceopt.solvers.manifest import Manifest

@@ -17,7 +17,7 @@ from licences import skip_without
 import ceopt
 from ceopt.formulations.columns import Numeric
 from ceopt.formulations.constraints.diversity.distinct import Distinct
-from ceopt.formulations.constraints.diversity.some_stay import SomeStay
+from ceopt.formulations.constraints.diversity.diversity import SomeStay
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program

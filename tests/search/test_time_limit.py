@@ -119,7 +119,7 @@ def ask(model: Any, frame: pd.DataFrame, **options: Any) -> ceopt.SolutionSet:
 READING = {
     "ceopt.query.prepare.open_model": "opening the model",
     "ceopt.query.prepare.read": "reading the model",
-    "ceopt.formulations.predictors.read.pipeline.pipeline.probe": "reading the steps of the pipeline",
+    "ceopt.formulations.predictors.read.pipeline.probe": "reading the steps of the pipeline",
     "ceopt.query.prepare.check_formulation": "checking the settings",
 }
 
@@ -180,7 +180,7 @@ def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
     built = slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 0.0)
-    slowed(monkeypatch, clock, "ceopt.formulations.predictors.embed.trees.reachable_leaves._split_table", 1e3)
+    slowed(monkeypatch, clock, "ceopt.formulations.predictors.embed.reachable_leaves._split_table", 1e3)
     result = ask(forest, numbers, data=numbers)
 
     assert result.status == "time_limit"
@@ -193,21 +193,21 @@ def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
 ROUNDS = {"the trees pruned": 256, "the rows written": 32}
 #: What is called once in each round of a stage, the model, and the rules.
 WITHIN = {
-    "the trees read": ("ceopt.formulations.predictors.representation.trees.Tree._unreachable", "forest", ()),
-    "the trees routed": ("ceopt.formulations.predictors.embed.trees.reachable_leaves._routed", "forest", ()),
-    "the trees pruned": ("ceopt.formulations.predictors.embed.trees.reachable_leaves.Leaf", "forest", ()),
+    "the trees read": ("ceopt.formulations.predictors.trees.Tree._unreachable", "forest", ()),
+    "the trees routed": ("ceopt.formulations.predictors.embed.reachable_leaves._routed", "forest", ()),
+    "the trees pruned": ("ceopt.formulations.predictors.embed.reachable_leaves.Leaf", "forest", ()),
     "the rows written": ("ceopt.formulations.linear_form.LinearForm.expression", "forest", ()),
     "the rows lowered": ("ceopt.solvers.compile.pyomo_walker.Walker.row", "forest", ()),
     "the columns lowered": ("ceopt.solvers.compile.compiled_model.CompiledModel._bounds", "forest", ()),
     "the layers bounded": (
-        "ceopt.formulations.predictors.embed.networks.bounds.NetworkBounds._substituted",
+        "ceopt.formulations.predictors.embed.networks.NetworkBounds._substituted",
         "network",
         (),
     ),
-    "the columns read": ("ceopt.formulations.predictors.read.pipeline.pipeline.Column", "encoded", ()),
+    "the columns read": ("ceopt.formulations.predictors.read.pipeline.Column", "encoded", ()),
     "the clusters found": ("sklearn.cluster.KMeans.fit", "linear", (ceopt.Hull(clusters=2),)),
     "the points of clusters": (
-        "ceopt.formulations.constraints.hull.points.vertices",
+        "ceopt.formulations.constraints.hull_points.vertices",
         "linear",
         (ceopt.Hull(clusters=[k % 20 for k in range(300)]),),
     ),

@@ -340,7 +340,7 @@ def wide(count, answers):
     return a_set(*found, factual=frame.iloc[[0]], space=space)
 
 
-@pytest.mark.filterwarnings("ignore::ceopt.formulations.space.space_warning.SpaceWarning")  # drawn numbers mean nothing
+@pytest.mark.filterwarnings("ignore::ceopt.formulations.space.space.SpaceWarning")  # drawn numbers mean nothing
 @pytest.mark.parametrize("kind", ["changes", "parallel"])
 @pytest.mark.parametrize(("count", "answers"), [(3, 10), (12, 2), pytest.param(40, 3, marks=pytest.mark.long)])
 def test_no_text_runs_into_another_or_out_of_the_picture(kind, count, answers):

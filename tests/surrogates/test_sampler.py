@@ -13,7 +13,7 @@ from scipy.stats import kstest
 
 from ceopt import CeoptError, FeatureSpace
 from ceopt.formulations.space import Feature
-from ceopt.formulations.space.space_warning import SpaceWarning
+from ceopt.formulations.space.space import SpaceWarning
 from ceopt.surrogates import BlackBox, BoundarySampler, NoBoundaryError, QueryLimitError
 
 RNG = np.random.default_rng(1)

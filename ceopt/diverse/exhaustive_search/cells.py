@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.formulations.constraints import MaxChanges
-from ceopt.formulations.constraints.diversity.other_cells import is_counted, read_as_numbers
+from ceopt.formulations.constraints.diversity.diversity import is_counted, read_as_numbers
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Changes, Linf, Sum
 from ceopt.formulations.costs.base import CostCutoff, prices_of
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import cuts_in_reach, route
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.embed.reachable_leaves import cuts_in_reach, route
+from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.reachable import Interval, Levels, Reach
 
 if TYPE_CHECKING:
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.query.prepare import Prepared
 
 __all__ = ["Allowance", "CellColumn", "allowances_of", "cell_columns", "cell_of", "has_a_cheapest_point", "is_in_cell"]

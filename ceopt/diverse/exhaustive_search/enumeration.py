@@ -20,14 +20,14 @@ from ceopt.diverse.exhaustive_search.score_bounds import Boxes, Ceilings
 from ceopt.diverse.exhaustive_search.score_requirements import demands_of
 from ceopt.diverse.exhaustive_search.settling import Settling
 from ceopt.formulations.digits import digits
-from ceopt.formulations.predictors.decision.reaches import slack
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import route
+from ceopt.formulations.predictors.embed.reachable_leaves import route
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.tolerances import EQUAL_COSTS
 
 if TYPE_CHECKING:
     from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.reachable import Reach
     from ceopt.query.prepare import Prepared
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from ceopt.diverse.exhaustive_search.cells import cell_columns, cell_of, has_a_cheapest_point, is_in_cell
 from ceopt.diverse.exhaustive_search.enumeration import Enumeration, Kept
-from ceopt.formulations.constraints.diversity.other_cells import OtherCells
+from ceopt.formulations.constraints.diversity.diversity import OtherCells
 from ceopt.formulations.digits import digits, rounded
-from ceopt.formulations.predictors.decision.attained_levels import tie_width
-from ceopt.formulations.predictors.decision.margin import default_margin
+from ceopt.formulations.predictors.ties import default_margin, tie_width
 from ceopt.formulations.space.reachable import Reach, reach_of
 from ceopt.query.build_answer import answers_of, with_printed
 from ceopt.query.prepare import Prepared, fingerprints_of, prepare

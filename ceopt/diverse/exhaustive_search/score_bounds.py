@@ -29,14 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceopt.diverse.exhaustive_search.score_requirements import Alternatives, Demand
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import Leaf, prune, route
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.embed.reachable_leaves import Leaf, prune, route
+from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.tolerances import ALLOWANCE_ROUNDING, LINEAR_PART_ROUNDING, NEXT_STEP
 
 if TYPE_CHECKING:
     from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.reachable import Reach
 
 __all__ = ["Bits", "Boxes", "Ceilings", "LeafGains", "Leaves", "Line"]

@@ -4,7 +4,7 @@ r"""A target as sums over a model's parts that must reach a number: one of sever
     \bigvee_a \bigwedge_{r \in a} \Bigl( b_r + \sum_t g_{rt}(\mathrm{leaf}_t(x)) + \sum_p w_{rp} \cdot \phi_p(x)
     + \sum_i v_{ri}(\mathrm{decision}_i(x)) \ge m_r \Bigr)
 
-the same that :class:`~ceopt.formulations.predictors.decision.reaches.Reaches` writes as rows, kept as plain numbers
+the same that :class:`~ceopt.formulations.predictors.reaches.Reaches` writes as rows, kept as plain numbers
 for bounds.
 """
 
@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.decision.disagreement import forest_of, meets_alone
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.decision_rule import NEVER, score_needed
-from ceopt.formulations.predictors.representation.predictor import Combination
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.predictor import Combination
+from ceopt.formulations.predictors.representation import NEVER, Affine, score_needed
+from ceopt.formulations.predictors.ties import forest_of, meets_alone
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.targets import DisagreementOf, Labels, ProbabilityOf, Target, Values
 
 if TYPE_CHECKING:
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.predictor import Predictor
 
 __all__ = ["Alternatives", "Demand", "demands_of"]
 

@@ -12,9 +12,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.programs.subset.apart import cheapest_subset, largest_subset
-from ceopt.formulations.programs.subset.compact import max_sum_compact
-from ceopt.formulations.programs.subset.diverse import least_distance_bound
+from ceopt.formulations.programs.subset import cheapest_subset, largest_subset, least_distance_bound, max_sum_compact
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint, seconds_left
 from ceopt.solvers.problem import Result, Stop
 from ceopt.solvers.run import solve

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.parts import Floats
 from ceopt.plans.copa.search_space import PlanSearch, reach_of
 from ceopt.solvers.deadline import seconds_left
 from ceopt.tolerances import EXCHANGE_GAIN

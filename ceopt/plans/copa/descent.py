@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.parts import Floats
 from ceopt.plans.copa.categories import settled
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import Terms

@@ -13,8 +13,8 @@ import pyomo.environ as pyo
 from scipy.optimize import minimize_scalar
 
 from ceopt.formulations.digits import digits, rounded
-from ceopt.formulations.programs.copa.nearest_valid import copa_plan_alike
-from ceopt.formulations.programs.expressions import Floats, sum_of
+from ceopt.formulations.programs.copa import copa_plan_alike
+from ceopt.formulations.programs.parts import Floats, sum_of
 from ceopt.plans.copa.gradient import best_plan
 from ceopt.plans.copa.refinement import polished
 from ceopt.plans.copa.search_space import PlanSearch

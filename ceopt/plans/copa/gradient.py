@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.parts import Floats
 from ceopt.plans.copa.categories import Settled, exchanged, settled
 from ceopt.plans.copa.refinement import polished
 from ceopt.plans.copa.search_space import PlanSearch

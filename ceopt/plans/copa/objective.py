@@ -8,9 +8,8 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import require_moments, require_plan, require_point
-from ceopt.formulations.programs.region import Cost, require_distance
+from ceopt.formulations.programs.parts import Cost, Floats, require_distance
 from ceopt.plans.copa.terms import Terms
 from ceopt.plans.copa.validity_value import margins, spreads
 from ceopt.plans.results import Readable

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import require_moments, require_point
-from ceopt.formulations.programs.region import Cost, require_distance, require_region
+from ceopt.formulations.programs.parts import Cost, Floats, require_distance, require_region
 from ceopt.plans.copa.descent import descended
 from ceopt.plans.copa.global_search import CLOSE, alike_plan, nearest, top_ratio
 from ceopt.plans.copa.gradient import best_plan

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import minimize
 
-from ceopt.formulations.programs.copa.plan import copa_plan as program
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.copa import copa_plan as program
+from ceopt.formulations.programs.parts import Floats
 from ceopt.plans.copa.search_space import PlanSearch
 from ceopt.plans.copa.terms import Terms
 from ceopt.solvers import Result, solve

@@ -7,8 +7,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
-from ceopt.formulations.programs.region import Region
+from ceopt.formulations.programs.parts import Floats, Region
 from ceopt.plans.copa.terms import Terms
 from ceopt.plans.projection import project
 from ceopt.tolerances import MARGIN_MISSED

@@ -8,10 +8,9 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from ceopt.formulations.programs.copa.plan import greatest_ratio
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.copa import greatest_ratio
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.region import Distance
+from ceopt.formulations.programs.parts import Distance, Floats
 from ceopt.solvers.deadline import checkpoint
 from ceopt.tolerances import STILL_SCORE
 

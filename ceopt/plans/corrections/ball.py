@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.validity.score_bound import least_of_score
+from ceopt.formulations.programs.parts import Floats
+from ceopt.formulations.programs.validity_parts import least_of_score
 from ceopt.tolerances import BOUNDARY_ROUNDING, SOLVED_RESIDUAL
 
 __all__ = ["BestInReach"]

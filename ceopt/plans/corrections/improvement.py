@@ -9,9 +9,9 @@ from typing import final
 from numpy.typing import ArrayLike
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.programs.corrections.side_conditions import free_columns
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.corrections import free_columns
 from ceopt.formulations.programs.moments import require_moments, require_point
+from ceopt.formulations.programs.parts import Floats
 from ceopt.plans.corrections.ball import BestInReach
 from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.plans.threads import one_thread

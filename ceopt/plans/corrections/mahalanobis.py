@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations import programs
 from ceopt.formulations.digits import digits
-from ceopt.formulations.programs.corrections.side_conditions import free_columns, require_inequalities
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.corrections import free_columns, require_inequalities
 from ceopt.formulations.programs.moments import Moments, require_moments, require_plan
+from ceopt.formulations.programs.parts import Floats
 from ceopt.plans.corrections.ball import BestInReach
 from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.plans.threads import one_thread

@@ -9,9 +9,9 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ceopt.formulations.programs.corrections.side_conditions import free_columns
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.corrections import free_columns
 from ceopt.formulations.programs.moments import require_mean, require_plan
+from ceopt.formulations.programs.parts import Floats
 from ceopt.plans.results import Readable, frozen, moved_intercept
 from ceopt.solvers.checks import LENGTH
 from ceopt.status import Status

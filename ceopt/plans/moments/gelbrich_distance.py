@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import require_moments
+from ceopt.formulations.programs.parts import Floats
 
 __all__ = ["gelbrich_distance"]
 

@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
+from ceopt.formulations.programs.parts import Floats
 from ceopt.plans.validity.reduction import Reduction
 from ceopt.tolerances import FAINT
 

@@ -10,9 +10,9 @@ from typing import Final, Literal, final, get_args
 
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.validity.events import require_bound_arguments
+from ceopt.formulations.programs.parts import Floats
+from ceopt.formulations.programs.validity_parts import require_bound_arguments
 from ceopt.plans.results import Readable, frozen
 from ceopt.plans.validity.closed_form_cases import Bound, SolvedForm, Solver, lower_bound, upper_bound
 from ceopt.plans.validity.forms import LOWER, UPPER

@@ -9,7 +9,7 @@ touches it:
     L = \Big( \frac{m \sqrt{R^2 - r^2} - s r}{R^2} \Big)^2 \text{ if } m > r, \text{ else } 0; \qquad
     U = \Big( \frac{s \sqrt{R^2 - r^2} + |m| r}{R^2} \Big)^2 \text{ if } m < -r, \text{ else } 1.
 
-Both are computed without differences of near numbers, in ``formulations/programs/validity/score_bound.py``.
+Both are computed without differences of near numbers, in ``formulations/programs/validity_parts.py``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any, final
 import numpy as np
 from scipy.optimize import nnls
 
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.validity.score_bound import least_of_score
+from ceopt.formulations.programs.parts import Floats
+from ceopt.formulations.programs.validity_parts import least_of_score
 from ceopt.plans.copa.validity_value import margins, spreads
 from ceopt.plans.validity.attained import Attained
 from ceopt.plans.validity.known_moments import greatest_at

@@ -9,9 +9,9 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.validity.events import require_bound_arguments
+from ceopt.formulations.programs.parts import Floats
+from ceopt.formulations.programs.validity_parts import require_bound_arguments
 from ceopt.plans.results import Readable, frozen
 from ceopt.plans.validity.attained import Attained
 from ceopt.plans.validity.closed_form_cases import Bound, lower_bound, nearest_valid, upper_bound

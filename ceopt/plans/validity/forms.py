@@ -11,18 +11,22 @@ from typing import Any, Final
 import numpy as np
 import pyomo.environ as pyo
 
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
-from ceopt.formulations.programs.validity.lower_arrow import validity_lower_arrow
-from ceopt.formulations.programs.validity.lower_coupled import validity_lower_coupled
-from ceopt.formulations.programs.validity.lower_dual import validity_lower_dual
-from ceopt.formulations.programs.validity.lower_nonlinear import validity_lower_nonlinear
-from ceopt.formulations.programs.validity.lower_theorem import validity_lower
-from ceopt.formulations.programs.validity.score_bound import least_of_score
-from ceopt.formulations.programs.validity.upper_coupled import validity_upper_coupled
-from ceopt.formulations.programs.validity.upper_moment import validity_upper_moment
-from ceopt.formulations.programs.validity.upper_scalar import validity_upper_scalar
-from ceopt.formulations.programs.validity.upper_theorem import validity_upper
+from ceopt.formulations.programs.parts import Floats
+from ceopt.formulations.programs.validity_lower import (
+    validity_lower,
+    validity_lower_arrow,
+    validity_lower_coupled,
+    validity_lower_dual,
+    validity_lower_nonlinear,
+)
+from ceopt.formulations.programs.validity_parts import least_of_score
+from ceopt.formulations.programs.validity_upper import (
+    validity_upper,
+    validity_upper_coupled,
+    validity_upper_moment,
+    validity_upper_scalar,
+)
 from ceopt.plans.validity.attained import Attained, numbers_of, of_coupling, of_parts
 from ceopt.plans.validity.closed_form_cases import SolvedForm
 from ceopt.plans.validity.known_moments import greatest_at

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
+from ceopt.formulations.programs.parts import Floats
 from ceopt.tolerances import SYSTEM_ROUNDING
 
 __all__ = ["greatest_at"]

@@ -15,8 +15,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.formulations.programs.expressions import Floats
 from ceopt.formulations.programs.moments import Moments
+from ceopt.formulations.programs.parts import Floats
 from ceopt.tolerances import DIRECTION_RANK, SAME_DIRECTION
 
 __all__ = ["Directions", "Reduction", "directions", "lifted", "reduced"]

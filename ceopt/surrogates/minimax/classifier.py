@@ -12,9 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ceopt.formulations.programs.expressions import Floats
-from ceopt.formulations.programs.minimax.class_moments import require_class_moments
-from ceopt.formulations.programs.minimax.worst_spread import BURES, DIVERGENCE, Ambiguity, require_radius
+from ceopt.formulations.programs.minimax import BURES, DIVERGENCE, Ambiguity, require_class_moments, require_radius
+from ceopt.formulations.programs.parts import Floats
 from ceopt.solvers.checks import LENGTH, OrNone, check_fields
 from ceopt.solvers.errors import InvalidValueError, counted
 from ceopt.solvers.registry import SOLVER_NAME

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
-from ceopt.formulations.programs.minimax.class_moments import ClassMoments
-from ceopt.formulations.programs.minimax.machine import minimax_machine
-from ceopt.formulations.programs.minimax.worst_spread import Ambiguity
+from ceopt.formulations.programs.minimax import Ambiguity, ClassMoments, minimax_machine
+from ceopt.formulations.programs.parts import Floats
 from ceopt.solvers import solve
 from ceopt.solvers.checks import LARGEST
 from ceopt.solvers.errors import InvalidValueError

@@ -9,16 +9,16 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.expressions import Floats
-from ceopt.formulations.programs.minimax.class_moments import ClassMoments
-from ceopt.formulations.programs.minimax.worst_spread import (
+from ceopt.formulations.programs.minimax import (
     DIVERGENCE,
     Ambiguity,
+    ClassMoments,
     logdet_factor,
     require_one_radius,
     worst_spread,
 )
 from ceopt.formulations.programs.moments import require_covariance
+from ceopt.formulations.programs.parts import Floats
 from ceopt.solvers.checks import Matrix
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.tolerances import SCORE_VARIANCE_ROUNDING

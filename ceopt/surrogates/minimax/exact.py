@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ceopt.formulations.programs.minimax.class_moments import ClassMoments
-from ceopt.formulations.programs.minimax.worst_spread import Ambiguity
+from ceopt.formulations.programs.minimax import Ambiguity, ClassMoments
 from ceopt.surrogates.minimax.cone_program import by_program
 from ceopt.surrogates.minimax.hyperplane import Hyperplane, hyperplane_of, matrices_of
 from ceopt.surrogates.minimax.limit import limit_of

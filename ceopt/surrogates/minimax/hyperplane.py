@@ -16,9 +16,8 @@ from typing import Literal, final
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
-from ceopt.formulations.programs.minimax.class_moments import ClassMoments
-from ceopt.formulations.programs.minimax.worst_spread import Ambiguity
+from ceopt.formulations.programs.minimax import Ambiguity, ClassMoments
+from ceopt.formulations.programs.parts import Floats
 from ceopt.surrogates.minimax.norm_sum import LeastNormSum
 
 __all__ = ["Hyperplane", "hyperplane_of", "matrices_of"]

@@ -22,9 +22,8 @@ import math
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
-from ceopt.formulations.programs.minimax.class_moments import ClassMoments
-from ceopt.formulations.programs.minimax.worst_spread import Ambiguity, worst_spread
+from ceopt.formulations.programs.minimax import Ambiguity, ClassMoments, worst_spread
+from ceopt.formulations.programs.parts import Floats
 from ceopt.surrogates.minimax.divergences import score_variance
 from ceopt.surrogates.minimax.hyperplane import Hyperplane, hyperplane_of
 from ceopt.surrogates.minimax.norm_sum import LeastNormSum, least_norm_sum, least_spread_then

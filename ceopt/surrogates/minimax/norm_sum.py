@@ -29,7 +29,7 @@ from typing import Final, final
 import numpy as np
 from scipy.linalg.lapack import dgesv, dposv, dpotrs
 
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.parts import Floats
 from ceopt.surrogates.minimax.null_space import range_and_null, shortest_in_null_space, units_of, within
 from ceopt.tolerances import (
     NORM_SUM_CLOSED,

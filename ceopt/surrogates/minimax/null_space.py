@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ceopt.formulations.programs.expressions import Floats
+from ceopt.formulations.programs.parts import Floats
 from ceopt.tolerances import NORM_SUM_NULL, NORM_SUM_RANK
 
 __all__ = ["range_and_null", "shortest_in_null_space", "units_of", "within"]

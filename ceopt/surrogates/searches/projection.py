@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations import programs
-from ceopt.formulations.programs.linear_recourse.parts import LinearQuestion, require_ball, require_question
+from ceopt.formulations.programs.linear_recourse import LinearQuestion, require_ball, require_question
 from ceopt.plans.results import Readable, frozen
 from ceopt.solvers import solve
 from ceopt.solvers.checks import COEFFICIENT

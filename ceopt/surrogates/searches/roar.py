@@ -9,12 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations import programs
-from ceopt.formulations.programs.linear_recourse.parts import (
-    LinearQuestion,
-    ParameterBall,
-    require_ball,
-    require_question,
-)
+from ceopt.formulations.programs.linear_recourse import LinearQuestion, ParameterBall, require_ball, require_question
 from ceopt.plans.results import Readable, frozen
 from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, check_arguments
 from ceopt.status import Status

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from ceopt.formulations.programs.linear_recourse.parts import LinearQuestion, ParameterBall
+from ceopt.formulations.programs.linear_recourse import LinearQuestion, ParameterBall
 
 __all__ = ["descend"]
 

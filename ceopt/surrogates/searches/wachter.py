@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from ceopt.formulations import programs
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.programs.linear_recourse.parts import LinearQuestion, require_question
-from ceopt.formulations.programs.wachter import require_score
+from ceopt.formulations.predictors.representation import ReluNetwork
+from ceopt.formulations.programs.linear_recourse import LinearQuestion, require_question, require_score
 from ceopt.plans.results import Readable, frozen
 from ceopt.solvers.checks import LENGTH, Choice, Real, check_arguments
 from ceopt.status import Status

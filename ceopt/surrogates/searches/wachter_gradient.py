@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.programs.linear_recourse.parts import LinearQuestion
+from ceopt.formulations.predictors.representation import ReluNetwork
+from ceopt.formulations.programs.linear_recourse import LinearQuestion
 from ceopt.tolerances import ADAM_LEAST
 
 __all__ = ["Scored", "descend"]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ceopt.formulations import programs
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.programs.expressions import sum_of
+from ceopt.formulations.predictors.representation import ReluNetwork
+from ceopt.formulations.programs.parts import sum_of
 from ceopt.solvers import solve
 from ceopt.tolerances import PENALTY_GAP
 

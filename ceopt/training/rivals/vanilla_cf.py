@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 import pandas as pd
 
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
+from ceopt.formulations.predictors.representation import ReluNetwork
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import LENGTH, Choice, check_arguments
 from ceopt.solvers.errors import UnsupportedModelError

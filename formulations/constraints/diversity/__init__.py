@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ceopt.formulations.constraints.diversity.distinct import Distinct
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, OtherSupport
-from ceopt.formulations.constraints.diversity.other_cluster import OtherCluster
+from ceopt.formulations.constraints.diversity.diversity import (
+    AbstractDiversity,
+    OtherCluster,
+    OtherDecisions,
+    OtherSupport,
+)
 
 __all__ = ["DIVERSITIES"]
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import pyomo.environ as pyo
 
 from ceopt.formulations.columns.numeric import LEAST_MOVE
-from ceopt.formulations.constraints.diversity.distance_rows import is_far, is_moved, length
-from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point
+from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, Point, is_far, is_moved, length
 from ceopt.formulations.constraints.rule import given_up
 from ceopt.formulations.costs import L0, L1, AbstractCost, Changes, Linf, Sum, parse_cost
 from ceopt.formulations.linear_form import Rows, total

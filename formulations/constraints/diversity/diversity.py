@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, final, runtime_checkable
 
+import pyomo.environ as pyo
+
+from ceopt.formulations.columns import Category, Price, Ranked
 from ceopt.formulations.columns.numeric import Numeric
+from ceopt.formulations.constraints.rule import adds_to_cost, has_clusters, nearest_cluster
+from ceopt.formulations.costs.base import move_of
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.predictors.embed.trees.reachable_leaves import NumberSplit, route
+from ceopt.formulations.predictors.embed.reachable_leaves import NumberSplit, cuts_in_reach, route
+from ceopt.formulations.predictors.representation import Affine, ReluNetwork
+from ceopt.formulations.predictors.ties import columns_read
+from ceopt.formulations.tolerances import DISTANCE_ROUNDING, TINY
+from ceopt.solvers.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from ceopt.formulations.columns.columns_block import Factual
     from ceopt.formulations.constraints.rule import AbstractRule
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.recourse_program import RecourseProgram
+    from ceopt.formulations.space.feature import Feature
+    from ceopt.formulations.space.reachable import Reach
     from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = ["AbstractDiversity", "FitsSpace", "OtherDecisions", "OtherSupport", "Point", "TakesFromRules"]
+__all__ = [
+    "AbstractDiversity",
+    "FitsSpace",
+    "OtherCells",
+    "OtherCluster",
+    "OtherDecisions",
+    "OtherSupport",
+    "Point",
+    "SomeStay",
+    "TakesFromRules",
+    "is_far",
+    "is_moved",
+    "leave_out",
+    "length",
+    "read_as_numbers",
+]
+
+# ==== Diversity of a further answer: a row that sets it apart from those before it, and the same in plain numbers =====
 
 #: Coordinates by column.
 Point: TypeAlias = Mapping[str, float]
@@ -274,3 +302,436 @@ class OtherSupport(AbstractDiversity):
         """Tell whether the changed columns differ."""
         del space
         return changes_differ(factual, a, b, self.together)
+
+
+# ==== Distances of one column from an earlier value, as forms that are right however large they are asked to be =======
+
+
+def _prices(at: Category | Ranked, value: float, price: Price) -> dict[int, float]:
+    """Return what it costs to come to each level from that of rank ``value``."""
+    return {rank: price.of(move_of(at.feature, value, float(rank))) for rank in at.ranks}
+
+
+def length(block: Any, x: Factual, name: str, value: float, price: Price) -> LinearForm:
+    """Return what the move from ``value`` costs, as a form that is right however large it is asked to be."""
+    at = x.coordinate(name)
+    if isinstance(at, Category | Ranked):
+        return at.tabulate(_prices(at, value, price))
+    assert isinstance(at, Numeric)  # noqa: S101 - the third of three kinds
+    slope = max(price.down, price.up)
+    falls, climbs = (slope * room for room in (value - at.interval.lower, at.interval.upper - value))
+    if max(falls, climbs) <= TINY:
+        return LinearForm()
+    move = (at.raw() + LinearForm(-value)).scaled(slope)
+    # Parts in units of the distance, and no coefficient below 1: no tolerance is blown up on its way into the distance.
+    factor = max(1.0, 1.0 / (slope * at.unit))
+    if min(falls, climbs) <= TINY:  # one way only: the move itself
+        way = _variable(block, "way", name, pyo.Reals)
+        x.follow(way, sum, [move.expression()])
+        form = LinearForm(0.0, ((1.0, way),))
+        Rows(block, "move").add(name, (move + form.scaled(-1.0)).scaled(factor), lower=0.0, upper=0.0)
+        return form.scaled((price.up if falls <= TINY else -price.down) / slope)
+    at.require_bounds("Apart")
+    up, down = (_variable(block, word, name, pyo.NonNegativeReals) for word in ("up", "down"))
+    rises = _variable(block, "rises", name, pyo.Binary)
+    forms = [LinearForm(0.0, ((1.0, variable),)) for variable in (up, down, rises)]
+    row = move + forms[0].scaled(-1.0) + forms[1]
+    Rows(block, "move").add(name, row.scaled(factor), lower=0.0, upper=0.0)
+    Rows(block, "most").add((name, "up"), forms[0] + forms[2].scaled(-climbs), upper=0.0)
+    Rows(block, "most").add((name, "down"), forms[1] + forms[2].complement().scaled(-falls), upper=0.0)
+    for variable, of, follows in ((up, move, _positive_part), (down, move.scaled(-1.0), _positive_part)):
+        x.follow(variable, follows, [of.expression()])
+    x.follow(rises, _is_positive, [move.expression()])
+    return forms[0].scaled(price.up / slope) + forms[1].scaled(price.down / slope)
+
+
+def _variable(block: Any, word: str, name: str, domain: Any) -> Any:
+    if block.component(word) is None:
+        block.add_component(word, pyo.Var(pyo.Any, dense=False, domain=domain))
+    return block.component(word)[name]
+
+
+def _positive_part(values: list[float]) -> float:
+    return max(values[0], 0.0)
+
+
+def _is_positive(values: list[float]) -> float:
+    return float(values[0] > 0.0)
+
+
+def is_moved(x: Factual, name: str, value: float, price: Price) -> LinearForm:
+    """Return the price of leaving ``value`` by at least the least move."""
+    at = x.coordinate(name)
+    if isinstance(at, Category | Ranked):
+        return at.tabulate(_prices(at, value, price))
+    assert isinstance(at, Numeric)  # noqa: S101 - the third of three kinds
+    least = at.least_move() * at.unit * (1.0 - DISTANCE_ROUNDING)
+    return _below(at, value - least).scaled(price.down) + _above(at, value + least).scaled(price.up)
+
+
+def is_far(x: Factual, name: str, value: float, price: Price, least: float) -> LinearForm:
+    """Return 1 where the move from ``value`` costs at least ``least``, else 0."""
+    at = x.coordinate(name)
+    if isinstance(at, Category | Ranked):
+        return at.indicator({rank for rank, cost in _prices(at, value, price).items() if cost >= least})
+    assert isinstance(at, Numeric)  # noqa: S101 - the third of three kinds
+    down = math.inf
+    up = math.inf
+    if price.down > 0.0:
+        down = least / price.down
+    if price.up > 0.0:
+        up = least / price.up
+    return _below(at, value - down) + _above(at, value + up)
+
+
+def _above(at: Numeric, value: float) -> LinearForm:
+    """Return 1 where the number is at least ``value``, else 0, after cutting the column there."""
+    right = at.interval.ceil(value)
+    if math.isinf(right):  # beyond all in reach
+        return LinearForm()
+    left = at.interval.floor(math.nextafter(right, -math.inf))
+    if math.isinf(left):  # below all in reach
+        return LinearForm(1.0)
+    at.add_cuts([(left, right)])
+    return at.cells.right_of((left, right))
+
+
+def _below(at: Numeric, value: float) -> LinearForm:
+    """Return 1 where the number is at most ``value``, else 0."""
+    left = at.interval.floor(value)
+    if math.isinf(left):
+        return LinearForm()
+    return _above(at, math.nextafter(left, math.inf)).complement()
+
+
+# ==== Rows that leave out what the user's own model refuses, though its score is within rounding of the decision ======
+
+#: A move counts 1, however long.
+_EACH = Price("fixed", 1.0, 1.0)
+
+
+def leave_out(program: RecourseProgram, points: Sequence[Mapping[str, float]]) -> None:
+    r"""Add a row ``refused[point_k]`` for each point: the model does not see the same again.
+
+    .. math:: \sum_{j \in R} [x_j \ne x^k_j] \ge 1
+
+    R are the columns that the model reads, all of them on a lattice; of trees, the leaves that have other values.
+    """
+    rows = Rows(program.model, "refused")
+    for place, point in enumerate(points, start=1):
+        rows.add(f"point_{place}", _otherwise(program, point), lower=1.0)
+
+
+def _otherwise(program: RecourseProgram, point: Mapping[str, float]) -> LinearForm:
+    if program.embedded.predictor.is_trees:
+        return program.embedded.other_leaves(point)
+    x = program.x
+    moving = [name for name in sorted(columns_read(program.embedded.predictor)) if not x.coordinates[name].is_point]
+    return total(is_moved(x, name, point[name], _EACH) for name in moving)
+
+
+# ==== Another cell of the model than each answer in hand: for sets that are to have one answer of every cell ==========
+
+#: Neighbouring values on both sides of a split.
+_Key: TypeAlias = tuple[float, float]
+
+
+def read_as_numbers(predictor: Predictor) -> frozenset[str]:
+    """Return the columns that some part of a model reads as a number, and not by splits: linear parts and networks."""
+    found: set[str] = set()
+    for part in predictor.parts:
+        if isinstance(part.core, Affine | ReluNetwork):
+            if isinstance(part.core, Affine):
+                weights = part.core.weights
+            else:
+                weights = part.core.weights[0]
+            read = (weights != 0.0).any(axis=0).tolist()
+            pairs = zip(part.encoding.columns, read, strict=True)
+            found.update(c.feature for c, used in pairs if used and c.feature is not None and c.table is None)
+    return frozenset(found)
+
+
+def is_counted(feature: Feature) -> bool:
+    """Tell whether each value of a number is one of its own: a whole number, or steps that the user has set.
+
+    Steps that were seen in the data say how finely answers come out, not what is told apart.
+    """
+    return feature.kind == "integer" or (feature.step is not None and not feature.step_inferred)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class OtherCells(AbstractDiversity):
+    r"""Another cell: a region on which every split, level and whole number that the model reads is constant.
+
+    .. math::
+        \sum_{j \in S} \bigl(1 - y_{j,\mathrm{left}} + y_{j,\mathrm{right}}\bigr)
+        + \sum_{j \in L} (1 - u_{j,c_j}) + \sum_{j \in W} \bigl(1 - [x_j = v_j]\bigr) \ge 1
+
+    ========= =====================================================================================
+    symbol    meaning
+    ========= =====================================================================================
+    S         numbers that trees split; y their cuts, left and right the two around the earlier answer
+    L, c      columns with levels, and the earlier answer's level of each; u one binary per level
+    W, v      whole numbers, and numbers in steps that the user has set, that a linear part or a network
+              reads, and the earlier values
+    ========= =====================================================================================
+
+    Unlike :class:`~ceopt.formulations.constraints.diversity.diversity.OtherDecisions` a move inside a cell makes no
+    other answer, and each value of a whole number that a linear model reads does. A number that can take all values
+    between its bounds and that trees do not split has one cell, and so has one that the model does not read. What
+    happens inside a network makes no cells. One row for each earlier answer; two binaries for each value in W, which
+    need its bounds to be finite. Exact.
+
+    Parameters
+    ----------
+    predictor
+        The model as read.
+
+    Raises
+    ------
+    UnboundedFeatureError
+        A column in W has an infinite bound (when built).
+
+    References
+    ----------
+    No-good rows: Balas & Jeroslow (1972), Canonical cuts on the unit hypercube; here over the binaries of the cells.
+
+    Examples
+    --------
+    >>> from ceopt import L1, Feature, FeatureSpace
+    >>> from ceopt.formulations.constraints.diversity.diversity import OtherCells
+    >>> from ceopt.formulations.predictors import Affine
+    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.recourse_program import recourse_program
+    >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
+    >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])
+    >>> model = read(Affine([1.0, 1.0], -3.0, labels=("no", "yes")), space)
+    >>> program = recourse_program(model, {"hours": 0, "job": 1}, target="yes", cost=L1())
+    >>> OtherCells(model).exclude(program, {"hours": 2.0, "job": 0.0})
+    >>> print(program.model.differs["earlier_1"].expr)
+    1.0  <=  2.0 + x.cut[hours,'2'] - x.cut[hours,'1'] - x.level[job,1]
+    """
+
+    predictor: Predictor
+
+    text = "cells"
+    needs_all_cells = True
+
+    def exclude(self, program: RecourseProgram, point: Point) -> None:
+        """Add the row ``differs``."""
+        x = program.x
+        keys = self._keys(x.reach)
+        numbers = read_as_numbers(self.predictor)
+        forms: list[LinearForm] = []
+        for name, coordinate in x.coordinates.items():
+            if coordinate.is_point:
+                continue
+            if coordinate.feature.is_finite:
+                forms.append(coordinate.differs(point[name]))
+            elif name in numbers and is_counted(coordinate.feature):
+                at = x.numeric(name)
+                at.require_bounds("An answer of every cell")
+                at.cut_around([point[name]])
+                forms.append(at.equals(point[name]).complement())
+            else:
+                forms += self._outside(x.numeric(name), keys.get(name, []), point[name])
+        differs_row(program.model, forms)
+
+    def _outside(self, at: Numeric, keys: list[_Key], value: float) -> Iterator[LinearForm]:
+        """Yield what is 1 left of the value's cell, and what is 1 right of it."""
+        left = [key for key in keys if key[1] <= value][-1:]
+        right = [key for key in keys if key[1] > value][:1]
+        at.add_cuts([*left, *right])
+        yield from (at.cells.right_of(key).complement() for key in left)
+        yield from (at.cells.right_of(key) for key in right)
+
+    def _keys(self, reach: Reach) -> dict[str, list[_Key]]:
+        """Return the model's splits in reach, by column and in order."""
+        keys: dict[str, set[_Key]] = {}
+        for part in self.predictor.forests:
+            for cut in cuts_in_reach(route(part), reach):
+                keys.setdefault(cut.name, set()).add(cut.key)
+        return {name: sorted(found) for name, found in keys.items()}
+
+    def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
+        """Tell whether two points lie in different cells."""
+        del factual
+        if any(a[f.name] != b[f.name] for f in space if f.is_finite):
+            return True
+        whole = {f.name for f in space if is_counted(f)} & read_as_numbers(self.predictor)
+        if any(a[name] != b[name] for name in whole):
+            return True
+        splits = set()
+        for p in self.predictor.forests:
+            for t in route(p):
+                for s in t.splits:
+                    if isinstance(s, NumberSplit):
+                        splits.add(s)
+        return any((a[s.name] <= s.left) != (b[s.name] <= s.left) for s in splits)
+
+
+# ==== One answer for each cluster of a hull ===========================================================================
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OtherCluster(AbstractDiversity):
+    r"""A cluster of the hull in which no earlier answer lies.
+
+    .. math:: u_k = 0 \qquad\text{for the cluster k of each earlier answer}
+
+    ====== ================= ==============================================================
+    symbol component         meaning
+    ====== ================= ==============================================================
+    u_k    ``in_cluster[k]`` binary of the hull's block: 1 iff the answer lies in cluster k
+    ====== ================= ==============================================================
+
+    One row for each earlier answer. Exact: answers are optimal each in the clusters that are left, so there are at most
+    as many as clusters. Where clusters overlap, two answers may be the same point.
+
+    Parameters
+    ----------
+    cluster
+        That of the earlier answer.
+    hull
+        The rule with the clusters, fitted.
+    known
+        Nearest cluster by point, of starts that were looked at.
+
+    Raises
+    ------
+    InvalidValueError
+        The rules hold no hull with clusters, or several.
+
+    References
+    ----------
+    One explanation per cluster: Maragno, Roeber & Birbil (2022), eq. (3) over clusters.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ceopt import L1, Feature, FeatureSpace
+    >>> from ceopt.formulations.constraints.hull import Hull
+    >>> from ceopt.formulations.constraints.diversity.diversity import OtherCluster
+    >>> from ceopt.formulations.predictors import Affine
+    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.recourse_program import recourse_program
+    >>> space = FeatureSpace([Feature("hours", kind="continuous", lower=0, upper=9)])
+    >>> model = read(Affine([1.0], -1.0, labels=("no", "yes")), space)
+    >>> people = Hull(pd.DataFrame({"hours": [2.0, 3.0, 7.0, 8.0]}), clusters=["few", "few", "many", "many"])
+    >>> program = recourse_program(model, {"hours": 0}, target="yes", cost=L1(), rules=[people])
+    >>> OtherCluster("few").exclude(program, {"hours": 2.0})
+    >>> print(program.model.other_cluster["few"].expr)
+    rules.Hull_1.in_cluster[few]  ==  0.0
+    """
+
+    cluster: Any = None
+    hull: AbstractRule | None = field(default=None, repr=False)
+    known: dict[tuple[float, ...], Any] = field(default_factory=dict, repr=False, compare=False)
+    text = "clusters"
+
+    def check(self, space: FeatureSpace, rules: tuple[AbstractRule, ...]) -> None:
+        """Refuse rules without exactly one hull with clusters."""
+        del space
+        count = sum(map(has_clusters, rules))
+        if count != 1:
+            raise InvalidValueError(
+                "diversity='clusters'",
+                "exactly one rule Hull(..., clusters=...) in constraints",
+                f"there are {count}" if count else "there is none",
+                "Keep one of them." if count else "Add one, such as Hull(clusters=3).",
+            )
+        if adds_to_cost(next(filter(has_clusters, rules))):
+            raise InvalidValueError(
+                "diversity='clusters'", "a Hull without a penalty", "it has one, charged by the nearest cluster",
+                "Ask for each cluster alone: Hull(rows of the cluster, penalty=...), or give a radius instead.",
+            )  # fmt: skip
+
+    def fitted(self, rules: tuple[AbstractRule, ...]) -> OtherCluster:
+        """Return the same with the hull that has the clusters."""
+        return OtherCluster(hull=next(filter(has_clusters, rules)))
+
+    def after(self, cluster: Any) -> OtherCluster:
+        """Return what keeps answers out of a cluster."""
+        return replace(self, cluster=cluster)
+
+    def exclude(self, program: RecourseProgram, point: Point) -> None:
+        """Add the row ``other_cluster[k]``."""
+        del point
+        block = next(block for rule, block in program.rules if has_clusters(rule))
+        form = LinearForm(0.0, ((1.0, block.in_cluster[self.cluster]),))
+        Rows(program.model, "other_cluster").add(self.cluster, form, lower=0.0, upper=0.0)
+
+    def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
+        """Accept: answers in two clusters are two answers even where the clusters, and the answers, meet."""
+        del space, factual, a, b
+        return True
+
+    def surely(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
+        """Tell whether the cluster nearest to b is another."""
+        del factual, a
+        key = tuple(b[name] for name in space.names)
+        if key not in self.known:
+            self.known[key] = nearest_cluster((self.hull,) if self.hull else (), space, b)
+        return self.known[key] not in {None, self.cluster}
+
+
+# ==== A part of an earlier answer's columns: to see whether fewer of them would have done for the same cost ===========
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SomeStay(AbstractDiversity):
+    r"""Some column that the earlier answer changes stays as it is.
+
+    .. math:: \sum_{j \in S} z_j \le |S| - 1
+
+    ====== ================== ==========================================
+    symbol component          meaning
+    ====== ================== ==========================================
+    S                         columns that the earlier answer changes
+    z_j    ``x.changed``      0 holds the column at the factual
+    ====== ================== ==========================================
+
+    One row for each earlier answer. Exact. Of columns of which one is 1 by a rule (``together``), the one that is 1
+    today counts for all.
+
+    References
+    ----------
+    Support cuts, for sets of recourse actions: Ustun, Spangher & Liu (2019), Actionable recourse in linear
+    classification.
+
+    Examples
+    --------
+    >>> from ceopt import L1, Feature, FeatureSpace
+    >>> from ceopt.formulations.constraints.diversity.diversity import SomeStay
+    >>> from ceopt.formulations.predictors import Affine
+    >>> from ceopt.formulations.predictors.read import read
+    >>> from ceopt.formulations.recourse_program import recourse_program
+    >>> jobs = Feature("job", kind="categorical", levels=(1, 2, 3))
+    >>> space = FeatureSpace([Feature("hours", kind="integer", lower=0, upper=9), jobs])
+    >>> model = read(Affine([1.0, 1.0], -5.0, labels=("no", "yes")), space)
+    >>> program = recourse_program(model, {"hours": 2, "job": 1}, target="yes", cost=L1())
+    >>> SomeStay().exclude(program, {"hours": 3.0, "job": 1.0})
+    >>> print(program.model.some_stay["earlier_1"].expr)
+    1.0 + x.moved[hours] - x.level[job,1]  <=  1.0
+    """
+
+    together: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True, repr=False)
+
+    text = "some stay"
+
+    def exclude(self, program: RecourseProgram, point: Point) -> None:
+        """Add the row ``some_stay``."""
+        coordinates = program.x.coordinates
+        others = stood_for(joined(self.together, program.x.point))
+        before = [at for name, at in coordinates.items() if point[name] != at.x0 and name not in others]
+        rows = Rows(program.model, "some_stay")
+        index = f"earlier_{len(program.model.some_stay) + 1}"
+        rows.add(index, total(at.changed_form() for at in before), upper=len(before) - 1.0)
+
+    def differ(self, space: FeatureSpace, factual: Point, a: Point, b: Point) -> bool:
+        """Tell whether b leaves a column that a changes."""
+        del space
+        return not changed_columns(factual, a, self.together) <= changed_columns(factual, b, self.together)

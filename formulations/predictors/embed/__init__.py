@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ceopt.formulations.columns.caller_columns import Columns, require_on_model
-from ceopt.formulations.columns.caller_space import space_of
 from ceopt.formulations.columns.columns_block import AbstractColumns
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.linear_form import Rows
-from ceopt.formulations.predictors.embed.affine import EmbeddedAffine
+from ceopt.formulations.predictors.embed.caller_columns import Columns, require_on_model, space_of
 from ceopt.formulations.predictors.embed.combined import EmbeddedSum, EmbeddedVotes
-from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.embed.networks.big_m import BigMNetwork
-from ceopt.formulations.predictors.embed.networks.extended import ExtendedNetwork
-from ceopt.formulations.predictors.embed.networks.partition import PartitionNetwork
-from ceopt.formulations.predictors.embed.trees.leaf import LeafTrees
-from ceopt.formulations.predictors.embed.trees.misic import MisicTrees
-from ceopt.formulations.predictors.embed.trees.ordered import OrderedTrees
+from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded, EmbeddedAffine
+from ceopt.formulations.predictors.embed.networks import BigMNetwork, ExtendedNetwork, PartitionNetwork
+from ceopt.formulations.predictors.embed.trees import LeafTrees, MisicTrees, OrderedTrees
+from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
+from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, UnknownNameError, within_memory
 

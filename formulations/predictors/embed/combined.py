@@ -12,18 +12,17 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.linear_form import LinearForm, Rows, total
-from ceopt.formulations.predictors.decision.attained_levels import place_of, sums_of
-from ceopt.formulations.predictors.decision.margin import default_margin, margin_near, row_scale
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
-from ceopt.formulations.predictors.representation.decision_rule import NEVER, AbstractRepresentation
-from ceopt.formulations.predictors.representation.predictor import Combination
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.predictor import Combination
+from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation
+from ceopt.formulations.predictors.ties import default_margin, margin_near, place_of, row_scale, sums_of
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.manifest import Manifest
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.predictor import Predictor
 
 __all__ = ["AbstractCombined", "EmbeddedSum", "EmbeddedVotes"]
 

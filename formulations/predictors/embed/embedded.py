@@ -1,22 +1,60 @@
-"""An embedded model: a Pyomo block whose scores are linear forms over a person's coordinates."""
+r"""An embedded model: a Pyomo block whose scores are linear forms over a person's coordinates.
+
+The inputs of an estimator that is linear in its columns, over all that one person may become.
+
+.. math:: \phi(x) = o + M a, \qquad
+          a = \bigl(x_j - \bar x_j \text{ of numbers},\ [x_f = c] \text{ of levels}\bigr)
+
+The *atoms* a are the numbers, and one indicator per level, of the raw columns. A number counts from the origin of its
+coordinate, which is 0, or the person's own value where that is large beside the column's range: there the model's own
+arithmetic says what the column adds, as it does for columns that cannot move, and these are part of o.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+import pandas as pd
 import pyomo.environ as pyo
+import scipy.sparse as sp
+from numpy.typing import NDArray
 from pyomo.core.base.block import ScalarBlock
 
-from ceopt.formulations.linear_form import LinearForm
+from ceopt.formulations.linear_form import LinearForm, total
+from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.predictors.read.model_input import given
+from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine
+from ceopt.formulations.space.encoding import WIDE, entries
+from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.formulations.tolerances import SUM_ROUNDING
+from ceopt.solvers.checks import plain
+from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 from ceopt.solvers.manifest import Manifest, describe
 
 if TYPE_CHECKING:
     from ceopt.formulations.columns.columns_block import AbstractColumns
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.costs.base import CostCutoff
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.representation import Floats
+    from ceopt.formulations.space.encoding import Column
 
-__all__ = ["AbstractEmbedded"]
+__all__ = [
+    "AbstractEmbedded",
+    "EmbeddedAffine",
+    "EmbeddingError",
+    "Inputs",
+    "InputsWithin",
+    "box_extremes",
+    "embedding_error",
+]
+
+# ==== An embedded model: a Pyomo block whose scores are linear forms over a person's coordinates ======================
 
 
 class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
@@ -85,3 +123,420 @@ class AbstractEmbedded(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             return
         for k, label in enumerate(core.labels):
             self.score[label] = self.combine([1.0 if j == k else 0.0 for j in range(core.n_scores)]).expression()
+
+
+# ==== The embedding error: the model in the program beside the model itself, at the current values of the variables ===
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddingError:
+    """What :func:`embedding_error` found; ``float()`` of it is the larger of ``scores`` and ``values``.
+
+    Parameters
+    ----------
+    scores
+        Largest absolute difference between the block's scores and those of the representation that was read.
+    values
+        Largest absolute difference between what follows from the block's scores and what the library's own model says:
+        its value, or its probabilities where the scores give some. None where there is nothing to compare: a classifier
+        without them, or a representation from plain arrays.
+    agrees
+        Whether the block's scores decide as the library's own model does (a regressor's always do).
+    prediction
+        What the library's own model says.
+    row
+        The row that was asked about, in raw units.
+    """
+
+    scores: float
+    values: float | None
+    agrees: bool
+    prediction: Any
+    row: pd.DataFrame
+
+    def __float__(self) -> float:
+        return max(self.scores, self.values or 0.0)
+
+
+def embedding_error(block: AbstractEmbedded) -> EmbeddingError:
+    """Compare a block's scores, at the current values of its variables, with the library's on the same raw row.
+
+    The row is that of the block's columns: the caller's own variables as they stand, whole ones rounded
+    (:class:`~ceopt.formulations.Columns`), or a person's decoded answer (:class:`~ceopt.formulations.Factual`).
+
+    Returns
+    -------
+    EmbeddingError
+        ``float(embedding_error(block))`` is 0 up to rounding where the block says what the library says.
+
+    Raises
+    ------
+    InvalidTypeError
+        ``block`` is no embedded model.
+    InvalidValueError
+        Its variables, or those of a column that it reads, have no values yet.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from ceopt.formulations import embed, embedding_error
+    >>> from ceopt.formulations.predictors import TreeEnsemble
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> from ceopt.solvers import solve
+    >>> space = FeatureSpace([Feature("loan", kind="continuous")])
+    >>> stump = {"feature": 0, "threshold": 3.0, "left": {"value": 1.0}, "right": {"value": 0.2}}
+    >>> m = pyo.ConcreteModel()
+    >>> m.loan = pyo.Var(bounds=(0, 9))
+    >>> m.repaid = embed(TreeEnsemble([stump]), {"loan": m.loan}, space=space)
+    >>> m.gain = pyo.Objective(expr=m.loan + 10 * m.repaid.score, sense=pyo.maximize)
+    >>> print(solve(m).status, round(m.loan.value, 3), float(embedding_error(m.repaid)))
+    optimal 3.0 0.0
+    """
+    if not isinstance(block, AbstractEmbedded):
+        raise InvalidTypeError(
+            "embedding_error", "a block that embed made", f"it got {type(block).__name__}", "Pass m.predictor."
+        )
+    predictor = block.predictor
+    core = block.predictor.core
+    point = block.x.decoded()
+    coordinates = np.array([[point[name] for name in predictor.space.names]])
+    theirs = predictor.score(coordinates)
+    ours = _scores(block, theirs.shape)
+    row = predictor.space.frame([point])
+    model = open_model(predictor.model)
+    scores = float(np.abs(ours - theirs).max())
+    decided = core.head.decide(ours)[0]
+    if isinstance(model, AbstractRepresentation):
+        said = core.head.decide(theirs)[0]
+        values = None
+    else:
+        asked = given(model, predictor.space, row)
+        said = np.asarray(model.predict(asked)).reshape(-1)[0]
+        values = None
+        if core.labels is None:
+            values = float(abs(decided - said))
+        elif core.probability is not None and hasattr(model, "predict_proba"):
+            shares = [core.head.of_position(ours, k)[0] for k in range(len(core.labels))]
+            values = float(np.abs(np.asarray(model.predict_proba(asked))[0] - shares).max())
+    return EmbeddingError(scores, values, core.labels is None or bool(decided == said), plain(said), row)
+
+
+def _scores(block: AbstractEmbedded, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return the block's scores at the current values, in the shape of the representation's."""
+    count = block.predictor.core.n_scores
+    forms = []
+    for k in range(count):
+        forms.append(block.combine([1.0 if j == k else 0.0 for j in range(count)]))
+    without = next((v for form in forms for _, v in form.terms if v.value is None), None)
+    if without is not None:
+        raise InvalidValueError(
+            "embedding_error", "values of the block's variables", f"{without.name} has none", "Solve the model first."
+        )
+    return np.array([form.value() for form in forms]).reshape(shape)
+
+
+# ==== The inputs of an estimator that is linear in its columns, over all that one person may become ===================
+
+
+def box_extremes(weights: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the least and greatest value of ``weights @ v`` over ``low <= v <= high``, (K,) each."""
+    least, greatest = _extremes_of_terms(weights, low, high)
+    return least.sum(axis=1), greatest.sum(axis=1)
+
+
+def _extremes_of_terms(weights: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the least and greatest value of each term of ``weights @ v``, (K, n) each."""
+    with np.errstate(invalid="ignore"):  # 0 * inf is not taken
+        ends = np.where(weights == 0.0, 0.0, weights * low), np.where(weights == 0.0, 0.0, weights * high)
+    return np.minimum(*ends), np.maximum(*ends)
+
+
+@final
+class Inputs:
+    r"""The encoded columns as affine functions of atoms, with exact ranges over the person's reach.
+
+    Parameters
+    ----------
+    predictor
+        The model as read; its encoding says what each column of the matrix is.
+    x
+        The person's coordinates.
+    read
+        Which columns of the matrix have a weight, (m,); no other gets a coordinate.
+
+    Attributes
+    ----------
+    matrix, offset
+        M (m, n), sparse where it is large, and o (m,).
+    pieces
+        Slices of the atoms that vary on their own: one number, or all levels of one column (of which one is 1).
+
+    Notes
+    -----
+    A level that the pipeline fails on has no atom: a row of ``embed`` keeps it off.
+    """
+
+    def __init__(self, predictor: Predictor, x: AbstractColumns, read: NDArray[np.bool_]) -> None:
+        self._x = x
+        self.offset = np.zeros(len(predictor.encoding.columns))
+        free = self._hold(predictor.encoding.columns, read)
+        self._numbers = tuple(dict.fromkeys(name for _, column, name in free if column.table is None))
+        unseen = predictor.unseen
+        self._levels: dict[str, Any] = {}
+        for _, column, name in free:
+            if column.table is not None and name not in self._levels:
+                self._levels[name] = _known(x.reach[name], unseen.get(name, frozenset()))
+        starts = np.cumsum([len(self._numbers), *map(len, self._levels.values())]).tolist()
+        self._starts = np.array(starts[:-1], dtype=np.intp)
+        groups = [slice(low, high) for low, high in pairwise(starts)]
+        self.pieces = (*(slice(k, k + 1) for k in range(len(self._numbers))), *groups)
+        self.matrix = self._filled(free, starts[-1])
+        parts = [x.numeric(name).interval for name in self._numbers]
+        origins = self._origins()
+        self.low = np.array([p.lower for p in parts]) - origins
+        self.high = np.array([p.upper for p in parts]) - origins
+        self._forms: dict[int, LinearForm] = {}
+        self._atoms = [(name, rank) for name, ranks in self._levels.items() for rank in ranks]
+
+    def _hold(self, columns: Sequence[Column], read: NDArray[np.bool_]) -> list[tuple[int, Column, str]]:
+        """Put columns that cannot move into the offset; return the others with their places and raw columns."""
+        free: list[tuple[int, Column, str]] = []
+        for i in np.flatnonzero(read).tolist():
+            column = columns[i]
+            name = columns[i].feature
+            if name is None:
+                self.offset[i] = column.constant
+            elif self._x.coordinate(name).is_point:
+                self.offset[i] = np.nan_to_num(float(column.evaluate([_only(self._x.reach[name])])[0]))
+            else:
+                free.append((i, column, name))
+        return free
+
+    def _origins(self) -> Floats:
+        return np.array([self._x.numeric(name).origin for name in self._numbers], dtype=np.float64)
+
+    def _filled(self, free: Sequence[tuple[int, Column, str]], width: int) -> Any:
+        """Return M, and put what numbers add to the offset."""
+        first = {name: piece.start for name, piece in zip((*self._numbers, *self._levels), self.pieces, strict=True)}
+        place = {name: np.full(len(self._x.space[name].levels), -1) for name in self._levels}
+        for name, known in self._levels.items():
+            place[name][list(known)] = first[name] + np.arange(len(known))
+        rows: list[int] = []
+        columns: list[int] = []
+        values: list[float] = []
+        for i, column, name in free:
+            checkpoint("stating what the model reads")
+            if column.table is None:
+                slope, self.offset[i] = column.affine()
+                origin = self._x.numeric(name).origin
+                if origin != 0.0:
+                    self.offset[i] = float(column.evaluate([origin])[0])
+                at = np.array([first[name]])
+                own = np.array([slope])
+            else:
+                ranks, own = entries(column.table)
+                at = place[name][ranks]
+            inside = (at >= 0) & ~np.isnan(own)
+            rows += [i] * int(inside.sum())
+            columns += at[inside].tolist()
+            values += own[inside].tolist()
+        if len(self.offset) > WIDE:
+            return sp.csr_array((values, (rows, columns)), shape=(len(self.offset), width), dtype=np.float64)
+        matrix = np.zeros((len(self.offset), width))
+        matrix[rows, columns] = values
+        return matrix
+
+    @property
+    def reach(self) -> Reach:
+        """Values that each raw column may take."""
+        return self._x.reach
+
+    # ---- ranges ------------------------------------------------------------------------------------------------------
+    def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
+        """Return the least and greatest value of ``weights @ phi(x) + offset`` over the reach, (K,) each."""
+        low, high = self.extremes_of_atoms(weights @ self.matrix)
+        constant = weights @ self.offset + offset
+        return low + constant, high + constant
+
+    def extremes_of_atoms(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the least and greatest value of ``weights @ a``, (K,) each: piece by piece, as pieces are free."""
+        low, high = self._extremes_of_pieces(weights)
+        return low.sum(axis=1), high.sum(axis=1)
+
+    def _extremes_of_pieces(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the least and greatest value of each piece of ``weights @ a``, (K, pieces) each."""
+        numbers = len(self._numbers)
+        low, high = _extremes_of_terms(weights[:, :numbers], self.low, self.high)
+        if self._levels:
+            low = np.hstack((low, np.minimum.reduceat(weights, self._starts, axis=1)))
+            high = np.hstack((high, np.maximum.reduceat(weights, self._starts, axis=1)))
+        return low, high
+
+    def by_column(self, weights: Floats) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """Return weights over the atoms (K, n) as slopes (K,) of numbers and tables (K, all levels) of levels."""
+        slopes = {name: weights[:, k] for k, name in enumerate(self._numbers)}
+        tables = {}
+        for (name, ranks), piece in zip(self._levels.items(), self.pieces[len(self._numbers) :], strict=True):
+            tables[name] = np.zeros((len(weights), len(self._x.space[name].levels)))
+            tables[name][:, list(ranks)] = weights[:, piece]
+        return slopes, tables
+
+    def unbounded(self, weights: Floats) -> str | None:
+        """Return the first column that the weights (K, m) read and that has no bound; None if all have."""
+        slopes = (weights @ self.matrix != 0.0).any(axis=0)
+        infinite = ~(np.isfinite(self.low) & np.isfinite(self.high))
+        return next((name for k, name in enumerate(self._numbers) if slopes[k] and infinite[k]), None)
+
+    # ---- values and forms --------------------------------------------------------------------------------------------
+    def values(self, point: Mapping[str, float]) -> Floats:
+        """Return the atoms of a point given in coordinates."""
+        levels = []
+        for name, ranks in self._levels.items():
+            for k in ranks:
+                levels.append(float(k == point[name]))
+        numbers = np.array([point[name] for name in self._numbers]) - self._origins()
+        return np.concatenate((numbers, levels))
+
+    def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
+        """Return ``weights @ a + constants``, one form per row, traces left out; makes the coordinates that occur."""
+        weights, constants = self._without_traces(weights, constants)
+        used = np.flatnonzero(weights.any(axis=0)).tolist()
+        variables: dict[int, Any] = {}
+        for k in used:
+            checkpoint("stating what the model reads")
+            variables.update((id(v), v) for _, v in self._form(k).terms)
+        place = {key: j for j, key in enumerate(variables)}
+        terms = []
+        for row, number in enumerate(used):
+            for c, v in self._form(number).terms:
+                terms.append((row, place[id(v)], c))
+        shift = np.array([self._form(k).constant for k in used])
+        kept = weights[:, used]
+        held = list(variables.values())
+        total = self._combined(kept, terms, len(held))
+        forms = []
+        for row, constant in zip(total.tolist(), (kept @ shift + constants).tolist(), strict=True):
+            read = [(c, v) for c, v in zip(row, held, strict=True) if c != 0.0]
+            forms.append(LinearForm(constant, tuple(read)))
+        return forms
+
+    def _without_traces(self, weights: Floats, constants: Floats) -> tuple[Floats, Floats]:
+        """Put pieces into the constants, at their middles, that move a row by less than rounding takes of its greatest.
+
+        A fit on symmetric data leaves 1e-14 beside 1, and no solver tells what such a term adds.
+        """
+        low, high = self._extremes_of_pieces(weights)
+        moves = high - low
+        greatest = np.where(np.isfinite(moves), moves, 0.0).max(axis=1, initial=0.0)
+        traces = (moves > 0.0) & (moves < SUM_ROUNDING * greatest[:, None])
+        if not traces.any():
+            return weights, constants
+        constants = constants + np.where(traces, (low + high) / 2.0, 0.0).sum(axis=1)
+        widths = [piece.stop - piece.start for piece in self.pieces]
+        return np.where(np.repeat(traces, widths, axis=1), 0.0, weights), constants
+
+    @staticmethod
+    def _combined(weights: Floats, terms: Sequence[tuple[int, int, float]], width: int) -> Floats:
+        """Return ``weights @ basis`` of a basis given by its (row, column, entry), those of one place added up."""
+        if width > WIDE:
+            rows, columns, values = (list(part) for part in zip(*terms, strict=True))
+            basis: Any = sp.csr_array((values, (rows, columns)), shape=(weights.shape[1], width), dtype=np.float64)
+        else:
+            basis = np.zeros((weights.shape[1], width))
+            for row, column, value in terms:
+                basis[row, column] += value
+        return np.asarray(weights @ basis)
+
+    def _form(self, atom: int) -> LinearForm:
+        if atom not in self._forms:
+            numbers = len(self._numbers)
+            if atom < numbers:
+                number = self._x.numeric(self._numbers[atom])
+                self._forms[atom] = number.raw() + LinearForm(-number.origin)
+            else:
+                name, rank = self._atoms[atom - numbers]
+                self._forms[atom] = self._x.coordinate(name).indicator({rank})
+        return self._forms[atom]
+
+
+@final
+class InputsWithin:
+    """The same inputs, as far as they lie within a known cost of the factual.
+
+    Parameters
+    ----------
+    inputs
+        All that is in reach.
+    cutoff
+        The cost that is not to be exceeded.
+    """
+
+    def __init__(self, inputs: Inputs, cutoff: CostCutoff) -> None:
+        self._inputs = inputs
+        self._cutoff = cutoff
+        self._here = inputs.matrix @ inputs.values(cutoff.factual) + inputs.offset
+
+    def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
+        """Return bounds of ``weights @ phi(x) + offset``, (K,) each: a knapsack of the columns' moves, or the box."""
+        low, high = self._inputs.extremes(weights, offset)
+        atoms = weights @ self._inputs.matrix
+        here = weights @ self._here + offset
+        if not atoms.any():
+            return low, high
+        slopes, tables = self._inputs.by_column(np.vstack((atoms, -atoms)))
+        gain = self._cutoff.greatest_gain(slopes, tables, self._inputs.reach)
+        return np.maximum(low, here - gain[len(here) :]), np.minimum(high, here + gain[: len(here)])
+
+
+def _only(part: Interval | Levels) -> float:
+    return part.lower if isinstance(part, Interval) else float(part.ranks[0])
+
+
+def _known(part: Interval | Levels, unseen: frozenset[int]) -> tuple[int, ...]:
+    """Return the levels in reach that the pipeline was fitted on; all of them where it was fitted on none."""
+    assert isinstance(part, Levels)  # noqa: S101 - tables exist for levels only
+    return tuple(k for k in part.ranks if k not in unseen) or part.ranks
+
+
+# ==== A linear model on the person's coordinates: no variables of its own, its scores are rows' bodies ================
+
+_MANIFEST = Manifest(
+    title="linear model",
+    formula="score_k = sum_j w_kj * column_j(x) + b_k",
+    reference="standard",
+)
+
+
+@final
+class EmbeddedAffine(AbstractEmbedded):
+    r"""Scores of a linear, logistic or linear support vector model.
+
+    .. math::
+        s_k = b_k + \sum_j w_{kj}\, \phi_j(x), \qquad \phi_j(x) = \alpha_j x + \beta_j \ \text{(number)}, \quad
+        \phi_j = \sum_c \text{table}_{jc} u_c\ \text{(levels)}.
+
+    Adds no variables but a coordinate for each number with a nonzero weight; no rows. Exact up to rounding: the scaled
+    columns are the real functions behind the library's rounded steps, and verification asks the library itself.
+    """
+
+    def __init__(self, predictor: Predictor, x: AbstractColumns) -> None:
+        super().__init__(predictor, x, _MANIFEST)
+        core = predictor.core
+        assert isinstance(core, Affine)  # noqa: S101 - chosen by embed
+        self._core = core
+        self._inputs = Inputs(predictor, x, (core.weights != 0.0).any(axis=0))
+        weights = core.weights @ self._inputs.matrix
+        offset = core.weights @ self._inputs.offset + core.intercept
+        self._scores = self._inputs.forms(weights, offset)
+        self.publish_scores()
+
+    def combine(self, weights: Sequence[float]) -> LinearForm:
+        """Return the weighted sum of the scores."""
+        return total(form.scaled(weight) for form, weight in zip(self._scores, weights, strict=True))
+
+    def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
+        """Return the least and greatest value over the reach, column by column."""
+        row = np.array([list(weights)])
+        low, high = self._inputs.extremes(row @ self._core.weights, row @ self._core.intercept)
+        return float(low[0]), float(high[0])

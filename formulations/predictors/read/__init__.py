@@ -40,10 +40,10 @@ from typing import Any, Final, final
 
 import pandas as pd
 
+from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.read.agreement import require_agreement, require_prediction
-from ceopt.formulations.predictors.read.pipeline.pipeline import encode, split
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
-from ceopt.formulations.predictors.representation.predictor import Predictor
+from ceopt.formulations.predictors.read.pipeline import encode, split
+from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.deadline import OutOfTimeError

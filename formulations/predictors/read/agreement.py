@@ -34,13 +34,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.model_input import behind, given, probe, refuse
-from ceopt.formulations.predictors.read.pipeline.pipeline import split
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Floats
-from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.predictors.representation.trees import Tree, TreeEnsemble
+from ceopt.formulations.predictors.read.pipeline import split
+from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine, Floats, ReluNetwork
+from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace

@@ -9,14 +9,14 @@ import numpy as np
 
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.predictors.read.model_input import behind, given
-from ceopt.formulations.predictors.read.pipeline.pipeline import split
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation
+from ceopt.formulations.predictors.read.pipeline import split
+from ceopt.formulations.predictors.representation import AbstractRepresentation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ceopt.formulations.predictors.representation.decision_rule import Floats
-    from ceopt.formulations.predictors.representation.predictor import Predictor
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.representation import Floats
     from ceopt.formulations.space.encoding import Column
     from ceopt.formulations.space.space import FeatureSpace
 

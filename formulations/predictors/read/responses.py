@@ -15,20 +15,12 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.model_input import refuse
-from ceopt.formulations.predictors.read.pipeline.pipeline import split
+from ceopt.formulations.predictors.read.pipeline import split
 from ceopt.formulations.predictors.read.sklearn.members import Composite, composite
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.decision_rule import (
-    NEVER,
-    Decision,
-    Floats,
-    Head,
-    Probability,
-    with_head,
-)
-from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.representation import NEVER, Affine, Decision, Floats, Head, Probability, with_head
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import last_true
 
 __all__ = ["Response", "decision_unit", "response"]

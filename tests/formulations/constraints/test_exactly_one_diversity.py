@@ -16,8 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 import ceopt
 from ceopt import Apart, ExactlyOne, Feature, FeatureSpace
 from ceopt.formulations.constraints.diversity.distinct import Distinct
-from ceopt.formulations.constraints.diversity.diversity import OtherSupport
-from ceopt.formulations.constraints.diversity.some_stay import SomeStay
+from ceopt.formulations.constraints.diversity.diversity import OtherSupport, SomeStay
 
 COLOURS = ("blue", "green", "red", "white")
 RNG = np.random.default_rng(3)

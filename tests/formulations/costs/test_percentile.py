@@ -29,7 +29,7 @@ from ceopt.formulations.constraints import AllowedRows, AllowedValues, MaxChange
 from ceopt.formulations.costs import L0, L1, Changes, Linf, Percentile
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.space import Feature, FeatureSpace
-from ceopt.formulations.space.space_warning import SpaceWarning
+from ceopt.formulations.space.space import SpaceWarning
 from ceopt.solvers import Status, solve
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnboundedFeatureError, UnknownNameError
 

@@ -13,7 +13,7 @@ from rowtext import rows, text, variables
 
 from ceopt import CeoptError
 from ceopt.formulations import programs
-from ceopt.formulations.programs.data_shift.switched import add_switched
+from ceopt.formulations.programs.data_shift import add_switched
 from ceopt.solvers import ProblemClass, Status, compile_model, solve
 from ceopt.solvers.errors import UnsupportedProblemError
 from ceopt.solvers.registry import SOLVERS

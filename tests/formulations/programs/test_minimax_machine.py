@@ -13,8 +13,7 @@ from rowtext import rows, text, variables
 
 from ceopt import CeoptError
 from ceopt.formulations import programs
-from ceopt.formulations.programs.minimax.class_moments import factor_of
-from ceopt.formulations.programs.minimax.worst_spread import logdet_factor
+from ceopt.formulations.programs.minimax import factor_of, logdet_factor
 from ceopt.solvers import ProblemClass, compile_model, solve
 
 GOLDEN = Path(__file__).parents[2] / "golden"

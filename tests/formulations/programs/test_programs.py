@@ -19,8 +19,7 @@ from rowtext import rows, text, variables
 from ceopt import CeoptError
 from ceopt.formulations import programs
 from ceopt.formulations.predictors import ReluNetwork
-from ceopt.formulations.programs.subset.diverse import least_distance_bound
-from ceopt.formulations.programs.subset.pairs import clique_cover
+from ceopt.formulations.programs.subset import clique_cover, least_distance_bound
 from ceopt.solvers import Status, compile_model, manifest_of, model_summary, read, solve, write
 from ceopt.solvers.registry import SOLVERS
 

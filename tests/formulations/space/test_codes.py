@@ -12,7 +12,7 @@ import pytest
 
 import ceopt
 from ceopt.diverse import DiverseRobustExplainer
-from ceopt.formulations.costs.mahalanobis_matrix import covariance_of
+from ceopt.formulations.costs.mahalanobis import covariance_of
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ceopt import Feature
-from ceopt.formulations.space.entries import entry_names, entry_places
+from ceopt.formulations.space.space import entry_names, entry_places
 
 COLUMNS = [
     Feature("income", kind="continuous", lower=0, upper=1),

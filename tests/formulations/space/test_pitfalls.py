@@ -12,9 +12,8 @@ import pytest
 
 import ceopt
 from ceopt.formulations.space import FeatureSpace, SpaceWarning
-from ceopt.formulations.space.column_names import words_of
 from ceopt.formulations.space.infer import infer_features
-from ceopt.formulations.space.pitfalls import pitfalls
+from ceopt.formulations.space.pitfalls import pitfalls, words_of
 
 _rng = np.random.default_rng(0)
 N = 60

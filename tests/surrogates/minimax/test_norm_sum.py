@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from ceopt.formulations.programs.expressions import sum_of
-from ceopt.formulations.programs.minimax.class_moments import factor_of
+from ceopt.formulations.programs.minimax import factor_of
+from ceopt.formulations.programs.parts import sum_of
 from ceopt.solvers import solve
 from ceopt.solvers.cones import soc
 from ceopt.surrogates.minimax.norm_sum import (

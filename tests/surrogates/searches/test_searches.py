@@ -16,7 +16,7 @@ from scipy.special import expit
 from ceopt import CeoptError
 from ceopt.formulations import programs
 from ceopt.formulations.predictors import ReluNetwork
-from ceopt.formulations.programs.linear_recourse.parts import require_ball
+from ceopt.formulations.programs.linear_recourse import require_ball
 from ceopt.solvers import solve
 from ceopt.surrogates import project, project_l1, roar, wachter
 from ceopt.surrogates.searches.wachter_gradient import Scored

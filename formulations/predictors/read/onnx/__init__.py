@@ -26,16 +26,37 @@ from onnx import NodeProto
 from scipy.special import expit
 from sklearn.utils.metaestimators import available_if
 
-from ceopt.formulations.predictors.read.onnx.columns import OnnxColumns, check_columnwise
-from ceopt.formulations.predictors.read.onnx.graph import DTYPES, PASSING, Graph, attributes, title
-from ceopt.formulations.predictors.read.onnx.layers import MATRICES, read_layers, read_linear
-from ceopt.formulations.predictors.read.onnx.outputs import Answers, Verdict, paired, read_answers, verdict
-from ceopt.formulations.predictors.read.onnx.trees import TREES, Ensemble, read_ensemble
+from ceopt.formulations.predictors.read.onnx.columns import (
+    DTYPES,
+    PASSING,
+    Graph,
+    OnnxColumns,
+    attributes,
+    check_columnwise,
+    title,
+)
+from ceopt.formulations.predictors.read.onnx.model import (
+    MATRICES,
+    TREES,
+    Answers,
+    Ensemble,
+    Verdict,
+    paired,
+    read_answers,
+    read_ensemble,
+    read_layers,
+    read_linear,
+    verdict,
+)
 from ceopt.formulations.predictors.read.onnx.validate import MODEL_OPERATORS, open_source
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Floats, Probability
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.representation import (
+    AbstractRepresentation,
+    Affine,
+    Floats,
+    Probability,
+    ReluNetwork,
+)
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding
 
 __all__ = ["MODELS", "OnnxModel", "open_model", "read_composite", "read_estimator"]

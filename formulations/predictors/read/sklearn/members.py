@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding
 from ceopt.formulations.predictors.read.model_input import Trace, refuse
-from ceopt.formulations.predictors.representation.decision_rule import AbstractRepresentation, Floats, Probability
-from ceopt.formulations.predictors.representation.predictor import Combination, Predictor, coordinate_encoding
-from ceopt.formulations.predictors.representation.trees import Tree, TreeEnsemble
+from ceopt.formulations.predictors.representation import AbstractRepresentation, Floats, Probability
+from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.solvers.errors import UnsupportedModelError
 

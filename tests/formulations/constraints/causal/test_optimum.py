@@ -25,8 +25,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from ceopt.formulations.constraints import Causal
-from ceopt.formulations.constraints.causal import LinearEquation
-from ceopt.formulations.constraints.rule_charges import charged_by
+from ceopt.formulations.constraints.causal_structure import LinearEquation
+from ceopt.formulations.constraints.rule import charged_by
 from ceopt.formulations.costs import L0, L1, L2, AbstractCost, Linf
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.predictors.read import read

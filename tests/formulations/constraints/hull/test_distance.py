@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from ceopt.formulations.constraints.hull import distance as module
-from ceopt.formulations.constraints.hull.distance import _limited, hull_distance, least_sum
+from ceopt.formulations.constraints import hull_points as module
+from ceopt.formulations.constraints.hull_points import _limited, hull_distance, least_sum
 
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
 

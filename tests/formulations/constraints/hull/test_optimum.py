@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 import ceopt
 from ceopt import Feature, FeatureSpace, Hull
 from ceopt.formulations import Factual, impose
-from ceopt.formulations.constraints.hull import points as points_module
+from ceopt.formulations.constraints import hull_points as points_module
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.targets import AtLeast
 from ceopt.solvers import Status, solve

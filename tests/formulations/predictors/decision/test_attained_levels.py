@@ -14,16 +14,9 @@ from licences import skip_without
 import ceopt
 from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.predictors.decision.attained_levels import (
-    link_rounding,
-    place_of,
-    sums_of,
-    tie_width,
-    vectors_of,
-)
-from ceopt.formulations.predictors.decision.margin import default_margin
+from ceopt.formulations.predictors.predictor import Combination
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.representation.predictor import Combination
+from ceopt.formulations.predictors.ties import default_margin, link_rounding, place_of, sums_of, tie_width, vectors_of
 from ceopt.formulations.targets import parse_target
 from ceopt.solvers import solve
 

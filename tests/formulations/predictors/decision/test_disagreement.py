@@ -12,10 +12,10 @@ import pytest
 from ceopt.formulations import Columns, Factual, Reaches, embed, l1
 from ceopt.formulations.costs import parse_cost
 from ceopt.formulations.predictors import Affine, Tree, TreeEnsemble
-from ceopt.formulations.predictors.decision.disagreement import agreeing_trees
-from ceopt.formulations.predictors.decision.reaches import slack
 from ceopt.formulations.predictors.embed import FORMULATIONS
+from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.ties import agreeing_trees
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.targets import AtLeast, Between, Disagreement, OtherThan, Probability, parse_target
 from ceopt.solvers import Status, solve

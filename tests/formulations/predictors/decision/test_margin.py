@@ -16,8 +16,8 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 import ceopt
 from ceopt.formulations import Factual, Reaches, embed
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.formulations.predictors.decision.margin import margin_near, own_steps, rounding_at
 from ceopt.formulations.predictors.read import read
+from ceopt.formulations.predictors.ties import margin_near, own_steps, rounding_at
 from ceopt.formulations.space.reachable import reach_of
 
 SCALERS = [MinMaxScaler, StandardScaler, RobustScaler]

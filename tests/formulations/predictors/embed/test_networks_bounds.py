@@ -16,11 +16,11 @@ from ceopt.formulations import Factual
 from ceopt.formulations.costs import L1
 from ceopt.formulations.costs.base import CostCutoff
 from ceopt.formulations.predictors import Predictor, ReluNetwork
-from ceopt.formulations.predictors.embed.inputs import Inputs, InputsWithin
-from ceopt.formulations.predictors.embed.networks.bounds import NetworkBounds
+from ceopt.formulations.predictors.embed.embedded import Inputs, InputsWithin
+from ceopt.formulations.predictors.embed.networks import NetworkBounds
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.encoding import Column, Encoding
-from ceopt.formulations.space.step import Step
+from ceopt.formulations.space.feature import Step
 
 Floats = NDArray[np.float64]
 

@@ -23,13 +23,11 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 import ceopt
+from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read import Behind, open_model, read
 from ceopt.formulations.predictors.read.table_of_models import supported
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.decision_rule import set_frozen
-from ceopt.formulations.predictors.representation.predictor import Combination, Predictor
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.representation import Affine, ReluNetwork, set_frozen
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.solvers.errors import UnsupportedModelError
 
 NAMES = [(row.library, name) for row in supported().itertuples() for name in row.names]

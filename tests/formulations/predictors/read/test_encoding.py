@@ -19,11 +19,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
-from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.feature import Feature, Step
 from ceopt.formulations.space.space import FeatureSpace
-from ceopt.formulations.space.step import Step
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 SCALERS: dict[str, Any] = {

@@ -50,7 +50,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import given
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace

@@ -10,8 +10,7 @@ from onnx import ModelProto
 from onnx_models import DOUBLE, INT64, STRING, dense, keras_net, model, node, run, torch_net, value
 
 from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.relu_network import ReluNetwork
+from ceopt.formulations.predictors.representation import Affine, ReluNetwork
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import UnsupportedModelError

@@ -223,7 +223,7 @@ def test_a_chain_deeper_than_runtimes_walk_is_refused():
 
 def test_a_reader_that_understood_a_file_otherwise_than_its_runtime_refuses_it(monkeypatch):
     """The representation is held against the graph on random rows; here the reader loses the base value."""
-    monkeypatch.setattr("ceopt.formulations.predictors.read.onnx.trees._constant", lambda _: [])
+    monkeypatch.setattr("ceopt.formulations.predictors.read.onnx.model._constant", lambda _: [])
     given = tree_model(grown(0, 3, 1, MODES), base_values=[0.75])
 
     with pytest.raises(UnsupportedModelError, match="to predict what the graph does, but the ONNX model says"):

@@ -35,11 +35,11 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from ceopt.formulations.predictors.read import pipeline as steps
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.read.pipeline import steps
 from ceopt.formulations.predictors.read.sklearn import ESTIMATORS
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import CeoptError, UnsupportedModelError

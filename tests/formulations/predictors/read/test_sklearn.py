@@ -71,7 +71,7 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 
 from ceopt.formulations.predictors.read import read
-from ceopt.formulations.predictors.read.pipeline.pipeline import TRANSFORMERS
+from ceopt.formulations.predictors.read.pipeline import TRANSFORMERS
 from ceopt.formulations.predictors.read.sklearn import ESTIMATORS
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace

@@ -23,8 +23,8 @@ from ceopt.solvers.errors import UnsupportedModelError
 #: Where the number of columns from which zeros are left out is read.
 PLACES = (
     "ceopt.formulations.space.encoding",
-    "ceopt.formulations.predictors.embed.inputs",
-    "ceopt.formulations.predictors.read.pipeline.pipeline",
+    "ceopt.formulations.predictors.embed.embedded",
+    "ceopt.formulations.predictors.read.pipeline",
 )
 
 
@@ -82,7 +82,7 @@ def test_reading_one_hot_columns_is_linear_in_the_levels(encoder: dict[str, Any]
 
 
 def test_stating_one_hot_columns_is_linear_in_the_levels() -> None:
-    inputs = importlib.import_module("ceopt.formulations.predictors.embed.inputs")
+    inputs = importlib.import_module("ceopt.formulations.predictors.embed.embedded")
     recourse = importlib.import_module("ceopt.formulations.recourse_program")
     model, frame = city_model(WIDE + 88)
     space = ceopt.FeatureSpace.infer(frame)

@@ -17,10 +17,9 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder
 from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier, XGBRFRegressor
 
 from ceopt.formulations.predictors.read import open_model, read
-from ceopt.formulations.predictors.read.xgboost import read_estimator, sigmoid
-from ceopt.formulations.predictors.read.xgboost.document import drop_weights, trees_of
-from ceopt.formulations.predictors.representation.affine import Affine
-from ceopt.formulations.predictors.representation.trees import TreeEnsemble
+from ceopt.formulations.predictors.read.xgboost import drop_weights, read_estimator, sigmoid, trees_of
+from ceopt.formulations.predictors.representation import Affine
+from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import MissingLibraryError, UnreadableFileError, UnsupportedModelError

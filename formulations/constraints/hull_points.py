@@ -1,0 +1,753 @@
+"""From rows of data to the points of a hull: scaled, categories as 0/1, distinct, by cluster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+
+import numpy as np
+import pandas as pd
+import pyomo.environ as pyo
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pyomo.common.gc_manager import PauseGC
+from pyomo.core.expr.numeric_expr import LinearExpression
+from scipy.optimize import linprog, nnls
+from scipy.spatial import ConvexHull, QhullError
+
+from ceopt.formulations.costs.base import scale_of
+from ceopt.formulations.linear_form import LinearForm, Rows, total
+from ceopt.formulations.space.reachable import Interval, Reach
+from ceopt.formulations.tolerances import HULL_DISTANCE_FOUND, ORDINARY_HULL_COEFFICIENTS, TINY, VERTEX_ROUNDING
+from ceopt.solvers.checks import plain
+from ceopt.solvers.cones import soc
+from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+
+if TYPE_CHECKING:
+    from ceopt.formulations.columns.columns_block import AbstractColumns
+    from ceopt.formulations.space.space import FeatureSpace
+
+__all__ = [
+    "HullPoints",
+    "HullRows",
+    "are_alike",
+    "check_clusters",
+    "hull_distance",
+    "hull_points",
+    "labels_of_rows",
+    "least_sum",
+]
+
+# ==== Groups of rows, each with a hull of its own: by k-means, by a clusterer of scikit-learn, or as labelled =========
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+#: Runs of k-means, each from other centres; steps of one at most, and between two looks at the clock where numbers
+#: times clusters are more than the last.
+_RUNS, _STEPS, _AT_ONCE, _LARGE = 10, 300, 10, 200_000
+#: What the time limit ends here.
+_CLUSTERING = "clustering the rows of a hull"
+_CHOICES = "Give a count, a clusterer such as DBSCAN(), or a label per row."
+
+
+def check_clusters(clusters: Any) -> None:
+    """Refuse what is no count, clusterer or sequence of labels, before there are rows."""
+    if clusters is None or _is_clusterer(clusters):
+        return
+    if isinstance(clusters, int | np.integer) and not isinstance(clusters, bool | np.timedelta64):
+        if clusters < 1:
+            raise InvalidValueError("Hull", "at least one cluster", f"clusters is {clusters!r}", _CHOICES)
+        return
+    if isinstance(clusters, type) and hasattr(clusters, "fit_predict"):
+        name = clusters.__name__
+        raise InvalidTypeError("Hull", "a clusterer", f"clusters is the class {name}", f"Make one: {name}().")
+    if isinstance(clusters, str | bytes | Mapping | pd.DataFrame) or np.ndim(_as_array(clusters)) != 1:
+        but = f"clusters is {type(clusters).__name__}"
+        raise InvalidTypeError("Hull", "clusters as a count, a clusterer or labels", but, _CHOICES)
+    labels = [plain(label) for label in _listed(clusters)]
+    for label in (label for label in labels if not isinstance(label, Hashable)):
+        raise InvalidTypeError("Hull", "labels such as numbers or text", f"one of clusters is {label!r}", _CHOICES)
+    if any(pd.isna(label) is True for label in labels):
+        raise InvalidValueError("Hull", "a label for every row", "one of clusters is missing", "Use -1 for noise.")
+
+
+def labels_of_rows(clusters: Any, n_rows: int) -> list[Any] | None:
+    """Return clusters that were given as a label for each of some rows; None where they are anything else."""
+    if clusters is None or isinstance(clusters, int | np.integer) or _is_clusterer(clusters):
+        return None
+    labels = _listed(clusters)
+    return labels if len(labels) == n_rows else None  # others are refused where they are read
+
+
+def cluster_labels(clusters: Any, values: Floats, drawn: Places) -> tuple[tuple[Any, ...], Places]:
+    """Return the labels of the clusters and, for each row drawn, the position of its own; -1 for noise.
+
+    Parameters
+    ----------
+    clusters
+        As :func:`check_clusters` accepts it.
+    values
+        All rows as the hull sees them, (n, D).
+    drawn
+        Places of the rows that are used: a count or a clusterer sees only these; labels are given for all.
+    """
+    if clusters is None:
+        return (None,), np.zeros(len(drawn), dtype=np.intp)
+    if isinstance(clusters, int | np.integer) or _is_clusterer(clusters):
+        found = _clustered(clusters, values[drawn])
+    else:
+        found = _listed(clusters)
+        if len(found) != len(values):
+            but = f"clusters has {len(found)} labels for {len(values)} rows"
+            raise InvalidValueError("Hull", "one label per row", but, "Label each row of its data, in their order.")
+        found = [found[k] for k in drawn]
+    labels = [plain(label) for label in found]
+    names = sorted({label for label in labels if not _is_noise(label)}, key=lambda label: (type(label).__name__, label))
+    if not names:
+        raise InvalidValueError(
+            "Hull", "rows in some cluster", "every label is -1, which is noise", "Let the clusterer join more rows."
+        )
+    position = {name: k for k, name in enumerate(names)}
+    return tuple(names), np.array([-1 if _is_noise(label) else position[label] for label in labels], dtype=np.intp)
+
+
+def _clustered(clusters: Any, values: Floats) -> list[Any]:
+    from sklearn.base import clone
+
+    checkpoint(_CLUSTERING)
+    count: Any = getattr(clusters, "n_clusters", None)
+    if isinstance(clusters, int | np.integer):
+        count = clusters
+    distinct = len(np.unique(values, axis=0))
+    if isinstance(count, int | np.integer) and count > distinct:
+        raise InvalidValueError(
+            "Hull", "at least as many distinct rows as clusters",
+            f"clusters asks for {count} and there are {distinct}", "Ask for fewer, or give more rows.",
+        )  # fmt: skip
+    if count is clusters:
+        return _by_k_means(int(count), values)
+    name = type(clusters).__name__
+    try:
+        found = np.asarray(clone(clusters).fit_predict(values))
+    except Exception as error:
+        but = f"{name} fails with {type(error).__name__}: {error}"
+        raise InvalidValueError("Hull", "a clusterer that takes its rows", but, _CHOICES) from error
+    if found.shape != (len(values),):
+        but = f"{name} returns shape {found.shape} for {len(values)} rows"
+        raise InvalidValueError("Hull", "one label per row", but, _CHOICES)
+    return list(found)
+
+
+def _by_k_means(count: int, values: Floats) -> list[Any]:
+    """Return the best of ten runs of k-means, those of ``KMeans(count, random_state=0, n_init=10)``.
+
+    Run by run, so that a time limit can end it, and where a step takes milliseconds a few steps at a time: a run that
+    has met its tolerance just then makes some more.
+    """
+    from sklearn.cluster import KMeans
+
+    draws = np.random.RandomState(0)
+    best = None
+    for _ in range(_RUNS):
+        checkpoint(_CLUSTERING)
+        steps = few = _STEPS if count * values.size <= _LARGE else _AT_ONCE
+        run = KMeans(count, random_state=draws, n_init=1, max_iter=few).fit(values)
+        while run.n_iter_ == few and steps < _STEPS:
+            checkpoint(_CLUSTERING)
+            run = KMeans(count, init=run.cluster_centers_, n_init=1, max_iter=few).fit(values)
+            steps += few
+        if best is None or run.inertia_ < best.inertia_:
+            best = run
+    assert best is not None  # noqa: S101 - there is at least one run
+    return list(best.labels_)
+
+
+def _is_clusterer(clusters: Any) -> bool:
+    return all(hasattr(clusters, word) for word in ("fit_predict", "get_params")) and not isinstance(clusters, type)
+
+
+def _is_noise(label: Any) -> bool:
+    return isinstance(label, int | float) and not isinstance(label, bool) and label == -1
+
+
+def _as_array(clusters: Any) -> Any:
+    try:
+        return np.asarray(clusters)
+    except ValueError:  # ragged
+        return np.zeros((0, 0))
+
+
+def _listed(clusters: Any) -> list[Any]:
+    return clusters.tolist() if hasattr(clusters, "tolist") else list(clusters)
+
+
+# ==== The distance from a hull: the check of the rule, by least squares, small linear programs and a cone =============
+
+Norm: TypeAlias = Literal["l1", "l2", "linf"]
+
+_ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
+#: Rounds after which the best distance found is returned as it is; a dozen is much.
+_MOST = 200
+
+
+def hull_distance(
+    points: Floats, x: Floats, norm: Norm, *, enough: float = 0.0, beyond: float = np.inf
+) -> tuple[float, Floats]:
+    r"""Return the distance of a point to a hull, and the way there: x + s is in the hull and has that norm.
+
+    .. math::
+        \min_{\lambda \ge 0,\, 1^\top\lambda = 1} \Big\lVert \sum_i \lambda_i (p_i - x) \Big\rVert_p
+        \;=\; \max_{\lVert z \rVert_q \le 1} \min_i z^\top (p_i - x).
+
+    The left side is solved over a few points, those nearest to x; its multipliers z bound the distance from below by
+    the right side, and the points at which that is least join the few. It ends where both sides agree, so the result is
+    the distance to all points, at the price of a few small programs.
+
+    Parameters
+    ----------
+    points
+        (n, D).
+    x
+        (D,).
+    norm
+        "l1", "l2" or "linf".
+    enough
+        A distance that need not be improved on: the first one found that is at most this is returned.
+    beyond
+        A distance that is of no interest: once it is known to be at least this, what is found by then is returned.
+    """
+    distance, slack, _ = _nearest(points, x, norm, enough=enough, beyond=beyond)
+    return distance, slack
+
+
+def _nearest(
+    points: Floats, x: Floats, norm: Norm, *, enough: float = 0.0, beyond: float = np.inf
+) -> tuple[float, Floats, NDArray[np.intp]]:
+    """Return distance and way, and the places of a few points whose hull is as near."""
+    moves = points - x
+    order = _ORDER[norm]
+    away = np.linalg.norm(moves, order, axis=1)
+    best = float(away.min())
+    slack = moves[away.argmin()]
+    step = moves.shape[1] + 1
+    few = np.argsort(away, kind="stable")[: 2 * step]
+    for _ in range(_MOST):
+        if best <= enough:
+            break
+        checkpoint("measuring the distance from a hull")
+        found, multipliers = _NEAREST[norm](moves[few])
+        length = float(np.linalg.norm(found, order))
+        if length < best:
+            best = length
+            slack = found
+        if best <= enough or best <= 1e-12:
+            break
+        along = moves @ multipliers
+        if best - along.min() <= HULL_DISTANCE_FOUND * max(1.0, best) or along.min() >= beyond:
+            break
+        joining = np.setdiff1d(np.argsort(along, kind="stable")[:step], few)
+        if not joining.size:
+            break
+        few = np.concatenate([few, joining])
+    return best, slack, few
+
+
+def _by_sum(moves: Floats) -> tuple[Floats, Floats]:
+    """Return s of least l1 norm in a hull, and multipliers."""
+    k, d = moves.shape
+    equations = np.block([[moves.T, -np.eye(d), np.eye(d)], [np.ones((1, k)), np.zeros((1, 2 * d))]])
+    result = _solved(np.repeat([0.0, 1.0], [k, 2 * d]), A_eq=equations, b_eq=np.repeat([0.0, 1.0], [d, 1]))
+    return _weights(result.x[:k]) @ moves, -result.eqlin.marginals[:d]
+
+
+def _by_greatest(moves: Floats) -> tuple[Floats, Floats]:
+    """Return s of least greatest entry in a hull, and multipliers."""
+    k, d = moves.shape
+    sides = np.block([[moves.T, -np.ones((d, 1))], [-moves.T, -np.ones((d, 1))]])
+    total = np.repeat([[1.0, 0.0]], [k, 1], axis=1)
+    result = _solved(np.repeat([0.0, 1.0], [k, 1]), A_ub=sides, b_ub=np.zeros(2 * d), A_eq=total, b_eq=[1.0])
+    above = result.ineqlin.marginals[:d]
+    below = result.ineqlin.marginals[d:]
+    return _weights(result.x[:k]) @ moves, below - above
+
+
+def _by_squares(moves: Floats) -> tuple[Floats, Floats]:
+    r"""Return the shortest s in a hull, and its direction.
+
+    For weights :math:`l = t \lambda` with :math:`1^\top \lambda = 1`, the least of :math:`\lVert A l \rVert^2 +
+    (1^\top l - 1)^2` over t is :math:`r / (1 + r)` with :math:`r = \lVert A \lambda \rVert^2`: what is best for one is
+    best for the other.
+    """
+    size = max(float(np.abs(moves).max()), 1e-300)
+    k, d = moves.shape
+    weights, _ = nnls(np.vstack([moves.T / size, np.ones((1, k))]), np.repeat([0.0, 1.0], [d, 1]))
+    found = _weights(weights) @ moves
+    return found, found / max(float(np.linalg.norm(found)), 1e-300)
+
+
+_NEAREST = {"l1": _by_sum, "l2": _by_squares, "linf": _by_greatest}
+
+
+def least_sum(points: Floats, x: Floats, norm: Norm, limit: float | None) -> float:
+    """Return the least l1 norm of an s with x + s in a hull and the norm of s at most a limit (None: any s).
+
+    It is infinite where the hull is farther than the limit, up to a solver's tolerance.
+    """
+    least, slack, few = _nearest(points, x, "l1")
+    if limit is None or np.linalg.norm(slack, _ORDER[norm]) <= limit * (1.0 + 1e-9):
+        return least
+    nearest, inner, others = _nearest(points, x, norm)
+    if nearest >= limit:
+        return float(np.abs(inner).sum()) if nearest <= limit + 1e-6 * max(1.0, limit) else np.inf
+    return _limited(points - x, np.union1d(few, others), float(np.abs(inner).sum()), norm, limit)
+
+
+def _limited(moves: Floats, few: NDArray[np.intp], high: float, norm: Norm, limit: float) -> float:
+    """Return the least l1 norm of an s of at most some norm, from a few points whose hull has one; it is at most high.
+
+    As in :func:`hull_distance`, the multipliers tell how much less it could be over all points, and which should join.
+    """
+    d = moves.shape[1]
+    for _ in range(_MOST):
+        k = len(few)
+        equations = np.block([[moves[few].T, -np.eye(d), np.eye(d)], [np.ones((1, k)), np.zeros((1, 2 * d))]])
+        length, multipliers = (_boxed if norm == "linf" else _balled)(equations, limit)
+        if not np.isfinite(length):  # a hull that only touches the ball may be too much for the cone's solver
+            break
+        gains = moves @ multipliers[:d] + multipliers[d]
+        high = min(high, length)
+        if gains.max() <= HULL_DISTANCE_FOUND * max(1.0, high):
+            break
+        joining = np.setdiff1d(np.argsort(-gains, kind="stable")[: d + 1], few)
+        if not joining.size:
+            break
+        few = np.concatenate([few, joining])
+    return high
+
+
+def _boxed(equations: Floats, limit: float) -> tuple[float, Floats]:
+    """Return the least sum of both parts of an s, none above a limit, and the multipliers of the equations."""
+    d = len(equations) - 1
+    k = equations.shape[1] - 2 * d
+    result = _solved(
+        np.repeat([0.0, 1.0], [k, 2 * d]), A_eq=equations, b_eq=np.repeat([0.0, 1.0], [d, 1]),
+        bounds=[(0.0, None)] * k + [(0.0, limit)] * (2 * d),
+    )  # fmt: skip
+    return float(result.fun), result.eqlin.marginals
+
+
+def _balled(equations: Floats, limit: float) -> tuple[float, Floats]:
+    """Return the same for an s no longer than a limit, by an interior-point method for cones."""
+    import clarabel
+
+    d = len(equations) - 1
+    k = equations.shape[1] - 2 * d
+    signs = np.vstack([np.zeros((1, k + 2 * d)), np.hstack([np.zeros((d, k)), -np.eye(d), np.eye(d)])])
+    rows = sp.csc_matrix(np.vstack([equations, -np.eye(k + 2 * d), signs]))
+    sides = np.concatenate([np.zeros(d), [1.0], np.zeros(k + 2 * d), [limit], np.zeros(d)])
+    cones = [clarabel.ZeroConeT(d + 1), clarabel.NonnegativeConeT(k + 2 * d), clarabel.SecondOrderConeT(d + 1)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = HULL_DISTANCE_FOUND
+    nothing = sp.csc_matrix((k + 2 * d, k + 2 * d))
+    price = np.repeat([0.0, 1.0], [k, 2 * d])
+    solution = clarabel.DefaultSolver(nothing, price, rows, sides, cones, settings).solve()
+    return float(solution.obj_val), -np.array(solution.z)[: d + 1]
+
+
+def _weights(found: Floats) -> Floats:
+    """Return weights as they should be: none negative, 1 in all."""
+    positive = np.maximum(found, 0.0)
+    return np.asarray(positive / positive.sum())
+
+
+def _solved(objective: Floats, **program: Any) -> Any:
+    result = linprog(objective, **program, method="highs")
+    assert result.status == 0, result.message  # noqa: S101 - feasible and bounded by how it is stated
+    return result
+
+
+# ==== The rows that put a person's block near a hull of points ========================================================
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HullRows:
+    """Writes the rows of one :class:`Hull` into an empty block.
+
+    Parameters
+    ----------
+    block, x
+        Where the rows go, and the person.
+    points
+        What spans the hulls.
+    norm, penalty
+        As the rule has them.
+    limit
+        Greatest norm of the slack: a number, 0 for no slack at all, a variable, or None where there is no limit.
+    """
+
+    block: Any
+    x: AbstractColumns
+    points: HullPoints
+    norm: Norm
+    limit: Any
+    penalty: float | None
+
+    def write(self) -> None:
+        """Add the variables ``weight``, ``in_cluster`` and those of the slack, and every row."""
+        with PauseGC():  # looking again and again at what was just made takes longer than making it
+            self._write()
+
+    def _write(self) -> None:
+        slackless = isinstance(self.limit, float) and self.limit == 0.0
+        if slackless:
+            places = self.points.within(self.x.reach)
+        else:
+            places = np.arange(len(self.points.values))
+        self.block.weight = pyo.Var(places.tolist(), bounds=(0.0, 1.0))
+        weights = list(self.block.weight.values())
+        self._write_shares(places, weights)
+        values = self.points.values[places] - self.points.shift
+        slacks = []
+        for j, column in enumerate(self.points.columns):
+            form = self._value(column) + LinearForm(-float(self.points.shift[j]))
+            if not form.terms and abs(form.constant) <= 1e-12 and not values[:, j].any():
+                continue
+            if not slackless:
+                slacks.append((column.key, *self._slack(column.key)))
+                form += total(slacks[-1][1:])
+            self._write_point(column.key, form, values[:, j], weights)
+        self._write_norm(slacks)
+
+    def _value(self, column: HullColumn) -> LinearForm:
+        """Return what the person's column counts in the hull."""
+        coordinate = self.x.coordinate(column.name)
+        if column.rank is None:
+            form = coordinate.raw()
+        else:
+            form = coordinate.indicator({column.rank})
+        return form.scaled(1.0 / column.scale)
+
+    def _write_shares(self, places: NDArray[np.intp], weights: list[Any]) -> None:
+        rows = Rows(self.block, "share")
+        labels = self.points.labels
+        cluster = self.points.cluster[places]
+        if labels == (None,):
+            rows.add("all", LinearForm(0.0, tuple((1.0, v) for v in weights)), lower=1.0, upper=1.0)
+            return
+        self.block.in_cluster = pyo.Var(list(labels), domain=pyo.Binary)
+        for k, label in enumerate(labels):
+            own = tuple((1.0, weights[i]) for i in np.flatnonzero(cluster == k))
+            rows.add(label, LinearForm(0.0, (*own, (-1.0, self.block.in_cluster[label]))), lower=0.0, upper=0.0)
+        one = LinearForm(0.0, tuple((1.0, v) for v in self.block.in_cluster.values()))
+        Rows(self.block, "one_cluster").add("all", one, lower=1.0, upper=1.0)
+
+    def _write_point(self, key: Any, form: LinearForm, values: NDArray[np.float64], weights: list[Any]) -> None:
+        """Add a column's row, multiplied so that a solver sees its smallest coefficients."""
+        sizes = [abs(c) for c, _ in form.terms] + [float(np.abs(values).max(initial=0.0))]
+        low = min(size for size in (*sizes, 1e300) if size > 0.0)
+        high = max(sizes)
+        least, greatest = ORDINARY_HULL_COEFFICIENTS
+        ordinary = high == 0.0 or (low >= least and high <= greatest)
+        if ordinary:
+            factor = 1.0
+        else:
+            factor = max(2.0 ** -round(math.log2(math.sqrt(low) * math.sqrt(high))), 2.0**-13)
+        scaled = factor * values
+        # What is no more than a solver's tolerance counts as that, or as nothing, whichever is nearer.
+        scaled = np.where(np.abs(scaled) >= TINY, scaled, TINY * np.round(scaled / TINY))
+        taken = np.flatnonzero(scaled)
+        form = form.scaled(factor)
+        rows = Rows(self.block, "point")
+        if not taken.size:
+            rows.add(key, form, lower=0.0, upper=0.0)
+            return
+        # As one expression of plain lists: with a few hundred thousand terms, a tuple for each would take seconds.
+        short = form.expression()
+        if isinstance(short, float):
+            coefs = []
+            variables = []
+        else:
+            coefs = short.linear_coefs
+            variables = short.linear_vars
+        body = LinearExpression(
+            constant=form.constant,
+            linear_coefs=[*coefs, *(-scaled[taken]).tolist()],
+            linear_vars=[*variables, *(weights[i] for i in taken.tolist())],
+        )
+        self.block.point[key] = body == 0.0
+
+    # ---- the slack ---------------------------------------------------------------------------------------------------
+    @property
+    def _is_split(self) -> bool:
+        """Whether the slack is stated as two parts, so that its absolute value is linear."""
+        return self.norm == "l1" or self.penalty is not None or (self.norm == "linf" and not self._is_number)
+
+    @property
+    def _is_number(self) -> bool:
+        return isinstance(self.limit, float)
+
+    def _slack(self, key: Any) -> tuple[LinearForm, ...]:
+        """Return a column's slack as one signed form, or as its two parts."""
+        most = self.limit if self._is_number else None
+        if self._is_split:
+            names = {"over": 1.0, "under": -1.0}
+        else:
+            names = {"slack": 1.0}
+        forms = []
+        for name, sign in names.items():
+            if self.block.component(name) is None:
+                self.block.add_component(name, pyo.Var(pyo.Any, dense=False))
+            variable = self.block.component(name)[key]
+            if self._is_split:
+                variable.setlb(0.0)
+            elif most is not None:
+                variable.setlb(-most)
+            variable.setub(most)
+            forms.append(LinearForm(0.0, ((sign, variable),)))
+        return tuple(forms)
+
+    def _write_norm(self, slacks: list[tuple[Any, ...]]) -> None:
+        """Limit the norm of the slack, and charge for it."""
+        lengths = {}
+        for key, *parts in slacks:
+            terms: list[tuple[float, Any]] = []
+            for part in parts:
+                terms += [(1.0, variable) for _, variable in part.terms]
+            lengths[key] = LinearForm(0.0, tuple(terms))
+        if self.limit is not None and slacks:
+            if self._is_number:
+                most = LinearForm(self.limit)
+            else:
+                most = LinearForm(0.0, ((1.0, self.limit),))
+            if self.norm == "l1":
+                Rows(self.block, "within").add("norm", total(lengths.values()) + most.scaled(-1.0), upper=0.0)
+            elif self.norm == "l2":
+                entries = [total(parts).expression() for _, *parts in slacks]
+                self.block.within = pyo.Constraint(expr=soc(self.limit, entries) >= 0.0)
+            elif not self._is_number:
+                for key, length in lengths.items():
+                    Rows(self.block, "within_each").add(key, length + most.scaled(-1.0), upper=0.0)
+        if self.penalty is not None:
+            charged = total(lengths.values()).scaled(float(self.penalty)).expression()
+            self.block.penalty = pyo.Expression(expr=charged)
+            self.x.surcharges.append(self.block.penalty)
+
+
+# ==== The vertices of a set of points: those that are no combination of others, and those that a reach leaves =========
+
+#: Columns in which quickhull is still quick.
+_FEW = 4
+
+
+def vertices(values: Floats, ends: NDArray[np.bool_]) -> Places:
+    """Return places of points (n, D) that have the hull of all: equal ones once, and fewer where that is cheap.
+
+    Points that agree in every column of ``ends`` form a group. In a group that varies in one column the least and the
+    greatest are kept, in up to four the vertices that quickhull finds; of a flat group, and in more, all.
+
+    Parameters
+    ----------
+    values
+        The points.
+    ends
+        Columns whose values are all 0 or 1, up to a scale, (D,): no combination of points that differ in one of them
+        is a point of the set, so that nothing is lost by looking at the groups one by one.
+    """
+    first = np.sort(np.unique(values, axis=0, return_index=True)[1])
+    if not ends.any():
+        return np.sort(first[_extreme(values[first])])
+    _, group = np.unique(values[np.ix_(first, ends)], axis=0, return_inverse=True)
+    order = np.argsort(group.ravel(), kind="stable")
+    groups = np.split(first[order], np.flatnonzero(np.diff(group.ravel()[order])) + 1)
+    kept = []
+    for own in groups:
+        checkpoint("finding the points of a hull")
+        kept.append(own[_extreme(values[np.ix_(own, ~ends)])])
+    return np.sort(np.concatenate(kept))
+
+
+def _extreme(values: Floats) -> Places:
+    """Return places of points, all distinct, that have the hull of all."""
+    every = np.arange(len(values))
+    if len(values) <= 2:
+        return every
+    if values.size:
+        varying = values[:, np.ptp(values, axis=0) > 0.0]
+    else:
+        varying = values
+    if varying.shape[1] == 1:
+        return np.array([varying[:, 0].argmin(), varying[:, 0].argmax()])
+    if not 2 <= varying.shape[1] <= _FEW or len(values) <= varying.shape[1] + 1:
+        return every
+    try:
+        return np.asarray(ConvexHull((varying - varying.min(axis=0)) / np.ptp(varying, axis=0)).vertices, dtype=np.intp)
+    except QhullError:  # flat: all in a plane, or too near to one
+        return every
+
+
+def face(values: Floats, low: Floats, high: Floats) -> Places:
+    """Return places of points (n, D) that may have a weight in a combination between ``low`` and ``high``, (D,).
+
+    Where the combination may not be below the greatest value of a column (or above the least), only points with that
+    value take part. Of those left the same may be true in another column.
+    """
+    places = np.arange(len(values))
+    share, size = VERTEX_ROUNDING
+    while len(places):
+        own = values[places]
+        least = own.min(axis=0)
+        greatest = own.max(axis=0)
+        slack = share * (greatest - least) + size * np.maximum(abs(least), abs(greatest))
+        at_top = low >= greatest - slack
+        at_bottom = high <= least + slack
+        kept = ((own >= low - slack) | ~at_top).all(axis=1) & ((own <= high + slack) | ~at_bottom).all(axis=1)
+        if kept.all():
+            break
+        places = places[kept]
+    return places
+
+
+# ==== From rows of data to the points of a hull: scaled, categories as 0/1, distinct, by cluster ======================
+
+_WHO = "Hull"
+
+#: What the time limit ends here.
+_FINDING_POINTS = "finding the points of a hull"
+#: Columns wider than this cannot be held to a solver's absolute tolerance.
+LARGE = 1e7
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HullColumn:
+    """A column as the hull sees it: ``raw / scale``, or whether a category takes the level of ``rank``."""
+
+    name: str
+    key: Any
+    rank: int | None
+    scale: float
+
+    def of(self, values: Floats) -> Floats:
+        """Return coordinates of the space's column as the hull sees them."""
+        return np.asarray((values if self.rank is None else values == self.rank) / self.scale)
+
+    def range(self, part: Any) -> tuple[float, float]:
+        """Return the least and the greatest value that the reach of the space's column leaves."""
+        if isinstance(part, Interval):
+            return part.lower / self.scale, part.upper / self.scale
+        values = self.of(np.array(part.ranks, dtype=np.float64))
+        return float(values.min()), float(values.max())
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class HullPoints:
+    """The points that span the hulls, without those that change nothing.
+
+    Parameters
+    ----------
+    columns
+        What the D columns of ``values`` are.
+    values
+        (n, D), divided by the scales; the points of one cluster follow those of another.
+    cluster
+        (n,), position of each point's cluster among ``labels``.
+    labels
+        Of the clusters; (None,) where there are none.
+    shift
+        (D,), the value that occurs most often: what is left of most points once it is subtracted is 0.
+    count
+        Rows that were used, noise left out.
+    given
+        Rows that there were.
+    """
+
+    columns: tuple[HullColumn, ...]
+    values: Floats
+    cluster: NDArray[np.intp]
+    labels: tuple[Any, ...]
+    shift: Floats
+    count: int
+    given: int
+
+    def size(self, radius: float) -> float:
+        """Return the size that tolerances are shares of: 1, unless radius or columns are large, or a column small."""
+        widths = np.ptp(self.values, axis=0)
+        widest = float(widths.max())
+        least = float(widths.min(initial=1.0, where=widths > 0.0))
+        return max(least, radius, widest if widest > LARGE else 0.0)
+
+    def of(self, point: Mapping[str, float]) -> Floats:
+        """Return one point, coordinates by column, as the hull sees it, (D,)."""
+        return np.array([float(column.of(np.float64(point[column.name]))) for column in self.columns])  # type: ignore[arg-type]
+
+    def clusters(self) -> list[Floats]:
+        """Return the points of each cluster."""
+        return [self.values[self.cluster == k] for k in range(len(self.labels))]
+
+    def within(self, reach: Reach) -> NDArray[np.intp]:
+        """Return the points that may have a weight where x is in the reach and in a hull itself (no slack)."""
+        low, high = np.array([column.range(reach[column.name]) for column in self.columns]).T
+        members = [np.flatnonzero(self.cluster == k) for k in range(len(self.labels))]
+        return np.concatenate([own[face(self.values[own], low, high)] for own in members])
+
+
+def hull_points(
+    space: FeatureSpace, rows: Floats, *, scale: str | Mapping[str, float], clusters: Any, sample: int | None
+) -> HullPoints:
+    """Return the points of rows (coordinates (n, d), at least one), after dropping what does not matter exactly.
+
+    Rows that are equal stand for one point, and a point that is a combination of others of its cluster is left out
+    where that is cheap to tell (:func:`vertices`).
+    """
+    scales = scale_of(_WHO, scale, space)
+    columns: list[HullColumn] = []
+    for f in space:
+        if f.kind == "categorical":
+            for rank, level in enumerate(f.levels):
+                columns.append(HullColumn(f.name, (f.name, level), rank, scales[f.name]))
+        else:
+            columns.append(HullColumn(f.name, f.name, None, scales[f.name]))
+    place = {name: j for j, name in enumerate(space.names)}
+    checkpoint(_FINDING_POINTS)
+    values = np.column_stack([column.of(rows[:, place[column.name]]) for column in columns])
+    drawn = np.arange(len(rows))
+    if sample is not None and len(rows) > sample:
+        drawn = np.sort(np.random.default_rng(0).choice(len(rows), sample, replace=False))
+    labels, cluster = cluster_labels(clusters, values, drawn)
+    values = values[drawn]
+    # A column of 0 and 1 is at an end at every point, so a combination takes only points that agree in all of those.
+    ends = np.array([column.rank is not None or space[column.name].kind == "binary" for column in columns])
+    kept = []
+    for k in range(len(labels)):
+        checkpoint(_FINDING_POINTS)
+        own = np.flatnonzero(cluster == k)
+        kept.append(own[vertices(values[own], ends)])
+    chosen = np.concatenate(kept)
+    return HullPoints(
+        columns=tuple(columns),
+        values=values[chosen],
+        cluster=cluster[chosen],
+        labels=labels,
+        shift=np.array([_commonest(column) for column in values[chosen].T]),
+        count=int((cluster >= 0).sum()),
+        given=len(rows),
+    )
+
+
+def are_alike(one: FeatureSpace, other: FeatureSpace, scale: str | Mapping[str, float]) -> bool:
+    """Tell whether rows are the same points in two spaces: the columns, their levels and scales are the same."""
+    if [(f.name, f.kind, f.levels) for f in one] != [(f.name, f.kind, f.levels) for f in other]:
+        return False
+    return scale_of(_WHO, scale, one) == scale_of(_WHO, scale, other)
+
+
+def _commonest(values: Floats) -> float:
+    distinct, counts = np.unique(values, return_counts=True)
+    return float(distinct[np.argmax(counts)])

@@ -1,1 +1,0 @@
-"""Decisions: targets as rows over a model's scores, margins and ties."""

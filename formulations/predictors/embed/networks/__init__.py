@@ -1,1 +1,0 @@
-"""ReLU networks in a program: bounds of the neurons, and three formulations."""

@@ -1,0 +1,538 @@
+"""Trees for one person: split values in raw units, once per model, and the leaves that can be reached."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.solvers.deadline import checkpoint
+
+if TYPE_CHECKING:
+    from ceopt.formulations.costs.base import CostCutoff
+    from ceopt.formulations.predictors.predictor import Predictor
+    from ceopt.formulations.predictors.representation import Floats
+    from ceopt.formulations.predictors.trees import Tree
+    from ceopt.formulations.space.encoding import Column
+
+__all__ = [
+    "Box",
+    "Cut",
+    "Leaf",
+    "LevelCut",
+    "NumberCut",
+    "NumberSplit",
+    "PrunedTree",
+    "cuts_in_reach",
+    "prune",
+    "route",
+]
+
+#: What the time limit ends here: once per model, and once per person.
+_ROUTING = "finding where the trees split"
+_PRUNING = "following the trees"
+#: Leaves of one tree between two looks at the clock.
+_LEAVES = 256
+_ROUTES: WeakKeyDictionary[Predictor, RoutedTrees] = WeakKeyDictionary()
+#: A test of a matrix column: on a threshold, or on a set of values.
+_Test: TypeAlias = tuple[int, float | frozenset[float]]
+#: What it means in raw units; a bool where all values go left (True) or right (False). A set on a number is a chain:
+#: a split whose left side goes right in the tree, then one whose left side goes left, and so on over the values.
+_Meaning: TypeAlias = "NumberSplit | LevelSplit | bool | tuple[NumberSplit | bool, ...]"
+_Table: TypeAlias = "dict[_Test, _Meaning]"
+#: What a box admits of a column: (least, greatest) of a number, or the ranks of levels.
+Part: TypeAlias = tuple[float, float] | frozenset[int]
+#: What a leaf admits per column that its path splits.
+Box: TypeAlias = Mapping[str, Part]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NumberSplit:
+    """Left iff ``x <= left``, right iff ``x >= right``; for a float library these are neighbouring floats."""
+
+    name: str
+    left: float
+    right: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LevelSplit:
+    """Left iff the column's level is one of ``ranks``."""
+
+    name: str
+    ranks: frozenset[int]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RoutedTree:
+    """A tree whose inner nodes hold splits over raw columns; None where every value goes the same way.
+
+    Both children of such a node are the one that is reached. A node may have several parents: a test on a set of
+    numbers is several splits that end in the same two children.
+    """
+
+    splits: tuple[NumberSplit | LevelSplit | None, ...]
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    value: tuple[tuple[float, ...], ...]
+    is_leaf: tuple[bool, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RoutedTrees:
+    """The trees of an ensemble in raw units, and the different splits on numbers that they have, by column."""
+
+    trees: tuple[RoutedTree, ...]
+    number_splits: Mapping[str, tuple[NumberSplit, ...]]
+
+    def __iter__(self) -> Iterator[RoutedTree]:
+        return iter(self.trees)
+
+    def __len__(self) -> int:
+        return len(self.trees)
+
+
+def route(predictor: Predictor) -> RoutedTrees:
+    """Return the trees of a predictor with every split in raw units, exactly as the library decides.
+
+    A split on a number becomes the last float64 that goes left and the next one; a split on an encoded level becomes
+    the set of levels that goes left. The result is kept as long as the predictor lives.
+    """
+    if predictor not in _ROUTES:
+        core = predictor.core
+        assert isinstance(core, TreeEnsemble)  # noqa: S101 - affine models have no routes
+        table = _split_table(predictor, core)
+        routed = []
+        splits: dict[str, dict[NumberSplit, None]] = {}
+        for tree in core.trees:
+            checkpoint(_ROUTING)
+            routed.append(_routed(tree, table))
+            for split in routed[-1].splits:
+                if isinstance(split, NumberSplit):
+                    splits.setdefault(split.name, {})[split] = None
+        _ROUTES[predictor] = RoutedTrees(tuple(routed), {name: tuple(found) for name, found in splits.items()})
+    return _ROUTES[predictor]
+
+
+def _split_table(predictor: Predictor, core: TreeEnsemble) -> _Table:
+    """Return what each test of the ensemble means in raw units."""
+    thresholds: dict[int, set[float]] = {}
+    sets: set[tuple[int, frozenset[float]]] = set()
+    for tree in core.trees:
+        by_threshold = (tree.feature >= 0) & (tree.subset < 0)
+        for index in np.unique(tree.feature[by_threshold]).tolist():
+            thresholds.setdefault(index, set()).update(tree.threshold[by_threshold & (tree.feature == index)].tolist())
+        by_set = (tree.subset >= 0) & (tree.feature >= 0)
+        pairs = zip(tree.feature[by_set].tolist(), tree.subset[by_set].tolist(), strict=True)
+        sets.update((index, tree.sets[place]) for index, place in pairs)
+    table: _Table = {}
+    for index, values in sorted(thresholds.items()):
+        checkpoint(_ROUTING)
+        theta = sorted(values)
+        meanings = _thresholds(predictor.encoding.columns[index], np.array(theta), core)
+        table.update({(index, t): meaning for t, meaning in zip(theta, meanings, strict=True)})
+    for index, members in sets:
+        table[index, members] = _set(predictor.encoding.columns[index], members, core)
+    return table
+
+
+def _thresholds(column: Column, theta: Floats, core: TreeEnsemble) -> list[NumberSplit | LevelSplit | bool]:
+    """Return what ``column <= theta`` means, per threshold."""
+    if column.feature is None:
+        return list(map(bool, column.goes_left(np.zeros(1), theta, core.input_dtype)))
+    if column.table is not None:
+        ranks = np.arange(len(column.table))
+        left = column.goes_left(ranks[:, None], theta, core.input_dtype)
+        return [LevelSplit(column.feature, frozenset(ranks[left[:, k]].tolist())) for k in range(len(theta))]
+    last = column.largest_left(theta, core.input_dtype)
+    return [_number(column.feature, a, core.right_gap) for a in last.tolist()]
+
+
+def _set(column: Column, members: frozenset[float], core: TreeEnsemble) -> _Meaning:
+    """Return what "column is one of the members" means."""
+    values = np.array(sorted(members))
+    if column.feature is None or column.table is not None:
+        count = 1 if column.table is None else len(column.table)
+        left = np.isin(column.seen(np.arange(count), core.input_dtype), values)
+        if column.feature is None:
+            return bool(left[0])
+        return LevelSplit(column.feature, frozenset(np.flatnonzero(left).tolist()))
+    below = column.largest_left(values, core.input_dtype, inclusive=False)
+    upto = column.largest_left(values, core.input_dtype)
+    ends: list[float] = []
+    for before, last in zip(below.tolist(), upto.tolist(), strict=True):
+        if before != last:
+            ends += [before, last]
+    return tuple(_number(column.feature, end, core.right_gap) for end in ends) or False
+
+
+def _number(name: str, last: float, gap: float | None) -> NumberSplit | bool:
+    """Return the split whose left side ends at ``last``; a bool where all numbers are on one side."""
+    if math.isinf(last):
+        return last > 0
+    return NumberSplit(name, last, float(np.nextafter(last, math.inf)) if gap is None else last + gap)
+
+
+def _routed(tree: Tree, table: _Table) -> RoutedTree:
+    splits: list[NumberSplit | LevelSplit | None] = []
+    left = tree.left.tolist()
+    right = tree.right.tolist()
+    tests = zip(tree.feature.tolist(), tree.threshold.tolist(), tree.subset.tolist(), strict=True)
+    chains: list[tuple[int, tuple[NumberSplit | bool, ...]]] = []
+    for node, (feature, threshold, place) in enumerate(tests):
+        if feature >= 0:
+            meaning = table[feature, tree.sets[place] if place >= 0 else threshold]
+        else:
+            meaning = None
+        if isinstance(meaning, bool):
+            # Decided for everybody: both children are the one that is reached.
+            left[node] = right[node] = left[node] if meaning else right[node]
+            meaning = None
+        elif isinstance(meaning, tuple):
+            chains.append((node, meaning))
+            meaning = None
+        splits.append(meaning)
+    for node, chain in chains:
+        _unfold(node, chain, splits, left, right)
+    extra = len(splits) - len(tree.feature)
+    blank = (0.0,) * tree.n_scores
+    return RoutedTree(
+        splits=tuple(splits),
+        left=tuple(left),
+        right=tuple(right),
+        value=(*map(tuple, tree.value.tolist()), *[blank] * extra),
+        is_leaf=(*(tree.feature < 0).tolist(), *[False] * extra),
+    )
+
+
+def _unfold(
+    node: int,
+    chain: tuple[NumberSplit | bool, ...],
+    splits: list[NumberSplit | LevelSplit | None],
+    left: list[int],
+    right: list[int],
+) -> None:
+    """Write a test on a set of numbers as splits one after the other, whose children are shared."""
+    inside = left[node]
+    outside = right[node]
+    for k, split in enumerate(chain):
+        if k % 2 == 0:
+            here = outside
+            there = inside
+        else:
+            here = inside
+            there = outside
+        last = k == len(chain) - 1
+        if isinstance(split, NumberSplit):
+            splits[node] = split
+        else:
+            splits[node] = None
+        left[node] = here
+        right[node] = there if last else len(splits)
+        if isinstance(split, bool):  # all numbers are on one side of this end
+            left[node] = right[node] = here if split else right[node]
+        if not last:
+            splits.append(None)
+            left.append(-1)
+            right.append(-1)
+            node = len(splits) - 1
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NumberCut:
+    """A split between two neighbouring values in reach."""
+
+    name: str
+    key: tuple[float, float]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LevelCut:
+    """A split between levels in reach: those that go left."""
+
+    name: str
+    ranks: frozenset[int]
+
+
+Cut: TypeAlias = NumberCut | LevelCut
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf (or a subtree whose leaves all have one value) that can be reached."""
+
+    node: int
+    value: tuple[float, ...]
+    box: Box
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PrunedTree:
+    """The leaves and the splits of one tree that matter to one person.
+
+    ``nodes`` holds, per split left, its cut and the positions (in ``leaves``) of the leaves below it, left and right;
+    ``cuts`` holds each cut once.
+    """
+
+    position: int
+    leaves: tuple[Leaf, ...]
+    nodes: tuple[tuple[Cut, tuple[int, ...], tuple[int, ...]], ...]
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """The cuts of this tree, each once."""
+        return tuple(dict.fromkeys(cut for cut, _, _ in self.nodes))
+
+    def sides(self, cut: Cut) -> tuple[list[int], list[int]]:
+        """Return the positions of the leaves that lie wholly left, and wholly right, of a cut, over the whole tree."""
+        left: list[int] = []
+        right: list[int] = []
+        for k, leaf in enumerate(self.leaves):
+            match leaf.box.get(cut.name), cut:
+                case (_, high), NumberCut(key=(last, _)) if high <= last:
+                    left.append(k)
+                case (low, _), NumberCut(key=(_, first)) if low >= first:
+                    right.append(k)
+                case frozenset() as ranks, LevelCut() if ranks <= cut.ranks:
+                    left.append(k)
+                case frozenset() as ranks, LevelCut() if not ranks & cut.ranks:
+                    right.append(k)
+        return left, right
+
+
+def prune(routed: RoutedTrees, reach: Reach, *, cutoff: CostCutoff | None = None) -> tuple[PrunedTree, ...]:
+    """Drop what the reach rules out, merge siblings of equal value, and snap each split to neighbours in reach.
+
+    Exact: the pruned ensemble has the score of the full one at every point in reach. With a cut-off, leaves whose
+    nearest point costs more than its budget are dropped as well.
+    """
+    cutter = _Cutter(routed, reach)
+    if cutoff is None:
+        budget = None
+    else:
+        budget = _Budget(cutoff, cutter)
+    pruned = []
+    for position, tree in enumerate(routed):
+        checkpoint(_PRUNING)
+        pruned.append(_Walk(tree, cutter, budget).pruned(position))
+    return tuple(pruned)
+
+
+def cuts_in_reach(routed: RoutedTrees, reach: Reach) -> tuple[NumberCut, ...]:
+    """Return every split on a number that has reachable values on both sides, also where it decides nothing here."""
+    checkpoint(_PRUNING)
+    cutter = _Cutter(routed, reach)
+    cuts: set[NumberCut] = set()
+    for name in routed.number_splits:
+        for cut in cutter.number_cuts(name):
+            last, first = cut.key
+            if not math.isinf(first - last):
+                cuts.add(cut)
+    return tuple(sorted(cuts, key=lambda cut: (cut.name, cut.key)))
+
+
+class _Cutter:
+    """Snaps splits to the reach, all of a column at once and each once for the whole ensemble."""
+
+    def __init__(self, routed: RoutedTrees, reach: Reach) -> None:
+        self.routed = routed
+        self.reach = reach
+        self._cuts: dict[NumberSplit | LevelSplit, Cut] = {}
+        self._numbers: dict[str, list[NumberCut]] = {}
+        self._whole: dict[str, Part] = {}
+
+    def whole(self, name: str) -> Part:
+        """Return all that is in reach of a column."""
+        whole = self._whole.get(name)
+        if whole is None:
+            part = self.reach[name]
+            if isinstance(part, Interval):
+                whole = (part.lower, part.upper)
+            else:
+                whole = frozenset(part.ranks)
+            self._whole[name] = whole
+        return whole
+
+    def cut(self, split: NumberSplit | LevelSplit) -> Cut:
+        """Return a split between values in reach."""
+        cut = self._cuts.get(split)
+        if cut is not None:
+            return cut
+        if isinstance(split, LevelSplit):
+            part = self.reach[split.name]
+            assert isinstance(part, Levels)  # noqa: S101 - tables exist for levels only
+            self._cuts[split] = LevelCut(split.name, split.ranks & frozenset(part.ranks))
+        else:
+            self.number_cuts(split.name)
+        return self._cuts[split]
+
+    def number_cuts(self, name: str) -> list[NumberCut]:
+        """Return the cuts of a column of numbers, one for each of its splits."""
+        if name in self._numbers:
+            return self._numbers[name]
+        splits = self.routed.number_splits[name]
+        part = self.reach[name]
+        assert isinstance(part, Interval)  # noqa: S101 - thresholds exist for numbers only
+        lefts = np.array([split.left for split in splits])
+        rights = np.array([split.right for split in splits])
+        lasts, firsts = part.sides_of(lefts, rights)
+        cuts = [NumberCut(name, key) for key in zip(lasts.tolist(), firsts.tolist(), strict=True)]
+        self._cuts.update(zip(splits, cuts, strict=True))
+        self._numbers[name] = cuts
+        return cuts
+
+
+class _Budget:
+    """What a box costs at least: for a cut-off's cost, the prices of the nearest value of each column."""
+
+    def __init__(self, cutoff: CostCutoff, cutter: _Cutter) -> None:
+        self.cutoff = cutoff
+        self.cutter = cutter
+        self._at_ends: dict[str, dict[float, float]] = {}
+        self._at_ranks: dict[str, list[float]] = {}
+
+    def least(self, name: str, admitted: Part) -> float:
+        """Return what the nearest of the values that a box admits costs."""
+        if isinstance(admitted, frozenset):
+            prices = self._rank_prices(name)
+            return min(prices[rank] for rank in admitted)
+        low, high = admitted
+        x0 = self.cutoff.factual[name]
+        if low <= x0 <= high:
+            return 0.0
+        return self._end_prices(name)[low if x0 < low else high]
+
+    def is_exceeded(self, costs: Iterable[float]) -> bool:
+        """Tell whether a box whose columns cost so much costs more than the budget."""
+        if self.cutoff.cost.additive:
+            least = sum(costs)
+        else:
+            least = max(costs, default=0.0)
+        return least > self.cutoff.budget
+
+    def _end_prices(self, name: str) -> dict[float, float]:
+        """Return the prices of all values at which a box may end: those beside a cut, and the ends of the reach."""
+        if name not in self._at_ends:
+            whole = self.cutter.whole(name)
+            assert isinstance(whole, tuple)  # noqa: S101 - a number column has a pair of bounds
+            ends = set(whole)
+            for cut in self.cutter.number_cuts(name):
+                ends.update(cut.key)
+            finite = [end for end in ends if math.isfinite(end)]
+            prices = self.cutoff.own_prices(name, np.array(finite)).tolist()
+            self._at_ends[name] = dict(zip(finite, prices, strict=True))
+        return self._at_ends[name]
+
+    def _rank_prices(self, name: str) -> list[float]:
+        if name not in self._at_ranks:
+            whole = self.cutter.whole(name)
+            self._at_ranks[name] = self.cutoff.own_prices(name, np.arange(1.0 + max(whole))).tolist()
+        return self._at_ranks[name]
+
+
+class _Walk:
+    """One walk down one tree; ``box`` is that of the node at which it stands, ``costs`` what its columns cost."""
+
+    def __init__(self, tree: RoutedTree, cutter: _Cutter, budget: _Budget | None) -> None:
+        self.tree = tree
+        self.cutter = cutter
+        self.budget = budget
+        self.box: dict[str, Part] = {}
+        self.costs: dict[str, float] = {}
+        self.nodes: list[tuple[Cut, list[Leaf], list[Leaf]]] = []
+        self.visited: set[int] = set()
+        self.extra = len(tree.is_leaf)
+
+    def pruned(self, position: int) -> PrunedTree:
+        """Return what is left of the tree."""
+        leaves = self._below(0)
+        place = {leaf.node: k for k, leaf in enumerate(leaves)}
+        nodes = []
+        for cut, left, right in self.nodes:
+            lefts = tuple(place[leaf.node] for leaf in left)
+            rights = tuple(place[leaf.node] for leaf in right)
+            nodes.append((cut, lefts, rights))
+        return PrunedTree(position, tuple(leaves), tuple(nodes))
+
+    def _below(self, node: int) -> list[Leaf]:
+        """Return the leaves that are left below a node."""
+        tree = self.tree
+        if tree.is_leaf[node]:
+            return [self._leaf(node, tree.value[node])]
+        split = tree.splits[node]
+        if split is None:
+            return self._below(tree.left[node])
+        cut = self.cutter.cut(split)
+        name = cut.name
+        here = self.box.get(name)
+        cost_here = self.costs.get(name, 0.0)
+        parts = _divide(cut, self.cutter.whole(name) if here is None else here)
+        sides: list[list[Leaf]] = []
+        for child, part in zip((tree.left[node], tree.right[node]), parts, strict=True):
+            if part is None:
+                continue
+            self.box[name] = part
+            if self.budget is not None:
+                # A smaller box never costs less: what is too far here is so in every leaf below.
+                self.costs[name] = self.budget.least(name, part)
+                if self.budget.is_exceeded(self.costs.values()):
+                    continue
+            leaves = self._below(child)
+            if leaves:
+                sides.append(leaves)
+        if here is None:
+            self.box.pop(name, None)
+            self.costs.pop(name, None)
+        else:
+            self.box[name] = here
+            self.costs[name] = cost_here
+        if len(sides) < 2:
+            return sides[0] if sides else []
+        left, right = sides
+        if len(left) == len(right) == 1 and left[0].value == right[0].value:
+            return [self._leaf(node, left[0].value)]
+        self.nodes.append((cut, left, right))
+        return left + right
+
+    def _leaf(self, node: int, value: tuple[float, ...]) -> Leaf:
+        """Return a leaf under the number of its node, or under a new one where another path has met the node."""
+        if len(self.visited) % _LEAVES == _LEAVES - 1:
+            checkpoint(_PRUNING)
+        number = node
+        if node in self.visited:
+            number = self.extra
+            self.extra += 1
+        self.visited.add(node)
+        return Leaf(number, value, dict(self.box))
+
+
+def _divide(cut: Cut, here: Part) -> tuple[Part | None, Part | None]:
+    """Return what is left of ``here`` on either side of a cut; None where nothing is."""
+    if isinstance(cut, LevelCut):
+        assert isinstance(here, frozenset)  # noqa: S101 - a level column has a set of ranks
+        return (here & cut.ranks) or None, (here - cut.ranks) or None
+    assert isinstance(here, tuple)  # noqa: S101 - a number column has a pair of bounds
+    low, high = here
+    last = min(high, cut.key[0])
+    first = max(low, cut.key[1])
+    left = None
+    right = None
+    if last >= low and not math.isinf(cut.key[0]):
+        left = (low, last)
+    if first <= high and not math.isinf(cut.key[1]):
+        right = (first, high)
+    return left, right

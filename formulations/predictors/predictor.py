@@ -1,0 +1,254 @@
+r"""Fitted models as ceopt holds them: raw columns, through an encoding, into a representation; and models of models.
+
+.. math::
+    s = \Bigl(b + \textstyle\sum_i W_i\, o_i(x)\Bigr) / D, \qquad
+    o_i = \text{scores of member } i \quad\text{or, with votes,}\quad o_{ij} = [\text{member } i \text{ decides } j].
+
+Members of a combination read the raw columns each through an encoding of its own, so the matrix of a combination is
+that of the raw coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ceopt.formulations.predictors.representation import (
+    AbstractRepresentation,
+    Affine,
+    Decision,
+    Floats,
+    Head,
+    Probability,
+    ReluNetwork,
+    as_numbers,
+    matrix_of,
+    set_frozen,
+)
+from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.space.encoding import Column, Encoding, entries
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.solvers.deadline import checkpoint
+from ceopt.solvers.errors import InvalidValueError, UnsupportedModelError
+
+__all__ = ["Combination", "Predictor", "coordinate_encoding"]
+
+#: Entries of a wide matrix that are held at once.
+_ENTRIES = 2**22
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Predictor:
+    r"""``s(\phi(x))``: the score of a representation ``s`` on the matrix that an encoding ``phi`` makes of raw rows.
+
+    Parameters
+    ----------
+    core
+        What the estimator computes.
+    encoding
+        What the estimator sees of the raw columns.
+    model
+        The user's own object. Nothing here predicts with it; verification does.
+    space
+        The raw columns.
+
+    Raises
+    ------
+    UnsupportedModelError
+        The encoding makes another number of columns than the representation reads, or clips a column that an affine
+        score reads (the score would not be affine in the raw column).
+    """
+
+    core: AbstractRepresentation
+    encoding: Encoding
+    model: Any
+    space: FeatureSpace
+
+    def __post_init__(self) -> None:
+        columns = self.encoding.columns
+        needed = self.core.n_inputs
+        if len(columns) < needed or (len(columns) != needed and not isinstance(self.core, TreeEnsemble)):
+            raise UnsupportedModelError(
+                "The model", f"{needed} columns", f"the space gives {len(columns)}",
+                f"Describe every column that the model was fitted on; the space has: {', '.join(self.space.names)}.",
+            )  # fmt: skip
+        if isinstance(self.core, Affine | ReluNetwork):
+            if isinstance(self.core, Affine):
+                weights = self.core.weights
+            else:
+                weights = self.core.weights[0]
+            read = (weights != 0.0).any(axis=0).tolist()
+            for column, used in zip(columns, read, strict=True):
+                if used and not column.is_affine:
+                    raise UnsupportedModelError(
+                        "A model that is linear in its columns", "columns that are not clipped",
+                        f"MinMaxScaler or MaxAbsScaler clips {column.feature!r}",
+                        "Fit the scaler with clip=False and bound the column in the space instead.",
+                    )  # fmt: skip
+
+    @property
+    def parts(self) -> tuple[Predictor, ...]:
+        """The models that it is made of: itself, or the parts of a combination's members."""
+        if isinstance(self.core, Combination):
+            return tuple(part for member in self.core.members for part in member.parts)
+        return (self,)
+
+    @property
+    def forests(self) -> tuple[Predictor, ...]:
+        """Those of its parts that are trees."""
+        return tuple(part for part in self.parts if isinstance(part.core, TreeEnsemble))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether its scores are affine in the columns."""
+        return isinstance(self.core, Affine)
+
+    @property
+    def is_trees(self) -> bool:
+        """Whether its scores are constant on cells of the space: trees, or combinations of nothing but trees."""
+        return len(self.forests) == len(self.parts)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether equal scores are an outcome like any other: votes are counted, or trees' shares are compared."""
+        core = self.core
+        return isinstance(core, Combination) and (core.votes or (core.n_scores > 1 and self.is_trees))
+
+    @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """Class labels in the model's own order; None for a regressor."""
+        return self.core.labels
+
+    @property
+    def unseen(self) -> dict[str, frozenset[int]]:
+        """Per column, the ranks of levels that the pipeline was not fitted on and fails on: no answer can hold them."""
+        found: dict[str, frozenset[int]] = {}
+        for part in self.parts:
+            for column in part.encoding.columns:
+                if column.feature is None or column.table is None:
+                    continue
+                ranks, values = entries(column.table)
+                if np.isnan(values).any():
+                    more = frozenset(ranks[np.isnan(values)].tolist())
+                    found[column.feature] = found.get(column.feature, frozenset()) | more
+        return found
+
+    def score(self, coordinates: ArrayLike) -> NDArray[np.float64]:
+        """Return the scores of rows given as coordinates (n, d) in the order of the space: (n,) or (n, K)."""
+        if not self.encoding.is_wide:
+            return self.core.score(self.encoding.matrix(coordinates))
+        if isinstance(self.core, Affine | ReluNetwork):
+            return self.core.score(self.encoding.sparse_matrix(coordinates))
+        rows = np.asarray(coordinates, dtype=np.float64)
+        parts = np.array_split(rows, max(1, math.ceil(len(rows) * len(self.encoding.columns) / _ENTRIES)))
+        scores = []
+        for part in parts:
+            checkpoint("scoring the data")
+            scores.append(self.core.score(self.encoding.matrix(part)))
+        return np.concatenate(scores)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Combination(AbstractRepresentation):
+    """Scores that add up what several models over the same space say.
+
+    Parameters
+    ----------
+    members
+        Models as they were read, over the same space.
+    weights
+        One (K, K_i) matrix per member: how its K_i scores (or, with votes, its decisions for each of its labels) enter
+        the K scores.
+    offset
+        Start of the sum: a number, or one per score.
+    votes
+        Whether members' decisions count instead of their scores. All members are then classifiers.
+    divisor
+        What the sum is divided by, as in a mean.
+    labels, decision, probability, level
+        See ``decision_rule.py``.
+    """
+
+    members: tuple[Predictor, ...]
+    weights: tuple[Floats, ...]
+    offset: Floats
+    votes: bool
+    divisor: float
+    head: Head
+
+    def __init__(
+        self,
+        members: Iterable[Predictor],
+        weights: Sequence[ArrayLike],
+        offset: ArrayLike = 0.0,
+        *,
+        votes: bool = False,
+        divisor: float = 1.0,
+        labels: Iterable[Any] | None = None,
+        decision: Decision | None = None,
+        probability: Probability | None = None,
+        level: float = 0.0,
+    ) -> None:
+        who = "Combination"
+        read = tuple(members)
+        w = tuple(np.atleast_2d(as_numbers(who, "weights", part)) for part in weights)
+        widths = []
+        for m in read:
+            if votes:
+                widths.append(len(m.core.labels or ()))
+            else:
+                widths.append(m.core.n_scores)
+        rows = {part.shape[0] for part in w}
+        if not read or len(rows) != 1 or [part.shape[1] for part in w] != widths:
+            raise InvalidValueError(
+                who, f"weights (K, n) per member, n as in {widths}", f"they are {[part.shape for part in w]}",
+                "Give a matrix per member.",
+            )  # fmt: skip
+        n_scores = rows.pop()
+        b = np.broadcast_to(as_numbers(who, "offset", offset), n_scores).copy()
+        for part in w:
+            part.setflags(write=False)
+        set_frozen(self, members=read, weights=w, offset=b, votes=votes, divisor=float(divisor))
+        set_frozen(self, head=Head.checked(who, n_scores, labels, decision, probability, level))
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of the matrix: the raw ones."""
+        return len(self.members[0].space)
+
+    @property
+    def n_scores(self) -> int:
+        """Number K of scores."""
+        return len(self.offset)
+
+    def score(self, x: ArrayLike) -> Floats:
+        """Return the scores of rows of coordinates, (n,) if there is one and (n, K) else, members in order."""
+        coordinates = matrix_of("Combination.score", x, self.n_inputs, exactly=True)
+        total = np.tile(self.offset, (len(coordinates), 1))
+        for member, weights in zip(self.members, self.weights, strict=True):
+            scores = member.score(coordinates)
+            if self.votes:
+                said = np.eye(weights.shape[1])[member.core.head.positions(scores)]
+            else:
+                said = scores[:, None] if scores.ndim == 1 else scores
+            total += said @ weights.T
+        total /= self.divisor
+        return np.asarray(total[:, 0] if self.n_scores == 1 else total)
+
+
+def coordinate_encoding(space: FeatureSpace) -> Encoding:
+    """Return the encoding whose matrix is the coordinates themselves: numbers, and ranks of levels."""
+    columns = []
+    for f in space:
+        if f.is_finite:
+            columns.append(Column(f.name, table=tuple(map(float, range(len(f.levels))))))
+        else:
+            columns.append(Column(f.name))
+    return Encoding(tuple(columns), tuple(space.names))

@@ -1,1 +1,0 @@
-"""Representations: what a fitted model computes, as plain arrays."""

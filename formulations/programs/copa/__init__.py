@@ -1,1 +1,0 @@
-"""The COPA problem, as programs."""

@@ -1,1 +1,0 @@
-"""Corrections of a plan, as programs."""

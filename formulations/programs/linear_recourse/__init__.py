@@ -1,1 +1,0 @@
-"""Programs of recourse on a linear model given as plain arrays: robust projection, ROAR, Wachter."""

@@ -1,1 +1,0 @@
-"""Minimax probability machines: the hyperplane whose greater worst-case error is least, from moments."""

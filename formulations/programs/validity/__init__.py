@@ -1,1 +1,0 @@
-"""Bounds on the probability of validity, as programs."""
