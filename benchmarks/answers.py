@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import ceopt
-from ceopt.query.prepare import Prepared
+from ceopt.search.prepare import Prepared
 from ceopt.search.search import search
 
 #: Columns of the table, after data set and model.

@@ -29,7 +29,7 @@ from ceopt.metrics import cost
 from ceopt.surrogates import BoundarySampler, LocalSurrogateRecourse
 
 TITLE = "Black boxes"
-MEASURES = ("ceopt/surrogates", "formulations/programs/minimax")
+MEASURES = ("ceopt/surrogates", "formulations/programs/minimax.py")
 
 DATA_SETS = ("german", "heloc", "adult")
 #: A Gaussian process takes the cube of the rows.

@@ -31,8 +31,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from tqdm import tqdm
 
-import ceopt.query.solve_program
-from ceopt.datasets.bunch import Bunch
+import ceopt.search.solve_program
+from ceopt.datasets import Bunch
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -131,18 +131,18 @@ def rejected(task: Task, model: Any, rows: int, seed: int = SEED) -> pd.DataFram
 def sizes() -> Iterator[list[dict[str, int]]]:
     """Note the size of every program that ceopt compiles on the way."""
     seen: list[dict[str, int]] = []
-    compile_model = ceopt.query.solve_program.compile_model
+    compile_model = ceopt.search.solve_program.compile_model
 
     def noted(model: Any, *args: Any) -> Any:
         compiled = compile_model(model, *args)
         seen.append(size_of(compiled))
         return compiled
 
-    ceopt.query.solve_program.compile_model = noted  # type: ignore[attr-defined]
+    ceopt.search.solve_program.compile_model = noted  # type: ignore[attr-defined]
     try:
         yield seen
     finally:
-        ceopt.query.solve_program.compile_model = compile_model  # type: ignore[attr-defined]
+        ceopt.search.solve_program.compile_model = compile_model  # type: ignore[attr-defined]
 
 
 def size_of(compiled: Any) -> dict[str, int]:

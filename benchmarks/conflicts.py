@@ -18,13 +18,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 import ceopt
-import ceopt.search.no_answer
+import ceopt.search.phases
 from ceopt import AllowedRows, AllowedTransitions, AllowedValues, Hull, IfThen, Linear, MaxChanges
-from ceopt.conflicts.conflict import Conflict
-from ceopt.conflicts.relaxation import Relaxer
+from ceopt.search.conflict import Conflict
+from ceopt.search.relaxation import Relaxer
 
 TITLE = "Why there is no answer"
-MEASURES = ("ceopt/conflicts", "ceopt/search", "formulations/constraints")
+MEASURES = (
+    "ceopt/search",
+    "formulations/constraints",
+)
 
 CASES, LIMIT_S = 50, 600
 DATA_SETS = ("german", "compas")
@@ -322,12 +325,12 @@ def check(case: Case, result: ceopt.SolutionSet) -> Iterator[str]:
 @contextlib.contextmanager
 def without_reasons() -> Iterator[None]:
     """Ask only whether there is an answer, not why there is none."""
-    real = ceopt.search.no_answer.conflict_of
-    ceopt.search.no_answer.conflict_of = lambda *_, **__: Conflict((), "")  # type: ignore[assignment]
+    real = ceopt.search.phases.conflict_of
+    ceopt.search.phases.conflict_of = lambda *_, **__: Conflict((), "")  # type: ignore[assignment]
     try:
         yield
     finally:
-        ceopt.search.no_answer.conflict_of = real
+        ceopt.search.phases.conflict_of = real
 
 
 def check_settings(case: Case, result: ceopt.SolutionSet, names: list[str]) -> Iterator[str]:
@@ -361,7 +364,7 @@ def run(number: int) -> dict[str, Any]:
 
     Relaxer.least = noted  # type: ignore[method-assign]
     try:
-        with common.clocked(ceopt.search.no_answer, "conflict_of") as spent:
+        with common.clocked(ceopt.search.phases, "conflict_of") as spent:
             began = time.perf_counter()
             result = case.ask()
             seconds = time.perf_counter() - began

@@ -22,12 +22,16 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from ceopt import L1, AllowedRows, AllowedTransitions, AllowedValues, Causal, Changes, Hull, IfThen, Linear, MaxChanges
-from ceopt.query.prepare import Prepared, prepare
+from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
 
 TITLE = "Every criterion at once"
-MEASURES = ("ceopt/search", "ceopt/query", "formulations/constraints", "formulations/predictors/embed")
+MEASURES = (
+    "ceopt/search",
+    "formulations/constraints",
+    "formulations/predictors/embed",
+)
 
 DATA_SETS = ("german", "heloc")
 MODELS: dict[str, Any] = {

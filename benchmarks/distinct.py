@@ -21,7 +21,7 @@ from raw_dice import METHODS, RawDice
 from sklearn.ensemble import RandomForestClassifier
 
 from ceopt.metrics import suite
-from ceopt.query.prepare import Prepared, prepare
+from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
 
@@ -30,7 +30,7 @@ sys.path.insert(0, str(common.ROOT / "examples" / "papers"))  # whether dice-ml 
 from shared.dice import is_installed
 
 TITLE = "Distinct answers"
-MEASURES = ("ceopt/search", "formulations/constraints/diversity", "formulations/predictors/embed/trees")
+MEASURES = ("ceopt/search", "formulations/constraints/diversity", "formulations/predictors/embed/trees.py")
 
 ANSWERS = 3
 TREES, DEPTH = 50, 6

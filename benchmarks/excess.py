@@ -30,12 +30,12 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder
 from task_files import read_answers, read_task, write_task
 
 import ceopt
-from ceopt.query.prepare import prepare
+from ceopt.search.prepare import prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
 
 TITLE = "Excess over the optimum"
-MEASURES = ("ceopt/excess.py", "ceopt/search", "formulations/costs", "formulations/predictors/embed/trees")
+MEASURES = ("ceopt/excess.py", "ceopt/search", "formulations/costs", "formulations/predictors/embed/trees.py")
 
 DATA_SETS = ("adult", "german", "heloc")
 TREES, DEPTH = 50, 6

@@ -16,7 +16,7 @@ import ceopt
 from ceopt.diverse import exhaustive
 
 TITLE = "Every near-optimal way out"
-MEASURES = ("ceopt/diverse/exhaustive_search",)
+MEASURES = ("ceopt/diverse",)
 
 DATA_SETS = ("german", "heloc")
 #: Trees and depth: of the bar, and small enough for brute force on more people.

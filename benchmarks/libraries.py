@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 import ceopt
-from ceopt.query.prepare import prepare
+from ceopt.search.prepare import prepare
 from ceopt.settings import Settings
 
 TITLE = "Validity: models of other libraries"

@@ -16,7 +16,7 @@ from ceopt.solvers import solve
 from ceopt.surrogates import MinimaxProbabilityMachine
 
 TITLE = "Minimax probability machines beside cvxpy"
-MEASURES = ("ceopt/surrogates/minimax", "formulations/programs/minimax", "solvers/compile", "solvers/conic")
+MEASURES = ("ceopt/surrogates/minimax.py", "formulations/programs/minimax.py", "solvers/compile", "solvers/conic")
 
 SIZES = (50, 500)
 #: Divergence and radii: without radius, with other factors, and with a third norm.

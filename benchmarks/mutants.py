@@ -46,10 +46,17 @@ TITLE = "Mutants: what the tests would see"
 #: The files that are mutated, and their own tests.
 OWN: dict[str, tuple[str, ...]] = {
     "solvers/conic/certificate.py": ("tests/solvers/test_conic.py",),
-    "solvers/guard": ("tests/solvers/guard", "tests/search/test_faulty_solvers.py"),
+    "solvers/trust.py": (
+        "tests/solvers/trust",
+        "tests/search/test_faulty_solvers.py",
+    ),
     "solvers/pool/ranking.py": ("tests/solvers/pool",),
-    "formulations/predictors/decision": (
-        "tests/formulations/predictors/decision",
+    "formulations/predictors/ties.py": (
+        "tests/formulations/predictors/test_attained_levels.py",
+        "tests/formulations/predictors/test_disagreement.py",
+        "tests/formulations/predictors/test_lattice.py",
+        "tests/formulations/predictors/test_margin.py",
+        "tests/formulations/predictors/test_several_classes.py",
         "tests/formulations/predictors/embed/test_affine_optimum.py",
         "tests/formulations/predictors/embed/test_trees_optimum.py",
         "tests/formulations/predictors/read/test_composites.py",
@@ -61,23 +68,17 @@ OWN: dict[str, tuple[str, ...]] = {
         "tests/search/test_ties_of_trees.py",
         "tests/search/test_ties_of_wide_columns.py",
     ),
-    "ceopt/query": (
-        "tests/query",
-        "tests/search/test_given_starts.py",
-        "tests/search/test_further_answers.py",
-        "tests/explain/test_black_boxes.py",
-        "tests/population/test_black_boxes.py",
-        "tests/explain/test_found.py",
-        "tests/explain/test_steps.py",
-        "tests/explain/test_settings.py",
-        "tests/explain/test_odd_arguments.py",
-        "tests/explain/test_scales.py",
-    ),
     "ceopt/search": (
         "tests/search",
-        "tests/conflicts",
+        "tests/explain/test_black_boxes.py",
+        "tests/explain/test_found.py",
         "tests/explain/test_narrow_columns.py",
         "tests/explain/test_neighbouring_floats.py",
+        "tests/explain/test_odd_arguments.py",
+        "tests/explain/test_scales.py",
+        "tests/explain/test_settings.py",
+        "tests/explain/test_steps.py",
+        "tests/population/test_black_boxes.py",
     ),
 }
 _RULE = "formulations/predictors/representation.py"
@@ -120,7 +121,11 @@ EQUIVALENT = {
     "m0d98db1922": "a model with several scores has a label for each, which its constructor checks",
     "m11c60dcec3": "only where the residual is the tolerance itself, to the last bit",
 }
-MEASURES = ("ceopt/search", "ceopt/query", "formulations/predictors/decision", "solvers")
+MEASURES = (
+    "ceopt/search",
+    "formulations/predictors/ties.py",
+    "solvers",
+)
 #: Share of the mutants that the tests are to kill.
 LEAST = 0.85
 #: What is imported before the fork: libraries alone, none of the files that are mutated.
@@ -157,7 +162,7 @@ def main() -> None:
     args = options()
     drawn = [*named(), *draw(args.mutants, args.seed)]
     if args.fast:
-        drawn = [mutant for mutant in drawn if mutant.path.startswith("solvers/guard")][:6]
+        drawn = [mutant for mutant in drawn if mutant.path.startswith("solvers/trust.py")][:6]
     if args.only:
         names = args.only.split(",")
         drawn = [mutant for mutant in drawn if any(name == mutant.name or name in mutant.path for name in names)]

@@ -16,12 +16,12 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
-from ceopt.query.prepare import Prepared, prepare
+from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
 
 TITLE = "Networks: ceopt against OMLT's partition form"
-MEASURES = ("formulations/predictors/embed/networks", "ceopt/search")
+MEASURES = ("formulations/predictors/embed/networks.py", "ceopt/search")
 
 DATA_SETS = ("heloc", "adult")
 WIDTH = 20

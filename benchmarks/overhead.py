@@ -8,15 +8,19 @@ from typing import Any
 import common
 import numpy as np
 
-from ceopt.checking.answer_check import ModelOracle
-from ceopt.query.prepare import Prepared, prepare
+from ceopt.oracle.model import ModelOracle
+from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
+from ceopt.search.warm_start import StartSearch
 from ceopt.settings import Settings
 from ceopt.solvers.highs import HighsSession
-from ceopt.warm_start.heuristic import StartSearch
 
 TITLE = "Overhead per row beside the solver"
-MEASURES = ("ceopt/query", "ceopt/search", "formulations/columns", "solvers/compile")
+MEASURES = (
+    "ceopt/search",
+    "formulations/columns",
+    "solvers/compile",
+)
 
 MODELS = ("logistic", "tree")
 #: Each row is asked this often; its own time is the least of them.

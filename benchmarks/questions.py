@@ -1,6 +1,6 @@
 """Random questions for each kind of model, held against enumeration by the model's own predict.
 
-The generator and the judge are those of the tests (``tests/oracle``); they share no code with the package.
+The generator and the judge are those of the tests (``tests/judging``); they share no code with the package.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import common
 
 sys.path.insert(0, str(common.ROOT / "tests"))  # generator and judge are shared with tests/explain/test_questions.py
 
-from oracle.judge import describe_all
-from oracle.question import KINDS
+from judging.judge import describe_all
+from judging.question import KINDS
 
 TITLE = "Questions: every claim against enumeration"
 MEASURES = ("ceopt", "formulations", "solvers")

@@ -1,6 +1,6 @@
 """Columns from 1e-12 to 1e12 under every kind of model, cost and mixed-integer solver, held against a lattice.
 
-The generator and the judge are those of the tests (``tests/oracle/scales.py``). An answer is wrong if the model refuses
+The generator and the judge are those of the tests (``tests/judging/scales.py``). An answer is wrong if the model refuses
 it, if it is "optimal" above the cheapest favourable point, "infeasible" where there is one, or its bound is above that.
 """
 
@@ -16,14 +16,14 @@ import common
 
 sys.path.insert(0, str(common.ROOT / "tests"))
 
-from oracle.scales import KINDS, question, verdict
+from judging.scales import KINDS, question, verdict
 
 import ceopt.solvers.trust
 from ceopt.solvers.registry import SOLVERS
 from ceopt.solvers.trust import span_of
 
 TITLE = "Columns from 1e-12 to 1e12"
-MEASURES = ("ceopt/search", "formulations/columns", "solvers/extreme_numbers")
+MEASURES = ("ceopt/search", "formulations/columns", "solvers/trust.py")
 
 SEED = 0
 #: Seconds for one question.

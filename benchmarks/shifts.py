@@ -15,9 +15,11 @@ from ceopt.training import retrained, virtual_data_shift, worst_shift
 
 TITLE = "The gradient attacker beside the worst shift of training data"
 MEASURES = (
-    "ceopt/training/worst_shift.py", "ceopt/training/retrained.py", "ceopt/training/virtual_shift.py",
-    "ceopt/training/shift_attack.py", "formulations/programs/data_shift", "solvers/scip",
-)  # fmt: skip
+    "ceopt/training/shifts.py",
+    "ceopt/training/training.py",
+    "formulations/programs/data_shift.py",
+    "solvers/scip.py",
+)
 
 #: Rows and columns of the training data.
 SIZES = ((6, 1), (6, 2), (8, 2))

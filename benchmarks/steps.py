@@ -16,14 +16,13 @@ from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
 import ceopt
-from ceopt.query.prepare import Prepared, prepare
+from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import Settings
 
 TITLE = "Answers in the resolution of the data"
 MEASURES = (
     "ceopt/search",
-    "ceopt/query",
     "formulations/columns",
     "formulations/space",
     "formulations/predictors/embed",

@@ -15,7 +15,7 @@ from ceopt.formulations.programs import max_min_subset, max_sum_subset
 from ceopt.solvers import solve
 
 TITLE = "Subsets of a pool: proved by `select` and by the published programs"
-MEASURES = ("ceopt/diverse/subset", "formulations/programs/subset")
+MEASURES = ("ceopt/diverse/subset.py", "formulations/programs/subset.py")
 
 
 class Case(NamedTuple):

@@ -15,7 +15,7 @@ from ceopt import FeatureSpace
 from ceopt.training import CounterNet, RoCourseNet
 
 TITLE = "Recourse that is trained, and its audit"
-MEASURES = ("ceopt/training", "ceopt/population")
+MEASURES = ("ceopt/training", "ceopt/population.py")
 
 DATA_SETS = ("german", "heloc", "compas")
 NETWORKS: Mapping[str, Any] = {"CounterNet": CounterNet, "RoCourseNet": RoCourseNet}

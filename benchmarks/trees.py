@@ -12,17 +12,19 @@ import numpy as np
 import pandas as pd
 
 from ceopt.formulations.recourse_program import recourse_program
-from ceopt.query.prepare import Prepared, prepare
-from ceopt.query.request import SolveRequest
-from ceopt.query.solve_program import ProgramSolver
+from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import init, search
 from ceopt.search.solve_check_repair import find_starts
+from ceopt.search.solve_program import ProgramSolver, SolveRequest
 from ceopt.settings import Settings
 from ceopt.solvers import compile_model
 from ceopt.solvers.highs import HighsSession
 
 TITLE = "Trees: ordered split binaries against Misic's form"
-MEASURES = ("ceopt/search", "ceopt/warm_start", "formulations/predictors/embed/trees")
+MEASURES = (
+    "ceopt/search",
+    "formulations/predictors/embed/trees.py",
+)
 
 #: Ways to ask the same question: (formulation, what helps the solver). "asked" is ``explain`` as users have it; the
 #: others build and solve one program: bare, with ceopt's start, or narrowed by the cost of that start as well.

@@ -10,7 +10,7 @@ import common
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from ceopt.query.prepare import prepare
+from ceopt.search.prepare import prepare
 from ceopt.settings import Settings
 
 TITLE = "Validity"

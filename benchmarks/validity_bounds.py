@@ -11,12 +11,12 @@ import common
 import numpy as np
 from cones import in_cvxpy
 
-import ceopt.plans.validity.bounds
+import ceopt.plans.validity
 from ceopt.formulations import programs
 from ceopt.plans import extremal_distribution, validity_bounds
 
 TITLE = "Validity bounds of plans"
-MEASURES = ("ceopt/plans/validity", "formulations/programs/validity")
+MEASURES = ("ceopt/plans/validity.py", "formulations/programs/validity_lower.py")
 WAYS = ("ceopt", "cvxpy, reduced", "cvxpy, theorem")
 
 RADIUS, LARGE, PLANS = 0.1, 50, 5
@@ -108,7 +108,7 @@ def against_cvxpy(repeats: int, *, quick: bool) -> dict[str, Any]:
 
 def by_size(repeats: int) -> dict[str, Any]:
     """Measure what a bound takes after the checks of its input, by the number of features, in turn."""
-    checked = ceopt.plans.validity.bounds.require_bound_arguments
+    checked = ceopt.plans.validity.require_bound_arguments
     spent = {"checks": 0.0}
 
     def clocked(*arguments: Any) -> Any:
@@ -119,7 +119,7 @@ def by_size(repeats: int) -> dict[str, Any]:
             spent["checks"] = time.perf_counter() - began
 
     records = []
-    ceopt.plans.validity.bounds.require_bound_arguments = clocked
+    ceopt.plans.validity.require_bound_arguments = clocked
     try:
         for place in common.bar(range(repeats), repeats):
             for d in common.rotated(list(SIZES), place):
@@ -139,7 +139,7 @@ def by_size(repeats: int) -> dict[str, Any]:
                     }
                 )
     finally:
-        ceopt.plans.validity.bounds.require_bound_arguments = checked
+        ceopt.plans.validity.require_bound_arguments = checked
     return {"records": records}
 
 

@@ -12,7 +12,6 @@ from importlib.metadata import version
 from types import ModuleType
 
 from ceopt import datasets, formulations, metrics, solvers
-from ceopt.explain import explain
 from ceopt.formulations.constraints import (
     AllowedRows,
     AllowedTransitions,
@@ -30,14 +29,14 @@ from ceopt.formulations.constraints.diversity.apart import Apart
 from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
 from ceopt.formulations.space import Feature, FeatureSpace, RuleWarning, SpaceWarning
 from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
-from ceopt.population.cohort import Cohort
-from ceopt.recourse import Recourse
-from ceopt.solution.counterfactual import Counterfactual
-from ceopt.solution.solution_set import SolutionSet
+from ceopt.recourse import Recourse, explain
+from ceopt.result.cohort import Cohort
+from ceopt.result.counterfactual import Counterfactual
+from ceopt.result.solution_set import SolutionSet
+from ceopt.result.verify import verify
 from ceopt.solvers import model_summary, write
 from ceopt.solvers.errors import CeoptError
 from ceopt.status import Status
-from ceopt.verify import verify
 
 __version__ = version("ceopt")
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
-from ceopt.checking.answer_check import Check, ModelOracle, is_off_steps
-from ceopt.checking.given_answers import answer_point, answer_rows
 from ceopt.formulations.constraints.rule import LearnsFromModel, lacks_rows
 from ceopt.formulations.predictors.read import open_model
 from ceopt.formulations.space.space import (
@@ -26,15 +24,16 @@ from ceopt.formulations.space.space import (
     require_space,
     warn_of,
 )
-from ceopt.query.prepare import Prepared, prepare
+from ceopt.oracle.model import Check, ModelOracle, is_off_steps
+from ceopt.result.solution_set import SolutionSet
+from ceopt.result.verify import all_names, answer_point, answer_rows, check_points, each_checked
+from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import search
 from ceopt.settings import CheckedSettings, Settings
-from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.errors import InvalidValueError, counted, within_memory
 from ceopt.status import Status
-from ceopt.verify import all_names, check_points, each_checked
 
 if TYPE_CHECKING:
     from ceopt.formulations.space.feature import Feature

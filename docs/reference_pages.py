@@ -56,10 +56,10 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 
 #: What public functions return or take, and docstrings point to, though nothing exports it.
 RETURNED = (
-    "ceopt.verify.Report",
-    "ceopt.population.summary.CohortSummary",
-    "ceopt.solution.surrogate_report.SurrogateReport",
-    "ceopt.words.results.ToldResult",
+    "ceopt.result.verify.Report",
+    "ceopt.result.cohort_shown.CohortSummary",
+    "ceopt.result.shown.SurrogateReport",
+    "ceopt.words.sentences.ToldResult",
     "ceopt.words.language.Language",
     "ceopt.formulations.columns.columns_block.AbstractColumns",
     "ceopt.formulations.columns.numeric.Cells",
@@ -82,11 +82,11 @@ RETURNED = (
     "ceopt.solvers.registry.Licence",
     "ceopt.diverse.line_search.nearer",
     "ceopt.diverse.projection.Projection",
-    "ceopt.metrics.scales.scales_of",
-    "ceopt.training.predictor_network.PredictorNetwork",
+    "ceopt.metrics.distance.scales_of",
+    "ceopt.training.networks.PredictorNetwork",
     "ceopt.training.recourse_network.AbstractRecourseNetwork",
-    "ceopt.training.rivals.row_recourse.AbstractRowRecourse",
-    "ceopt.training.rivals.worst_densities.WorstDensities",
+    "ceopt.training.rivals.AbstractRowRecourse",
+    "ceopt.training.rivals.WorstDensities",
 )
 
 

@@ -17,7 +17,7 @@ import pytest
 from import_graph import imports, modules
 from sources import ROOT, pyproject, requirement_names
 
-from ceopt.extras import _EXTRAS
+from ceopt.base.libraries import _EXTRAS
 from ceopt.solvers.registry import SOLVERS
 
 #: What a room may import of the project. Nothing points back.
@@ -85,11 +85,28 @@ def test_no_module_is_reached_from_what_it_imports():
     graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
 
 
+def _part(module: str) -> str:
+    """Return the folder, or the loose file, one level below a room's own."""
+    room = _room(module)
+    return ".".join(module.split(".")[: room.count(".") + 2])
+
+
+def test_no_part_of_a_room_is_reached_from_what_it_needs():
+    """What a module imports at its top counts: results may import what shows them on use."""
+    graph: dict[str, set[str]] = {_part(module): set() for module in modules()}
+    for found in imports():
+        early = not (found.lazy or found.for_types)
+        if early and found.target in modules() and found.target not in MAY_IMPORT:
+            graph[_part(found.module)] |= {_part(found.target)} - {_part(found.module)}
+
+    graphlib.TopologicalSorter(graph).prepare()
+
+
 #: From here down a number is a tolerance: it says what counts as kept, as equal or as nothing.
 LARGEST_TOLERANCE = 1e-3
 #: Small numbers that stand elsewhere, as they are something else.
 NO_TOLERANCES = {
-    "ceopt.dice.inquiry._LEAST_S": "seconds, the least limit that a question is given",
+    "ceopt.dice.dice._LEAST_S": "seconds, the least limit that a question is given",
     "ceopt.formulations.digits._LEAST_PLAIN": "from where on a number is written without an exponent",
     "ceopt.formulations.predictors.read.lightgbm._ZERO": "what LightGBM's code compares with",
     "ceopt.solvers.built_in.BUILT_IN": "options of each solver's, by its own names, for exact answers",
@@ -203,7 +220,7 @@ def test_sentences_name_extras_that_exist():
                     named.update(found.split(","))
 
     assert {"training", "parquet", "lightgbm", "xgboost"} <= named <= set(extras)
-    assert made == {"extras.py", "registry.py"}  # whose extras are looked at here
+    assert made == {"libraries.py", "registry.py"}  # whose extras are looked at here
     for library, extra in _EXTRAS.items():
         assert library in requirement_names(extras[extra])
     for solver in SOLVERS.values():

@@ -44,11 +44,9 @@ SLOW_PAGES = {
 }
 #: Modules whose examples train networks for some seconds.
 SLOW_MODULES = {
-    "ceopt.plans.copa.plan",
-    "ceopt.training.counternet",
-    "ceopt.training.rivals.rbr",
-    "ceopt.training.rivals.vanilla_cf",
-    "ceopt.training.rocoursenet",
+    "ceopt.plans.copa",
+    "ceopt.training.recourse_network",
+    "ceopt.training.rivals",
 }
 #: Says in a page that its blocks read real data, which nobody is given with ceopt.
 _NEEDS_DATA = "<!-- needs CEOPT_DATA -->"

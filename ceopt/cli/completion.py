@@ -73,7 +73,7 @@ def solvers(incomplete: str) -> list[str]:
 
 def surrogates(incomplete: str) -> list[str]:
     """Return names that ``--surrogate`` takes."""
-    from ceopt.cli.surrogates import NAMES
+    from ceopt.cli.inputs import NAMES
 
     return _beginning(NAMES, incomplete)
 

@@ -1,37 +1,398 @@
-"""Inputs of a command: a saved model, a table of people, a space, a target given as text."""
+"""Inputs of a command: a saved model, a table of people, a space, a target given as text.
+
+Columns that a saved model knows as text: its encoders were fitted on texts, or its inputs are texts.
+
+A file of CSV does not say whether 00123 is a number. The model does: it was fitted on one or the other.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
-from collections.abc import Mapping, Sequence
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 import pandas as pd
 
-from ceopt.checking.answer_check import ModelOracle
-from ceopt.checking.functions import FunctionOracle
-from ceopt.cli.inferred_space import inferred_space
-from ceopt.cli.tables import read_table
-from ceopt.cli.text_columns import text_columns
 from ceopt.formulations.predictors.read import SUFFIXES, is_function, open_model
+from ceopt.formulations.space.infer import infer_features
+from ceopt.formulations.space.pitfalls import pitfalls
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.targets import AtLeast, AtMost, Between, OtherThan, Probability
+from ceopt.oracle.model import FunctionOracle, ModelOracle
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import (
     CeoptError,
     InvalidValueError,
+    MissingLibraryError,
     UnknownNameError,
     UnreadableFileError,
     counted,
     printable,
 )
 
-__all__ = ["CommandInputs", "Move", "read_inputs", "read_model", "read_target"]
+if TYPE_CHECKING:
+    from ceopt.result.solution_set import SolutionSet
+    from ceopt.surrogates.recourse import LocalSurrogateRecourse
+
+__all__ = [
+    "NAMES",
+    "CommandInputs",
+    "Move",
+    "read_inputs",
+    "read_model",
+    "read_table",
+    "read_target",
+    "says_of_surrogate",
+    "surrogate_named",
+    "text_columns",
+]
+
+# ==== A space that a command infers from its data, with what is easily overlooked in it, in the command's own words ===
+
+#: What to do about a column by what it looks like; {name} is the column.
+_ADVICE: Final = {
+    "protected": "Add --fixed {name}.",
+    "grows": "Add --up {name}, or --fixed {name}.",
+    "identifier": "Leave it out by --label-column {name}, or add --fixed {name} if the model reads it.",
+    "constant": "Leave it out by --label-column {name}, or add --fixed {name} if the model reads it.",
+    "text": "Convert it in DATA if it counts something, or add --fixed {name}.",
+    "code": "Add --categorical {name} if its numbers are names, or --fixed {name}.",
+    "codes": "Name them in a file of the space (--show-space, --space), or add --fixed {name}.",
+    "one_hot": 'Name it in a file of rules (--rules): [{{"rule": "ExactlyOne", "columns": [...]}}].',
+    "sum": 'Name it in a file of rules (--rules), as Linear with "==".',
+    "same": "Add --fixed {name}.",
+}
+
+
+def inferred_space(
+    frame: pd.DataFrame, *, categorical: Collection[str], settled: Collection[str]
+) -> tuple[FeatureSpace, list[str]]:
+    """Return the space of a frame, and a sentence on each column that is easily overlooked, but for settled ones.
+
+    Raises
+    ------
+    CeoptError
+        A column that no space can hold, or a categorical one that the frame has not.
+    """
+    for name in categorical:
+        if name not in frame.columns:
+            raise UnknownNameError.among("--categorical", "column", name, frame.columns)
+    features = infer_features(frame, categorical=categorical)
+    notes = []
+    for pitfall in pitfalls(frame, features):
+        if pitfall.column not in {*settled, *categorical}:
+            advice = _ADVICE[pitfall.kind].format(name=shlex.quote(pitfall.column))
+            notes.append(f"{pitfall.seen}. {advice}")
+    return FeatureSpace(features), notes
+
+
+# ==== Surrogates by the names that a command takes ====================================================================
+
+#: Minimax probability machines by their ambiguity, then the rivals.
+_MACHINES: Final = ("fisher_rao", "nominal", "quadratic", "bures", "logdet")
+_RIVALS: Final = {
+    "lime": "LimeSurrogate",
+    "clime": "ClimeSurrogate",
+    "limels": "LimelsSurrogate",
+    "svm": "SvmSurrogate",
+}
+NAMES: Final = (*_MACHINES, *_RIVALS)
+
+
+def surrogate_named(name: str) -> LocalSurrogateRecourse:
+    """Return what answers with the surrogate of a name, everything else at its default.
+
+    Raises
+    ------
+    UnknownNameError
+        No such surrogate.
+
+    Examples
+    --------
+    >>> surrogate_named("svm").surrogate
+    SvmSurrogate()
+    """
+    from ceopt import surrogates
+
+    if name not in NAMES:
+        raise UnknownNameError.among("--surrogate", "surrogate", name, NAMES)
+    fitted: Any
+    if name in _RIVALS:
+        fitted = getattr(surrogates, _RIVALS[name])()
+    elif name == "nominal":
+        fitted = surrogates.MinimaxProbabilityMachine()
+    else:
+        fitted = surrogates.MinimaxProbabilityMachine(name, (1.0, 0.0))
+    return surrogates.LocalSurrogateRecourse(surrogate=fitted)
+
+
+def says_of_surrogate(result: SolutionSet) -> str:
+    """Return in one line how a row was answered for, and how near the surrogate is to the model; "" without one."""
+    report = result.surrogate
+    if report is None or not len(result):
+        return ""
+    ways = ", ".join(dict.fromkeys(str(answer.way) for answer in result))
+    return (
+        f"row {result.query_id}: by the way {ways!r}; of the linear surrogate: fidelity {report.fidelity:.3g}, "
+        f"stability {report.stability:.3g}, worst-case error {report.worst_case_error:.3g}; "
+        f"{report.n_queries:,} rows sent to the model."
+    )
+
+
+# ==== A table of people, read from a file by its ending, with what was assumed of it ==================================
+
+_WHO: Final = "DATA"
+_NONE: Final[Mapping[str, Collection[str]]] = {}
+#: Cells of a number that mean "missing". A level of text is what it says, "NA" included; there only an empty cell is.
+_MISSING: Final = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
+#: What separates columns where it is no comma, the likeliest first.
+_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_COMMA: Final = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_WHOLE: Final = re.compile(r"\s*[+-]?\d+\s*")
+_WITH_ZERO: Final = re.compile(r"\s*0\d+\s*")
+
+
+def read_table(
+    path: Path, space: FeatureSpace | None, *, texts: Mapping[str, Collection[str]] = _NONE, codes: Collection[str] = ()
+) -> tuple[Any, ...]:
+    """Return the frame of a .csv or .parquet file, then a note on each thing that was assumed of it.
+
+    A .csv file may separate its columns by semicolons (and write decimals with commas then), tabs or vertical bars.
+
+    Parameters
+    ----------
+    path
+        The file.
+    space
+        Says which columns are text whatever they look like.
+    texts
+        Without a space: columns that are text whatever they look like, and the texts that are known of each, which are
+        levels even where they look like a missing value ("None").
+    codes
+        Without a space: columns that are text where a number in them begins with a zero, which it would lose.
+
+    Raises
+    ------
+    UnreadableFileError
+        No file, or none that is what its ending says; no rows.
+    MissingLibraryError
+        A .parquet file without pyarrow.
+    """
+    if not os.path.isfile(path):  # noqa: PTH113 - of a path that is too long, Path.is_file raises
+        raise UnreadableFileError(_WHO, "a file", f"{str(path)!r} is none", "Check the path.")
+    suffix = path.suffix.lower()
+    if suffix not in {".csv", ".parquet"}:
+        raise UnreadableFileError(_WHO, "a .csv or .parquet file", f"it is {str(path)!r}", "Convert it.")
+    notes: list[str] = []
+    try:
+        frame = pd.read_parquet(path) if suffix == ".parquet" else _read_csv(path, space, texts, codes, notes)
+    except ImportError as error:
+        raise MissingLibraryError(
+            _WHO, "pyarrow to read parquet", f"it is not installed and DATA is {str(path)!r}",
+            'Install it by pip install "ceopt[parquet]", or give a CSV file.',
+        ) from error  # fmt: skip
+    except UnicodeError as error:
+        but = f"{str(path)!r} is in another encoding ({_line(error)})"
+        raise UnreadableFileError(_WHO, "a file of UTF-8 text", but, "Save it as UTF-8.") from error
+    except Exception as error:  # pandas and pyarrow raise much for files that are not what they say, KeyError included
+        raise UnreadableFileError(
+            _WHO, f"a readable {suffix} file", f"{str(path)!r} is none ({_line(error)})", "Write it anew."
+        ) from error
+    if not len(frame) or not len(frame.columns):
+        raise UnreadableFileError(_WHO, "rows", f"{str(path)!r} has none", "Give a table with a header and rows.")
+    return frame, *notes
+
+
+def _read_csv(
+    path: Path,
+    space: FeatureSpace | None,
+    texts: Mapping[str, Collection[str]],
+    codes: Collection[str],
+    notes: list[str],
+) -> pd.DataFrame:
+    """Return the frame of a file, and note where it is not as CSV files are."""
+    how: dict[str, Any] = {"sep": _separator(path)}
+    frame = _parsed(path, space, texts, **how)
+    note = ""
+    if how["sep"] != ",":
+        note = f"{path} separates its columns by {_SEPARATORS[how['sep']]}"
+    if how["sep"] == ";" and _has_commas_in_numbers(frame.drop(columns=list(texts), errors="ignore")):
+        note += " and writes decimals with commas"
+        how["decimal"] = ","
+        frame = _parsed(path, space, texts, **how)
+    if note:
+        notes.append(f"{note}; it was read so.")
+    if space is not None:
+        return frame
+    lost = _with_zeros_lost(path, frame, **how)
+    kept = lost.keys() & set(codes)
+    if kept:
+        frame = _parsed(path, space, {**texts, **dict.fromkeys(kept, ())}, **how)
+    for name, cell in lost.items():
+        if name not in kept:
+            notes.append(
+                f"Column {name!r} has {cell!r} in {path}, read as the number {int(cell)}, as the model does not say "
+                "that it is text. A space in which its levels are texts (--space) keeps the zeros."
+            )
+    return frame
+
+
+def _with_zeros_lost(path: Path, frame: pd.DataFrame, **how: Any) -> dict[str, str]:
+    """Return the columns that were read as numbers though a whole number in them begins with a zero, and one such."""
+    names = frame.select_dtypes(include="number").columns.tolist()
+    if not names:
+        return {}
+    texts = pd.read_csv(path, dtype=str, **how)
+    found = {}
+    for name in names:
+        cells = texts[name].dropna().unique()
+        first = next((cell.strip() for cell in cells if _WITH_ZERO.fullmatch(cell)), None)
+        if first is not None:
+            found[name] = first
+    return found
+
+
+def _separator(path: Path) -> str:
+    names = pd.read_csv(path, nrows=0).columns
+    if len(names) == 1:
+        for mark in _SEPARATORS:
+            if mark in str(names[0]):
+                return mark
+    return ","
+
+
+def _has_commas_in_numbers(frame: pd.DataFrame) -> bool:
+    """Tell whether some column holds numbers with a comma, and nothing else."""
+    for name in frame.select_dtypes(exclude="number").columns:
+        texts = [str(cell) for cell in frame[name].dropna().unique()]
+        has_comma = any(_COMMA.fullmatch(text) for text in texts)
+        if has_comma and all(_COMMA.fullmatch(text) or _WHOLE.fullmatch(text) for text in texts):
+            return True
+    return False
+
+
+def _parsed(path: Path, space: FeatureSpace | None, texts: Mapping[str, Collection[str]], **how: Any) -> pd.DataFrame:
+    names = pd.read_csv(path, nrows=0, **how).columns
+    if space is None:
+        plain: pd.DataFrame = pd.read_csv(path, dtype={name: str for name in names if name in texts}, **how)
+        return _with_levels(path, plain, texts, **how)
+    levels = {f.name: f.levels for f in space if f.name in names and any(isinstance(level, str) for level in f.levels)}
+    missing: dict[str, list[str]] = dict.fromkeys(names, _MISSING)
+    missing |= {name: [] if "" in known else [""] for name, known in levels.items()}
+    frame: pd.DataFrame = pd.read_csv(
+        path, dtype=dict.fromkeys(levels, str), keep_default_na=False, na_values=missing, **how
+    )
+    return frame
+
+
+def _with_levels(path: Path, frame: pd.DataFrame, texts: Mapping[str, Collection[str]], **how: Any) -> pd.DataFrame:
+    """Return the frame with the texts that are known in place of the missing values that they were taken for."""
+    names = [name for name in frame.columns if texts.get(name) and frame[name].isna().any()]
+    if not names:
+        return frame
+    cells = pd.read_csv(path, dtype=str, keep_default_na=False, **how)
+    for name in names:
+        is_level = frame[name].isna() & cells[name].isin(list(texts[name]))
+        frame[name] = frame[name].mask(is_level, cells[name])
+    return frame
+
+
+# ==== Columns that a saved model knows as text: its encoders were fitted on texts, or its inputs are texts ============
+
+#: Where models of scikit-learn keep the models that they are made of, once these are fitted.
+_PARTS: Final = ("best_estimator_", "estimator_", "estimator", "estimators_", "calibrated_classifiers_")
+
+
+def text_columns(model: Any) -> dict[str, set[str]]:
+    """Return the columns that a model takes as text, as far as it says so, and the texts that it knows of each.
+
+    Encoders of scikit-learn say it by their categories, at any place of pipelines and of what is made of them; a model
+    of ONNX by the types of its inputs, which says nothing of the texts.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> known = text_columns(OneHotEncoder().fit(pd.DataFrame({"zip": ["00123", "10115"], "rooms": [2, 3]})))
+    >>> {name: sorted(texts) for name, texts in known.items()}
+    {'zip': ['00123', '10115']}
+    """
+    found: dict[str, set[str]] = {}
+    for name, texts in _texts_of(model, _names(getattr(model, "feature_names_in_", None))):
+        found.setdefault(name, set()).update(texts)
+    return found
+
+
+def _texts_of(part: Any, names: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
+    """Yield the columns that a part of a model takes as text, where it is given the columns ``names``."""
+    names = _names(getattr(part, "feature_names_in_", names))
+    if hasattr(part, "categories_"):
+        yield from _of_encoder(names, part.categories_)
+    elif hasattr(part, "takes_codes"):
+        for name, kind in zip(names, part.types, strict=False):
+            if kind == "object":
+                yield name, set()
+    elif hasattr(part, "transformers_"):
+        for _, inner, columns in part.transformers_:
+            yield from _texts_of(inner, _chosen(names, columns))
+    elif hasattr(part, "steps"):
+        for _, step in part.steps:
+            yield from _texts_of(step, names)
+            if hasattr(step, "transformers_"):  # what comes behind has other columns
+                break
+    else:
+        for inner in _members(part):
+            yield from _texts_of(inner, names)
+
+
+def _of_encoder(names: Sequence[str], categories: Sequence[Any]) -> Iterator[tuple[str, set[str]]]:
+    """Yield the columns of an encoder of which some category is a text, and these texts."""
+    if len(names) != len(categories):
+        return
+    for name, known in zip(names, categories, strict=True):
+        texts = {level for level in np.asarray(known).tolist() if isinstance(level, str)}
+        if texts:
+            yield name, texts
+
+
+def _members(part: Any) -> Iterator[Any]:
+    """Yield the models that a model is made of."""
+    for word in _PARTS:
+        held = getattr(part, word, None)
+        listed = held if isinstance(held, list) else [held]
+        yield from (inner for inner in listed if inner is not None and not isinstance(inner, str))
+
+
+def _names(given: Any) -> list[str]:
+    """Return names as a list; none where a model was not fitted on a frame."""
+    return [] if given is None else [str(name) for name in given]
+
+
+def _chosen(names: Sequence[str], columns: Any) -> list[str]:
+    """Return the names of the columns of a transformer, which are named, counted, marked or a slice."""
+    if isinstance(columns, str):
+        return [columns]
+    if not isinstance(columns, slice):
+        columns = np.asarray(columns)
+        listed = columns.tolist()
+        if all(isinstance(column, str) for column in listed):
+            return _names(listed)
+    if not names:
+        return []
+    by_name: pd.Series[Any] = pd.Series(list(names), index=list(names))
+    if isinstance(columns, slice) and isinstance(columns.start or columns.stop, str):
+        return _names(by_name.loc[columns])
+    return _names(by_name.to_numpy()[columns])
+
+
+# ==== Inputs of a command: a saved model, a table of people, a space, a target given as text ==========================
 
 #: How an option says that a column may move.
 Move = Literal["fixed", "up", "down"]

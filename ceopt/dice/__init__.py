@@ -19,12 +19,9 @@ are named in one warning a call; what would give an answer another meaning is re
 
 from __future__ import annotations
 
-from ceopt.dice.data import Data
 from ceopt.dice.dice import Dice
-from ceopt.dice.examples import CounterfactualExamples
-from ceopt.dice.explanations import CounterfactualExplanations
-from ceopt.dice.model import Model
-from ceopt.dice.no_counterfactuals import NoCounterfactualsError
+from ceopt.dice.explanations import CounterfactualExamples, CounterfactualExplanations, NoCounterfactualsError
+from ceopt.dice.inputs import Data, Model
 
 __all__ = [
     "CounterfactualExamples",

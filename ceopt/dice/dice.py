@@ -2,23 +2,311 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, final
+import time
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
-from ceopt.dice.call import Call, explained
-from ceopt.dice.data import Data
-from ceopt.dice.examples import CounterfactualExamples
-from ceopt.dice.explanations import CounterfactualExplanations
-from ceopt.dice.importance import importances, require_enough, warn_of_cut
-from ceopt.dice.model import Model
-from ceopt.dice.options import METHODS, check_own_options
-from ceopt.dice.queries import query_rows
+import pandas as pd
+
+from ceopt.dice.explanations import (
+    CounterfactualExamples,
+    CounterfactualExplanations,
+    importances,
+    require_enough,
+    require_some,
+    warn_of_cut,
+)
+from ceopt.dice.inputs import (
+    Data,
+    Model,
+    Wanted,
+    beyond,
+    checked_ranges,
+    class_wanted,
+    classes_of,
+    narrowed,
+    query_rows,
+    range_wanted,
+    varying,
+)
+from ceopt.formulations.constraints import AbstractRule
+from ceopt.formulations.content_hash import content_of
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.targets import Probability
+from ceopt.oracle.model import predicted
+from ceopt.recourse import Recourse
 from ceopt.settings import TIME_LIMIT_S
-from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.solvers.checks import Choice, Instance, OrNone, Refusal, Whole, plain
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, UnsupportedModelError, printable
+
+if TYPE_CHECKING:
+    from ceopt.result.solution_set import SolutionSet
 
 __all__ = ["Dice"]
+
+# ==== Answers for all rows of one call: rows that are asked the same are asked together ===============================
+
+#: Seconds of a question for which there is no time left: too few for any row, all of which are marked.
+_LEAST_S: Final = 1e-6
+
+
+class Answered(NamedTuple):
+    """What came back: a result a row, and why the model is a black box (empty for one that is stated exactly)."""
+
+    results: tuple[SolutionSet, ...]
+    black_box: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """What a call asks of every row.
+
+    Parameters
+    ----------
+    model
+        The fitted model.
+    space
+        The columns, those that may not vary held.
+    ranges
+        Permitted range or levels by column.
+    rows
+        The training rows without the outcome.
+    options
+        Keywords of :class:`ceopt.Recourse`: cost, constraints, solver, limits.
+    total_time_limit_s
+        Seconds for all rows together, without the reading of the model; None: no limit but that of each row.
+    """
+
+    model: Any
+    space: FeatureSpace
+    ranges: Mapping[str, tuple[Any, ...]]
+    rows: pd.DataFrame
+    options: Mapping[str, Any]
+    total_time_limit_s: float | None = None
+
+    def answer(self, queries: pd.DataFrame, targets: Sequence[Any], n: int) -> Answered:
+        """Return the answers to each row for its target, at most ``n`` each."""
+        groups: dict[tuple[Hashable, tuple[str, ...]], list[int]] = {}
+        for place, target in enumerate(targets):
+            key = (content_of(target), beyond(self.space, self.ranges, queries.iloc[place]))
+            groups.setdefault(key, []).append(place)
+        results: dict[int, SolutionSet] = {}
+        spent_s = 0.0
+        black_box = ""
+        for (_, outside), places in groups.items():
+            some = queries.iloc[places]
+            found = self._fitted(targets[places[0]], outside, n)
+            black_box = found.black_box
+            part_s = None
+            if self.total_time_limit_s is not None:
+                left_s = self.total_time_limit_s - spent_s
+                part_s = max(left_s * len(some) / (len(queries) - len(results)), _LEAST_S)
+            began = time.perf_counter()
+            cohort = found.recourse.explain(some, progress=len(some) > 1, total_time_limit_s=part_s)
+            spent_s += time.perf_counter() - began
+            results.update(zip(places, cohort, strict=True))
+        return Answered(tuple(results[place] for place in range(len(queries))), black_box)
+
+    def _fitted(self, target: Any, outside: tuple[str, ...], n: int) -> _Fitted:
+        space, rules = narrowed(self.space, self.ranges, outside)
+        given = dict(self.options)
+        given["constraints"] = [*_listed(given.get("constraints", ())), *rules]
+        try:
+            exact = Recourse(self.model, space, target=target, n=n, **given)
+            return _Fitted(exact.fit(self.rows), "")
+        except UnsupportedModelError as refusal:
+            from ceopt.surrogates.recourse import LocalSurrogateRecourse
+
+            boxed = Recourse(self.model, space, target=target, n=n, surrogate=LocalSurrogateRecourse(), **given)
+            return _Fitted(boxed.fit(self.rows), str(refusal))
+
+
+class _Fitted(NamedTuple):
+    recourse: Recourse
+    black_box: str
+
+
+def _listed(constraints: Any) -> list[AbstractRule]:
+    if isinstance(constraints, AbstractRule):
+        return [constraints]
+    return list(constraints)
+
+
+# ==== Options of dice_ml: which steer its search, which would change what an answer means, and the one warning ========
+
+#: Ways of searching that dice_ml has for models without gradients.
+METHODS: Final = ("random", "genetic", "kdtree")
+
+#: What steers a search, of any of the methods; a program is not searched, so that they change nothing.
+STEERING: Final = frozenset(
+    {
+        "algorithm", "categorical_penalty", "diversity_loss_type", "diversity_weight", "eps", "feature_weights",
+        "init_near_query_instance", "initialization", "learning_rate", "limit_steps_ls", "loss_converge_maxiter",
+        "loss_diff_thres", "max_iter", "maxiterations", "min_iter", "optimizer", "posthoc_sparsity_algorithm",
+        "posthoc_sparsity_param", "project_iter", "proximity_weight", "random_seed", "random_state", "sample_size",
+        "sparsity_weight", "stopping_threshold", "thresh", "tie_random", "verbose", "yloss_type",
+    }
+)  # fmt: skip
+#: Keywords of :class:`ceopt.Recourse` that hold for every call; all others follow from what a call asks.
+OWN: Final = (
+    "constraints", "cost", "diversity", "formulation", "margin", "random_state", "relative_gap", "solver",
+    "solver_options", "threads", "time_limit_s", "why",
+)  # fmt: skip
+_NAMED: Final = frozenset(
+    {"query_instances", "total_CFs", "desired_class", "desired_range", "permitted_range", "features_to_vary"}
+)
+
+
+def check_options(who: str, given: Mapping[str, Any]) -> None:
+    """Refuse what is no option of dice_ml, and what would give an answer another meaning.
+
+    Raises
+    ------
+    UnknownNameError
+        No option of that name.
+    InvalidValueError
+        Weights of one's own for columns.
+    """
+    for name in given:
+        if name not in STEERING:
+            raise UnknownNameError.among(who, "option", name, sorted(STEERING | _NAMED))
+    weights = given.get("feature_weights", "inverse_mad")
+    if weights != "inverse_mad":
+        then = "Give columns their weights in the space: Dice(..., space=data.space.update(name, weight=2))."
+        raise InvalidValueError(who, "feature_weights='inverse_mad'", f"feature_weights is {weights!r}", then)
+
+
+def check_own_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords of Recourse, or refuse one that it does not have or that a call of dice_ml says."""
+    for name in given:
+        if name not in OWN:
+            raise UnknownNameError.among("Dice", "option", name, OWN)
+    return dict(given)
+
+
+def warn_once(without_effect: Mapping[str, Any], black_box: str, *, stacklevel: int) -> None:
+    """Name in one warning the options that change nothing, and a model that is answered as a black box."""
+    said = []
+    if without_effect:
+        named = ", ".join(f"{name}={value!r}" for name, value in without_effect.items())
+        said.append(f"ceopt.dice solves a program and does not search, so that these options change nothing: {named}.")
+    if black_box:
+        said.append(
+            f"The model is answered as a black box, through a surrogate: its answers are checked on the model, but not "
+            f"proved to be nearest. {black_box}"
+        )
+    if said:
+        warnings.warn(printable(" ".join(said)), UserWarning, stacklevel=stacklevel + 1)
+
+
+# ==== One call of dice_ml's, from its arguments to its result: read, asked, and put as dice_ml puts it ================
+
+_TOTAL_CFS: Final = Whole(at_least=1)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The arguments of a call by dice_ml's names, as they were given.
+
+    ``who`` is what errors call it; ``depth`` counts the calls between the user's line and :func:`explained`;
+    ``total_time_limit_s`` is for all rows together.
+    """
+
+    who: str
+    depth: int
+    queries: Any
+    total: Any
+    desired_class: Any = "opposite"
+    desired_range: Any = None
+    permitted_range: Any = None
+    features_to_vary: Any = "all"
+    search: Mapping[str, Any] = field(default_factory=dict)
+    total_time_limit_s: float | None = None
+
+
+def explained(
+    call: Call, *, data: Data, model: Model, space: FeatureSpace, options: Mapping[str, Any], method: str | None
+) -> CounterfactualExplanations:
+    """Return the counterfactuals of every row, or refuse the call before any work.
+
+    Raises
+    ------
+    NoCounterfactualsError
+        No row has any.
+    CeoptError
+        Misuse.
+    """
+    who = call.who
+    check_options(who, call.search)
+    n = _TOTAL_CFS.require(who, "total_CFs", call.total)
+    queries = query_rows(who, data, call.queries)
+    inquiry = Inquiry(
+        model=model.model,
+        space=varying(who, space, call.features_to_vary),
+        ranges={**data.ranges, **checked_ranges(who, space, call.permitted_range)},
+        rows=data.rows,
+        options=options,
+        total_time_limit_s=call.total_time_limit_s,
+    )
+    before = [plain(said) for said in predicted(who, model.model, queries, space).tolist()]
+    wanted = _wanted(call, data, model, before)
+    answered = inquiry.answer(queries, [one.target for one in wanted], n)
+    warn_once(_without_effect(call, method, wanted), answered.black_box, stacklevel=call.depth + 2)
+    require_some(who, answered.results)
+    examples = []
+    for place, result in enumerate(answered.results):
+        row = queries.iloc[[place]].reset_index(drop=True)
+        examples.append(_example(row, before[place], wanted[place], result, data=data, model=model))
+    return CounterfactualExplanations(examples)
+
+
+def _wanted(call: Call, data: Data, model: Model, before: Sequence[Any]) -> list[Wanted]:
+    """Return what each row should get."""
+    if not model.is_classifier:
+        return [range_wanted(call.who, call.desired_range)] * len(before)
+    if call.desired_range is not None:
+        but = f"desired_range is {call.desired_range!r} and the model a classifier"
+        raise InvalidValueError(call.who, "a class to be desired", but, "Give desired_class=.")
+    classes = classes_of(model.model, data.data_df[data.outcome_name])
+    threshold = call.search.get("stopping_threshold", 0.5)
+    return class_wanted(call.who, call.desired_class, classes, before, threshold)
+
+
+def _without_effect(call: Call, method: str | None, wanted: Sequence[Wanted]) -> dict[str, Any]:
+    """Return what was given and changes nothing, by name."""
+    given: dict[str, Any] = {}
+    if method is not None:
+        given["method"] = method
+    given |= call.search
+    if any(isinstance(one.target, Probability) for one in wanted):
+        del given["stopping_threshold"]  # it is asked for
+    return given
+
+
+def _example(
+    row: pd.DataFrame, before: Any, wanted: Wanted, result: SolutionSet, *, data: Data, model: Model
+) -> CounterfactualExamples:
+    """Return a result as dice_ml puts it: frames with the outcome as their last column."""
+    found = None
+    if len(result):
+        said = [answer.prediction for answer in result]
+        found = result.to_frame()[data.feature_names].reset_index(drop=True).assign(**{data.outcome_name: said})
+    return CounterfactualExamples(
+        test_instance_df=row.assign(**{data.outcome_name: [before]}),
+        final_cfs_df=found,
+        outcome_name=data.outcome_name,
+        model_type=model.model_type,
+        desired_class=wanted.outcome if model.is_classifier else None,
+        desired_range=None if model.is_classifier else wanted.outcome,
+        solution_set=result,
+    )
+
+
+# ==== The explainer with dice_ml's calls: counterfactuals of rows, and how often each column changes in them ==========
 
 _GENERATE: Final = "generate_counterfactuals"
 _DATA: Final = Instance(
@@ -31,7 +319,7 @@ _SPACE: Final = OrNone(
     Instance(FeatureSpace, Refusal("a FeatureSpace as space", "Change data.space by update.", error=InvalidTypeError))
 )
 _METHOD: Final = Choice(METHODS)
-_TOTAL: Final = OrNone(TIME_LIMIT_S)
+_TOTAL_TIME_LIMIT: Final = OrNone(TIME_LIMIT_S)
 #: Seconds that all rows of an importance share unless told: a notebook is waited for.
 _IMPORTANCE_S: Final = 120.0
 
@@ -100,7 +388,7 @@ class Dice:
             _METHOD.require("Dice", "method", method)
         self.method = method
         self.space = _SPACE.require("Dice", "space", space) or data_interface.space
-        self.total_time_limit_s = _TOTAL.require("Dice", "total_time_limit_s", total_time_limit_s)
+        self.total_time_limit_s = _TOTAL_TIME_LIMIT.require("Dice", "total_time_limit_s", total_time_limit_s)
         self.options = check_own_options(options)
         if set(self.space.names) != set(data_interface.feature_names):
             then = "Change data.space by update."

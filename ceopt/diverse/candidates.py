@@ -4,27 +4,196 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.checking.answer_check import broken_rules
 from ceopt.diverse.decisions import Memory
-from ceopt.diverse.distance import Floats
-from ceopt.diverse.filters import within
-from ceopt.diverse.nearest import Neighbours, in_order
+from ceopt.diverse.distance import Floats, RowDistance, cosines
 from ceopt.diverse.projection import Projection
 from ceopt.formulations.constraints import rule_name
 from ceopt.formulations.constraints.rule import lacks_rows
+from ceopt.formulations.space.infer import infer_features
+from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
+from ceopt.oracle.model import broken_rules
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
+from ceopt.tolerances import LIMIT_ROUNDING, TREE_DISTANCE_ROUNDING
 
 if TYPE_CHECKING:
     from ceopt.diverse.decisions import Decisions
-    from ceopt.diverse.training_rows import TrainingRows
 
-__all__ = ["Candidates", "Cutoff", "Keeper", "Searched", "nearest_candidates", "origin_in_data"]
+__all__ = [
+    "Candidates",
+    "Cutoff",
+    "Diversity",
+    "Keeper",
+    "Neighbours",
+    "Searched",
+    "TrainingRows",
+    "in_order",
+    "nearest_candidates",
+    "origin_in_data",
+    "row_of",
+    "rows_of",
+]
+
+# ==== Filters of the nearest candidates: close enough to the row, and diverse among themselves ========================
+
+
+def within(alpha: float, nearest: float) -> float:
+    """Return the greatest distance that is within (1 + alpha) times the nearest one, rounding included."""
+    return (1.0 + alpha) * nearest * (1.0 + LIMIT_ROUNDING)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Diversity:
+    r"""What two explanations must have apart.
+
+    ======== ==================================================== =======================================
+    kind     rule                                                 meaning
+    ======== ==================================================== =======================================
+    angle    :math:`1 - \cos(c - x, c' - x) \ge \beta`            another direction from the row x
+    distance :math:`d(c', c) \ge (1 + \beta)\, m`                 m is the distance of the nearest one
+    ======== ==================================================== =======================================
+
+    Parameters
+    ----------
+    kind, beta
+        The rule and its limit.
+    absolute
+        Take the cosine without its sign, as the published code does: opposite directions then count as one.
+    """
+
+    kind: Literal["angle", "distance"]
+    beta: float
+    absolute: bool = False
+
+    def kept(self, distance: RowDistance, home: Floats, points: Floats, nearest: float, most: int | None) -> list[int]:
+        """Return the places of the points (k, d) that the greedy filter keeps, at most ``most`` of them.
+
+        Each is held against those that are kept already, never against the row itself.
+        """
+        if self.kind == "distance":
+            least = (1.0 + self.beta) * nearest * (1.0 - LIMIT_ROUNDING)
+            return greedy(len(points), lambda i, rest: distance.between(points[i], points[rest]) >= least, most)
+        moves = distance.directions(home, points)
+
+        def differs(i: int, rest: NDArray[np.intp]) -> NDArray[np.bool_]:
+            cosine = cosines(moves[i], moves[rest])
+            return np.asarray(1.0 - (np.abs(cosine) if self.absolute else cosine) >= self.beta - LIMIT_ROUNDING)
+
+        return greedy(len(points), differs, most)
+
+
+def greedy(
+    count: int, differs: Callable[[int, NDArray[np.intp]], NDArray[np.bool_]], most: int | None = None
+) -> list[int]:
+    """Keep the first of 0, ..., count - 1, then each that differs from all that were kept before it.
+
+    Parameters
+    ----------
+    count
+        How many there are, best first.
+    differs
+        Which of some later places differ from a place that is kept.
+    most
+        Stop after so many.
+    """
+    left = np.arange(count)
+    kept: list[int] = []
+    while len(left) and (most is None or len(kept) < most):
+        one = int(left[0])
+        left = left[1:]
+        kept.append(one)
+        left = left[differs(one, left)]
+    return kept
+
+
+# ==== Rows in order of their distance from a point, as many as are asked for ==========================================
+
+Places = NDArray[np.intp]
+
+#: From how many rows on, and up to how many dimensions, scikit-learn's k-d tree beats a look at every row.
+_TREE_ROWS: Final = 20_000
+_TREE_DIMENSIONS: Final = 15
+#: Each further block is this many times the size of the one before.
+_GROWTH: Final = 2
+
+
+def in_order(distances: Floats, first: int) -> Iterator[Places]:
+    """Give the places of distances (n,) in increasing order, ties by place, in blocks of at least ``first`` that grow.
+
+    Equal distances are never in two blocks.
+    """
+    left = np.arange(len(distances))
+    size = first
+    while len(left):
+        block = left
+        held = distances[left]
+        if len(left) > size:
+            near = held <= np.partition(held, size - 1)[size - 1]
+            block = left[near]
+            left = left[~near]
+        else:
+            left = left[:0]
+        yield block[np.argsort(distances[block], kind="stable")]
+        size *= _GROWTH
+
+
+@final
+class Neighbours:
+    """Fixed rows (n, d), asked again and again for those that are nearest to a point.
+
+    Parameters
+    ----------
+    rows
+        The rows, as coordinates.
+    distance
+        How far they are.
+    """
+
+    __slots__ = ("_distance", "_rows", "_tree")
+
+    def __init__(self, rows: Floats, distance: RowDistance) -> None:
+        self._rows = rows
+        self._distance = distance
+        self._tree: Any = None
+        dimensions = int(np.where(distance.levels > 0, distance.levels, 1).sum())
+        if len(rows) >= _TREE_ROWS and dimensions <= _TREE_DIMENSIONS and distance.is_symmetric:
+            from sklearn.neighbors import NearestNeighbors
+
+            metric = {"l1": "manhattan", "l2": "euclidean"}[distance.norm]
+            self._tree = NearestNeighbors(algorithm="kd_tree", metric=metric).fit(distance.embedded(rows))
+
+    def blocks(self, home: Floats, first: int) -> Iterator[tuple[Places, Floats]]:
+        """Give places and distances from ``home`` (d,) in increasing order, ties by place, in growing blocks."""
+        reached = 0.0
+        if self._tree is not None:
+            count = first
+            where = self._distance.embedded(home[None, :])
+            while _GROWTH * count < len(self._rows):
+                far, found = self._tree.kneighbors(where, n_neighbors=count)
+                places = np.sort(found[0])
+                distances = self._distance.between(home, self._rows[places])
+                # Of rows at the farthest distance the tree may have left some out: they are for the next block.
+                sure = far[0, -1] * (1.0 - TREE_DISTANCE_ROUNDING)
+                new = (distances >= reached) & (distances < sure)
+                order = np.argsort(distances[new], kind="stable")
+                yield places[new][order], distances[new][order]
+                reached = max(reached, sure)
+                count = count * _GROWTH
+        distances = self._distance.between(home, self._rows)
+        left = np.flatnonzero(distances >= reached)
+        for block in in_order(distances[left], first):
+            yield left[block], distances[left[block]]
+
+
+# ==== The nearest rows of the data that the model favours, as one person could become them ============================
 
 #: Rows that are looked at first, at least, and per candidate that is wanted; then twice as many, and so on.
 _FIRST, _PER_CANDIDATE = 512, 4
@@ -253,3 +422,128 @@ def _names_of(keeper: Keeper, point: Floats) -> list[str]:
         if not lacks_rows(rule) and not rule.violation(projection.space, factual, named) <= 0
     ]
     return own or ["the space"] * bool(keeper.broken(point))
+
+
+# ==== The rows that explanations are taken from, checked once =========================================================
+
+_WHO: Final = "DiverseRobustExplainer"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRows:
+    """Rows as coordinates.
+
+    Parameters
+    ----------
+    space
+        Their columns.
+    coordinates
+        The rows, (n, d).
+    places
+        Their positions in the data, (n,): rows that lack a cell are left out.
+    is_frame
+        Whether the data was a frame, so that a function that predicts is given frames too.
+    """
+
+    space: FeatureSpace
+    coordinates: Floats
+    places: NDArray[np.intp]
+    is_frame: bool
+
+
+def rows_of(X: Any, y: Any, space: FeatureSpace | None) -> TrainingRows:
+    """Return the rows of a frame or array; without a space it is inferred, all numbers of an array as continuous.
+
+    Rows that lack a cell are left out, with a warning. Labels are checked, and not used.
+
+    Raises
+    ------
+    InvalidTypeError
+        Neither a frame nor an array of two dimensions, or a column of the wrong kind.
+    InvalidValueError
+        No rows, or none that is whole; another number of columns than the space has, an infinite value; labels that are
+        not one for each row, or that are missing.
+    UnknownNameError
+        A column that the space does not have.
+    """
+    is_frame = isinstance(X, pd.DataFrame)
+    frame = X if is_frame else _frame_of(X, space)
+    if not len(frame) or not frame.shape[1]:
+        raise InvalidValueError(f"{_WHO}.fit", "rows and columns", f"X has shape {frame.shape}", "Give data.")
+    if y is not None:
+        _check_labels(y, len(frame))
+    kept = rows_to_keep(f"{_WHO}.fit", space, X, word="X", frame=frame, y=y)
+    frame = taken(frame, kept)
+    if space is None:
+        numbers = None if is_frame else list(frame.columns)
+        space = FeatureSpace(infer_features(frame, continuous=numbers, steps=False))
+    places = np.arange(len(frame)) if kept is None else np.flatnonzero(kept)
+    return TrainingRows(space, space.coordinates(frame), places, is_frame)
+
+
+def _frame_of(X: Any, space: FeatureSpace | None) -> pd.DataFrame:
+    if hasattr(X, "toarray"):
+        raise InvalidTypeError(f"{_WHO}.fit", "a dense array", "X is sparse", "Give X.toarray().")
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InvalidTypeError(
+            f"{_WHO}.fit", "rows of equal length", f"X is no array ({error})", "Correct X."
+        ) from error
+    if array.ndim != 2:
+        but = f"X is {type(X).__name__} of shape {array.shape}"
+        raise InvalidTypeError(f"{_WHO}.fit", "a DataFrame or an array of rows and columns", but, "Reshape it.")
+    if space is not None:
+        if array.shape[1] != len(space):
+            raise InvalidValueError(
+                f"{_WHO}.fit", f"the {len(space)} columns of the space", f"X has {array.shape[1]}",
+                "Leave the label out, or give a frame.",
+            )  # fmt: skip
+        return pd.DataFrame(array, columns=list(space.names))
+    try:
+        array = np.where(pd.isna(array), np.nan, array)
+        return pd.DataFrame(array.astype(np.float64), columns=[f"x{j}" for j in range(array.shape[1])])
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(
+            f"{_WHO}.fit", "an array of numbers, or a space", f"X holds something else ({error})",
+            "Give a DataFrame, or space=... that says what each column is.",
+        ) from error  # fmt: skip
+
+
+def _check_labels(y: Any, count: int) -> None:
+    """Refuse labels that are not one for each of ``count`` rows, or that are missing."""
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:
+        raise InvalidTypeError(f"{_WHO}.fit", "labels in a list", f"y is no array ({error})", "Correct y.") from error
+    if labels.shape != (count,):
+        raise InvalidValueError(
+            f"{_WHO}.fit", f"one label for each of {count} rows", f"y has shape {labels.shape}", "Match X."
+        )
+    missing = np.flatnonzero(pd.isna(np.asarray(y, dtype=object)))
+    if len(missing):
+        but = f"that of row {missing[0]} is missing"
+        raise InvalidValueError(f"{_WHO}.fit", "a label for every row", but, "Fill it in, or leave y out.")
+
+
+def row_of(rows: TrainingRows, row: Any) -> dict[str, float]:
+    """Return a person's row as coordinates; where the data was an array, so may the row be.
+
+    Raises
+    ------
+    CeoptError
+        As :meth:`FeatureSpace.row`, and an array of another length than the rows have.
+    """
+    if isinstance(row, pd.Series) and not rows.is_frame and row.index.equals(pd.RangeIndex(len(row))):
+        row = row.to_numpy()  # a row of a frame that has no names either
+    if isinstance(row, np.ndarray | list | tuple) and not rows.is_frame:
+        values = np.asarray(row, dtype=object)
+        values = values[0] if values.ndim == 2 and len(values) == 1 else values
+        if values.shape != (len(rows.space),):
+            raise InvalidValueError(
+                f"{_WHO}.explain", f"a row of {len(rows.space)} values", f"row has shape {values.shape}",
+                "Give one row, with the columns of X.",
+            )  # fmt: skip
+        row = dict(zip(rows.space.names, values.tolist(), strict=True))
+    return rows.space.row(row)

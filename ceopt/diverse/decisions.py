@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.checking.answer_check import ModelOracle
 from ceopt.diverse.distance import Floats
 from ceopt.formulations.content_hash import content_of as content_hash
 from ceopt.formulations.predictors.predictor import Predictor
@@ -33,6 +32,7 @@ from ceopt.formulations.targets import (
     one_of,
     parse_target,
 )
+from ceopt.oracle.model import ModelOracle
 from ceopt.solvers.checks import plain
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError
 

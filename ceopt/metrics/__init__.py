@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ceopt.metrics.changes import broken_rules, changed_count, immutable_changes, redundancy, sparsity
 from ceopt.metrics.distance import distance, k_distance, set_distance
 from ceopt.metrics.diversity import (
     categorical_diversity,
@@ -23,14 +22,34 @@ from ceopt.metrics.diversity import (
     k_diversity,
     unique_fraction,
 )
-from ceopt.metrics.future import future_validity
+from ceopt.metrics.people import run_time, run_time_ratio
 from ceopt.metrics.plausibility import hull_distance, knn_distance, lof, ynn
-from ceopt.metrics.proximity import categorical_proximity, continuous_proximity, cost, gower, heom
-from ceopt.metrics.robustness import invalidation_rate, multiplicity_validity, plan_validity, robustness
-from ceopt.metrics.run_time import run_time, run_time_ratio
+from ceopt.metrics.proximity import (
+    broken_rules,
+    categorical_proximity,
+    changed_count,
+    continuous_proximity,
+    cost,
+    gower,
+    heom,
+    immutable_changes,
+    redundancy,
+    sparsity,
+)
 from ceopt.metrics.stability import local_fidelity, stability
-from ceopt.metrics.suite import suite, suites
-from ceopt.metrics.validity import distinct_validity, label_change, label_gap, success_rate, validity
+from ceopt.metrics.suites import suite, suites
+from ceopt.metrics.validity import (
+    distinct_validity,
+    future_validity,
+    invalidation_rate,
+    label_change,
+    label_gap,
+    multiplicity_validity,
+    plan_validity,
+    robustness,
+    success_rate,
+    validity,
+)
 
 __all__ = [
     "broken_rules",

@@ -9,7 +9,7 @@ import numpy as np
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.distance import NORM, Norm, embedded, pairwise
 from ceopt.metrics.proximity import OVER, scaled
-from ceopt.metrics.rows import Floats, read
+from ceopt.oracle.rows import Floats, read
 from ceopt.solvers.checks import Choice, Real, Refusal, check_arguments
 
 __all__ = [
@@ -102,7 +102,7 @@ def count_diversity(S: Any, *, space: FeatureSpace | None = None) -> float:
     Parameters
     ----------
     S, space
-        As for :func:`~ceopt.metrics.changes.sparsity`, which says what it raises too.
+        As for :func:`~ceopt.metrics.proximity.sparsity`, which says what it raises too.
 
     References
     ----------
@@ -125,7 +125,7 @@ def unique_fraction(S: Any, *, space: FeatureSpace | None = None) -> float:
     Parameters
     ----------
     S, space
-        As for :func:`~ceopt.metrics.changes.sparsity`, which says what it raises too.
+        As for :func:`~ceopt.metrics.proximity.sparsity`, which says what it raises too.
 
     References
     ----------

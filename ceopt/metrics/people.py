@@ -2,18 +2,280 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from statistics import median
+from time import process_time
+from typing import Any, Literal, NamedTuple, final
 
+import numpy as np
 import pandas as pd
 
-from ceopt.metrics.published.measure import Evidence
-from ceopt.metrics.rows import frame_of, is_solution_set
-from ceopt.metrics.run_time import run_time
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.metrics.distance import embedded
+from ceopt.metrics.diversity import categorical_diversity, count_diversity
+from ceopt.metrics.proximity import categorical_proximity, sparsity
+from ceopt.oracle.rows import Floats, frame_of, is_solution_set
+from ceopt.solvers.checks import Real, Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["MEAN", "count", "has_people", "of_one", "people"]
+__all__ = [
+    "CATEGORICAL_DIVERSITY",
+    "CATEGORICAL_PROXIMITY",
+    "COUNT_DIVERSITY",
+    "MEAN",
+    "RUN_TIME",
+    "SPARSITY",
+    "Evidence",
+    "Measure",
+    "count",
+    "has_people",
+    "of_one",
+    "people",
+    "run_time",
+    "run_time_ratio",
+]
+
+# ==== The time that a person waits ====================================================================================
+
+_SECONDS = Real(
+    at_least=0.0,
+    finite=True,
+    otherwise=Refusal("seconds of at least 0", "Correct it.", "one is {text}"),
+    wrong_type=Refusal("seconds", "Give numbers.", "one is {value}", InvalidTypeError),
+)
+
+
+def run_time(timings: Any) -> float:
+    r"""Mean seconds per person.
+
+    .. math:: \frac1n \sum_{i=1}^n t_i, \qquad t_i = \sum_{\text{phases}\ p} t_{ip}\ \text{unless there is a total}
+
+    Parameters
+    ----------
+    timings
+        One person's: a number, a mapping phase -> seconds, or a :class:`~ceopt.SolutionSet`; or several of those. Where
+        a mapping has a phase "total", that alone counts, else its phases are added.
+
+    Raises
+    ------
+    InvalidTypeError
+        No number.
+    InvalidValueError
+        No person, or negative or missing seconds.
+
+    References
+    ----------
+    ``avg_time`` of CARLA; Leofante & Potyka (2024) time the first explanation of each pair only.
+
+    Examples
+    --------
+    >>> run_time([{"build": 0.25, "solve": 0.5}, 1.25])
+    1.0
+    """
+    people = [timings] if _is_one(timings) else timings
+    if not isinstance(people, Iterable) or isinstance(people, str):
+        raise InvalidTypeError("run_time", "seconds", f"timings is {type(timings).__name__}", "Give numbers.")
+    seconds = [_seconds(one) for one in people]
+    if not seconds:
+        raise InvalidValueError("run_time", "the seconds of a person", "timings is empty", "Give at least one.")
+    return float(np.mean(seconds))
+
+
+def run_time_ratio(
+    first: Callable[[], Any], second: Callable[[], Any], *, repeats: int = 5, clock: Callable[[], float] = process_time
+) -> float:
+    """How many times longer the first takes than the second: the ratio of medians of interleaved runs.
+
+    Seconds of two machines cannot be compared, nor those of one machine under changing load; a ratio of interleaved
+    runs can.
+
+    Parameters
+    ----------
+    first, second
+        Functions without arguments.
+    repeats
+        Runs of each, in turn.
+    clock
+        Seconds; by default of this process's processors, ``time.perf_counter`` for those on the wall.
+
+    Raises
+    ------
+    InvalidValueError
+        Less than one repeat, or a second that takes no time that the clock can see.
+
+    Examples
+    --------
+    >>> ticks = iter([0.0, 6.0, 6.0, 8.0])
+    >>> run_time_ratio(lambda: None, lambda: None, repeats=1, clock=lambda: next(ticks))
+    3.0
+    """
+    Whole(1, None, Refusal("a positive number of repeats", "Give 5.")).require("run_time_ratio", "repeats", repeats)
+    taken: list[list[float]] = [[], []]
+    for _ in range(repeats):
+        for call, seconds in zip((first, second), taken, strict=True):
+            start = clock()
+            call()
+            seconds.append(clock() - start)
+    if not median(taken[1]) > 0.0:
+        raise InvalidValueError("run_time_ratio", "a second that takes time", "it takes 0 s", "Repeat it inside.")
+    return median(taken[0]) / median(taken[1])
+
+
+def _is_one(timings: Any) -> bool:
+    return isinstance(timings, int | float | np.number | Mapping) or hasattr(timings, "timings")
+
+
+def _seconds(one: Any) -> float:
+    one = getattr(one, "timings", one)
+    phases = [one]
+    if isinstance(one, Mapping):
+        phases = [one["total"]] if "total" in one else list(one.values())
+    return float(sum(_SECONDS.require("run_time", "seconds", phase) for phase in phases))
+
+
+# ==== One line of a suite, and what it is computed from ===============================================================
+
+_STATISTICS = ("mad", "range")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """What is known about one person's counterfactuals; see :func:`ceopt.metrics.suite` for each."""
+
+    S: Any
+    factual: Any = None
+    space: FeatureSpace | None = None
+    model: Any = None
+    target: Any = None
+    data: Any = None
+    labels: Any = None
+    others: Any = None
+    models: Any = None
+    seconds: float | None = None
+    n: int | None = None
+    neighbours: int = 5
+
+    def lacks(self, need: str) -> bool:
+        """Whether something is needed and not there.
+
+        ``"mad"`` is data or a space that knows its own; ``"range"`` the same, needed only where there is a space, since
+        columns without one are taken as they are; ``"classes"`` is a model or labels of the data.
+        """
+        if need in _STATISTICS:
+            known = self.space is not None and all(
+                feature.is_finite or getattr(feature, need) is not None for feature in self.space
+            )
+            return self.data is None and not known and (need == "mad" or self.space is not None)
+        if need == "classes":
+            return self.model is None and self.labels is None
+        return getattr(self, need) is None
+
+    def encoded(self, who: str, *, include_data: bool = False, **given: Any) -> list[Floats]:
+        """Return tables as the source encodes them before it measures.
+
+        With a space the tables are raw: numbers are mapped to [0, 1] by the range of the data (a constant column is
+        divided by 1, as by scikit-learn's MinMaxScaler), a category becomes its 0/1 columns, a binary column one of
+        them. Without a space the columns are taken as they are.
+        """
+        scale = "none" if self.space is None else "range"
+        data = None if self.space is None and not include_data else self.data
+        return embedded(
+            who,
+            "l2",
+            space=self.space,
+            scale=scale,
+            data=data,
+            zero=1.0,
+            corner=1.0,
+            include_data=include_data,
+            **given,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measure:
+    """A metric of a suite.
+
+    Parameters
+    ----------
+    name
+        In the result.
+    function
+        The function of :mod:`ceopt.metrics` that computes it, with the options that the source takes.
+    better
+        "higher" or "lower".
+    needs
+        Keywords of :func:`ceopt.metrics.suite` that it cannot do without; see :meth:`Evidence.lacks`.
+    source
+        Where it is defined.
+    of
+        The computation.
+    when_empty
+        The value for a person without a counterfactual.
+    """
+
+    name: str
+    function: str
+    better: Literal["higher", "lower"]
+    needs: tuple[str, ...]
+    source: str
+    of: Callable[[Evidence], float]
+    when_empty: float = float("nan")
+
+    def by(self, source: str, name: str | None = None) -> Measure:
+        """Return the same measure as another source has it, if need be by that source's own name."""
+        return replace(self, source=source, name=name or self.name)
+
+    def missing(self, evidence: Evidence) -> str | None:
+        """Return the keyword that has to be passed, or None."""
+        for need in self.needs:
+            if evidence.lacks(need):
+                return {"mad": "data", "range": "data", "classes": "model"}.get(need, need)
+        return None
+
+
+# ---- measures that several papers have -------------------------------------------------------------------------------
+CATEGORICAL_PROXIMITY = Measure(
+    name="categorical_proximity",
+    function="categorical_proximity",
+    better="higher",
+    needs=("factual",),
+    source="",
+    of=lambda e: categorical_proximity(e.factual, e.S, space=e.space),
+)
+SPARSITY = replace(
+    CATEGORICAL_PROXIMITY,
+    name="sparsity",
+    function="sparsity",
+    of=lambda e: sparsity(e.factual, e.S, space=e.space),
+)
+CATEGORICAL_DIVERSITY = replace(
+    CATEGORICAL_PROXIMITY,
+    name="categorical_diversity",
+    function="categorical_diversity",
+    needs=(),
+    of=lambda e: categorical_diversity(e.S, space=e.space),
+)
+COUNT_DIVERSITY = replace(
+    CATEGORICAL_DIVERSITY,
+    name="count_diversity",
+    function="count_diversity",
+    of=lambda e: count_diversity(e.S, space=e.space),
+)
+RUN_TIME = replace(
+    CATEGORICAL_PROXIMITY,
+    name="run_time",
+    function="run_time",
+    better="lower",
+    needs=("seconds",),
+    of=lambda e: float(e.seconds),  # type: ignore[arg-type]
+)
+
+
+# ==== The people whose counterfactuals are measured: one person, or many in a cohort or a frame =======================
 
 #: The label of the row of means.
 MEAN = "mean"

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ceopt.formulations.constraints.hull_points import hull_distance as nearest
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.metrics.distance import NORM, NORMS, Norm, embedded
-from ceopt.metrics.predictions import predicted, wanted
-from ceopt.metrics.rows import Floats, whole_people
+from ceopt.oracle.model import predicted, wanted
+from ceopt.oracle.rows import Floats, whole_people
 from ceopt.solvers.checks import Refusal, Whole
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted, each_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ceopt.metrics.rows import Floats
+from ceopt.oracle.rows import Floats
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["local_fidelity", "stability"]

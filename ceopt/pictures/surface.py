@@ -2,29 +2,355 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.pictures.canvas import SMALL, canvas
-from ceopt.pictures.regions import draw_regions, draw_values
-from ceopt.pictures.texts import clean, shortened, width_pt
-from ceopt.pictures.ticks import number_ticks
+from ceopt.formulations.predictors.read import is_function, open_model
+from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.reachable import Interval
+from ceopt.formulations.space.space import FeatureSpace, raw_frame
+from ceopt.formulations.targets import parse_target
+from ceopt.oracle.model import FunctionOracle, FunctionTarget, ModelOracle, model_behind
+from ceopt.pictures.canvas import HATCHES, SMALL, canvas, clean, number_ticks, shortened, width_pt
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ceopt.pictures.canvas import Canvas
-    from ceopt.pictures.captions import Captions
-    from ceopt.pictures.decision_grid import DecisionGrid
+    from ceopt.pictures.canvas import Canvas, Captions
 
-__all__ = ["draw_surface"]
+__all__ = ["Plane", "decisions", "draw_sample", "draw_surface", "segment_of"]
+
+# ==== A sample about a boundary point over two columns, and where a linear surrogate draws its line ===================
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_HEIGHT: Final = 4.6
+_SAMPLE_HEIGHT, _SAMPLE_WIDTH = 4.8, 6.4
+_RIM: Final = 0.05
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """Where a surrogate is favourable: ``across * x + up * y + rest >= 0`` over the two columns."""
+
+    across: float
+    up: float
+    rest: float
+
+
+def draw_sample(  # noqa: PLR0917 - what is drawn, and where
+    who: str, points: Floats, favourable: NDArray[np.bool_], boundary: Sequence[float], plane: Plane | None,
+    names: tuple[str, str], *, whole: tuple[bool, bool], ax: Any, dark: bool,
+) -> Axes:  # fmt: skip
+    """Draw the points (m, 2), crosses where they are not favourable, the boundary point, and the surrogate's line.
+
+    ``whole`` says of both columns whether they hold whole numbers.
+    """
+    paper = canvas(who, ax, dark=dark, height=_SAMPLE_HEIGHT, width=_SAMPLE_WIDTH, inside=False)
+    axes = paper.ax
+    colours = paper.colours
+    box = _box(np.vstack([points, [boundary]]))
+    looks = (
+        (favourable, "o", colours.rise, colours.ground, 0.3, "favourable"),
+        (~favourable, "x", colours.fall, colours.fall, 0.9, "unfavourable"),
+    )
+    handles: list[Any] = []
+    labels: list[str] = []
+    for which, marker, colour, edge, width, label in looks:
+        handles += axes.plot(
+            *points[which].T, ls="", marker=marker, ms=4.6, mfc=colour, mec=edge, mew=width, alpha=0.75, zorder=2
+        )
+        labels.append(f"{label} ({which.sum():,})")
+    handles += axes.plot(
+        [boundary[0]], [boundary[1]], ls="", marker="D", ms=9.0, mfc=colours.ground, mec=colours.text, mew=1.8, zorder=5
+    )
+    labels.append("boundary point")
+    if plane is not None:
+        segment = segment_of(plane, box)
+        if segment is None:
+            labels.append("surrogate: its line is not here")
+            handles += axes.plot([], [], color=colours.text, ls=":", lw=2.0)
+        else:
+            labels.append("surrogate, at its other columns")
+            handles += axes.plot(*np.array(segment).T, color=colours.text, lw=2.0, zorder=4)
+    axes.set_xlim(box[0], box[1])
+    axes.set_ylim(box[2], box[3])
+    above = paper.above_pt(labels)
+    number_ticks(axes.xaxis, whole=whole[0])
+    number_ticks(axes.yaxis, whole=whole[1])
+    axes.set_xlabel("x", fontsize=SMALL)
+    axes.set_ylabel("y", fontsize=SMALL)
+    paper.title("A title", above_pt=above)
+    paper = paper.settled()
+    text: dict[str, Any] = {"fontsize": SMALL, "color": colours.text, "parse_math": False}
+    axes.set_xlabel(shortened(clean(names[0]), SMALL, paper.width_pt), **text)
+    axes.set_ylabel(shortened(clean(names[1]), SMALL, paper.height_pt), **text)
+    paper.title(f"{len(points):,} rows about the boundary point", above_pt=paper.above_pt(labels))
+    paper.legend(handles, labels, in_head=False)
+    return axes
+
+
+def _box(points: Floats) -> tuple[float, float, float, float]:
+    """Return the least and the greatest x, then y, with a rim."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    rim = _RIM * (high - low)
+    rim[rim == 0.0] = 0.5
+    return float(low[0] - rim[0]), float(high[0] + rim[0]), float(low[1] - rim[1]), float(high[1] + rim[1])
+
+
+def segment_of(plane: Plane, box: tuple[float, float, float, float]) -> tuple[tuple[float, float], ...] | None:
+    """Return the two ends of a line inside a box; None if it does not pass through.
+
+    Examples
+    --------
+    >>> segment_of(Plane(1.0, 1.0, -1.0), (0.0, 2.0, 0.0, 2.0))
+    ((0.0, 1.0), (1.0, 0.0))
+    >>> segment_of(Plane(0.0, 0.0, 1.0), (0.0, 2.0, 0.0, 2.0)) is None
+    True
+    """
+    left, right, bottom, top = box
+    ends = []
+    if plane.up:
+        for x in (left, right):
+            y = -(plane.rest + plane.across * x) / plane.up
+            if bottom <= y <= top:
+                ends.append((x, y))
+    if plane.across:
+        for y in (bottom, top):
+            x = -(plane.rest + plane.up * y) / plane.across
+            if left <= x <= right:
+                ends.append((x, y))
+    ends = sorted(set(ends))
+    if len(ends) < 2:
+        return None
+    return ends[0], ends[-1]
+
+
+# ==== What a model decides over two columns, on a grid of legal values, all other columns held ========================
+
+#: Values a side beside those of the points; and levels, beyond which only the first and those of the points are there.
+_VALUES: Final = 64
+_LEVELS: Final = 20
+#: How far the grid goes beyond the points: a share of their distance, and scales of the column.
+_BEYOND, _SCALES = 0.5, 1.0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class DecisionGrid:
+    """A grid and what is said of it.
+
+    Parameters
+    ----------
+    values
+        Coordinates along either column, ascending.
+    levels
+        Texts of these where they are levels; None of numbers.
+    said
+        What is said of each pair, of shape (values of the second column, values of the first).
+    has_labels
+        Whether that is a label (or whether the target is met), and not a number of which there may be any.
+    is_target
+        Whether it is whether the target is met.
+    points
+        Places of the given points, (k, 2).
+    fits
+        Of each point, whether its other columns are those that are held.
+    """
+
+    values: tuple[Floats, Floats]
+    levels: tuple[tuple[str, ...] | None, tuple[str, ...] | None]
+    said: NDArray[Any]
+    has_labels: bool
+    is_target: bool
+    points: Floats
+    fits: tuple[bool, ...]
+
+
+def decisions(
+    space: FeatureSpace, model: Any, target: Any, pair: tuple[str, str], *, held: Floats, points: Sequence[Floats]
+) -> DecisionGrid:
+    """Ask a model about all pairs of legal values near some points.
+
+    Parameters
+    ----------
+    space
+        The columns.
+    model, target
+        As for :func:`ceopt.verify`; the target may be None.
+    pair
+        The two columns.
+    held
+        Coordinates (d,) of the row whose other columns are taken.
+    points
+        Coordinates (d,) of rows; the first is the one from which steps are counted.
+    """
+    places = [space.names.index(name) for name in pair]
+    marks = np.array(points)
+    first, second = (_values(space[name], marks[:, place]) for name, place in zip(pair, places, strict=True))
+    rows = np.tile(held, (len(first) * len(second), 1))
+    rows[:, places[0]] = np.tile(first, len(second))
+    rows[:, places[1]] = np.repeat(second, len(first))
+    said, has_labels = _asked(space, model, target, rows)
+    others = np.delete(marks, places, axis=1)
+    fits = (others == np.delete(held, places)).all(axis=1)
+    return DecisionGrid(
+        values=(first, second),
+        levels=(_levels(space[pair[0]], first), _levels(space[pair[1]], second)),
+        said=said.reshape(len(second), len(first)),
+        has_labels=has_labels,
+        is_target=target is not None,
+        points=marks[:, places],
+        fits=tuple(fits.tolist()),
+    )
+
+
+def _asked(space: FeatureSpace, model: Any, target: Any, rows: Floats) -> tuple[NDArray[Any], bool]:
+    """Return what is said of rows of coordinates, and whether it is labels."""
+    opened = model_behind(open_model(model), target)
+    frame = raw_frame(space, rows)
+    if is_function(opened):
+        function = FunctionOracle(opened, space)
+        if target is not None:
+            return function.meets(frame, FunctionTarget(target)), True
+        said = function.predict(frame)
+        return said, said.dtype.kind != "f"
+    oracle = ModelOracle(opened, space)
+    if target is not None:
+        return oracle.meets(frame, parse_target(target, oracle.labels)), True
+    said = oracle.predict(frame)
+    return said, oracle.labels is not None or said.dtype.kind != "f"
+
+
+def _values(feature: Feature, marks: Floats) -> Floats:
+    """Return legal coordinates of a column near some points, those of the points among them."""
+    if feature.is_finite:
+        count = len(feature.levels)
+        return np.unique([*range(min(count, _LEVELS)), *marks])
+    low, high = float(marks.min()), float(marks.max())
+    beyond = max(_BEYOND * (high - low), _SCALES * feature.scale("mad"))
+    least, greatest = feature.coordinate_limits
+    interval = Interval(
+        max(min(feature.lower, low), least), min(max(feature.upper, high), greatest), feature.spacing, float(marks[0])
+    )
+    wanted = np.linspace(max(low - beyond, interval.lower), min(high + beyond, interval.upper), _VALUES)
+    legal = [interval.floor(value) for value in wanted.tolist()]
+    return np.unique([value for value in [*legal, *marks.tolist()] if math.isfinite(value)])
+
+
+def _levels(feature: Feature, values: Floats) -> tuple[str, ...] | None:
+    if not feature.is_finite:
+        return None
+    return tuple(str(feature.levels[int(value)]) for value in values)
+
+
+# ==== What a model says of the cells of a grid: a colour a label, or a scale of colours for values ====================
+
+#: Points that a label may take in the legend.
+_LABEL: Final = 150.0
+
+
+def draw_regions(
+    paper: Canvas, grid: DecisionGrid, edges: tuple[Floats, Floats], wanted: Any, say: Captions
+) -> tuple[list[Any], list[str]]:
+    """Draw a colour a label, the first that of what is wanted, and return what the legend says.
+
+    Labels beyond the colours share the last one. Each colour is one path; the first to be drawn lies under all others,
+    so that no seam is seen between them.
+    """
+    from matplotlib.patches import Patch, PathPatch
+
+    colours = paper.colours.regions
+    number = _numbered(grid, wanted, len(colours))
+    cells = np.array([[number[label] for label in row] for row in grid.said.tolist()])
+    handles: list[Any] = []
+    for place, colour in enumerate(colours):
+        marked = cells == place
+        if not marked.any():
+            continue
+        if not handles:
+            marked = np.ones_like(marked)
+        look: Any = {"facecolor": colour, "edgecolor": paper.colours.ground, "hatch": HATCHES[place], "lw": 0.0}
+        region = PathPatch(_region(marked, edges), zorder=0.5, **look)
+        region.set_in_layout(False)
+        paper.ax.add_patch(region)
+        handles.append(Patch(**look))
+    texts = []
+    for place in sorted(set(number.values())):
+        labels = [label for label, own in number.items() if own == place]
+        texts.append(_text(labels, say, is_target=grid.is_target))
+    return handles, texts
+
+
+def _numbered(grid: DecisionGrid, wanted: Any, count: int) -> dict[Any, int]:
+    """Return the place of each label among so many colours: 0 is kept for what is wanted."""
+    if grid.is_target:
+        wanted = True
+    found = sorted(dict.fromkeys(grid.said.ravel().tolist()), key=str)
+    number = {}
+    for label in found:
+        if label == wanted:
+            number[label] = 0
+    for place, label in enumerate([label for label in found if label != wanted], start=1):
+        number[label] = min(place, count - 1)
+    return number
+
+
+def _text(labels: Sequence[Any], say: Captions, *, is_target: bool) -> str:
+    if is_target:
+        return say.put("meets_target" if labels[0] else "misses_target")
+    if len(labels) > 1:
+        return say.put("model_says_else")
+    return say.put("model_says", label=shortened(clean(labels[0]), SMALL, _LABEL))
+
+
+def _region(cells: NDArray[np.bool_], edges: tuple[Floats, Floats]) -> Any:
+    """Return some cells as one path: runs in a row are one rectangle, and so are equal runs of rows that follow."""
+    from matplotlib.path import Path
+
+    rectangles: list[list[int]] = []  # first and last column, first and last row, the last ones excluded
+    growing: dict[tuple[int, int], list[int]] = {}
+    for row, marked in enumerate(cells):
+        steps = np.diff(np.concatenate([[0], marked.astype(np.int64), [0]]))
+        runs = zip(np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist(), strict=True)
+        grown = {}
+        for first, last in runs:
+            rectangle = growing.get((first, last))
+            if rectangle is None:
+                rectangle = [first, last, row, row]
+                rectangles.append(rectangle)
+            rectangle[3] = row + 1
+            grown[first, last] = rectangle
+        growing = grown
+    paths = []
+    for first, last, bottom, top in rectangles:
+        x0, x1, y0, y1 = edges[0][first], edges[0][last], edges[1][bottom], edges[1][top]
+        paths.append(Path([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)], closed=True))
+    return Path.make_compound_path(*paths)
+
+
+def draw_values(paper: Canvas, grid: DecisionGrid, edges: tuple[Floats, Floats], say: Captions) -> None:
+    """Draw values from the colour of what is not wanted over that of the ground to the other, with their scale."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = paper.colours
+    scale = LinearSegmentedColormap.from_list("ceopt", [colours.regions[1], colours.ground, colours.regions[0]])
+    cells = paper.ax.pcolorfast(*edges, grid.said.astype(np.float64), cmap=scale, zorder=0.5)
+    bar = paper.ax.figure.colorbar(cells, ax=paper.ax, pad=0.02)
+    bar.set_label(say.put("model_says_value"), fontsize=SMALL, color=colours.muted)
+    bar.outline.set_edgecolor(colours.grid)
+    bar.ax.tick_params(colors=colours.muted, labelsize=SMALL)
+    number_ticks(bar.ax.yaxis, say=say)
+
+
+# ==== A model's decision over two columns as coloured cells, with a person and the answers as points ==================
+
+_SURFACE_HEIGHT: Final = 4.6
 #: Where a text may stand about its point: to the right and up, in units of its distance, the best first.
 _SIDES: Final = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 #: Points from the middle of a mark to a text, and to the mark's own rim.
@@ -38,7 +364,7 @@ def draw_surface(
     say: Captions, ax: Any, dark: bool,
 ) -> Axes:  # fmt: skip
     """Draw the cells about all pairs of values, and the points with their labels; ``wanted`` has the first colour."""
-    paper = canvas(who, ax, dark=dark, height=_HEIGHT, inside=False)
+    paper = canvas(who, ax, dark=dark, height=_SURFACE_HEIGHT, inside=False)
     axes = paper.ax
     first, second = (_positions(values, levels) for values, levels in zip(grid.values, grid.levels, strict=True))
     edges = (_edges(first), _edges(second))

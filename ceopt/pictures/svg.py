@@ -8,8 +8,8 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from ceopt.extras import require_library
-from ceopt.pictures.texts import clean
+from ceopt.base.libraries import require_library
+from ceopt.pictures.canvas import clean
 from ceopt.solvers.checks import AbstractCheck, Refusal, Text, check_arguments
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 

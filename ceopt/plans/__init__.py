@@ -8,18 +8,23 @@ The programs are stated in `ceopt/formulations/programs`; here they are called, 
 that is possible.
 """
 
-from ceopt.plans.copa.objective import PlanObjective, copa_objective
-from ceopt.plans.copa.plan import CopaPlan, copa_plan
-from ceopt.plans.copa.validity_value import validity_value
-from ceopt.plans.corrections.improvement import RobustImprovement, robust_improvement
-from ceopt.plans.corrections.mahalanobis import MahalanobisCorrection, mahalanobis_correction
-from ceopt.plans.corrections.requirement import RequirementCorrection, requirement_correction
-from ceopt.plans.moments.bootstrap import bootstrap_moments
-from ceopt.plans.moments.gelbrich_distance import gelbrich_distance
-from ceopt.plans.moments.local import local_moments
-from ceopt.plans.validity.bounds import ValidityBounds, validity_bounds
-from ceopt.plans.validity.extremal import ExtremalDistribution, extremal_distribution
-from ceopt.plans.validity.picture import plot_validity
+from ceopt.plans.copa import CopaPlan, PlanObjective, copa_objective, copa_plan, validity_value
+from ceopt.plans.corrections import (
+    MahalanobisCorrection,
+    RequirementCorrection,
+    RobustImprovement,
+    mahalanobis_correction,
+    requirement_correction,
+    robust_improvement,
+)
+from ceopt.plans.moments import bootstrap_moments, gelbrich_distance, local_moments
+from ceopt.plans.validity import (
+    ExtremalDistribution,
+    ValidityBounds,
+    extremal_distribution,
+    plot_validity,
+    validity_bounds,
+)
 
 __all__ = [
     "CopaPlan",

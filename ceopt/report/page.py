@@ -9,9 +9,8 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from ceopt.extras import require_library
+from ceopt.base.libraries import require_library
 from ceopt.pictures.svg import svg
-from ceopt.report.headings import HEADINGS
 from ceopt.solvers.checks import AbstractCheck, Choice, OrNone, Text, check_arguments
 from ceopt.solvers.errors import printable
 from ceopt.solvers.whole_files import write_text
@@ -19,7 +18,127 @@ from ceopt.solvers.whole_files import write_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["picture", "require_report", "write_page"]
+__all__ = ["HEADINGS", "picture", "require_report", "write_page"]
+
+# ==== Headings of a report in each language that is shipped ===========================================================
+
+_ENGLISH: Final = {
+    "report_of_person": "What would have to be different",
+    "report_of_people": "What would have to be different, for {count} people",
+    "person": "The person",
+    "column": "Column",
+    "value": "Value",
+    "ways": "Ways out",
+    "way": "Way {rank}",
+    "cost": "Cost",
+    "costs": "cost {cost}",
+    "checked": "Checked against the model itself and every rule.",
+    "picture": "Pictures",
+    "conflict": "Rules that leave no way",
+    "rules": "Rules that were kept",
+    "no_rules": "None beside the bounds of the columns.",
+    "out_of_reach": "Out of reach from the start",
+    "proof": "What was proved",
+    "status": "Ended as",
+    "bound": "Nothing costs less than",
+    "gap": "Gap of the first way",
+    "margin": "Margin of the decision",
+    "solver": "Solver",
+    "seconds": "Seconds",
+    "sources": "Model, data and program",
+    "model": "Fingerprint of the model",
+    "data": "Fingerprint of the data",
+    "size": "Size of the program",
+    "size_of": "{variables} variables, {integers} of them whole, {rows} rows",
+    "lp": "The program as a file",
+    "lp_how": "ceopt export writes it as LP, MPS or CBF for any solver; in Python, recourse_program of "
+    "ceopt.formulations states it, and ceopt.solvers.write writes it.",
+    "versions": "Versions",
+    "options": "Settings",
+    "summary": "In short",
+    "people": "People",
+    "count_people": "{count} people",
+    "answered": "With a way out, of those who need one",
+    "median_cost": "Median cost of the first way",
+    "label": "Person",
+    "first_way": "First way",
+    "further": "{count} more",
+    "proved_none": "Proved to have no way out",
+    "no_answer": "No answer, and nothing proved",
+    "why": "Why",
+    "nobody": "Nobody.",
+    "sort": "Press a title to sort by it.",
+    "made_by": "Written by ceopt {version}.",
+    "optimal": "way out, proved best",
+    "feasible": "way out",
+    "infeasible": "proved: none",
+    "time_limit": "time was up",
+    "rejected": "checks not passed",
+    "already_favourable": "goal met already",
+    "unbounded": "no least cost",
+    "error": "could not be asked",
+}
+_GERMAN: Final = {
+    "report_of_person": "Was anders sein müsste",
+    "report_of_people": "Was anders sein müsste, für {count} Personen",
+    "person": "Die Person",
+    "column": "Spalte",
+    "value": "Wert",
+    "ways": "Wege",
+    "way": "Weg {rank}",
+    "cost": "Kosten",
+    "costs": "Kosten {cost}",
+    "checked": "Am Modell selbst und an jeder Regel geprüft.",
+    "picture": "Bilder",
+    "conflict": "Regeln, die keinen Weg lassen",
+    "rules": "Regeln, die eingehalten sind",
+    "no_rules": "Keine außer den Grenzen der Spalten.",
+    "out_of_reach": "Von vornherein nicht möglich",
+    "proof": "Was bewiesen ist",
+    "status": "Ergebnis",
+    "bound": "Nichts kostet weniger als",
+    "gap": "Lücke des ersten Weges",
+    "margin": "Abstand der Entscheidung",
+    "solver": "Löser",
+    "seconds": "Sekunden",
+    "sources": "Modell, Daten und Programm",
+    "model": "Fingerabdruck des Modells",
+    "data": "Fingerabdruck der Daten",
+    "size": "Größe des Programms",
+    "size_of": "{variables} Variablen, davon {integers} ganzzahlig, {rows} Zeilen",
+    "lp": "Das Programm als Datei",
+    "lp_how": "ceopt export schreibt es als LP, MPS oder CBF für jeden Löser; in Python stellt "
+    "recourse_program aus ceopt.formulations es auf, und ceopt.solvers.write schreibt es.",
+    "versions": "Versionen",
+    "options": "Einstellungen",
+    "summary": "In Kürze",
+    "people": "Personen",
+    "count_people": "{count} Personen",
+    "answered": "Mit einem Weg, von denen, die einen brauchen",
+    "median_cost": "Median der Kosten des ersten Weges",
+    "label": "Person",
+    "first_way": "Erster Weg",
+    "further": "{count} weitere",
+    "proved_none": "Bewiesen: kein Weg",
+    "no_answer": "Keine Antwort, und nichts bewiesen",
+    "why": "Warum",
+    "nobody": "Niemand.",
+    "sort": "Ein Klick auf einen Titel sortiert danach.",
+    "made_by": "Geschrieben von ceopt {version}.",
+    "optimal": "Weg, bewiesen der beste",
+    "feasible": "Weg",
+    "infeasible": "bewiesen: keiner",
+    "time_limit": "Zeit war um",
+    "rejected": "Prüfung nicht bestanden",
+    "already_favourable": "Ziel schon erreicht",
+    "unbounded": "keine kleinsten Kosten",
+    "error": "konnte nicht gefragt werden",
+}
+#: Language -> name -> text.
+HEADINGS: Final[Mapping[str, Mapping[str, str]]] = {"en": _ENGLISH, "de": _GERMAN}
+
+
+# ==== A page of HTML that stands alone: styles, pictures and the script that sorts are inside; all text is escaped ====
 
 _CHECKS: Final[dict[str, AbstractCheck]] = {"title": OrNone(Text()), "language": Choice(tuple(HEADINGS))}
 _TEMPLATES: Final = "ceopt.report"

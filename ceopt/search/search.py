@@ -24,6 +24,11 @@ rules in plain numbers; only what passes is an answer. The phases, each a step f
      END
 
 The module beside a phase makes its step; all others are here.
+
+Answers that were met on the way to the best one: by the solver, and by the search for its start.
+
+Nothing is claimed of their order. A solver that begins at a good start meets few points (one to four on forests of 50
+to 100 trees), while the search for the start ends with one for each set of changed columns that it came across.
 """
 
 from __future__ import annotations
@@ -32,41 +37,86 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from ceopt.base.libraries import versions
+from ceopt.base.said import said, together
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.digits import in_places
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.query.build_answer import answer_of, asked_by_rules, line_without, rules_beyond, with_printed
-from ceopt.query.request import Person
-from ceopt.search.fewer_columns import with_fewer_columns
-from ceopt.search.incumbents import next_incumbent
-from ceopt.search.no_answer import conflict_in, look_for_conflict, look_under_wider_rules
-from ceopt.search.solve_check_repair import fall_back, find_starts, is_disproved, out_of_time, solve_and_check, used_up
+from ceopt.result.counterfactual import when_read
+from ceopt.result.solution_set import SolutionSet
+from ceopt.search.build_answer import answer_of, asked_by_rules, line_without, rules_beyond, with_printed
+from ceopt.search.phases import (
+    conflict_in,
+    look_for_conflict,
+    look_under_wider_rules,
+    look_within_margin,
+    look_within_steps,
+    with_fewer_columns,
+)
+from ceopt.search.solve_check_repair import (
+    accept_checked,
+    fall_back,
+    find_starts,
+    is_disproved,
+    out_of_time,
+    solve_and_check,
+    used_up,
+)
+from ceopt.search.solve_program import Person
 from ceopt.search.state import Answer, Finding, Phase, Question, State, Stopwatch, Tries, favourable, without_unseen
-from ceopt.search.ties import look_within_margin, look_within_steps
-from ceopt.solution.copies import when_read
-from ceopt.solution.solution_set import SolutionSet
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, printable
 from ceopt.status import Status
-from ceopt.tolerances import BOUND_ROUNDING, DIGIT_NOISE, EQUAL_COSTS, ROUNDED_GAP
-from ceopt.versions import versions
-from ceopt.words.limits import removed_said, target_said
-from ceopt.words.rules import rules_said
-from ceopt.words.said import said, together
+from ceopt.tolerances import BOUND_ROUNDING, DIGIT_NOISE, EQUAL_COSTS, ROUNDED_GAP, SAME_VALUE
+from ceopt.words.sentences import removed_said, rules_said, target_said
 
 if TYPE_CHECKING:
-    from ceopt.conflicts.conflict import Conflict
     from ceopt.formulations.space.feature import Feature
     from ceopt.formulations.space.space import FeatureSpace
-    from ceopt.query.prepare import Prepared
+    from ceopt.result.counterfactual import Counterfactual
+    from ceopt.search.conflict import Conflict
+    from ceopt.search.prepare import Prepared
+    from ceopt.search.solve_program import Point
     from ceopt.settings import CheckedSettings, Settings
-    from ceopt.solution.counterfactual import Counterfactual
 
-__all__ = ["conflict_or_answer", "in_fewer_decimals", "init", "result", "rounded_gap", "search", "unread"]
+__all__ = ["are_same", "conflict_or_answer", "in_fewer_decimals", "init", "result", "rounded_gap", "search", "unread"]
+
+# ==== Answers that were met on the way to the best one: by the solver, and by the search for its start ================
+
+Coordinates: TypeAlias = dict[str, float]
+
+
+def next_incumbent(state: State) -> State:
+    """Take the cheapest that is left of what was met on the way, if it passes the check."""
+    question = state.question
+    first = state.first
+    assert first is not None  # noqa: S101 - made with the first answer
+    while state.met and not question.is_late:
+        point, *left = state.met
+        state = replace(state, met=tuple(left))
+        check = question.check(point)
+        repeats = any(are_same(point, earlier) for _, earlier in state.answers)
+        if check.valid and not check.broken and not repeats:
+            return accept_checked(state, point, check.prediction, first.bound, "")
+    if state.met:
+        reason = said("The time limit is used up.", "time_ended")
+    else:
+        reason = said("No other point was met.", "none_met")
+    return state.ended(Finding(Status.TIME_LIMIT, reason=reason))
+
+
+def are_same(a: Point, b: Point) -> bool:
+    """Whether two points differ by no more than a solver's tolerance."""
+    return all(
+        math.isclose(value, b[name], rel_tol=SAME_VALUE, abs_tol=SAME_VALUE * SAME_VALUE) for name, value in a.items()
+    )
+
+
+# ==== A search: from one person's row to verified answers, as a loop over a state =====================================
 
 
 def search(

@@ -11,28 +11,27 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.checking.answer_check import broken_rules
+from ceopt.base.said import Said, said, together
 from ceopt.formulations.constraints.diversity.diversity import OtherDecisions
 from ceopt.formulations.constraints.rule import nearest_cluster
 from ceopt.formulations.digits import digits, rounded
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.predictors.ties import rounding_in
-from ceopt.query.build_answer import answer_of
-from ceopt.query.given_starts import put_in_reach
-from ceopt.query.request import SolvedProgram, SolveRequest
-from ceopt.query.solve_program import has_extreme_numbers
+from ceopt.oracle.model import broken_rules
+from ceopt.search.build_answer import answer_of
+from ceopt.search.prepare import put_in_reach
+from ceopt.search.solve_program import SolvedProgram, SolveRequest, has_extreme_numbers
 from ceopt.search.state import GRACE_S, Finding
+from ceopt.search.warm_start import StartSearch
 from ceopt.solvers.deadline import OutOfTimeError, without_deadline
 from ceopt.solvers.problem import Stop
 from ceopt.status import Status
 from ceopt.tolerances import CHEAPER, FIRST_REPAIR, LEAST_CHEAPER, START_MARGIN_ROUNDING
-from ceopt.warm_start.heuristic import StartSearch
-from ceopt.words.said import Said, said, together
 
 if TYPE_CHECKING:
-    from ceopt.checking.answer_check import Check
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
-    from ceopt.query.request import Point, Start
+    from ceopt.oracle.model import Check
+    from ceopt.search.solve_program import Point, Start
     from ceopt.search.state import State
     from ceopt.solvers.problem import Outcome
 

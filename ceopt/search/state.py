@@ -14,26 +14,25 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import numpy as np
 
-from ceopt.checking.answer_check import Check, broken_rules
+from ceopt.base.said import said
 from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity, OtherDecisions, TakesFromRules
 from ceopt.formulations.predictors.reaches import slack
 from ceopt.formulations.space.reachable import Interval, Levels
-from ceopt.query.request import Person, Point, Start
-from ceopt.query.solve_program import ProgramSolver
+from ceopt.oracle.model import Check, broken_rules
+from ceopt.search.solve_program import Person, Point, ProgramSolver, Start
 from ceopt.solvers.deadline import without_deadline
 from ceopt.solvers.errors import CeoptError, InvalidValueError
 from ceopt.status import Status
 from ceopt.tolerances import LITTLE_OF_THE_WAY
-from ceopt.words.said import said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ceopt.formulations.predictors.predictor import Predictor
     from ceopt.formulations.space.space import FeatureSpace
-    from ceopt.query.prepare import Prepared
+    from ceopt.result.counterfactual import Counterfactual
+    from ceopt.search.prepare import Prepared
     from ceopt.settings import CheckedSettings
-    from ceopt.solution.counterfactual import Counterfactual
     from ceopt.solvers.problem import Outcome
 
 __all__ = [

@@ -5,19 +5,21 @@ proved about the surrogate; what is answered is checked on the model.
 """
 
 from ceopt.formulations.programs.minimax import logdet_factor
-from ceopt.surrogates.black_box import BlackBox, QueryLimitError
-from ceopt.surrogates.minimax.classifier import MinimaxProbabilityMachine
-from ceopt.surrogates.minimax.divergences import WorstCovariance, worst_covariance
+from ceopt.oracle.black_box import BlackBox, QueryLimitError
+from ceopt.surrogates.linear_recourse import (
+    ProjectedPoint,
+    RoarRecourse,
+    WachterRecourse,
+    project,
+    project_l1,
+    roar,
+    wachter,
+)
+from ceopt.surrogates.minimax import MinimaxProbabilityMachine, WorstCovariance, worst_covariance
 from ceopt.surrogates.recourse import LocalSurrogateRecourse
-from ceopt.surrogates.rivals.clime import ClimeSurrogate
-from ceopt.surrogates.rivals.lime import LimeSurrogate
-from ceopt.surrogates.rivals.limels import LimelsSurrogate
-from ceopt.surrogates.rivals.svm import SvmSurrogate
+from ceopt.surrogates.rivals import ClimeSurrogate, LimelsSurrogate, LimeSurrogate, SvmSurrogate
 from ceopt.surrogates.sampler import BoundarySample, BoundarySampler, DecidedRows, NoBoundaryError
 from ceopt.surrogates.scaled_columns import ScaledColumns
-from ceopt.surrogates.searches.projection import ProjectedPoint, project, project_l1
-from ceopt.surrogates.searches.roar import RoarRecourse, roar
-from ceopt.surrogates.searches.wachter import WachterRecourse, wachter
 
 __all__ = [
     "BlackBox",

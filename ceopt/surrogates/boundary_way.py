@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ceopt.checking.answer_check import broken_rules
 from ceopt.formulations.constraints.rule import mended_points
 from ceopt.formulations.space.reachable import Interval, reach_of
+from ceopt.oracle.model import broken_rules
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint
-from ceopt.surrogates.legal_values import on_grid
+from ceopt.surrogates.scaled_columns import on_grid
 
 if TYPE_CHECKING:
-    from ceopt.query.prepare import Prepared
-    from ceopt.surrogates.legal_values import Floats
+    from ceopt.search.prepare import Prepared
     from ceopt.surrogates.sampler import DecidedRows
-    from ceopt.surrogates.scaled_columns import ScaledColumns
+    from ceopt.surrogates.scaled_columns import Floats, ScaledColumns
 
 __all__ = ["BoundaryWay"]
 

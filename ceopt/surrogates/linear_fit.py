@@ -10,17 +10,17 @@ import numpy as np
 from sklearn.base import clone
 
 from ceopt.metrics.stability import local_fidelity
+from ceopt.oracle.black_box import QueryLimitError
 from ceopt.solvers.deadline import OutOfTimeError
-from ceopt.surrogates.black_box import QueryLimitError
-from ceopt.surrogates.minimax.classifier import MinimaxProbabilityMachine
+from ceopt.surrogates.minimax import MinimaxProbabilityMachine
 from ceopt.tolerances import COEFFICIENT_ROUNDING, SAME_LINE
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ceopt.surrogates.black_box import BlackBox
-    from ceopt.surrogates.legal_values import Floats
+    from ceopt.oracle.black_box import BlackBox
     from ceopt.surrogates.sampler import BoundarySample
+    from ceopt.surrogates.scaled_columns import Floats
 
 __all__ = ["LinearFit", "fidelity_of", "fitted_on", "has_radius", "with_radius"]
 

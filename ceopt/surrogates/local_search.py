@@ -9,25 +9,28 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from ceopt.formulations.digits import digits, rounded
+from ceopt.metrics.stability import stability
+from ceopt.oracle.black_box import QueryLimitError
 from ceopt.solvers.deadline import OutOfTimeError, checkpoint
 from ceopt.solvers.errors import CeoptError, MissingLicenceError, UnsupportedProblemError
 from ceopt.status import Status
-from ceopt.surrogates.black_box import QueryLimitError
 from ceopt.surrogates.linear_fit import LinearFit, fitted_on, has_radius, with_radius
-from ceopt.surrogates.minimax.classifier import MinimaxProbabilityMachine
+from ceopt.surrogates.minimax import MinimaxProbabilityMachine
 from ceopt.surrogates.sampler import NoBoundaryError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ceopt.solution.counterfactual import Counterfactual
-    from ceopt.solution.solution_set import SolutionSet
+    from ceopt.result.counterfactual import Counterfactual
+    from ceopt.result.solution_set import SolutionSet
     from ceopt.surrogates.boundary_way import BoundaryWay
-    from ceopt.surrogates.legal_values import Floats
     from ceopt.surrogates.sampler import BoundarySample, BoundarySampler
+    from ceopt.surrogates.scaled_columns import Floats
     from ceopt.surrogates.surrogate_program import SurrogateProgram
 
-__all__ = ["Attempt", "LocalSearch", "confirmed"]
+__all__ = ["Attempt", "LocalSearch", "confirmed", "stability_of"]
+
+# ==== One person's search: surrogate, sample again, grow, boundary; no answer that the model does not confirm =========
 
 _DOUBLINGS: Final = 10
 _BISECTIONS: Final = 6
@@ -332,3 +335,41 @@ def confirmed(way: BoundaryWay, answers: list[Counterfactual], name: str) -> tup
         own = replace(answer, values=frame, prediction=prediction, slack=None, rank=rank, way=name)
         found.append(replace(own, values=frame, bound=math.nan, gap=math.nan))
     return tuple(found)
+
+
+# ==== How much a surrogate changes from a person to those nearby ======================================================
+
+#: People nearby, and their standard deviation in scaled columns: the numbers of the source's released code.
+_NEARBY: Final = 10
+_NEAR: Final = 0.001
+
+
+def stability_of(search: LocalSearch, fit: LinearFit, surrogate: Any, random_state: int) -> float:
+    """Return the greatest distance of the normalised parameters from those fitted for people near the person.
+
+    Nine in ten of their rows or more are the person's own, so that the model is asked little; surrogates that draw
+    their own rows ask about all of them. It is nan where the model may not be asked any more, or the time is over, and
+    of fewer people where it ends on the way.
+    """
+    rng = np.random.default_rng(random_state)
+    columns = fit.sample.columns
+    rows = search.way.rows
+    assert columns.factual is not None  # noqa: S101 - the columns are about a person
+    home = columns.encoded(columns.factual[None])
+    coefs = []
+    intercepts = []
+    for _ in range(_NEARBY):
+        shift = _NEAR * rng.standard_normal(len(columns.names))
+        try:
+            checkpoint("fitting the surrogate")
+            sample = search.sampler.shifted(rows, fit.sample, shift)
+            own = fitted_on(surrogate, sample, rows.box, columns.decode(home + shift), search.data)
+        except (QueryLimitError, OutOfTimeError):
+            break
+        except CeoptError:  # a sample of which the classes' means are equal
+            continue
+        coefs.append(own.coef)
+        intercepts.append(own.intercept)
+    if not coefs:
+        return math.nan
+    return float(stability(fit.coef, coefs, intercept=fit.intercept, nearby_intercept=intercepts))

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.extras import require_library
-from ceopt.pictures.boundary_sample import Plane, draw_sample
+from ceopt.base.libraries import require_library
+from ceopt.pictures.surface import Plane, draw_sample
 from ceopt.solvers.checks import ListOf, Refusal
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.surrogates.scaled_columns import ScaledColumns

@@ -13,36 +13,34 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from ceopt.checking.answer_check import broken_rules
+from ceopt.base.libraries import versions
+from ceopt.base.said import said, together
 from ceopt.formulations.costs import Percentile
 from ceopt.formulations.digits import digits
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.space.space import FeatureSpace, complete_rows, require_space
-from ceopt.query.build_answer import asked_by_rules, assembled, line_without, rules_beyond, with_printed
+from ceopt.oracle.black_box import BlackBox, QueryLimitError
+from ceopt.oracle.model import broken_rules
+from ceopt.result.shown import SurrogateReport
+from ceopt.result.solution_set import SolutionSet
+from ceopt.search.build_answer import asked_by_rules, assembled, line_without, rules_beyond, with_printed
 from ceopt.search.search import in_fewer_decimals, init, rounded_gap, unread
 from ceopt.settings import Settings
-from ceopt.solution.solution_set import SolutionSet
-from ceopt.solution.surrogate_report import SurrogateReport
 from ceopt.solvers.checks import Choice, Real, Whole, check_fields
 from ceopt.solvers.deadline import OutOfTimeError, deadline_now, until
 from ceopt.solvers.errors import CeoptError, InvalidTypeError
 from ceopt.status import Status
-from ceopt.surrogates.black_box import BlackBox, QueryLimitError
 from ceopt.surrogates.boundary_way import BoundaryWay
 from ceopt.surrogates.linear_fit import fidelity_of
-from ceopt.surrogates.local_search import Attempt, LocalSearch
-from ceopt.surrogates.minimax.classifier import MinimaxProbabilityMachine
-from ceopt.surrogates.nearby_people import stability_of
+from ceopt.surrogates.local_search import Attempt, LocalSearch, stability_of
+from ceopt.surrogates.minimax import MinimaxProbabilityMachine
 from ceopt.surrogates.sampler import BoundarySampler
 from ceopt.surrogates.surrogate_program import SurrogateProgram, action_grid
-from ceopt.versions import versions
-from ceopt.words.limits import removed_said, wanted_said
-from ceopt.words.rules import rules_said
-from ceopt.words.said import said, together
+from ceopt.words.sentences import removed_said, rules_said, wanted_said
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints.diversity.diversity import AbstractDiversity
-    from ceopt.solution.counterfactual import Counterfactual
+    from ceopt.result.counterfactual import Counterfactual
 
 __all__ = ["LocalSurrogateRecourse"]
 

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
+from ceopt.oracle.black_box import BlackBox
 from ceopt.solvers.checks import Choice, Real, Whole, check_fields
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
-from ceopt.surrogates.black_box import BlackBox
-from ceopt.surrogates.legal_values import Floats
-from ceopt.surrogates.scaled_columns import Scale, ScaledColumns
+from ceopt.surrogates.scaled_columns import Floats, Scale, ScaledColumns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, final, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 
+from ceopt.formulations.digits import digits
 from ceopt.formulations.predictors.predictor import Predictor
 from ceopt.formulations.predictors.representation import Affine
 from ceopt.formulations.space.encoding import Column, Encoding, SparseTable
 from ceopt.formulations.space.feature import Feature, Step
 from ceopt.formulations.space.infer import scales
-from ceopt.formulations.space.reachable import Interval
+from ceopt.formulations.space.reachable import Interval, multiples
 from ceopt.formulations.space.space import (
     FeatureSpace,
     complete_rows,
@@ -28,12 +31,129 @@ from ceopt.formulations.space.space import (
     require_space,
 )
 from ceopt.solvers.checks import Choice, Matrix
-from ceopt.solvers.errors import InvalidValueError
-from ceopt.surrogates.legal_values import Floats, level_of, on_grid, ranks_of
-from ceopt.surrogates.linear_score import LinearScore
-from ceopt.surrogates.spread import largest_distance
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["Scale", "ScaledColumns"]
+__all__ = ["Flags", "Floats", "Scale", "ScaledColumns", "ScaledFrame", "largest_distance", "on_grid"]
+
+# ==== Numbers on the grid of their column and levels by their shares: the nearest one, or one drawn about it ==========
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def on_grid(values: Floats, interval: Interval, rng: np.random.Generator | None = None) -> Floats:
+    """Return members of an interval near some numbers, (m,).
+
+    Without ``rng`` the nearest one. With it one of the two members about the number, each with the probability at which
+    their mean is that number, so that columns of few values vary as often as their draws ask for.
+    """
+    cut = np.clip(values, interval.lower, interval.upper)
+    if interval.step is None:
+        return np.asarray(cut + 0.0)  # no -0.0
+    count = _rounded((cut - interval.anchor) / interval.step, rng)
+    return np.asarray(np.clip(interval.grid.many(count), interval.lower, interval.upper) + 0.0)
+
+
+def ranks_of(shares: Floats, n_levels: int, rng: np.random.Generator | None = None) -> Floats:
+    """Return ranks of an ordinal or binary column, (m,), near shares of its way from the first level to the last."""
+    last = n_levels - 1.0
+    return _rounded(np.clip(shares, 0.0, 1.0) * last, rng)
+
+
+def level_of(block: Floats, rng: np.random.Generator | None = None) -> Floats:
+    """Return ranks of a category, (m,), from a block (m, levels) of one column a level.
+
+    Without ``rng`` the level of the greatest entry, the first of them on ties. With it each level with the probability
+    of its entry, negative ones counting 0, as a share of the sum.
+    """
+    greatest: Floats = block.argmax(axis=1).astype(np.float64)
+    if rng is None:
+        return greatest
+    ends = np.maximum(block, 0.0).cumsum(axis=1)
+    total = ends[:, -1]
+    drawn = (ends <= (rng.random(len(block)) * total)[:, None]).sum(axis=1)
+    return np.asarray(np.where(total > 0.0, np.minimum(drawn, block.shape[1] - 1.0), greatest))
+
+
+def _rounded(numbers: Floats, rng: np.random.Generator | None) -> Floats:
+    if rng is None:
+        return np.asarray(np.rint(numbers))
+    below = np.floor(numbers)
+    return np.asarray(below + (rng.random(len(numbers)) < numbers - below))
+
+
+# ==== A linear model in scaled columns, asked about raw rows ==========================================================
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearScore:
+    """Whether a linear surrogate calls raw rows favourable: the model behind a surrogate that the engine solves.
+
+    Parameters
+    ----------
+    core
+        The score, and its decision at 0.
+    encoding
+        The scaled columns as functions of the raw ones.
+    space
+        The raw columns.
+    """
+
+    core: Affine
+    encoding: Encoding
+    space: FeatureSpace
+
+    @property
+    def classes_(self) -> NDArray[np.bool_]:
+        """Unfavourable and favourable."""
+        return np.array([False, True])
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Raw columns: it is asked about frames."""
+        return np.array(self.space.names, dtype=object)
+
+    def score(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Return the scores of raw rows, (m,)."""
+        return self.core.score(self.encoding.matrix(self.space.coordinates(frame)))
+
+    def predict(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
+        """Return whether raw rows are favourable, (m,)."""
+        return np.asarray(self.core.head.decide(self.score(frame)))
+
+
+# ==== How far the rows of data lie apart at most ======================================================================
+
+_AT_ONCE: Final = 64  # rows that are compared with the others in one call
+
+
+def largest_distance(points: NDArray[np.float64]) -> float:
+    r"""Return the largest Euclidean distance of two of some points (n, p); 0 of a single one. Exact.
+
+    With :math:`r_i` the distance of point i from the centre of the points, no pair is farther apart than
+    :math:`r_i + r_j`. The points are gone through from the outermost inwards, each compared with all that lie no
+    farther out, until :math:`2 r_i` is no more than what was found.
+
+    Examples
+    --------
+    >>> largest_distance(np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]]))
+    5.0
+    """
+    points = np.unique(points, axis=0)
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2.0
+    radii = np.sqrt(((points - middle) ** 2).sum(axis=1))
+    order = np.argsort(-radii, kind="stable")
+    points = points[order]
+    radii = radii[order]
+    best = 0.0
+    for start in range(0, len(points), _AT_ONCE):
+        if 2.0 * radii[start] <= best:
+            break
+        best = max(best, float(cdist(points[start : start + _AT_ONCE], points[start:]).max()))
+    return best
+
+
+# ==== The columns in which local surrogates are linear: numbers over their scale, levels as shares, and back ==========
 
 Scale: TypeAlias = Literal["mad", "std", "range", "none"]
 
@@ -292,3 +412,252 @@ def _interval(feature: Feature, x0: float | None) -> Interval | None:
         if feature.step is not None and math.isfinite(low):
             anchor = math.ceil(low) if feature.kind == "integer" else low
     return Interval(low, high, step, float(anchor)).narrowed(low, high)
+
+
+# ==== Raw rows as points of the unit cube: numbers by their range, a column a level; and legal raw rows near a point ==
+
+Flags: TypeAlias = NDArray[np.bool_]
+
+#: Steps are read as fractions with denominators up to this one: 0.1 is a tenth.
+_FINEST_STEP: Final = 10_000
+_THEN: Final = "Leave it out: what never varies tells nobody apart."
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ScaledFrame:
+    r"""The columns that a network sees, as functions of the raw ones.
+
+    ============================ ======== ====================================================
+    raw column                   columns  entry
+    ============================ ======== ====================================================
+    continuous or integer        1        (number - least) / (greatest - least) of the data
+    ordinal, of L levels         1        rank / (L - 1)
+    binary                       1        0 for the first level, 1 for the second
+    categorical, of L levels     L        1 for the level that it has, 0 for the others
+    ============================ ======== ====================================================
+
+    So a step of 0.1 is a tenth of a column's range. Numbers beyond those of the data lie beyond 0 and 1, and so do
+    codes, which are no numbers of the data.
+
+    Parameters
+    ----------
+    space
+        The d raw columns.
+    least, width
+        Least number and range of each raw column in the data, (d,); 0 and 1 for levels.
+    dtypes
+        The dtype of each raw column in the data.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ceopt import FeatureSpace
+    >>> from ceopt.surrogates.scaled_columns import ScaledFrame
+    >>> people = pd.DataFrame({"income": [10.0, 30.0, 20.0], "job": ["cook", "nurse", "clerk"]})
+    >>> columns = ScaledFrame.of("Example", FeatureSpace.infer(people), people)
+    >>> columns.names
+    ('income', 'job=clerk', 'job=cook', 'job=nurse')
+    >>> columns.encode(people).tolist()
+    [[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0], [0.5, 1.0, 0.0, 0.0]]
+    """
+
+    space: FeatureSpace
+    least: Floats
+    width: Floats
+    dtypes: dict[str, Any]
+
+    @classmethod
+    def of(cls, who: str, space: FeatureSpace, frame: pd.DataFrame) -> ScaledFrame:
+        """Return the columns of a space, with the least and greatest numbers of the rows of a frame.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError, UnknownNameError
+            No space, no frame, no rows, a missing value, columns that are not those of the space.
+        InvalidValueError
+            A column of width zero: one number, or one level; a column of numbers that holds codes alone.
+        """
+        require_space(who, space)
+        if not isinstance(frame, pd.DataFrame):
+            but = f"X is {type(frame).__name__}"
+            raise InvalidTypeError(who, "a DataFrame of raw columns", but, "Put the rows in a frame with names.")
+        if not len(frame):
+            raise InvalidValueError(who, "rows of data", "the frame is empty", "Give the training data.")
+        coordinates = space.coordinates(frame)
+        least = np.zeros(len(space))
+        width = np.ones(len(space))
+        for j, feature in enumerate(space):
+            if feature.is_finite:
+                if len(feature.levels) < 2:
+                    but = f"{feature.name!r} has the level {feature.levels[0]!r} alone"
+                    raise InvalidValueError(who, "columns of more than one level", but, _THEN)
+                continue
+            amounts = coordinates[~feature.are_codes(coordinates[:, j]), j]
+            if not len(amounts):
+                but = f"each row holds a code in {feature.name!r}"
+                raise InvalidValueError(who, "an amount in every column of numbers", but, _THEN)
+            low, high = float(amounts.min()), float(amounts.max())
+            if not 0.0 < high - low < np.inf:
+                but = f"the width of {feature.name!r} is {digits(high - low)}"
+                raise InvalidValueError(who, "columns of a width above zero", but, _THEN)
+            least[j] = low
+            width[j] = high - low
+        return cls(space, least, width, {name: frame[name].dtype for name in space.names})
+
+    # ---- names and places --------------------------------------------------------------------------------------------
+    @cached_property
+    def places(self) -> tuple[slice, ...]:
+        """Where the entries of each raw column stand, (d,)."""
+        return entry_places(self.space)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names (p,): a column's own, and "column=level" for each level of a category."""
+        return entry_names(self.space)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, int], ...]:
+        """First place and the place after the last of each category's columns."""
+        own = zip(self.space, self.places, strict=True)
+        return tuple((place.start, place.stop) for feature, place in own if feature.kind == "categorical")
+
+    def where(self, chosen: NDArray[np.bool_]) -> Flags:
+        """Return which columns (p,) belong to chosen raw columns (d,)."""
+        return np.repeat(chosen, [place.stop - place.start for place in self.places])
+
+    @cached_property
+    def of_numbers(self) -> Flags:
+        """Which columns (p,) are those of numbers."""
+        return self.where(np.array([not feature.is_finite for feature in self.space]))
+
+    # ---- there -------------------------------------------------------------------------------------------------------
+    @cached_property
+    def encoding(self) -> Encoding:
+        """The columns as functions of the raw ones."""
+        columns: list[Column] = []
+        for feature, least, width in zip(self.space, self.least, self.width, strict=True):
+            columns += _min_max_columns(feature, least, width)
+        return Encoding(tuple(columns), self.space.names)
+
+    def encode(self, frame: pd.DataFrame) -> Floats:
+        """Return raw rows as points (n, p), columns matched by name."""
+        return self.encoded(self.space.coordinates(frame))
+
+    def encoded(self, coordinates: Floats) -> Floats:
+        """Return rows of coordinates (n, d) as points (n, p)."""
+        return np.asarray(self.encoding.matrix(coordinates), dtype=np.float64)
+
+    def room(self, coordinates: Floats) -> tuple[Floats, Floats]:
+        """Return the least and the greatest entries (n, p) that a person may reach, between those of the data.
+
+        A fixed column stays; one that only grows (or falls) has its own entry as least (or greatest); a bound that the
+        user set is kept. What is beyond the data or a bound already may stay there.
+        """
+        own = self.encoded(coordinates)
+        low = np.minimum(own, 0.0)
+        high = np.maximum(own, 1.0)
+        for j, (feature, place) in enumerate(zip(self.space, self.places, strict=True)):
+            if not feature.mutable:
+                low[:, place] = high[:, place] = own[:, place]
+                continue
+            if not feature.is_finite:
+                least, greatest = (np.array(feature.widest) - self.least[j]) / self.width[j]
+                low[:, place] = np.minimum(np.maximum(low[:, place], least), own[:, place])
+                high[:, place] = np.maximum(np.minimum(high[:, place], greatest), own[:, place])
+            if feature.direction == "increasing":
+                low[:, place] = own[:, place]
+            if feature.direction == "decreasing":
+                high[:, place] = own[:, place]
+            stays = feature.are_codes(coordinates[:, j])  # who stands on a code stays, and nobody becomes one
+            low[stays, place] = high[stays, place] = own[stays, place]
+        return low, high
+
+    # ---- and back ----------------------------------------------------------------------------------------------------
+    def frame(self, coordinates: Floats) -> pd.DataFrame:
+        """Return rows of coordinates (n, d) as a raw frame."""
+        return raw_frame(self.space, coordinates)
+
+    def legal(self, points: Floats, factual: Floats, *, whole: Flags | None = None) -> Floats:
+        """Return the coordinates (n, d) nearest to points (n, p) that people at coordinates (n, d) may reach.
+
+        Bounds, directions and steps are those of the space for each person: an inferred bound holds the person's own
+        number, steps are counted from it, and what is fixed stays. ``whole`` says which raw columns (d,) can hold whole
+        numbers alone, whatever their kind; None: those of the kinds that do.
+        """
+        found = factual.copy()
+        for j, (feature, place) in enumerate(zip(self.space, self.places, strict=True)):
+            if not feature.mutable:
+                continue
+            own = factual[:, j]
+            if not feature.is_finite:
+                wanted = self.least[j] + self.width[j] * points[:, place.start]
+                found[:, j] = _number(feature, wanted, own, whole=whole is not None and bool(whole[j]))
+            elif feature.kind == "categorical":
+                found[:, j] = _level(feature, points[:, place], own)
+            else:
+                last = len(feature.levels) - 1.0
+                low, high = _within(feature, own, np.zeros(len(own)), np.full(len(own), last))
+                found[:, j] = np.clip(np.rint(points[:, place.start] * last), low, high)
+            stays = feature.are_codes(own) | feature.are_codes(found[:, j])
+            found[stays, j] = own[stays]
+        return found
+
+
+def _min_max_columns(feature: Feature, least: float, width: float) -> list[Column]:
+    """Return the scaled columns of one raw column."""
+    if not feature.is_finite:
+        return [Column(feature.name, steps=(Step("subtract", np.float64(least)), Step("divide", np.float64(width))))]
+    count = len(feature.levels)
+    if feature.kind == "categorical":
+        return [Column(feature.name, table=SparseTable(count, (k,), (1.0,))) for k in range(count)]
+    return [Column(feature.name, table=tuple((np.arange(count) / (count - 1)).tolist()))]
+
+
+def _within(feature: Feature, own: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the ends of what may be reached in the direction in which a column moves."""
+    if feature.direction == "increasing":
+        low = own
+    if feature.direction == "decreasing":
+        high = own
+    return low, high
+
+
+def _spacing(feature: Feature, *, whole: bool) -> float | None:
+    """Return how far neighbouring values are apart, where a column may hold whole numbers alone."""
+    step = feature.spacing
+    if not whole:
+        return step
+    if step is None:
+        return 1.0
+    return step * Fraction(step).limit_denominator(_FINEST_STEP).denominator
+
+
+def _number(feature: Feature, wanted: Floats, own: Floats, *, whole: bool) -> Floats:
+    low = np.full(len(own), feature.lower)
+    high = np.full(len(own), feature.upper)
+    if feature.lower_inferred:
+        low = np.minimum(low, own)
+    if feature.upper_inferred:
+        high = np.maximum(high, own)
+    least, greatest = feature.coordinate_limits
+    low, high = _within(feature, own, np.maximum(low, least), np.minimum(high, greatest))
+    step = _spacing(feature, whole=whole)
+    if step is None:
+        return np.asarray(np.clip(wanted, low, high) + 0.0)  # no -0.0
+    fewest = np.rint((low - own) / step)
+    fewest += multiples(own, step, fewest) < low
+    most = np.rint((high - own) / step)
+    most -= multiples(own, step, most) > high
+    count = np.clip(np.rint((wanted - own) / step), fewest, most)
+    return np.asarray(multiples(own, step, count) + 0.0)
+
+
+def _level(feature: Feature, block: Floats, own: Floats) -> Floats:
+    ranks = np.arange(block.shape[1])
+    allowed = np.ones(block.shape, dtype=bool)
+    if feature.direction == "increasing":
+        allowed = ranks >= own[:, None]
+    if feature.direction == "decreasing":
+        allowed = ranks <= own[:, None]
+    return np.asarray(np.where(allowed, block, -np.inf).argmax(axis=1), dtype=np.float64)

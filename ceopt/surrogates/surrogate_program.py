@@ -13,7 +13,7 @@ import numpy as np
 from ceopt.formulations.constraints import AbstractRule, AllowedValues, RobustValidity
 from ceopt.formulations.digits import in_places
 from ceopt.formulations.space.reachable import decimal_grid
-from ceopt.query.prepare import prepare
+from ceopt.search.prepare import prepare
 from ceopt.search.search import search
 from ceopt.tolerances import LEAST_SCORE_ROUNDING
 
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ceopt.formulations.space.space import FeatureSpace
-    from ceopt.query.prepare import Prepared
+    from ceopt.result.solution_set import SolutionSet
+    from ceopt.search.prepare import Prepared
     from ceopt.settings import Settings
-    from ceopt.solution.solution_set import SolutionSet
-    from ceopt.surrogates.legal_values import Floats
     from ceopt.surrogates.linear_fit import LinearFit
-    from ceopt.surrogates.scaled_columns import ScaledColumns
+    from ceopt.surrogates.scaled_columns import Floats, ScaledColumns
 
 __all__ = ["SurrogateProgram", "action_grid"]
 

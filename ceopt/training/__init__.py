@@ -4,14 +4,9 @@ What is trained by gradients needs the extra ``training``, JAX and optax; neithe
 shift as an explicit program needs no extra.
 """
 
-from ceopt.training.counternet import CounterNet
-from ceopt.training.retrained import RetrainedWeights, retrained
-from ceopt.training.rivals.rbr import Rbr
-from ceopt.training.rivals.roar_lime import RoarLime
-from ceopt.training.rivals.vanilla_cf import VanillaCF
-from ceopt.training.rocoursenet import RoCourseNet
-from ceopt.training.virtual_shift import VirtualShift, virtual_data_shift
-from ceopt.training.worst_shift import WorstShift, worst_shift
+from ceopt.training.recourse_network import CounterNet, RoCourseNet
+from ceopt.training.rivals import Rbr, RoarLime, VanillaCF
+from ceopt.training.shifts import RetrainedWeights, VirtualShift, WorstShift, retrained, virtual_data_shift, worst_shift
 
 __all__ = [
     "CounterNet",

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.space.feature import Feature
 from ceopt.solvers.errors import UnsupportedModelError
-from ceopt.training.networks import LEAK
-from ceopt.training.predictor_network import PredictorNetwork
+from ceopt.training.networks import LEAK, PredictorNetwork
 
 __all__ = ["onnx_bytes"]
 

@@ -8,6 +8,6 @@
 from __future__ import annotations
 
 from ceopt.words.language import LANGUAGES, templates
-from ceopt.words.results import ResultInWords, in_words
+from ceopt.words.sentences import ResultInWords, in_words
 
 __all__ = ["LANGUAGES", "ResultInWords", "in_words", "templates"]

@@ -3,24 +3,387 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Final, final
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import TYPE_CHECKING, Any, Final, final
 
 import pandas as pd
 
+from ceopt.base.said import VERBATIM, Phrase, phrases_of
 from ceopt.solvers.checks import Choice
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, printable
+from ceopt.tolerances import DIGIT_NOISE
 from ceopt.words.english import ENGLISH
-from ceopt.words.fields import FIELDS
 from ceopt.words.german import GERMAN
-from ceopt.words.numbers import exact, is_number
-from ceopt.words.said import VERBATIM, Phrase, phrases_of
 
-__all__ = ["ALL_OF", "AMOUNT", "ANY_OF", "LANGUAGES", "LEVEL", "TERMS", "Language", "language_of", "templates"]
+if TYPE_CHECKING:
+    from ceopt.formulations.space.feature import Feature
+
+__all__ = [
+    "ALL_OF",
+    "AMOUNT",
+    "ANY_OF",
+    "FIELDS",
+    "LANGUAGES",
+    "LEVEL",
+    "TERMS",
+    "Language",
+    "exact",
+    "in_six_digits",
+    "is_number",
+    "language_of",
+    "move_in_digits",
+    "printings",
+    "templates",
+    "tidied",
+    "told_move",
+]
+
+# ==== Templates by name, and the fields that each may have ============================================================
+
+_TABLE: Final = """
+    thousands:  decimal:  list_separator:  or_separator:  separator:  next_change:  connecting:
+    quoted: value           amount: value unit          percent: value unit      currency: value unit
+    yes:                    no:                         missing:
+
+    raise: column before after unit by                  lower: column before after unit by
+    raise_part: column before after unit by done        lower_part: column before after unit by done
+    raise_level: column before after                    lower_level: column before after
+    change: column before after                         switch_on: column before after
+    switch_off: column before after                     follows: column before after unit
+    hold: column before                                 way: rank changes
+    for_rule: change rules  the_rule: rule
+
+    optimal_one: target     optimal_many: target count  feasible_one: target     feasible_many: target count
+    infeasible: target      time_limit: target          rejected: target         already_favourable: target
+    unbounded: target       error: target
+
+    target_labels: labels   target_probability: label level                      target_between: low high
+    target_at_least: value  target_at_most: value       target_trees: target share
+    target_every_tree: target                           target_other: label
+
+    max_feature:            max_features: k             max_column:              max_columns: k
+    at_most: column value   at_least: column value      equals: column value     is_not: column value
+    is_one_of: column values                            changes: column          stays: column
+    linear_at_most: terms value                         linear_at_least: terms value
+    linear_equals: terms value                          within: rule width
+    or_no_further: rule                                 or_little_further: rule width
+    if_then: condition result                           transitions: column ways
+    transition: before after                            allowed_rows: columns count
+    exactly_one: columns
+    hull_inside: rows       hull_near: rows radius      hull_anywhere: rows
+    people_of_target:       people_of_data: count       follows_from: column causes
+    robust: level           robust_near: level radius
+
+    must_stay: column value                             may_only_rise: column value
+    may_only_fall: column value                         moves_in_steps: column step value
+    moves_in_steps_of_data: column step value
+    cannot_become: column values                        stays_between: column low high
+
+    beyond_one: name        beyond_many: name count people
+    beyond_unmoved: name count people
+    beyond_line: line       beyond_no_line:             beyond_leave_out:
+
+    conflict_found:         conflict_among:             conflict_named: name rule
+    conflict_wider: rule width                          conflict_wider_for: rule count widths
+    widths: least most
+    conflict_unknown: why   conflicts_late:             conflicts_interrupted:
+
+    favourable_already:     proved_none:                proved_no_more:          no_more_as: why
+    gap_open: percent       time_used_up: limit_s       time_ended:              interrupted:
+    time_ended_before:
+    points_failed: count failure                        point_failed: failure
+    no_other_point: failure breaks_rules: rules         breaks_a_rule:           model_predicts: label
+    not_believed: solver    nothing_at_margin:          bound_disproved: solver bound
+    start_in_hand: solver   least_cost_unproved:        cheaper_than_proved:     none_met:
+    not_distinct_left_out:  tie_unsettled:          hint_why:                   reach_of_data: columns
+    width_unknown: why      widths_unproved:            in_conflict: rules       widths_unfinished: why
+    conflict_unfinished: rules why                      none_needed: why         none_to_blame:
+    none_to_blame_even_wider: times                     late:                    was_interrupted:
+    steps_may_pass:         steps_leave_gap: percent
+    ties_leave_gap: percent
+
+    none_predicted: count target                        candidates_lost: count target causes
+    lost_in_reach: count    break_rule: count rule      fewer_diverse: answers wanted
+    fewer_of_all: answers
+    surrogate_proof:        boundary_proof:             radius_raised: radius    margin_raised:
+    fewer_than_wanted: answers wanted                   no_surrogate: why        none_passed:
+    no_other_cell: cost     more_cells: count           search_ended:            advice_kept:
+    row_interrupted:        row_lost:                   out_of_memory:           row_not_begun:
+"""
+
+
+def _fields() -> dict[str, tuple[str, ...]]:
+    table: dict[str, list[str]] = {}
+    fields: list[str] = []
+    for word in _TABLE.split():
+        if word.endswith(":"):
+            fields = table[word.removesuffix(":")] = []
+        else:
+            fields.append(word)
+    return {name: tuple(found) for name, found in table.items()}
+
+
+#: Template -> its fields.
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = _fields()
+
+
+# ==== The digits of a number that a person reads: few, and never another value where the column has a grid ============
+
+#: Share of a move, and of a value, that may be rounded away from a number without a grid.
+_SHARE: Final = 0.01
+#: Significant digits that are enough for a value, those of which a float is never short, and those between.
+_DIGITS: Final = 6
+_MORE_DIGITS: Final = (9, 12)
+_FLOAT_DIGITS: Final = 17
+_NO_LIMITS: Final = (-math.inf, math.inf)
+#: Rounds without a limit of its own on digits.
+_CONTEXT: Final = Context(prec=400)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number; a truth value is none."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def exact(value: float) -> Decimal:
+    """Return the shortest decimal number that stands for a number alone.
+
+    Examples
+    --------
+    >>> print(exact(0.1), exact(1e16), exact(21200.0), exact(7))
+    0.1 1E+16 21200 7
+    """
+    if isinstance(value, int):
+        return Decimal(value)
+    number = Decimal(repr(value)).normalize(_CONTEXT)
+    if int(number.as_tuple().exponent) < _FLOAT_DIGITS - 1:
+        return _tidy(number)
+    return number
+
+
+def move_in_digits(
+    before: float,
+    after: float,
+    *,
+    step: float | None = None,
+    limits: tuple[float, float] = _NO_LIMITS,
+    decimals: int | None = None,
+) -> tuple[Decimal, Decimal]:
+    """Return the digits of two values of a column between which a person moves.
+
+    With a step the values are those of the grid, digit for digit. Without one, they have the decimals of the column's
+    data, if these tell the two values apart; or few digits: what is rounded away is at most a hundredth of the move and
+    of the value, or what six significant digits lose, if these do. The value that is to be reached is rounded away from
+    where the person is, so that nobody stops short, not by a trace either, and never past a limit of the column; one
+    that has so few digits is written as it is.
+
+    Parameters
+    ----------
+    before, after
+        The values.
+    step
+        By multiples of which the column moves; None for a column that takes any number.
+    limits
+        Least and greatest value of the column.
+    decimals
+        Decimal places of the column's data; None where they have none that anybody chose.
+
+    Examples
+    --------
+    >>> print(*move_in_digits(26800.0, 29850.000977))
+    26800 29851
+    >>> print(*move_in_digits(1.5, 2.5), *move_in_digits(1.5, 2.5000000000000004))
+    1.5 2.5 1.5 2.51
+    >>> print(*move_in_digits(3.3, 3.3000001283))
+    3.3 3.30001
+    >>> print(*move_in_digits(0.766126609, 0.036973345, decimals=9))
+    0.766126609 0.036973345
+    >>> print(*move_in_digits(26800.5, 29850.75, step=0.25))
+    26800.5 29850.75
+    >>> print(*move_in_digits(0.1, 0.1 + 2 * 0.1, step=0.1), 0.1 + 2 * 0.1)
+    0.1 0.3 0.30000000000000004
+    """
+    if step is not None:
+        return exact(before), _on_grid(after, before, step)
+    if before == after or (decimals is not None and _places(after) <= decimals):
+        return exact(before), exact(after)
+    room = _SHARE * abs(after - before)
+    if decimals is not None:
+        rounded = _rounded(after, decimals, ROUND_CEILING if after > before else ROUND_FLOOR)
+        if limits[0] <= float(rounded) <= limits[1] and abs(float(rounded) - after) <= room:
+            return exact(before), _tidy(rounded)
+    for digits in range(_DIGITS, _FLOAT_DIGITS + 1):
+        first = _nearest(before, room, digits)
+        second = _away(after, before, room, limits, digits)
+        if first != second:
+            return first, second
+    return exact(before), exact(after)
+
+
+def in_six_digits(value: float, away_from: Any = None) -> Decimal:
+    """Return a number in six significant digits, rounded away from another where one is given; a whole one as it is.
+
+    Examples
+    --------
+    >>> print(in_six_digits(29741.445003, 26800.0), in_six_digits(0.1 + 0.2), in_six_digits(1234567.0))
+    29741.5 0.3 1234567
+    """
+    if isinstance(value, int) or value == math.floor(value):
+        return exact(value)
+    last_digit = min(Decimal(value).adjusted() - _DIGITS + 1, 0)
+    nearest = _rounded(value, -last_digit, ROUND_HALF_EVEN)
+    if not is_number(away_from) or value == away_from:
+        return _tidy(nearest)
+    if _is_noise(nearest, value, abs(value)) and not _stops_short(float(nearest), value, away_from):
+        return _tidy(nearest)
+    return _tidy(_rounded(value, -last_digit, ROUND_CEILING if value > away_from else ROUND_FLOOR))
+
+
+def printings(before: float, after: float, feature: Feature | None) -> tuple[Decimal, ...]:
+    """Return what may be printed for the value that a column comes to, from few digits to many.
+
+    The first is that of sentences, the second that of tables; both are what they say only where the row with them was
+    checked like an answer.
+
+    Examples
+    --------
+    >>> print(*printings(1200.0, 1509.8765432109876, None))
+    1510 1509.88 1509.87655 1509.87654322
+    """
+    step, limits, decimals = _grid(feature)
+    _, few = move_in_digits(before, after, step=step, limits=limits, decimals=decimals)
+    if step is not None:
+        return (few,)
+    six = few
+    if decimals is None:
+        six = in_six_digits(after, before)
+    return few, six, *(_away(after, before, 0.0, limits, digits) for digits in _MORE_DIGITS)
+
+
+def told_move(before: float, after: float, feature: Feature | None, printed: float | None) -> tuple[Decimal, Decimal]:
+    """Return the digits of a person's own value in a sentence, and of what is printed for the value to come to.
+
+    Examples
+    --------
+    >>> print(*told_move(1200.0, 1509.8765432109876, None, 1510.0), *told_move(26800.0004, 29850.5, None, None))
+    1200 1510 26800 29850.5
+    """
+    step, limits, decimals = _grid(feature)
+    first, _ = move_in_digits(before, after, step=step, limits=limits, decimals=decimals)
+    second = exact(after if printed is None else printed)
+    if before != after and (second > first) is not (after > before):
+        first = exact(before)
+    return first, second
+
+
+def tidied(value: float) -> Decimal:
+    """Return the shortest decimal number that is a value but for the rounding of floats.
+
+    Examples
+    --------
+    >>> print(tidied(0.1 + 0.2), tidied(1 / 3))
+    0.3 0.333333333333
+    """
+    for places in range(_most_places(value, _FLOAT_DIGITS)):
+        rounded = _rounded(value, places, ROUND_HALF_EVEN)
+        if _is_noise(rounded, value, abs(value)):
+            return _tidy(rounded)
+    return exact(value)
+
+
+def _grid(feature: Feature | None) -> tuple[float | None, tuple[float, float], int | None]:
+    """Return the step, the limits and the decimals of a column, as far as anybody knows."""
+    if feature is None:
+        return None, _NO_LIMITS, None
+    return feature.spacing, (feature.lower, feature.upper), feature.decimals
+
+
+def _stops_short(rounded: float, value: float, home: float) -> bool:
+    """Whether a rounded number is nearer to home than the value, if by a trace: a split may lie in between."""
+    return rounded < value if value > home else rounded > value
+
+
+def _on_grid(value: float, home: float, step: float) -> Decimal:
+    """Return a value of the grid ``home + k step``: the sum in decimal numbers where it is that, else the float."""
+    places = max(_places(home), _places(step))
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN, context=_CONTEXT)
+    if _is_noise(rounded, value, max(abs(value), abs(home))):
+        return _tidy(rounded)
+    return exact(value)
+
+
+def _nearest(value: float, room: float, digits: int) -> Decimal:
+    """Return the shortest decimal number near enough to a value."""
+    room = min(room, _SHARE * abs(value))
+    most = _most_places(value, digits)
+    for places in range(most + 1):
+        rounded = _rounded(value, places, ROUND_HALF_EVEN)
+        if places == most or abs(float(rounded) - value) <= room:
+            return _tidy(rounded)
+    return exact(value)
+
+
+def _away(value: float, home: float, room: float, limits: tuple[float, float], digits: int) -> Decimal:
+    """Return the shortest decimal number that is not nearer to home than a value, and near enough to it."""
+    whole = exact(value)
+    if len(whole.as_tuple().digits) <= _DIGITS:
+        return whole
+    room = min(room, _SHARE * abs(value))
+    if value > home:
+        rounding = ROUND_CEILING
+    else:
+        rounding = ROUND_FLOOR
+    most = _most_places(value, digits)
+    for places in range(_most_places(value, _FLOAT_DIGITS) + 1):
+        rounded = _rounded(value, places, ROUND_HALF_EVEN)
+        if _is_noise(rounded, value, abs(value)) and not _stops_short(float(rounded), value, home):
+            return _tidy(rounded)
+        rounded = _rounded(value, places, rounding)
+        is_inside = limits[0] <= float(rounded) <= limits[1] or not limits[0] <= value <= limits[1]
+        if is_inside and (places >= most or abs(float(rounded) - value) <= room):
+            return _tidy(rounded)
+    return exact(value)
+
+
+def _most_places(value: float, digits: int) -> int:
+    """Return the decimal places of a value's significant digits; whole numbers keep all of theirs."""
+    if not value:
+        return 0
+    return max(digits - 1 - Decimal(value).adjusted(), 0)
+
+
+def _rounded(value: float, places: int, rounding: str) -> Decimal:
+    return Decimal(value).quantize(Decimal(1).scaleb(-places), rounding=rounding, context=_CONTEXT)
+
+
+def _places(value: float) -> int:
+    """Return how many decimal places a number has."""
+    return max(0, -int(exact(value).as_tuple().exponent))
+
+
+def _is_noise(rounded: Decimal, value: float, size: float) -> bool:
+    """Whether what was rounded away is no more than the rounding of floats."""
+    return abs(float(rounded - Decimal(value))) <= DIGIT_NOISE * size
+
+
+def _tidy(number: Decimal) -> Decimal:
+    """Return a number without zeros after its last digit."""
+    number = number.normalize(_CONTEXT)
+    if not number:  # -0 is 0
+        return Decimal(0)
+    if int(number.as_tuple().exponent) > 0:
+        number = number.quantize(Decimal(1), context=_CONTEXT)
+    return number
+
+
+# ==== A language: templates, checked, and what is said by them ========================================================
 
 LANGUAGES: Final[Mapping[str, Mapping[str, str]]] = {"en": ENGLISH, "de": GERMAN}
 

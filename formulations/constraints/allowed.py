@@ -13,7 +13,8 @@ import pyomo.environ as pyo
 
 from ceopt.formulations.columns import AbstractCoordinate, Numeric
 from ceopt.formulations.constraints.if_then import ValueList
-from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractRule, Beyond, Floats, Point, no_further_words
+from ceopt.formulations.constraints.rule import BEYOND, RULE_NAME, AbstractRule, Beyond, Point, no_further_words
+from ceopt.formulations.costs.base import Floats
 from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.space.reachable import Interval, reach_of
 from ceopt.formulations.space.space import column_coordinates

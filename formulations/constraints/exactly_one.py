@@ -13,7 +13,8 @@ from ceopt.formulations.columns import Free
 from ceopt.formulations.columns.columns_block import Factual
 from ceopt.formulations.constraints.allowed import write_one_of
 from ceopt.formulations.constraints.if_then import ValueList
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Floats, Point
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractRule, Point
+from ceopt.formulations.costs.base import Floats
 from ceopt.formulations.digits import digits
 from ceopt.formulations.linear_form import Rows, total
 from ceopt.solvers.checks import Refusal, Text, check_fields

@@ -21,8 +21,8 @@ from ceopt.formulations.constraints.hull_points import (
     labels_of_rows,
     least_sum,
 )
-from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Floats, Point
-from ceopt.formulations.costs.base import SCALE, scale_of
+from ceopt.formulations.constraints.rule import RULE_NAME, AbstractElastic, DataRows, Point
+from ceopt.formulations.costs.base import SCALE, Floats, scale_of
 from ceopt.formulations.digits import digits
 from ceopt.formulations.space.space import rows_to_keep, taken
 from ceopt.formulations.tolerances import HULL_TOLERANCE

@@ -112,7 +112,7 @@ class AbstractRule(ABC):
     """A rule that every answer must keep.
 
     A rule of your own is a frozen dataclass with a ``manifest`` and the abstract methods. One of ceopt's is a file, and
-    is listed in ``formulations.constraints.RULES``, exported by ``ceopt`` and said in ``ceopt/words/rules.py``.
+    is listed in ``formulations.constraints.RULES``, exported by ``ceopt`` and said in ``ceopt/words/sentences.py``.
     What only some rules can do stands in the protocols below: a rule has an ability if it defines that protocol's
     members.
     """

@@ -148,7 +148,7 @@ def robust_improvement(
 
     References
     ----------
-    Derived from the closed form in ``ceopt/plans/validity/closed_form_cases.py`` of one counterfactual's bound, that of
+    Derived from the closed form in ``ceopt/plans/validity.py`` of one counterfactual's bound, that of
     theorem 2.2 of Bui, Nguyen & Nguyen (2022), Counterfactual plans under distributional ambiguity.
 
     Examples

@@ -26,12 +26,10 @@ from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 import ceopt
-import ceopt.population.batch
+import ceopt.population
 from ceopt import AtLeast, AtMost, Between, SolutionSet, __version__
 from ceopt.cli.commands import app
-from ceopt.cli.inputs import read_target
-from ceopt.cli.tables import read_table
-from ceopt.cli.text_columns import text_columns
+from ceopt.cli.inputs import read_table, read_target, text_columns
 from ceopt.solvers import read
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError
 
@@ -601,7 +599,7 @@ def test_an_interrupt_is_not_a_traceback(files, monkeypatch):
     def stopping(prepared, row, *, query_id=None, **_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ceopt.population.batch, "search", stopping)
+    monkeypatch.setattr(ceopt.population, "search", stopping)
     result = asked("--row", 0)
 
     assert result.exit_code == 1

@@ -6,8 +6,8 @@ import pytest
 
 from ceopt.cli import completion
 from ceopt.cli.commands import app
-from ceopt.explain import explain
 from ceopt.formulations.costs import COSTS
+from ceopt.recourse import explain
 from ceopt.solvers import available
 from ceopt.words import LANGUAGES
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from ceopt import SolutionSet
 from ceopt.cli.commands import app
-from ceopt.cli.surrogates import NAMES, says_of_surrogate, surrogate_named
+from ceopt.cli.inputs import NAMES, says_of_surrogate, surrogate_named
 from ceopt.solvers.errors import UnknownNameError
 from ceopt.surrogates import LocalSurrogateRecourse, MinimaxProbabilityMachine
 

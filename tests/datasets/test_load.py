@@ -14,8 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ceopt
-from ceopt.datasets import load
-from ceopt.datasets.load import SOURCES
+from ceopt.datasets import SOURCES, load
 from ceopt.formulations.predictors import Affine
 from ceopt.solvers.errors import UnknownNameError, UnreadableFileError
 

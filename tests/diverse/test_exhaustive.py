@@ -18,8 +18,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import ceopt
-from ceopt.diverse import exhaustive
-from ceopt.diverse.exhaustive_search import enumeration, score_bounds
+from ceopt.diverse import enumeration, exhaustive, score_bounds
 from ceopt.formulations.predictors import Affine
 
 EPSILONS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])
@@ -49,9 +48,7 @@ def is_favourable(problem: problems.Problem) -> bool:
 
 def by_programs() -> Any:
     """Let nothing be walked through: a sequence of programs answers alone."""
-    return mock.patch.object(
-        sys.modules["ceopt.diverse.exhaustive_search.exhaustive"], "has_a_cheapest_point", return_value=False
-    )
+    return mock.patch.object(sys.modules["ceopt.diverse.exhaustive"], "has_a_cheapest_point", return_value=False)
 
 
 def exactly(value: float) -> Any:

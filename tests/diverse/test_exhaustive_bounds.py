@@ -14,10 +14,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import ceopt
-from ceopt.diverse.exhaustive_search.cells import Allowance, CellColumn, allowances_of, cell_columns, cell_of
-from ceopt.diverse.exhaustive_search.enumeration import Walk
-from ceopt.diverse.exhaustive_search.score_bounds import Ceilings, Leaves, Line
-from ceopt.diverse.exhaustive_search.score_requirements import demands_of
+from ceopt.diverse.enumeration import Walk
+from ceopt.diverse.score_bounds import (
+    Allowance,
+    Ceilings,
+    CellColumn,
+    Leaves,
+    Line,
+    allowances_of,
+    cell_columns,
+    cell_of,
+    demands_of,
+)
 from ceopt.formulations import Factual
 from ceopt.formulations.predictors import Affine, TreeEnsemble
 from ceopt.formulations.predictors.embed.reachable_leaves import prune, route
@@ -27,7 +35,7 @@ from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.targets import Disagreement
-from ceopt.query.prepare import prepare
+from ceopt.search.prepare import prepare
 from ceopt.settings import Settings
 
 WHOLE = ("stepped", "integer", "even", "ordinal", "ranked", "categorical", "binary", "flag")

@@ -15,15 +15,14 @@ import pandas as pd
 import pytest
 
 import ceopt
-import ceopt.diverse.exhaustive_search.enumeration as enumeration_module
+import ceopt.diverse.enumeration as enumeration_module
 from ceopt.diverse import exhaustive
-from ceopt.diverse.exhaustive_search.enumeration import Walk
-from ceopt.diverse.exhaustive_search.settling import Settling
+from ceopt.diverse.enumeration import Settling, Walk
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.query.build_answer import answers_of
+from ceopt.search.build_answer import answers_of
 from ceopt.solvers.problem import Outcome, Stop
 
-MODULE = "ceopt.diverse.exhaustive_search.exhaustive"
+MODULE = "ceopt.diverse.exhaustive"
 SPACE = ceopt.FeatureSpace(
     [
         ceopt.Feature("income", kind="integer", lower=0, upper=20),

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ceopt
-from ceopt.diverse import DiverseRobustExplainer, line_search, nearest
+from ceopt.diverse import DiverseRobustExplainer, line_search
+from ceopt.diverse import candidates as nearest
+from ceopt.diverse.candidates import Neighbours, in_order
 from ceopt.diverse.distance import cosines, distance_of
 from ceopt.diverse.line_search import Segments, shortened
-from ceopt.diverse.nearest import Neighbours, in_order
 from ceopt.formulations.predictors import Affine
 
 whole = st.integers(-3, 3).map(float)

@@ -18,14 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ceopt.diverse import select
-from ceopt.diverse.subset.exact_search import (
-    SubsetSearch,
-    greedy_subset,
-    improved,
-    in_parts,
-    least_distance,
-    sum_of_distances,
-)
+from ceopt.diverse.subset import SubsetSearch, greedy_subset, improved, in_parts, least_distance, sum_of_distances
 from ceopt.solvers import solve
 from ceopt.solvers.deadline import until
 from ceopt.solvers.problem import ProblemClass, Stop
@@ -184,7 +177,7 @@ def test_the_bound_of_a_determinant_is_one(seed: int, n: int, data: st.DataObjec
     d = np.linalg.norm(points[:, None] - points[None], axis=2)
     best = max(worth(points, chosen, "determinant", "l2") for chosen in itertools.combinations(range(n), k))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ceopt.diverse.subset.exact_search._FEW_SETS", 0)
+        patch.setattr("ceopt.diverse.subset._FEW_SETS", 0)
         found = SubsetSearch(d, "auto").determinant(k)
         without_search(patch)
         first = SubsetSearch(d, "auto").determinant(k)
@@ -196,8 +189,8 @@ def test_the_bound_of_a_determinant_is_one(seed: int, n: int, data: st.DataObjec
 
 def without_search(patch: pytest.MonkeyPatch) -> None:
     """Let local search end at the first k points, so that the programs have to find all that is better."""
-    patch.setattr("ceopt.diverse.subset.exact_search.greedy_subset", lambda _n, k, _value: list(range(k)))
-    patch.setattr("ceopt.diverse.subset.exact_search.improved", lambda chosen, *_: chosen)
+    patch.setattr("ceopt.diverse.subset.greedy_subset", lambda _n, k, _value: list(range(k)))
+    patch.setattr("ceopt.diverse.subset.improved", lambda chosen, *_: chosen)
 
 
 @draws(40)
@@ -230,7 +223,7 @@ def test_a_solver_that_stops_short_proves_only_its_bound(
         result = solve(*arguments, **options)
         return replace(result, status=Stop.FEASIBLE, bound=factor * result.bound, message="It stopped.")
 
-    monkeypatch.setattr("ceopt.diverse.subset.exact_search.solve", stopped)
+    monkeypatch.setattr("ceopt.diverse.subset.solve", stopped)
     found = select(POINTS, objective=objective, **further)
     bound = factor * exact.value if objective != "largest" else math.floor(factor * exact.value)
     assert (found.status, found.reason) == (Status.FEASIBLE, "It stopped.")
@@ -241,7 +234,7 @@ def test_a_solver_that_stops_short_proves_only_its_bound(
 
 def test_a_count_is_proved_by_the_next_whole_number(monkeypatch: Any) -> None:
     monkeypatch.setattr(
-        "ceopt.diverse.subset.exact_search.solve",
+        "ceopt.diverse.subset.solve",
         lambda *a, **o: replace(r := solve(*a, **o), status=Stop.FEASIBLE, bound=r.bound + 0.9),
     )
     found = select(POINTS, objective="largest", beta=1.0)

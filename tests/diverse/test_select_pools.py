@@ -12,7 +12,7 @@ import pytest
 import ceopt
 from ceopt import CeoptError
 from ceopt.diverse import select
-from ceopt.diverse.subset.pool import pool_distances
+from ceopt.diverse.subset import pool_distances
 from ceopt.formulations.predictors import Affine
 
 SQUARE = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])

@@ -243,7 +243,7 @@ def test_each_seed_draws_everything_anew(example):
 def test_a_person_has_a_plan_by_each_method_and_a_row_in_the_table(example, number, protocol, monkeypatch):
     table, report, journals = example("table"), example("report"), importlib.import_module("shared.journal")
     monkeypatch.setitem(table.WEIGHTS, number, table.WEIGHTS[number][-1:])
-    monkeypatch.setattr("ceopt.plans.copa.descent._STEPS", 200)
+    monkeypatch.setattr("ceopt.plans.copa_search._DESCENT_STEPS", 200)
     size, journal = table.Size(**SIZE | {"seeds": 1, "people": 1, "moments": 40}), journals.Journal(None, ())
     table.run(number, ["loans"], protocol, size, journal, quiet=True)
     head = f"{number}/{protocol}/loans"
@@ -358,8 +358,8 @@ def test_futures_are_within_the_ball(example):
 
 @pytest.mark.long
 def test_figures_are_computed_and_described(example, tmp_path, monkeypatch):
-    monkeypatch.setattr("ceopt.plans.copa.descent._STEPS", 200)
-    monkeypatch.setattr("ceopt.plans.copa.gradient._STARTS", (2, 2))
+    monkeypatch.setattr("ceopt.plans.copa_search._DESCENT_STEPS", 200)
+    monkeypatch.setattr("ceopt.plans.copa_search._STARTS", (2, 2))
     monkeypatch.setitem(example("dice").OPTIONS, "max_iter", 60)
     for number, words in ((3, "mean inside"), (4, "mean and covariance shift")):
         figure, journal = example(f"figure_{number}"), importlib.import_module("shared.journal").Journal(None, ())

@@ -23,8 +23,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ceopt
-from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors import TreeEnsemble
+from ceopt.oracle.model import ModelOracle
 
 
 def people(n: int = 240) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from ceopt.formulations.costs import L1
 from ceopt.formulations.predictors import ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space.reachable import reach_of
-from ceopt.warm_start.heuristic import StartSearch
+from ceopt.search.warm_start import StartSearch
 
 NUMBER = {"kind": "integer", "lower": 0, "upper": 9}
 

@@ -23,8 +23,8 @@ def test_dir_lists_the_public_names_alone():
 
 
 def test_calls_are_callable_though_files_bear_their_names():
-    import ceopt.explain
-    import ceopt.verify
+    import ceopt.recourse
+    import ceopt.result.verify
 
     assert inspect.isfunction(ceopt.explain)
     assert inspect.isfunction(ceopt.verify)

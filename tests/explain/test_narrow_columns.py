@@ -1,6 +1,6 @@
 """Columns that vary little beside their size: what is claimed holds for the model's own predict, at every ratio.
 
-The random ones of this kind are in ``tests/oracle/narrow.py``; here are those that were answered wrongly.
+The random ones of this kind are in ``tests/judging/narrow.py``; here are those that were answered wrongly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 import pytest
-from oracle.narrow import between, cheapest_on_lines, compare_narrow, draw_narrow
+from judging.narrow import between, cheapest_on_lines, compare_narrow, draw_narrow
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline

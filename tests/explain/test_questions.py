@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from draws import number_of_draws
-from oracle.judge import Verdict, described, judge
-from oracle.question import ENUMERATED, KINDS, draw
+from judging.judge import Verdict, described, judge
+from judging.question import ENUMERATED, KINDS, draw
 
 #: Questions of each kind, and without --long.
 N = 16

@@ -6,7 +6,7 @@ import pytest
 from draws import draws
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle.scales import KINDS, question, verdict
+from judging.scales import KINDS, question, verdict
 
 from ceopt.solvers import registry
 

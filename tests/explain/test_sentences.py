@@ -12,10 +12,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import ceopt
-import ceopt.population.batch
+import ceopt.population
 from ceopt import CeoptError, Feature, FeatureSpace, Recourse, explain
-from ceopt.cli.inputs import read_inputs, read_model
-from ceopt.cli.tables import read_table
+from ceopt.cli.inputs import read_inputs, read_model, read_table
 from ceopt.diverse import DiverseRobustExplainer
 from ceopt.formulations import Factual, embed
 from ceopt.formulations.predictors import Affine
@@ -99,7 +98,7 @@ def test_memory_that_runs_out_is_a_status(monkeypatch, place):
     assert "Memory ran out" in result.reason
     assert ceopt.SolutionSet.from_json(result.to_json()).reason == result.reason
 
-    monkeypatch.setattr("ceopt.population.batch.search", failing)
+    monkeypatch.setattr("ceopt.population.search", failing)
     cohort = Recourse(MODEL, SPACE, target="good").fit(PEOPLE).explain(PEOPLE)
     assert cohort.counts() == {"error": 3}
     assert "Memory ran out" in cohort[0].reason

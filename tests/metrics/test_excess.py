@@ -18,7 +18,7 @@ from ceopt import Feature, FeatureSpace
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.recourse_program import recourse_program
 from ceopt.metrics import cost, excess
-from ceopt.query import prepare as prepare_module
+from ceopt.search import prepare as prepare_module
 
 SPACE = FeatureSpace(
     [
@@ -224,7 +224,7 @@ def test_the_reading_of_the_model_is_within_the_limit(monkeypatch):
     monkeypatch.setattr(prepare_module, "read", slow)
     programs = []
     monkeypatch.setattr(
-        "ceopt.query.solve_program.recourse_program", lambda *a, **k: programs.append(1) or recourse_program(*a, **k)
+        "ceopt.search.solve_program.recourse_program", lambda *a, **k: programs.append(1) or recourse_program(*a, **k)
     )
     late = excess(answers, model, SPACE, target="yes", factual=factual, time_limit_s=5.0)
 

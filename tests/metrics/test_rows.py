@@ -10,8 +10,8 @@ import ceopt
 from ceopt import Feature, FeatureSpace
 from ceopt.formulations.predictors import Affine
 from ceopt.metrics import continuous_proximity, k_distance, sparsity
-from ceopt.metrics.rows import read
-from ceopt.metrics.scales import scales_of
+from ceopt.metrics.distance import scales_of
+from ceopt.oracle.rows import read
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 SPACE = FeatureSpace(

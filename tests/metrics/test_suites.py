@@ -14,7 +14,7 @@ import ceopt
 from ceopt import Feature, FeatureSpace
 from ceopt.formulations.predictors import Affine
 from ceopt.metrics import suite, suites
-from ceopt.metrics.published import SUITES
+from ceopt.metrics.suites import SUITES
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 
 SPACE = FeatureSpace(
@@ -261,7 +261,7 @@ def test_what_a_metric_needs_is_named_and_without_it_only_that_metric_is_nan(nam
 
 
 def _evidence(given):
-    from ceopt.metrics.published.measure import Evidence
+    from ceopt.metrics.people import Evidence
 
     return Evidence(S=S, **given)
 

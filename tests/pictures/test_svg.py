@@ -10,8 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from ceopt import CeoptError
-from ceopt.pictures.captions import ENGLISH
-from ceopt.pictures.changes import Move, draw_changes
+from ceopt.pictures.canvas import ENGLISH
+from ceopt.pictures.charts import Move, draw_changes
 from ceopt.pictures.svg import svg
 
 HOSTILE = 'id="x" <script>alert("&")</script> url(#y) $x_1$'

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ceopt.pictures.texts import clean, shortened, width_pt, wrapped
-from ceopt.pictures.ticks import tick_text
+from ceopt.pictures.canvas import clean, shortened, tick_text, width_pt, wrapped
 
 NAME = "number_of_months_since_the_last_payment_default_2019_q1"
 

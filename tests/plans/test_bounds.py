@@ -19,9 +19,9 @@ from ceopt import CeoptError
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.validity_parts import least_of_score
 from ceopt.plans import gelbrich_distance, validity_bounds, validity_value
-from ceopt.plans.validity import bounds, forms
-from ceopt.plans.validity.closed_form_cases import lower_bound, lower_bound_of_one, upper_bound_of_one
-from ceopt.plans.validity.reduction import directions, reduced
+from ceopt.plans import validity as bounds
+from ceopt.plans import validity as forms
+from ceopt.plans.validity import directions, lower_bound, lower_bound_of_one, reduced, upper_bound_of_one
 from ceopt.solvers import Status
 from ceopt.solvers.errors import InvalidValueError, UnknownNameError, UnsupportedProblemError
 from ceopt.solvers.registry import SOLVERS

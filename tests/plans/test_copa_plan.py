@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from published import instances
 
 from ceopt import CeoptError
+from ceopt.plans import copa as plan_module
 from ceopt.plans import copa_objective, copa_plan, validity_value
-from ceopt.plans.copa import categories, global_search, refinement
-from ceopt.plans.copa import plan as plan_module
-from ceopt.plans.projection import project
+from ceopt.plans import copa_search as categories
+from ceopt.plans import copa_search as global_search
+from ceopt.plans import copa_search as refinement
+from ceopt.plans.copa_space import project
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.registry import SOLVERS
 

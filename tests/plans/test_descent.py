@@ -39,7 +39,7 @@ def slope(points, step=1e-6):
 
 def test_each_step_is_that_of_the_published_code(monkeypatch):
     """Noise, Adam, the projection along the mean's slopes, and then the clamp."""
-    monkeypatch.setattr("ceopt.plans.copa.descent._STEPS", 40)
+    monkeypatch.setattr("ceopt.plans.copa_search._DESCENT_STEPS", 40)
     points = FACTUAL[:-1] + np.random.default_rng(7).standard_normal((3, 3))
     first, second = np.zeros((3, 3)), np.zeros((3, 3))
     for count in range(1, 41):
@@ -64,7 +64,7 @@ def test_it_stops_where_the_objective_stands_still(monkeypatch):
     """One column: the least proximity is at the margin, where the projection holds it after some hundred steps."""
     options = {"n": 1, "validity_weight": 0.0, "diversity_weight": 0.0, "fixed": [1]}
     short = descent([0.1, 1.0], [1.0, -0.5], np.eye(2), **options)
-    monkeypatch.setattr("ceopt.plans.copa.descent._STEPS", 5000)
+    monkeypatch.setattr("ceopt.plans.copa_search._DESCENT_STEPS", 5000)
     assert short.plan == pytest.approx(descent([0.1, 1.0], [1.0, -0.5], np.eye(2), **options).plan, abs=1e-12)
     assert short.plan[0, 0] == pytest.approx(0.6)
 

@@ -10,9 +10,8 @@ import pytest
 from ceopt.formulations.programs.moments import Moments
 from ceopt.formulations.programs.parts import Distance, require_region
 from ceopt.plans import validity_value
-from ceopt.plans.copa.global_search import top_ratio
-from ceopt.plans.copa.search_space import PlanSearch
-from ceopt.plans.copa.terms import Terms
+from ceopt.plans.copa_search import top_ratio
+from ceopt.plans.copa_space import PlanSearch, Terms
 
 
 def top(factual: Any, mean: Any, covariance: Any, margin: float, **rules: Any) -> float:

@@ -16,7 +16,7 @@ from ceopt import CeoptError
 from ceopt.formulations.programs.moments import require_moments
 from ceopt.formulations.programs.parts import require_distance
 from ceopt.plans import copa_objective, validity_value
-from ceopt.plans.copa.terms import Terms
+from ceopt.plans.copa_space import Terms
 
 EYE = np.eye(2)
 

@@ -10,7 +10,7 @@ from drawn import offsets
 from matplotlib import pyplot as plt
 
 from ceopt import CeoptError
-from ceopt.pictures.validity import draw_validity
+from ceopt.pictures.charts import draw_validity
 from ceopt.plans import plot_validity, validity_bounds
 
 PLAN = [[1.0, 2.0, 1.0], [3.0, 0.5, 1.0]]

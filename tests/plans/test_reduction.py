@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ceopt.formulations.programs.moments import Moments
 from ceopt.plans import gelbrich_distance, validity_bounds
-from ceopt.plans.validity.reduction import directions, lifted, reduced
+from ceopt.plans.validity import directions, lifted, reduced
 
 UNITS = [1e-3, 1.0, 1e3]  # of the parameters: nothing may depend on them
 

@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 import pytest
 
 from ceopt.plans import copa_plan, validity_bounds
-from ceopt.plans.copa.search_space import PlanSearch
+from ceopt.plans.copa_space import PlanSearch
 from ceopt.solvers import solve
 from ceopt.solvers.cones import psd
 from ceopt.solvers.registry import SOLVERS
@@ -139,7 +139,7 @@ def test_the_limit_is_that_of_the_call_not_of_each_program(form: Any, monkeypatc
     """Stating a program takes longer than the limit, so that no solver is asked."""
     now = [1000.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    from ceopt.plans.validity import forms
+    from ceopt.plans import validity as forms
 
     began = []
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ceopt import CeoptError
 from ceopt.formulations.programs.moments import Moments
 from ceopt.plans import validity_value
-from ceopt.plans.copa.validity_value import margins, spreads
+from ceopt.plans.copa import margins, spreads
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "validity_value.json").read_text())["instances"]
 

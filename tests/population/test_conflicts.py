@@ -17,12 +17,13 @@ import pytest
 
 import ceopt
 from ceopt import Cohort, Feature, FeatureSpace, Linear, MaxChanges, Recourse
-from ceopt.conflicts.conflict import Conflict
+from ceopt import population as batch
+from ceopt import population as conflicts
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.population import batch, conflicts
-from ceopt.population.conflicts import seconds_for_conflicts
-from ceopt.query.prepare import prepare
-from ceopt.report.headings import HEADINGS
+from ceopt.population import seconds_for_conflicts
+from ceopt.report.page import HEADINGS
+from ceopt.search.conflict import Conflict
+from ceopt.search.prepare import prepare
 from ceopt.settings import Settings
 from ceopt.words import in_words
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-import ceopt.population.batch
+import ceopt.population
 from ceopt import MaxChanges, Recourse, explain
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import FeatureSpace
@@ -129,7 +129,7 @@ def test_an_unforeseen_failure_is_that_rows_reason(recourse, people, monkeypatch
             raise ZeroDivisionError("in the middle")
         return search(prepared, row, query_id=query_id)
 
-    monkeypatch.setattr(ceopt.population.batch, "search", failing)
+    monkeypatch.setattr(ceopt.population, "search", failing)
     cohort = recourse.explain(people)
 
     assert [result.status.value for result in cohort][:2] == ["optimal", "error"]
@@ -146,7 +146,7 @@ def interrupted(monkeypatch, at):
         asked.append(query_id)
         return search(prepared, row, query_id=query_id)
 
-    monkeypatch.setattr(ceopt.population.batch, "search", stopping)
+    monkeypatch.setattr(ceopt.population, "search", stopping)
     return asked
 
 

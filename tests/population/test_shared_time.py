@@ -17,9 +17,9 @@ import pandas as pd
 import pytest
 
 import ceopt
+from ceopt import population as batch
 from ceopt.formulations.predictors import Affine
-from ceopt.population import batch
-from ceopt.population.shared_time import SharedTime
+from ceopt.population import SharedTime
 from ceopt.status import Status
 
 PEOPLE = pd.DataFrame({"income": np.arange(300) % 3})

@@ -19,7 +19,7 @@ from ceopt.formulations.constraints import AbstractRule, MaxChanges
 from ceopt.formulations.constraints.diversity.diversity import OtherCluster
 from ceopt.formulations.constraints.hull import Hull
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.query.solve_program import ProgramSolver
+from ceopt.search.solve_program import ProgramSolver
 from ceopt.solvers.manifest import Manifest
 from ceopt.solvers.problem import Outcome, Stop
 

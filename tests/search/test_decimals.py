@@ -18,7 +18,7 @@ import ceopt
 from ceopt.diverse import exhaustive
 from ceopt.formulations.digits import in_places, places_of
 from ceopt.formulations.space import Feature, FeatureSpace
-from ceopt.query.prepare import Prepared
+from ceopt.search.prepare import Prepared
 from ceopt.surrogates import BoundarySampler, LocalSurrogateRecourse
 
 RNG = np.random.default_rng(0)

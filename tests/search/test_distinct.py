@@ -22,7 +22,7 @@ from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.recourse_program import RecourseProgram, recourse_program
 from ceopt.formulations.targets import AtLeast, parse_target
-from ceopt.query.solve_program import ProgramSolver
+from ceopt.search.solve_program import ProgramSolver
 from ceopt.settings import Settings
 from ceopt.solvers.problem import Stop
 from ceopt.surrogates import BoundarySampler, LocalSurrogateRecourse, SvmSurrogate
@@ -338,7 +338,7 @@ def test_of_answers_that_cost_nothing_the_one_with_fewer_columns_comes_first() -
 
 
 def test_where_no_program_may_be_solved_any_more_an_answer_keeps_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ceopt.search.fewer_columns.MOST_REPAIRS", 0)
+    monkeypatch.setattr("ceopt.search.phases.MOST_REPAIRS", 0)
     space = [HOURS, DEBT]
     found = asked(Affine([1.0, 1.0], -14.5), {"hours": 0, "debt": 0}, space, margin=None, target=AtLeast(0.0), n=2)
     assert found == [(15.0, {"hours": found[0][1]["hours"], "debt": 15 - found[0][1]["hours"]})]

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 import ceopt
 from ceopt import Apart
-from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.constraints import AbstractRule, Linear, MaxChanges
 from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
-from ceopt.query.solve_program import ProgramSolver
+from ceopt.oracle.model import ModelOracle
+from ceopt.search.solve_program import ProgramSolver
 from ceopt.solvers.problem import Outcome, Stop
 
 SPACE = ceopt.FeatureSpace(

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import ceopt
-from ceopt.query.solve_program import ProgramSolver
+from ceopt.search.solve_program import ProgramSolver
 from ceopt.solvers import Outcome
 from ceopt.solvers.highs import HighsSession
 from ceopt.solvers.pool.ranking import integers

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import ceopt
 from ceopt.formulations.predictors import TreeEnsemble
-from ceopt.query.solve_program import ProgramSolver
+from ceopt.search.solve_program import ProgramSolver
 
 COLUMNS = {"a": (0, 4), "b": (0, 3), "c": (0, 1)}
 SPACE = ceopt.FeatureSpace(

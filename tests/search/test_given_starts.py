@@ -17,8 +17,7 @@ from sklearn.neural_network import MLPClassifier
 import ceopt
 from ceopt import CeoptError, Feature, FeatureSpace, Hull, Linear, MaxChanges
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.query.given_starts import put_in_reach, starts_of
-from ceopt.query.prepare import prepare
+from ceopt.search.prepare import prepare, put_in_reach, starts_of
 from ceopt.search.search import init
 from ceopt.search.solve_check_repair import find_starts
 from ceopt.settings import Settings
@@ -143,8 +142,8 @@ def test_points_are_put_where_the_person_can_be() -> None:
     st.lists(st.tuples(*[st.floats(-20, 20)] * 2, st.integers(-3, 12), st.sampled_from("xyz"), st.sampled_from("nm")))
 )
 def test_every_point_that_was_put_in_reach_keeps_the_rules_of_the_space(rows: list[Any]) -> None:
-    from ceopt.checking.answer_check import broken_moves
     from ceopt.formulations.space.reachable import reach_of
+    from ceopt.oracle.model import broken_moves
 
     factual = OWN.row(HERE)
     frame = pd.DataFrame(rows, columns=list(OWN.names)).astype({"size": float, "steps": float, "up": int})

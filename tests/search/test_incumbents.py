@@ -9,13 +9,13 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import ceopt
-from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.query.solve_program import ProgramSolver
-from ceopt.search.incumbents import are_same
+from ceopt.oracle.model import ModelOracle
+from ceopt.search.search import are_same
 from ceopt.search.solve_check_repair import cost_within_which
+from ceopt.search.solve_program import ProgramSolver
+from ceopt.search.warm_start import StartSearch
 from ceopt.solvers import registry
-from ceopt.warm_start.heuristic import StartSearch
 
 SOLVERS = [name for name in ("highs", "scip", "gurobi") if registry.SOLVERS[name].is_licensed]
 

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 import ceopt
 from ceopt.diverse import exhaustive
 from ceopt.formulations.predictors import Affine
-from ceopt.query.prepare import Prepared, prepare
+from ceopt.search.prepare import Prepared, prepare
 from ceopt.search.search import init
 from ceopt.settings import Settings
 from ceopt.surrogates import BoundarySampler, LocalSurrogateRecourse

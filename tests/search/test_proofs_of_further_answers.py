@@ -11,14 +11,14 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import ceopt
-from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors import Affine, TreeEnsemble
-from ceopt.query.prepare import prepare
-from ceopt.query.solve_program import ProgramSolver
+from ceopt.oracle.model import ModelOracle
+from ceopt.search.prepare import prepare
 from ceopt.search.search import search
 from ceopt.search.solve_check_repair import is_disproved
+from ceopt.search.solve_program import ProgramSolver
+from ceopt.search.warm_start import StartSearch
 from ceopt.settings import Settings
-from ceopt.warm_start.heuristic import StartSearch
 
 PAY = ceopt.FeatureSpace([ceopt.Feature(name, kind="continuous", lower=0.0, upper=9.0) for name in ("a", "b")])
 MODEL = Affine([1.0, 0.5], -3.0, labels=("no", "yes"))

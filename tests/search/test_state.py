@@ -11,7 +11,7 @@ import pytest
 import ceopt
 from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space.reachable import Interval
-from ceopt.query.prepare import prepare
+from ceopt.search.prepare import prepare
 from ceopt.search.search import done, init, search, step
 from ceopt.search.solve_check_repair import MOST_REPAIRS, solve_and_check
 from ceopt.search.state import Phase, State

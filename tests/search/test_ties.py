@@ -11,7 +11,7 @@ from faulty import faulty
 import ceopt
 from ceopt.formulations.predictors import Affine, ReluNetwork
 from ceopt.formulations.space.reachable import Interval, Levels
-from ceopt.search.ties import _snapped
+from ceopt.search.phases import _snapped
 from ceopt.solvers import Outcome
 from ceopt.solvers.problem import Stop
 

@@ -35,7 +35,7 @@ from ceopt.formulations.predictors import TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
 from ceopt.formulations.recourse_program import recourse_program
-from ceopt.query.solve_program import ProgramSolver
+from ceopt.search.solve_program import ProgramSolver
 from ceopt.solvers import solve
 
 PLAIN = ceopt.L1(scale="none")

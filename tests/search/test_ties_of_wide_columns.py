@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from oracle.judge import described, judge
-from oracle.question import draw
+from judging.judge import described, judge
+from judging.question import draw
 
 import ceopt
 from ceopt.formulations.predictors import Affine, ReluNetwork

@@ -117,10 +117,10 @@ def ask(model: Any, frame: pd.DataFrame, **options: Any) -> ceopt.SolutionSet:
 
 # ---- a stage that takes too long is the last one ---------------------------------------------------------------------
 READING = {
-    "ceopt.query.prepare.open_model": "opening the model",
-    "ceopt.query.prepare.read": "reading the model",
+    "ceopt.search.prepare.open_model": "opening the model",
+    "ceopt.search.prepare.read": "reading the model",
     "ceopt.formulations.predictors.read.pipeline.probe": "reading the steps of the pipeline",
-    "ceopt.query.prepare.check_formulation": "checking the settings",
+    "ceopt.search.prepare.check_formulation": "checking the settings",
 }
 
 
@@ -144,7 +144,7 @@ def test_a_limit_used_up_in_reading_is_a_status_that_names_the_stage(
 #: Stages after reading, and what is told of them.
 LATER = {
     "ceopt.formulations.recourse_program.Factual": "stating what the model reads",
-    "ceopt.query.solve_program.recourse_program": "lowering the program to arrays",
+    "ceopt.search.solve_program.recourse_program": "lowering the program to arrays",
 }
 
 
@@ -179,7 +179,7 @@ def test_a_limit_used_up_in_building_a_linear_model_leaves_nothing(
 def test_a_limit_used_up_in_the_search_for_a_start_ends_the_call(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
-    built = slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 0.0)
+    built = slowed(monkeypatch, clock, "ceopt.search.solve_program.recourse_program", 0.0)
     slowed(monkeypatch, clock, "ceopt.formulations.predictors.embed.reachable_leaves._split_table", 1e3)
     result = ask(forest, numbers, data=numbers)
 
@@ -245,9 +245,9 @@ def test_the_solver_is_given_what_is_left(
         return inner(self, **options)
 
     monkeypatch.setattr(AbstractSession, "solve", solve)
-    slowed(monkeypatch, clock, "ceopt.query.prepare.read", 20.0)
-    slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 15.0)
-    slowed(monkeypatch, clock, "ceopt.query.solve_program.compile_model", 10.0)
+    slowed(monkeypatch, clock, "ceopt.search.prepare.read", 20.0)
+    slowed(monkeypatch, clock, "ceopt.search.solve_program.recourse_program", 15.0)
+    slowed(monkeypatch, clock, "ceopt.search.solve_program.compile_model", 10.0)
     result = ask(linear, numbers, time_limit_s=60.0, margin=1e-5)
 
     assert result.status == "optimal"
@@ -259,7 +259,7 @@ def test_the_solver_is_given_what_is_left(
 def test_answers_in_hand_are_kept(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
-    slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 25.0)
+    slowed(monkeypatch, clock, "ceopt.search.solve_program.recourse_program", 25.0)
     result = ask(forest, numbers, n=5, diversity="pool", time_limit_s=60.0)
 
     assert result.status == "optimal"
@@ -280,7 +280,7 @@ def test_a_first_attempt_that_failed_the_check_is_no_loss_of_its_bound(
         return found._replace(valid=False) if asked[0] == 2 else found
 
     monkeypatch.setattr(Question, "check", check)
-    slowed(monkeypatch, clock, "ceopt.query.solve_program.recourse_program", 40.0)
+    slowed(monkeypatch, clock, "ceopt.search.solve_program.recourse_program", 40.0)
     result = ask(forest, numbers, data=numbers, time_limit_s=60.0)
 
     assert result.status.has_answers
@@ -290,7 +290,7 @@ def test_a_first_attempt_that_failed_the_check_is_no_loss_of_its_bound(
 def test_under_a_recourse_reading_belongs_to_fit(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
 ) -> None:
-    slowed(monkeypatch, clock, "ceopt.query.prepare.read", 1e3)
+    slowed(monkeypatch, clock, "ceopt.search.prepare.read", 1e3)
     recourse = ceopt.Recourse(linear, ceopt.FeatureSpace.infer(numbers), target="good", time_limit_s=60.0).fit(numbers)
     (result,) = recourse.explain(numbers[linear.predict(numbers) == "bad"].head(1))
 
@@ -302,7 +302,7 @@ def test_under_a_recourse_reading_belongs_to_fit(
 def test_a_limit_that_is_none_is_refused_before_anything_is_read(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
 ) -> None:
-    opened = slowed(monkeypatch, clock, "ceopt.query.prepare.open_model", 0.0)
+    opened = slowed(monkeypatch, clock, "ceopt.search.prepare.open_model", 0.0)
     for limit in (0.0, -1, "long", None, True, float("inf")):
         with pytest.raises(ceopt.CeoptError, match="time_limit_s"):
             ask(linear, numbers, time_limit_s=limit)
@@ -312,7 +312,7 @@ def test_a_limit_that_is_none_is_refused_before_anything_is_read(
 def test_a_bad_row_is_refused_whatever_the_time(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, linear: Any, numbers: pd.DataFrame
 ) -> None:
-    slowed(monkeypatch, clock, "ceopt.query.prepare.read", 1e3)
+    slowed(monkeypatch, clock, "ceopt.search.prepare.read", 1e3)
     with pytest.raises(ceopt.CeoptError, match="'d'"):
         ceopt.explain(linear, {"a": 1.0, "b": 1.0, "c": 1.0}, ceopt.FeatureSpace.infer(numbers), target="good")
 
@@ -432,7 +432,7 @@ def every_cell(model: Any, frame: pd.DataFrame, **options: Any) -> ceopt.Solutio
 def test_all_cells_within_a_limit_used_up_in_reading(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, forest: Any, numbers: pd.DataFrame
 ) -> None:
-    slowed(monkeypatch, clock, "ceopt.query.prepare.read", 1e3)
+    slowed(monkeypatch, clock, "ceopt.search.prepare.read", 1e3)
     result = every_cell(forest, numbers)
 
     assert (str(result.status), len(result), result.complete) == ("time_limit", 0, False)
@@ -442,8 +442,8 @@ def test_all_cells_within_a_limit_used_up_in_reading(
 @pytest.mark.parametrize(
     "where",
     [
-        "ceopt.diverse.exhaustive_search.exhaustive.cell_columns",
-        "ceopt.diverse.exhaustive_search.enumeration.demands_of",
+        "ceopt.diverse.exhaustive.cell_columns",
+        "ceopt.diverse.enumeration.demands_of",
     ],
 )
 def test_all_cells_keep_the_cheapest(

@@ -18,7 +18,7 @@ import ceopt
 import ceopt.dice as dice_ml
 from ceopt import CeoptError, Feature, FeatureSpace, Linear, SolutionSet, formulations
 from ceopt.cli.commands import app
-from ceopt.dice.showing import say
+from ceopt.dice.explanations import say
 from ceopt.formulations.predictors import Affine
 from ceopt.solvers.errors import printable
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from ceopt import CeoptError, FeatureSpace
-from ceopt.pictures.boundary_sample import Plane, segment_of
+from ceopt.pictures.surface import Plane, segment_of
 from ceopt.surrogates import BoundarySampler, SvmSurrogate
 
 

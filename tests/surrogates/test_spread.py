@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
-from ceopt.surrogates.spread import largest_distance
+from ceopt.surrogates.scaled_columns import largest_distance
 
 
 @draws(60)

@@ -16,9 +16,9 @@ import pytest
 import ceopt
 from ceopt import MaxChanges, SolutionSet
 from ceopt.formulations.space import FeatureSpace
+from ceopt.oracle.black_box import BlackBox
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.surrogates import BoundarySampler, LimeSurrogate, LocalSurrogateRecourse, SvmSurrogate
-from ceopt.surrogates.black_box import BlackBox
 from ceopt.surrogates.boundary_way import BoundaryWay
 
 PEOPLE = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=["a", "b", "c"])

@@ -16,8 +16,9 @@ from loan_people import loan_people, small
 pytest.importorskip("jax")
 
 from ceopt.solvers.errors import InvalidValueError, UnreadableFileError, UnwritableFileError
-from ceopt.training import CounterNet, RoCourseNet, training_loop
-from ceopt.training.checkpoints import restored, saved
+from ceopt.training import CounterNet, RoCourseNet
+from ceopt.training import training as training_loop
+from ceopt.training.training import restored, saved
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ceopt
-import ceopt.training.polish
+import ceopt.training.recourse_network
 from ceopt import FeatureSpace, Linear, MaxChanges
 from ceopt.solvers.errors import CeoptError, InvalidValueError
-from ceopt.training.polish import polished
+from ceopt.training.recourse_network import polished
 
 GRID = pd.DataFrame(list(itertools.product(range(6), range(6), ["x", "y"])), columns=["a", "b", "c"])
 LABELS = np.where(2 * GRID["a"] + GRID["b"] + 2 * (GRID["c"] == "y") > 9, "yes", "no")
@@ -171,13 +171,13 @@ def test_cheap_advice_that_breaks_a_rule_is_not_kept():
 
 def test_the_engine_begins_with_the_advice_and_falls_back_on_it(monkeypatch):
     begun = []
-    solved = ceopt.training.polish.answered
+    solved = ceopt.training.recourse_network.answered
 
     def noting(prepared, row):
         begun.append(prepared.starts.tolist())
         return solved(prepared, row)
 
-    monkeypatch.setattr(ceopt.training.polish, "answered", noting)
+    monkeypatch.setattr(ceopt.training.recourse_network, "answered", noting)
     advice = advice_at({"a": 5, "b": 5, "c": "y"})
     cohort = polish(advice, time_limit_s=1e-6)
 

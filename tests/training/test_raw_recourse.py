@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ceopt import FeatureSpace
-from ceopt.training.raw_recourse import moved_frame
+from ceopt.training.networks import moved_frame
 
 JOBS = ["clerk", "cook", "nurse", "cook"]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceopt import FeatureSpace
-from ceopt.training.scaled_frame import ScaledFrame
+from ceopt.surrogates.scaled_columns import ScaledFrame
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,13 @@ import pytest
 
 jax = pytest.importorskip("jax")
 
-from ceopt.training.losses import proximity_loss, smoothed  # noqa: E402 - JAX may be missing
-from ceopt.training.schedules import SCHEDULES, radius_at  # noqa: E402
-from ceopt.training.shift_attack import squared_error  # noqa: E402 - JAX may be missing
+from ceopt.training.training import (  # noqa: E402 - JAX may be missing  # noqa: E402
+    SCHEDULES,
+    proximity_loss,
+    radius_at,
+    smoothed,
+    squared_error,
+)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -9,7 +9,7 @@ jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
 from ceopt.training.networks import scores_of, shares_of  # noqa: E402 - JAX may be missing
-from ceopt.training.shift_attack import AttackedRows, ShiftAttack, squared_error  # noqa: E402
+from ceopt.training.training import AttackedRows, ShiftAttack, squared_error  # noqa: E402
 
 
 def double_precision():

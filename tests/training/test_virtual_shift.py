@@ -17,9 +17,8 @@ pytest.importorskip("jax")
 import ceopt
 from ceopt.solvers.errors import CeoptError
 from ceopt.training import virtual_data_shift
-from ceopt.training.differentiable import network_of
-from ceopt.training.networks import scores_of, shares_of
-from ceopt.training.shift_attack import AttackedRows, ShiftAttack
+from ceopt.training.networks import network_of, scores_of, shares_of
+from ceopt.training.training import AttackedRows, ShiftAttack
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from ceopt import Feature, FeatureSpace
-from ceopt.solution.counterfactual import Counterfactual
-from ceopt.solution.solution_set import SolutionSet
+from ceopt.result.counterfactual import Counterfactual
+from ceopt.result.solution_set import SolutionSet
 from ceopt.solvers.errors import InvalidValueError
 
 

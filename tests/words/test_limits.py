@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import ceopt
 from ceopt.formulations.digits import rounded
 from ceopt.formulations.predictors import Affine
-from ceopt.population.summary import summary_of
+from ceopt.result.cohort_shown import summary_of
 from ceopt.search.solve_check_repair import used_up
 from ceopt.solvers.errors import InvalidValueError
 

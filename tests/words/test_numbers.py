@@ -9,8 +9,7 @@ from draws import draws
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ceopt.words.language import language_of
-from ceopt.words.numbers import exact, move_in_digits
+from ceopt.words.language import exact, language_of, move_in_digits
 
 ENGLISH, GERMAN = language_of("test", "en"), language_of("test", "de")
 

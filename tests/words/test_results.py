@@ -12,12 +12,11 @@ from faulty import faulty
 
 import ceopt
 from ceopt import Feature, FeatureSpace, Linear, MaxChanges, SolutionSet, Status
+from ceopt.base.said import Phrase, Said, said, together
 from ceopt.formulations.predictors import Affine
 from ceopt.solvers.problem import Stop
 from ceopt.words import in_words
-from ceopt.words.fields import FIELDS
-from ceopt.words.language import language_of
-from ceopt.words.said import Phrase, Said, said, together
+from ceopt.words.language import FIELDS, language_of
 
 SPACE = FeatureSpace(
     [

@@ -30,15 +30,21 @@ from ceopt import (
     Probability,
     RobustValidity,
 )
-from ceopt.conflicts.space_rules import space_rules
+from ceopt.base.said import Said
 from ceopt.formulations.constraints import RULES
 from ceopt.formulations.space.reachable import reach_of
 from ceopt.formulations.targets import parse_target
-from ceopt.words.changes import has_given_name
+from ceopt.search.conflict import space_rules
 from ceopt.words.language import language_of
-from ceopt.words.limits import removed_said, target_said, wanted_said
-from ceopt.words.rules import _PHRASES, rule_said, rules_said
-from ceopt.words.said import Said
+from ceopt.words.sentences import (
+    _PHRASES,
+    has_given_name,
+    removed_said,
+    rule_said,
+    rules_said,
+    target_said,
+    wanted_said,
+)
 
 ENGLISH, GERMAN = language_of("test", "en"), language_of("test", "de")
 MONEY = FeatureSpace(

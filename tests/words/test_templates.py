@@ -11,8 +11,7 @@ import ceopt
 from ceopt import CeoptError, Feature, FeatureSpace
 from ceopt.formulations.predictors import Affine
 from ceopt.words import LANGUAGES, templates
-from ceopt.words.fields import FIELDS
-from ceopt.words.language import language_of
+from ceopt.words.language import FIELDS, language_of
 
 SPACE = FeatureSpace([Feature("income", kind="integer", lower=0, upper=90, unit="euros")])
 MODEL = Affine([1.0], -35.0, labels=("no", "yes"))

@@ -34,10 +34,9 @@ NAME = "ce_ocl_comparison"
 #: What decides the results.
 MEASURES = (
     "ceopt/search",
-    "ceopt/query",
     "ceopt/metrics",
     "formulations",
-    "solvers/highs",
+    "solvers/highs.py",
     "solvers/pool",
     "examples/papers/ce_ocl/comparison_asking.py",
     "examples/papers/ce_ocl/comparison_cases.py",

@@ -25,7 +25,11 @@ from ce_ocl.study import Case, Found, Missed, Part, run, squares
 __all__ = ["command", "page", "part_text"]
 
 #: What decides the results of a case study.
-MODULES = ("ceopt/search", "ceopt/query", "formulations/constraints", "formulations/costs")
+MODULES = (
+    "ceopt/search",
+    "formulations/constraints",
+    "formulations/costs",
+)
 #: Who takes a square with switches.
 SOLVERS = ("auto", "highs", "scip", "gurobi")
 MEASURES = {

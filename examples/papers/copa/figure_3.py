@@ -22,7 +22,7 @@ from copa.table import N
 __all__ = ["FAST", "MEASURES", "Size", "described", "draw", "in_ball", "run"]
 
 MEASURES = (
-    "ceopt/plans/validity",
+    "ceopt/plans/validity.py",
     "examples/papers/copa/descent.py",
     "examples/papers/copa/figure_3.py",
     "examples/papers/copa/models.py",

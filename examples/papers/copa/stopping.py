@@ -26,8 +26,8 @@ __all__ = ["FAST", "MEASURES", "TITLE", "VARIANTS", "Size", "described", "run"]
 
 TITLE = "which rule stops the released training"
 MEASURES = (
-    "ceopt/plans/copa",
-    "ceopt/plans/validity",
+    "ceopt/plans/copa.py",
+    "ceopt/plans/validity.py",
     "examples/papers/copa/descent.py",
     "examples/papers/copa/models.py",
     "examples/papers/copa/protocol.py",

@@ -35,12 +35,12 @@ from coverage_validity.summaries import SUMMARIES
 
 LIBRARIES = ("ceopt", "jax", "numpy", "scikit-learn")
 MEASURES = (
-    "ceopt/surrogates/minimax",
-    "ceopt/surrogates/rivals",
+    "ceopt/surrogates/minimax.py",
+    "ceopt/surrogates/rivals.py",
     "ceopt/surrogates/sampler.py",
-    "ceopt/surrogates/searches",
-    "formulations/programs/minimax",
-    "formulations/programs/linear_recourse",
+    "ceopt/surrogates/linear_recourse.py",
+    "formulations/programs/minimax.py",
+    "formulations/programs/linear_recourse.py",
     "examples/papers/coverage_validity",
 )
 

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from ceopt.metrics import local_fidelity, stability
 from ceopt.surrogates import NoBoundaryError
-from ceopt.surrogates.spread import largest_distance
+from ceopt.surrogates.scaled_columns import largest_distance
 from coverage_validity.local_models import Data, Line, Local
 from coverage_validity.protocol import Floats
 

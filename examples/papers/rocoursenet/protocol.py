@@ -19,7 +19,7 @@ from shared.shifted_data import halves, has_data
 
 import ceopt
 from ceopt import Feature, FeatureSpace
-from ceopt.training.scaled_frame import ScaledFrame
+from ceopt.surrogates.scaled_columns import ScaledFrame
 
 __all__ = ["DATA_SETS", "PROTOCOLS", "SETTINGS", "Case", "Part", "has_data", "load"]
 

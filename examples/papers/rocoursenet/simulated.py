@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ceopt import FeatureSpace
-from ceopt.training.scaled_frame import ScaledFrame
+from ceopt.surrogates.scaled_columns import ScaledFrame
 from rocoursenet.protocol import ATTACKERS, EPOCHS, SETTINGS, Case, Part
 
 __all__ = ["simulated"]

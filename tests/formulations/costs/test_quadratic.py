@@ -27,12 +27,12 @@ from ceopt.formulations.predictors import Affine, ReluNetwork, TreeEnsemble
 from ceopt.formulations.predictors.read import read
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.formulations.space.reachable import Levels, reach_of
+from ceopt.search.warm_start import grid_around
 from ceopt.solvers import Status, solve
 from ceopt.solvers.compile.compiled_model import compile_model
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.solvers.problem import ProblemClass
 from ceopt.solvers.registry import SOLVERS
-from ceopt.warm_start.heuristic import grid_around
 
 READY = [name for name, solver in SOLVERS.items() if solver.is_installed and solver.is_licensed]
 #: A size-limited licence is one: what these tests ask is small.

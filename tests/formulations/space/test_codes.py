@@ -17,9 +17,9 @@ from ceopt.formulations.predictors import Affine
 from ceopt.formulations.space import Feature, FeatureSpace
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
 from ceopt.surrogates import LocalSurrogateRecourse, ScaledColumns
-from ceopt.surrogates.rivals.local_question import question_of
+from ceopt.surrogates.rivals import question_of
+from ceopt.surrogates.scaled_columns import ScaledFrame
 from ceopt.surrogates.surrogate_program import action_grid
-from ceopt.training.scaled_frame import ScaledFrame
 
 SPACE = FeatureSpace(
     [

@@ -23,7 +23,7 @@ from ceopt.diverse import DiverseRobustExplainer
 from ceopt.formulations.predictors import Affine
 from ceopt.solvers.errors import InvalidValueError
 from ceopt.surrogates import BoundarySampler, LocalSurrogateRecourse
-from ceopt.training.training_frame import TrainingFrame
+from ceopt.training.networks import TrainingFrame
 
 RNG = np.random.default_rng(0)
 WHOLE = pd.DataFrame(

@@ -20,8 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ceopt import CeoptError
 from ceopt.surrogates import BoundarySampler, MinimaxProbabilityMachine, worst_covariance
-from ceopt.surrogates.minimax import exact
-from ceopt.surrogates.minimax.norm_sum import LeastNormSum
+from ceopt.surrogates import minimax as exact
+from ceopt.surrogates.minimax import LeastNormSum
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CLASSIFIERS = json.loads((GOLDEN / "mpm_classifier.json").read_text())["instances"]

@@ -16,7 +16,7 @@ from ceopt.formulations.programs.minimax import factor_of
 from ceopt.formulations.programs.parts import sum_of
 from ceopt.solvers import solve
 from ceopt.solvers.cones import soc
-from ceopt.surrogates.minimax.norm_sum import (
+from ceopt.surrogates.minimax import (
     LeastNormSum,
     least_norm_sum,
     least_spread_then,

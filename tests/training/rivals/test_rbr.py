@@ -16,8 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ceopt import CeoptError, FeatureSpace
 from ceopt.training import Rbr
-from ceopt.training.rivals.rbr import PosteriorOdds, projected
-from ceopt.training.rivals.worst_densities import WorstDensities
+from ceopt.training.rivals import PosteriorOdds, WorstDensities, projected
 
 
 # ---- densities -------------------------------------------------------------------------------------------------------

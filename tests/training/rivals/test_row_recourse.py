@@ -16,10 +16,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ceopt import CeoptError, FeatureSpace, OtherThan, Probability, verify
 from ceopt.surrogates import roar, wachter
+from ceopt.surrogates.scaled_columns import ScaledFrame
 from ceopt.training import Rbr, RoarLime, VanillaCF, virtual_data_shift
-from ceopt.training.predictor_network import PredictorNetwork
-from ceopt.training.rivals.vanilla_cf import over
-from ceopt.training.scaled_frame import ScaledFrame
+from ceopt.training.networks import PredictorNetwork
+from ceopt.training.rivals import over
 
 RNG = np.random.default_rng(0)
 PEOPLE = pd.DataFrame(

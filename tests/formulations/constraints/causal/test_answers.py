@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import ceopt
 from ceopt import Causal
-from ceopt.query.solve_program import ProgramSolver
+from ceopt.search.solve_program import ProgramSolver
 
 BOOK = ceopt.datasets.loans(n=600)
 SPACE = BOOK.space

@@ -17,8 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import ceopt
 from ceopt import CeoptError, FeatureSpace
-from ceopt.cli.inputs import read_model
-from ceopt.cli.tables import read_table
+from ceopt.cli.inputs import read_model, read_table
 from ceopt.formulations.predictors.read import _module
 from ceopt.formulations.predictors.read import read as read_fitted
 from ceopt.solvers.errors import MissingLibraryError

@@ -12,11 +12,11 @@ from library_rows import frame_of, trial_rows
 from model_examples import fitted
 
 import ceopt
-from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations import Factual, embed, embedding_error, l1
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.table_of_models import supported
 from ceopt.formulations.predictors.ties import score_size
+from ceopt.oracle.model import ModelOracle
 from ceopt.solvers import Status, solve
 
 NAMES = [(row.library, name) for row in supported().itertuples() for name in row.names]

@@ -19,12 +19,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
-from ceopt.checking.answer_check import ModelOracle
 from ceopt.formulations.predictors.read import lightgbm as trees
 from ceopt.formulations.predictors.read import open_model, read
 from ceopt.formulations.predictors.read.model_input import given
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
+from ceopt.oracle.model import ModelOracle
 from ceopt.solvers.errors import MissingLibraryError, UnreadableFileError, UnsupportedModelError
 
 #: Names such as age are no matter here.

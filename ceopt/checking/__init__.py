@@ -1,1 +1,0 @@
-"""Checks that use nothing of a program: the user's own model, and the rules of a space in plain numbers."""

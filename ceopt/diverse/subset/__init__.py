@@ -1,1 +1,0 @@
-"""Diverse subsets of a pool of points."""

@@ -1,0 +1,793 @@
+"""The check of an answer: what the user's own model says of it, and which rules it breaks, in plain numbers.
+
+Written apart from the programs, which state the same model and rules their own way, so that either finds the other's
+mistakes. The model is asked about raw frames, the only thing that verification trusts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.formulations.constraints import AbstractRule, rule_name
+from ceopt.formulations.constraints.rule import lacks_rows
+from ceopt.formulations.digits import digits
+from ceopt.formulations.predictors.predictor import Predictor
+from ceopt.formulations.predictors.read import open_model
+from ceopt.formulations.predictors.read.model_input import given, is_fitted, names_of
+from ceopt.formulations.predictors.representation import AbstractRepresentation
+from ceopt.formulations.predictors.ties import forest_of
+from ceopt.formulations.predictors.trees import TreeEnsemble
+from ceopt.formulations.space.dtypes import is_number_dtype
+from ceopt.formulations.space.encoding import Encoding
+from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.formulations.targets import (
+    AtLeast,
+    AtMost,
+    Between,
+    Disagreement,
+    DisagreementOf,
+    Labels,
+    OtherThan,
+    Probability,
+    ProbabilityOf,
+    Target,
+    Values,
+    one_of,
+    parse_target,
+)
+from ceopt.formulations.tolerances import STEP_ROUNDINGS
+from ceopt.oracle.rows import as_array, frame_of
+from ceopt.solvers.checks import plain
+from ceopt.solvers.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    UnknownNameError,
+    UnsupportedModelError,
+    each_of,
+    printable,
+)
+
+__all__ = [
+    "LIBRARIES",
+    "Check",
+    "FavourableRows",
+    "FunctionOracle",
+    "FunctionTarget",
+    "ModelOracle",
+    "Oracle",
+    "accepted",
+    "alike",
+    "are_wanted",
+    "broken_moves",
+    "broken_rules",
+    "check_kind",
+    "is_off_steps",
+    "model_behind",
+    "needing_factual",
+    "predicted",
+    "table_of",
+    "wanted",
+]
+
+# ==== The rows of data that belong to the target: those whose label does, or else those that the model puts there =====
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FavourableRows:
+    """Gives the rows of the target class to rules that learn from them, as coordinates (n, d).
+
+    Parameters
+    ----------
+    space, oracle, target
+        The columns, the user's own model, and what it should say.
+    data
+        Rows in raw units, or None.
+    labelled
+        Rows and their own labels, which then decide instead of the model, or None.
+    """
+
+    space: FeatureSpace
+    oracle: Oracle
+    target: Any
+    data: pd.DataFrame | None
+    labelled: tuple[pd.DataFrame, Any] | None
+
+    def __call__(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return the rows, or refuse where there is no data."""
+        if self.labelled is not None:
+            X, y = self.labelled
+            return self.space.coordinates(X[list(self.space.names)][are_wanted(y, len(X), self.target)])
+        if self.data is None:
+            raise InvalidValueError(
+                "A rule that learns from rows of the target", "data", "no data is given",
+                "Pass data=X_train to explain, fit a Recourse on it, or give the rule rows of its own.",
+            )  # fmt: skip
+        frame = self.data[list(self.space.names)]
+        coordinates = self.space.coordinates(frame)  # refuses by name what the model would refuse otherwise
+        if not len(frame):
+            return coordinates
+        return coordinates[self.oracle.meets(frame, self.target)]
+
+
+def are_wanted(y: Any, n: int, target: Target) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which of ``n`` labels are in the target.
+
+    Raises
+    ------
+    InvalidValueError
+        Another number of labels than rows, or a target class that never occurs.
+    """
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise InvalidValueError(
+            "Recourse.fit", f"one label for {each_of(n, 'row')}", f"y has shape {labels.shape}", "Match X."
+        )
+    if isinstance(target, DisagreementOf):
+        target = target.wanted
+    if isinstance(target, Values):
+        return target.holds(labels)
+    if isinstance(target, ProbabilityOf):
+        target = Labels((target.position,), target.labels)
+    found = target.holds(labels)
+    if not found.any():
+        raise InvalidValueError(
+            "Recourse.fit", "rows of the target in y", f"class {target.labels[target.wanted[0]]!r} never occurs there",
+            "Give the labels that the model was fitted on, or leave y out.",
+        )  # fmt: skip
+    return found
+
+
+# ==== The user's own trees, each asked alone: what a limit on their disagreement is checked by ========================
+
+_TREES: Final = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
+_FORESTS: Final = (
+    "BaggingClassifier", "BaggingRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor", "RandomForestClassifier",
+    "RandomForestRegressor",
+)  # fmt: skip
+
+
+@final
+class TreeOracle:
+    """Ask each tree of a fitted model what it says of raw rows.
+
+    Parameters
+    ----------
+    model
+        A forest, bagged trees or a single tree of scikit-learn, also behind a pipeline or in a search object; or a
+        representation of such from plain arrays.
+    space
+        The raw columns.
+
+    Raises
+    ------
+    UnsupportedModelError
+        The model is not made of trees that decide each alone.
+    """
+
+    __slots__ = ("_forest", "_model", "_space", "_steps")
+
+    def __init__(self, model: Any, space: FeatureSpace) -> None:
+        self._model = model
+        self._space = space
+        self._steps = []
+        self._forest = model
+        if isinstance(model, AbstractRepresentation):
+            forest_of(model)
+            return
+        while hasattr(self._forest, "best_estimator_") or hasattr(self._forest, "steps"):
+            if hasattr(self._forest, "best_estimator_"):
+                self._forest = self._forest.best_estimator_
+                continue
+            self._steps += [self._forest[:-1]] if len(self._forest.steps) > 1 else []
+            self._forest = self._forest.steps[-1][1]
+        name = type(self._forest).__name__
+        ours = type(self._forest).__module__.partition(".")[0] == "sklearn"
+        if not ours or name not in {*_TREES, *_FORESTS}:
+            raise UnsupportedModelError(
+                "Disagreement", "a forest, bagged trees or a single tree of scikit-learn", f"the model is a {name}",
+                "Ask for the model's own decision.",
+            )  # fmt: skip
+
+    def predict(self, frame: pd.DataFrame) -> list[NDArray[Any]]:
+        """Return what each tree says of raw rows (n, d): labels of the model, or values, (n,) each."""
+        forest = self._forest
+        if isinstance(forest, TreeEnsemble):
+            matrix = Encoding.identity(self._space).matrix(self._space.coordinates(frame))
+            leaves = forest.apply(matrix)
+            scores = [tree.value[nodes] for tree, nodes in zip(forest.trees, leaves.T, strict=True)]
+            return [forest.head.decide(one[:, 0] if forest.n_scores == 1 else one) for one in scores]
+        matrix = given(self._model, self._space, frame)
+        for steps in self._steps:
+            matrix = steps.transform(matrix)
+        if type(forest).__name__ in _TREES:
+            return [np.asarray(forest.predict(matrix))]
+        matrix = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
+        columns = getattr(forest, "estimators_features_", [slice(None)] * len(forest.estimators_))
+        said = [
+            np.asarray(tree.predict(matrix[:, seen])) for tree, seen in zip(forest.estimators_, columns, strict=True)
+        ]
+        # A member of a classifier was fitted on the positions of the labels.
+        labels = getattr(forest, "classes_", None)
+        return said if labels is None else [labels[one.astype(np.intp)] for one in said]
+
+
+# ==== The check of an answer: what the user's own model says of it, and which rules it breaks, in plain numbers =======
+
+
+class Check(NamedTuple):
+    """One point's check: what the model says, whether that meets the target, and which rules break.
+
+    ``valid`` speaks of the target alone; in a :class:`~ceopt.result.verify.Report` of the rules as well.
+    """
+
+    valid: bool
+    prediction: Any
+    broken: tuple[str, ...]
+
+
+# ---- the user's own model --------------------------------------------------------------------------------------------
+@final
+class ModelOracle:
+    """Ask a fitted model what it says of raw rows, exactly as its user would.
+
+    A model that was fitted on a frame gets a frame with its columns in its order. One that was fitted on an array gets
+    ``frame.to_numpy()`` in the order of the space: float64 if every column is a number or bool, else objects. A
+    representation from plain arrays gets the space's coordinates as :meth:`Encoding.identity` lays them out.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator, pipeline or search object with ``predict``, or a representation.
+    space
+        The raw columns.
+
+    Attributes
+    ----------
+    labels
+        The classes in the model's own order as Python scalars; None for a regressor.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Not a model: a path, a class, an object without ``predict``; a model that is not fitted or has several outputs.
+
+    Examples
+    --------
+    >>> from ceopt.formulations.predictors import Affine
+    >>> from ceopt.formulations.space import Feature, FeatureSpace
+    >>> space = FeatureSpace([Feature("income", kind="continuous")])
+    >>> oracle = ModelOracle(Affine([1.0], -3.0, labels=("bad", "good")), space)
+    >>> oracle.predict(space.frame([{"income": 2.0}, {"income": 4.0}])).tolist()
+    ['bad', 'good']
+    """
+
+    __slots__ = ("_encoding", "labels", "model", "space")
+
+    def __init__(self, model: Any, space: FeatureSpace) -> None:
+        if isinstance(model, Predictor):
+            model = model.model
+        model = open_model(model)
+        self.model = model
+        self.space = space
+        self._encoding: Encoding | None = None
+        if isinstance(model, AbstractRepresentation):
+            self._encoding = Encoding.identity(space)
+            self.labels = model.labels
+            return
+        _require_fitted(model)
+        for name in names_of(model, space) or ():
+            if name not in space:
+                raise UnsupportedModelError(
+                    "The model", "every column that it was fitted on", f"column {name!r} is not in the space",
+                    "Add it to the space.",
+                )  # fmt: skip
+        self.labels = _labels_of(model)
+
+    def predict(self, frame: pd.DataFrame) -> NDArray[Any]:
+        """Return the model's labels or values for raw rows (n, d), shape (n,)."""
+        if self._encoding is not None:
+            return np.asarray(self.model.predict(self._matrix(frame)))
+        return np.asarray(self.model.predict(given(self.model, self.space, frame))).reshape(len(frame))
+
+    def probability(self, frame: pd.DataFrame, label: Any) -> NDArray[np.float64]:
+        """Return the model's probability of a label for raw rows, shape (n,).
+
+        Raises
+        ------
+        UnsupportedModelError
+            The model gives no probabilities.
+        UnknownNameError
+            The label is not one of its classes.
+        """
+        if self._encoding is not None:
+            kind = self.model.probability
+        else:
+            kind = hasattr(self.model, "predict_proba")
+        if not kind:
+            raise UnsupportedModelError(
+                "A probability", "a model with predict_proba", f"{type(self.model).__name__} has none",
+                "Ask for the label instead.",
+            )  # fmt: skip
+        if self.labels is None or label not in self.labels:
+            raise UnknownNameError.among("target", "class of the model", label, self.labels or ())
+        position = self.labels.index(label)
+        if self._encoding is None:
+            return np.asarray(self.model.predict_proba(given(self.model, self.space, frame)), dtype=np.float64)[
+                :, position
+            ]
+        scores = self.model.score(self._matrix(frame))
+        return np.asarray(self.model.head.of_position(scores, position), dtype=np.float64)
+
+    def meets(self, frame: pd.DataFrame, target: Target) -> NDArray[np.bool_]:
+        """Return whether the model's own decision for each raw row meets a target in checked form, shape (n,)."""
+        return self.judge(frame, target)[1]
+
+    def judge(self, frame: pd.DataFrame, target: Target) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return predictions and whether they meet the target, with one call of ``predict`` for all rows."""
+        predicted = self.predict(frame)
+        match target:
+            case ProbabilityOf():
+                return predicted, self.probability(frame, target.labels[target.position]) >= target.at_least
+            case DisagreementOf():
+                said = self.tree_oracle().predict(frame)
+                agree = np.sum([target.wanted.holds(one) for one in said], axis=0)
+                return predicted, agree >= target.needed(len(said))
+            case _:
+                return predicted, target.holds(predicted)
+
+    def tree_oracle(self) -> TreeOracle:
+        """Return the model's own trees, to be asked each alone, or refuse a model that is not made of such."""
+        return TreeOracle(self.model, self.space)
+
+    def _matrix(self, frame: pd.DataFrame) -> NDArray[Any]:
+        assert self._encoding is not None  # noqa: S101 - only representations come here
+        return self._encoding.matrix(self.space.coordinates(frame))
+
+
+def _require_fitted(model: Any) -> None:
+    but = ""
+    if isinstance(model, type):
+        but = f"{model.__name__} is a class"
+        then = "Give an object that was fitted."
+    elif not hasattr(model, "predict"):
+        but = f"{type(model).__name__} has no predict"
+        then = "Give a fitted classifier, regressor or pipeline (a search object needs refit=True)."
+    elif hasattr(model, "__sklearn_tags__") and not is_fitted(model):
+        but = f"{type(model).__name__} is not fitted"
+        then = "Call fit first."
+    if but:
+        raise UnsupportedModelError("The model", "a fitted model", but, then)
+
+
+def _labels_of(model: Any) -> tuple[Any, ...] | None:
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return None
+    if isinstance(classes, list):
+        raise UnsupportedModelError(
+            "The model", "one output", f"{type(model).__name__} has {len(classes)}", "Fit one model per output."
+        )
+    return tuple(plain(label) for label in np.asarray(classes).tolist())
+
+
+# ---- rules: the space's (bounds, immutable columns, directions, steps, levels), then the user's ----------------------
+#: Decimals that steps are written with at most; those beyond are roundings.
+_PLACES = 9
+
+
+def broken_rules(
+    rules: Sequence[AbstractRule],
+    space: FeatureSpace,
+    factual: Mapping[str, float] | None,
+    point: Mapping[str, float],
+    *,
+    seen_steps: bool = True,
+) -> tuple[str, ...]:
+    """Return what a point breaks, in words: rules of the space first, then those of the user.
+
+    An answer of ceopt's keeps the steps that were seen in the data as well; with ``seen_steps`` off they are no rules.
+    Rules that lack their rows, or a factual that they need, are passed over.
+    """
+    broken = list(broken_moves(space, factual, point, seen_steps=seen_steps))
+    for place, rule in enumerate(rules):
+        if lacks_rows(rule) or (factual is None and rule.needs_factual):
+            continue
+        if not rule.violation(space, factual, point) <= 0:
+            broken.append(f"{rule_name(rule, place)}: {rule.sentence()}")
+    return tuple(printable(text) for text in broken)
+
+
+def broken_moves(
+    space: FeatureSpace, factual: Mapping[str, float] | None, point: Mapping[str, float], *, seen_steps: bool = True
+) -> tuple[str, ...]:
+    """Return what a point (coordinates by column) breaks of the space's own rules, one sentence each."""
+    broken: list[str] = []
+    for feature in space:
+        start = None if factual is None else factual[feature.name]
+        for fault in _faults(feature, start, point[feature.name], seen_steps=seen_steps):
+            broken.append(f"{feature.name}: {fault}")
+    return tuple(broken)
+
+
+def needing_factual(space: FeatureSpace, rules: Sequence[AbstractRule]) -> tuple[str, ...]:
+    """Return the rules of the space and of the user that cannot be checked without a factual."""
+    unchecked: list[str] = []
+    for feature in space:
+        if not feature.mutable:
+            unchecked.append(f"{feature.name}: fixed")
+        if feature.direction != "any":
+            unchecked.append(f"{feature.name}: only {feature.direction}")
+        if feature.step is not None and not feature.step_inferred:
+            unchecked.append(f"{feature.name}: steps of {digits(feature.step)}")
+    for place, rule in enumerate(rules):
+        if rule.needs_factual:
+            unchecked.append(f"{rule_name(rule, place)}: {rule.sentence()}")
+    return tuple(unchecked)
+
+
+def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: bool) -> Iterator[str]:
+    if not math.isfinite(value):
+        yield f"is {value}"
+        return
+    if feature.is_finite and not (value == math.floor(value) and 0 <= value < len(feature.levels)):
+        yield f"has no level of rank {digits(value)}"
+        return
+    if feature.kind == "integer" and value != math.floor(value):
+        yield f"must be whole, but is {value!r}"
+    if feature.is_code(value) or (start is not None and feature.is_code(start)):
+        yield from _faults_of_codes(feature, start, value)
+        return
+    least, greatest = feature.widest
+    if value < least:
+        yield f"must be at least {digits(least)}, but is {value!r}"
+    if value > greatest:
+        yield f"must be at most {digits(greatest)}, but is {value!r}"
+    if start is None or value == start:
+        return
+    before: Any = feature.from_coordinate(start) if feature.is_finite else start
+    after: Any = feature.from_coordinate(value) if feature.is_finite else value
+    if not feature.mutable:
+        yield f"must stay {before!r}, but is {after!r}"
+    elif feature.direction == "increasing" and value < start:
+        yield f"may only increase, but falls from {before!r} to {after!r}"
+    elif feature.direction == "decreasing" and value > start:
+        yield f"may only decrease, but rises from {before!r} to {after!r}"
+    step = feature.step if seen_steps or not feature.step_inferred else None
+    if step is not None and is_off_steps(step, start, value):
+        yield f"moves in steps of {digits(step)}, but goes from {before!r} to {after!r}"
+
+
+def _faults_of_codes(feature: Feature, start: float | None, value: float) -> Iterator[str]:
+    """Yield what is wrong with a value that is a code, or of who stands on one: nobody leaves or becomes one."""
+    if start is None or value == start:
+        return
+    after = feature.from_coordinate(value)
+    if feature.is_code(start):
+        yield f"must stay {feature.from_coordinate(start)!r}, which is a code, but is {after!r}"
+    else:
+        yield f"must not become {after!r}, which is a code"
+
+
+def is_off_steps(step: float, start: float, value: float) -> bool:
+    """Tell whether a value is no whole number of steps from the start, but for roundings."""
+    nearest = start + float(np.round((value - start) / step)) * step
+    off = min(abs(value - nearest), abs(value - round(nearest, _PLACES)))  # 0.1 + 2 * 0.1 means 0.3
+    return off > STEP_ROUNDINGS * max(abs(value), abs(start))
+
+
+# ==== Predictions of a model for rows of any origin, and whether they are what was asked for ==========================
+
+_RANGES: Final = (AtLeast, AtMost, Between)
+
+
+def table_of(table: Any, space: FeatureSpace | None) -> pd.DataFrame | NDArray[Any]:
+    """Return rows as a model is asked about them: a frame where the columns have names, else an array (n, d)."""
+    table = frame_of(table)
+    if isinstance(table, pd.DataFrame):
+        return table if space is None else _ordered(table, list(space.names))
+    if isinstance(table, pd.Series | Mapping):
+        return pd.DataFrame({name: [value] for name, value in table.items()})
+    if isinstance(table, list | tuple) and table and isinstance(table[0], pd.Series | Mapping):
+        return pd.DataFrame([dict(row.items()) for row in table])
+    array = np.atleast_2d(as_array(table))
+    if space is not None and array.shape[1] == len(space):
+        return pd.DataFrame(array, columns=list(space.names)).infer_objects()
+    return array
+
+
+def alike(table: Any, other: Any) -> Any:
+    """Return a frame with its columns in the order of another table or row with names; all else as it is.
+
+    A model that was fitted on an array knows columns by their places alone, while metrics match them by name.
+    """
+    if isinstance(other, pd.DataFrame | pd.Series):
+        names = other.columns if isinstance(other, pd.DataFrame) else other.index
+        return _ordered(table, list(names))
+    if isinstance(other, Mapping):
+        return _ordered(table, list(other))
+    return table
+
+
+def _ordered(table: Any, names: list[Any]) -> Any:
+    same = isinstance(table, pd.DataFrame) and len(names) == table.shape[1] and set(names) == set(table.columns)
+    return table[names] if same else table
+
+
+def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = None) -> NDArray[Any]:
+    """Return what a model says of each row, (n,): a label or, of a regressor, a value.
+
+    A function gets the rows as they were given, a frame or an array; beside a space always a frame. A fitted model gets
+    the columns that it was fitted on, by name where it knows names, and an array where it does not.
+
+    Parameters
+    ----------
+    who
+        The metric.
+    model
+        A fitted model with ``predict``, a representation of ceopt, or a function of rows.
+    table
+        The rows.
+    space
+        What the columns are.
+
+    Raises
+    ------
+    InvalidTypeError
+        Neither a model nor a function.
+    InvalidValueError
+        ``predict`` returns another shape than a value for each row, or missing values.
+    """
+    rows = table_of(table, space)
+    if hasattr(model, "predict") and not isinstance(model, type):
+        if space is None:
+            predictions = model.predict(_given(who, model, rows))
+        else:
+            predictions = _oracle(model, space).predict(rows)
+    elif callable(model) and not isinstance(model, type):
+        predictions = model(rows)
+    else:
+        raise InvalidTypeError(
+            who, "a fitted model or a function of rows", f"model is {model!r}", "Give clf, or clf.predict."
+        )
+    labels = np.asarray(predictions)
+    if labels.shape == (len(rows), 1):
+        labels = labels[:, 0]
+    if labels.shape != (len(rows),):
+        raise InvalidValueError(
+            who, f"one label for {each_of(len(rows), 'row')}", f"predict returned {_shape(predictions, labels)}",
+            "Give a function that returns labels, such as lambda rows: proba(rows).argmax(axis=1).",
+        )  # fmt: skip
+    if pd.isna(labels).any():
+        raise InvalidValueError(who, "a label for every row", "predict returned a missing one", "Correct the model.")
+    return labels
+
+
+def _shape(predictions: Any, labels: NDArray[Any]) -> str:
+    """Return what a function gave that gave no column: a shape, or what is no list at all."""
+    if labels.ndim == 0:
+        return f"one {type(predictions).__name__}" if predictions is not None else "None"
+    return f"shape {labels.shape}"
+
+
+def _oracle(model: Any, space: FeatureSpace) -> Any:
+
+    return ModelOracle(model, space)
+
+
+def _given(who: str, model: Any, rows: Any) -> Any:
+    if isinstance(rows, pd.DataFrame):
+        names = getattr(model, "feature_names_in_", None)
+        if names is not None:
+            return rows[list(names)]
+        if all(map(is_number_dtype, rows.dtypes)):
+            return rows.to_numpy(dtype=np.float64)
+        if isinstance(model, AbstractRepresentation):
+            raise InvalidValueError(
+                who, "a space to ask a representation about categories", "space is None", "Pass space=."
+            )
+        return rows
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or len(names) != rows.shape[1]:
+        return rows
+    return pd.DataFrame(rows, columns=list(names))
+
+
+def accepted(who: str, model: Any, table: Any, target: Any, space: FeatureSpace | None = None) -> NDArray[np.bool_]:
+    """Return whether the model's decision about each row is what was asked for, (n,).
+
+    Parameters
+    ----------
+    who, model, table, space
+        As for :func:`predicted`.
+    target
+        A label, a set or list of labels, ``OtherThan(label)``; of a regressor ``AtLeast``, ``AtMost``, ``Between``;
+        with a space and a fitted model everything that :func:`ceopt.explain` takes.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        As :func:`predicted`; no target; probabilities where labels are needed.
+    UnknownNameError
+        A label that a fitted model does not have. A function's labels are not known.
+    """
+    if target is None:
+        raise InvalidTypeError(who, "a target", "target is None", "Give the label that counterfactuals should have.")
+    if isinstance(target, Probability | Disagreement):
+        if space is None:
+            raise InvalidValueError(who, f"a space to check {target!r}", "space is None", "Pass space=.")
+        oracle = _oracle(model, space)
+        met: NDArray[np.bool_] = oracle.meets(table_of(table, space), parse_target(target, oracle.labels))
+        return met
+    classes = getattr(model, "classes_", getattr(model, "labels", None))
+    if classes is not None and not isinstance(target, _RANGES):
+        parse_target(target, tuple(map(plain, classes)))  # a label that the model does not have would never be met
+    return wanted(who, predicted(who, model, table, space), target)
+
+
+def wanted(who: str, labels: NDArray[Any], target: Any) -> NDArray[np.bool_]:
+    """Return which labels or values are what was asked for."""
+    if isinstance(target, _RANGES):
+        bounds = parse_target(target, None)
+        assert isinstance(bounds, Values)  # noqa: S101 - what a range is parsed to
+        return bounds.holds(labels)
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        raise InvalidValueError(
+            who, f"labels, of which {target!r} is one", f"predict returned {labels[labels != np.floor(labels)][0]}",
+            "Give predict, not probabilities; of a regressor ask for AtLeast(value).",
+        )  # fmt: skip
+    if isinstance(target, OtherThan):
+        return ~one_of(labels, [target.label])
+    return one_of(labels, target if isinstance(target, set | frozenset | list) else [target])
+
+
+# ==== Functions of rows in the place of a model: of them nothing is known but what they say ===========================
+
+_WHO: Final = "The model"
+_SETS: Final = (set, frozenset, list)
+#: Whose models say what they are: a regressor by having no classes, one that was fitted again by other content.
+LIBRARIES: Final = frozenset({"ceopt", "lightgbm", "onnxruntime", "sklearn", "xgboost"})
+
+
+class Oracle(Protocol):
+    """What says of raw rows whether they meet a target: a model's oracle or a function's, each with its own targets."""
+
+    def meets(self, frame: pd.DataFrame, target: Any) -> NDArray[np.bool_]:
+        """Return whether each raw row meets the target, (n,)."""
+
+    def judge(self, frame: pd.DataFrame, target: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return predictions and whether they meet the target."""
+
+
+def model_behind(model: Any, target: Any) -> Any:
+    """Return what is to be asked for a target in place of a model or a function.
+
+    A fitted scikit-learn model stands for its own ``model.predict``. An object of a library that ceopt does not know
+    and that has no ``classes_`` is, where a label is wanted, its ``predict``: a function of frames. All else is itself.
+    """
+    owner = getattr(model, "__self__", None)
+    if getattr(model, "__name__", "") == "predict" and hasattr(owner, "__sklearn_tags__"):
+        return owner
+    is_object = hasattr(model, "predict") and not isinstance(model, type) and not isinstance(target, _RANGES)
+    if not is_object or hasattr(model, "__sklearn_tags__") or getattr(model, "classes_", None) is not None:
+        return model
+    if type(model).__module__.partition(".")[0] in LIBRARIES:
+        return model
+    return model.predict
+
+
+def check_kind(who: str, labels: NDArray[Any], target: Any) -> None:
+    """Refuse text where numbers are asked for, and numbers where text is.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        A range of values of what are no numbers; labels of another kind than the target.
+    """
+    if isinstance(target, (*_RANGES, Probability, Disagreement)):
+        if labels.dtype.kind not in "biuf":
+            but = f"predict returned {labels.tolist()[0]!r}"
+            raise InvalidTypeError(who, f"numbers to hold against {target!r}", but, "Ask for a label.")
+        return
+    asked = _named(target)
+    said = pd.unique(pd.Series(labels.tolist(), dtype=object)).tolist()
+    are_text = {isinstance(label, str) for label in said}
+    if are_text.isdisjoint(isinstance(label, str) for label in asked):
+        shown = ", ".join(_in_short(label) for label in said[:5])
+        raise InvalidValueError(
+            who, f"labels of the kind of {asked[0]!r}, which is the target", f"predict returned {shown}",
+            "Give a target that predict returns.",
+        )  # fmt: skip
+
+
+def _in_short(label: Any) -> str:
+    """Return a label as it is told: numbers to six digits."""
+    return f"{label:.6g}" if isinstance(label, float) else repr(label)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FunctionTarget:
+    """What a function should say: a label, a set or list of labels, ``OtherThan(label)``, or a range of values.
+
+    Raises
+    ------
+    InvalidTypeError
+        No target, or one that a function cannot be asked for.
+    """
+
+    target: Any
+
+    def __post_init__(self) -> None:
+        if self.target is None or isinstance(self.target, np.ndarray | pd.Series | pd.Index):
+            but = f"target is {type(self.target).__name__}"
+            raise InvalidTypeError("target", "a label or a set of labels", but, "Write target={...}.")
+        if isinstance(self.target, Probability | Disagreement):
+            raise InvalidTypeError(
+                "target", "a label or a range of values, as the model is a function", f"target is {self.target!r}",
+                "Give the fitted model, or wrap the threshold into the function.",
+            )  # fmt: skip
+        if isinstance(self.target, _SETS) and not self.target:
+            raise InvalidValueError("target", "some label", f"target is {self.target!r}", "Name what is wanted.")
+
+    def holds(self, said: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which labels or values are wanted, (n,)."""
+        check_kind(_WHO, said, self.target)
+        return wanted(_WHO, said, self.target)
+
+    def text(self) -> str:
+        """Return the target as a person would write it."""
+        if isinstance(self.target, _RANGES):
+            return parse_target(self.target, None).text()
+        named = " or ".join(map(str, _named(self.target)))
+        return f"other than {named}" if isinstance(self.target, OtherThan) else named
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FunctionOracle:
+    """Ask a function what it says of raw rows, as :class:`~ceopt.oracle.model.ModelOracle` asks a model.
+
+    Parameters
+    ----------
+    ask
+        From a frame with the columns and dtypes of the space to labels or values (n,).
+    space
+        The raw columns.
+    """
+
+    ask: Callable[[pd.DataFrame], Any]
+    space: FeatureSpace
+
+    def predict(self, frame: pd.DataFrame) -> NDArray[Any]:
+        """Return the labels or values of raw rows (n, d), shape (n,).
+
+        Raises
+        ------
+        InvalidValueError
+            Another shape, or a missing value.
+        """
+        return predicted(_WHO, self.ask, frame)
+
+    def meets(self, frame: pd.DataFrame, target: FunctionTarget) -> NDArray[np.bool_]:
+        """Return whether what is said of each raw row is wanted, (n,)."""
+        return self.judge(frame, target)[1]
+
+    def judge(self, frame: pd.DataFrame, target: FunctionTarget) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return what is said of raw rows and whether it is wanted, with one call for all."""
+        said = self.predict(frame)
+        return said, target.holds(said)
+
+
+def _named(target: Any) -> list[Any]:
+    if isinstance(target, OtherThan):
+        return [target.label]
+    return list(target) if isinstance(target, _SETS) else [target]

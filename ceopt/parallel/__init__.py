@@ -1,1 +1,0 @@
-"""Tasks side by side, and an estimator trained many times over."""

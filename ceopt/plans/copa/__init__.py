@@ -1,1 +1,0 @@
-"""COPA plans: several counterfactuals that are near, robust and diverse."""

@@ -1,1 +1,0 @@
-"""Corrections of a plan: the nearest one that meets a requirement."""

@@ -1,1 +1,0 @@
-"""Mean and covariance of uncertain parameters."""

@@ -1,1 +1,0 @@
-"""Bounds on the probability that a plan is valid."""

@@ -1,1 +1,0 @@
-"""Many people: their results, and what a fit was made from."""

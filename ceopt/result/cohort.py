@@ -1,0 +1,520 @@
+"""The results for many people: one solution set each, and all of them as one table."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ceopt.formulations.space.feature import Feature
+from ceopt.formulations.space.persistence import features_document, features_in
+from ceopt.formulations.space.space import FeatureSpace
+from ceopt.result.cohort_shown import CohortSummary, summary_of
+from ceopt.result.counterfactual import hands_out_copies, scalars
+from ceopt.result.json_io import (
+    damaged_as_sentence,
+    is_list,
+    read_frame,
+    read_value,
+    require_fields,
+    require_format,
+    result_document,
+    result_in,
+    write_frame,
+    write_value,
+)
+from ceopt.result.solution_set import SolutionSet
+from ceopt.solvers.errors import InvalidValueError, counted, printable
+from ceopt.solvers.whole_files import json_document, write_text
+from ceopt.status import Status
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["FORMAT", "Cohort"]
+
+# ==== A cohort as JSON of a fixed version, and back without loss: rows, results, audit and settings ===================
+
+Made = TypeVar("Made")
+
+FORMAT: Final = "ceopt cohort"
+VERSION: Final = 1
+_WHO: Final = "Cohort.from_json"
+_LISTS: Final = {
+    "results": ("a list of results", is_list),
+    "finished": ("a list of true and false", lambda value: is_list(value) and all(isinstance(v, bool) for v in value)),
+    "options": ("values by name", lambda value: isinstance(value, dict)),
+}
+#: What a result leaves out where it is what the first one says.
+_SHARED: Final = ("options", "versions", "rules", "target")
+
+
+def cohort_to_json(cohort: Any) -> str:
+    """Write a :class:`~ceopt.Cohort` as one line of JSON; what all results share is written once."""
+    results = [_entry(result, cohort.space) for result in cohort]
+    shared: dict[str, Any] = {}
+    if results:
+        shared = {name: results[0][name] for name in _SHARED}
+    for entry in results:
+        for name, value in shared.items():
+            if _is_same(entry[name], value):
+                del entry[name]
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "ceopt": version("ceopt"),
+        "space": features_document(tuple(cohort.space)),
+        "options": write_value(dict(cohort.options)),
+        "queries": write_frame(cohort.queries),
+        "finished": list(cohort.finished),
+        "audit": None if cohort.audit is None else write_frame(cohort.audit),
+        "shared": shared,
+        "results": results,
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False)
+
+
+def cohort_from_json(make: Callable[..., Made], text_or_path: Any) -> Made:
+    """Read what :func:`cohort_to_json` wrote, from text or from a file, and make a :class:`~ceopt.Cohort` of it."""
+    source, document = json_document(_WHO, text_or_path)
+    require_format(_WHO, source, document, FORMAT, VERSION)
+    with damaged_as_sentence(_WHO, "every field of a cohort", source):
+        require_fields(_WHO, "", document, _LISTS)
+        space = FeatureSpace(features_in(document["space"], source))
+        queries = read_frame(_WHO, document["queries"])
+        audit = None
+        if document["audit"] is not None:
+            audit = read_frame(_WHO, document["audit"])
+        options = read_value(document["options"])
+        require_fields(_WHO, "", {"options": options}, _LISTS)
+        results = tuple(_result(entry, document["shared"], space, source) for entry in document["results"])
+        _require_columns(source, space, results)
+        _require_lengths(source, queries, audit, results, document["finished"])
+        return make(
+            results=results,
+            queries=queries,
+            space=space,
+            options=options,
+            finished=tuple(document["finished"]),
+            audit=audit,
+        )
+
+
+def _entry(result: SolutionSet, space: FeatureSpace) -> dict[str, Any]:
+    """Return one result; its space is written where it is not the cohort's."""
+    entry = result_document(result)
+    if result.space is None:
+        entry["space"] = None
+    elif result.space is not space and result.space != space:
+        entry["space"] = features_document(tuple(result.space))
+    return entry
+
+
+def _result(entry: dict[str, Any], shared: dict[str, Any], space: FeatureSpace, source: str) -> SolutionSet:
+    own: FeatureSpace | None = space
+    if "space" in entry:
+        own = None
+        if entry["space"] is not None:
+            own = FeatureSpace(features_in(entry["space"], source))
+    return result_in(SolutionSet, {**shared, **entry}, own)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are the same as JSON: 1, 1.0 and true are three."""
+    return json.dumps(one) == json.dumps(other)
+
+
+def _require_columns(source: str, space: FeatureSpace, results: tuple[Any, ...]) -> None:
+    """Refuse a cohort whose people or answers have other columns than its space."""
+    for place, result in enumerate(results):
+        for frame in (result.factual, *(answer.frame for answer in result)):
+            if set(frame.columns) != set(space.names):
+                raise InvalidValueError(
+                    _WHO, "results over the columns of its space",
+                    f"{source} has {list(frame.columns)!r} in result {place}", "Write it anew with to_json.",
+                )  # fmt: skip
+
+
+def _require_lengths(
+    source: str, queries: pd.DataFrame, audit: pd.DataFrame | None, results: tuple[Any, ...], finished: list[bool]
+) -> None:
+    """Refuse a cohort of another number of results than rows."""
+    lengths = {len(queries), len(results), len(finished)}
+    if audit is not None:
+        lengths.add(len(audit))
+    if len(lengths) > 1:
+        but = f"{source} has {len(results)} results, {len(queries)} rows and {len(finished)} marks"
+        raise InvalidValueError(_WHO, "as many results as rows", but, "Write it anew with to_json.")
+
+
+# ==== The results for many people: one solution set each, and all of them as one table ================================
+
+#: What a table of answers says beside their values, with the dtype of each column.
+_OWN: Final = {"status": object, "cost": np.float64, "bound": np.float64, "verified": bool, "reason": object}
+
+
+@final
+@hands_out_copies("queries", "options", "audit")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Cohort:
+    """The solution sets of many people, in the order of their rows.
+
+    Parameters
+    ----------
+    results
+        One per row.
+    queries
+        The rows that were asked about, in raw units; their labels may repeat.
+    space
+        The columns.
+    options
+        Every setting of the run.
+    finished
+        Whether each row was asked to the end; False for what an interrupt or the time for all rows left out and for a
+        row whose process was killed, which ``resume`` takes up.
+    audit
+        Of recourse that a generator made, such as :meth:`ceopt.training.CounterNet.polish`: one row per person, see
+        there for its columns. None for answers of the engine alone.
+    """
+
+    results: tuple[SolutionSet, ...]
+    queries: pd.DataFrame
+    space: FeatureSpace
+    options: Mapping[str, Any] = field(default_factory=dict)
+    finished: tuple[bool, ...]
+    audit: pd.DataFrame | None = None
+
+    @property
+    def repaired(self) -> float | None:
+        """The share of people whose advice was too dear or failed, and became what the engine began with."""
+        if self.audit is None:
+            return None
+        return float((self.audit["source"] == "repaired").mean())
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __iter__(self) -> Iterator[SolutionSet]:
+        return iter(self.results)
+
+    def __getitem__(self, position: int) -> SolutionSet:
+        return self.results[position]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows have each status."""
+        statuses = Counter(result.status for result in self.results)
+        return {str(status): statuses[status] for status in Status if statuses[status]}
+
+    def summary(self) -> CohortSummary:
+        """Return the cohort in a few numbers: statuses, share answered, median cost, most changed columns, seconds."""
+        return summary_of(self.results, self.space.names)
+
+    def changes(self) -> pd.DataFrame:
+        """Return every move of every answer in long form: one row a person, answer and column that changes.
+
+        Columns: query_id (the row's label), rank, column, from, to, move, unit. ``move`` is ``to`` less ``from`` of a
+        number, and a number of levels of an ordinal column; of any other it is missing, and so is a unit that a column
+        does not have. Under a causal model a column ``why`` follows, "action" or "consequence", and what is held where
+        it is, so that it does not follow, is there with a move of 0. Where a rule that a person breaks today asks for
+        a change that the model does not ask for, a column ``asked_by`` follows with the names of such rules.
+        """
+        moves: list[dict[str, Any]] = []
+        for result in self.results:
+            moves += _moves(result, self.space)
+        is_causal = any(answer.actions is not None for result in self.results for answer in result)
+        columns: dict[str, Any] = {
+            "query_id": _labels([move["query_id"] for move in moves], "query_id"),
+            "rank": pd.Series([move["rank"] for move in moves], dtype="int64"),
+            "column": pd.Series([move["column"] for move in moves], dtype=object),
+            "from": pd.Series([move["from"] for move in moves], dtype=object),
+            "to": pd.Series([move["to"] for move in moves], dtype=object),
+            "move": pd.Series([move["move"] for move in moves], dtype="float64"),
+            "unit": pd.Series([move["unit"] for move in moves], dtype=object),
+        }
+        if is_causal:
+            columns["why"] = pd.Series([move["why"] for move in moves], dtype=object)
+        if any(move["asked_by"] for move in moves):
+            columns["asked_by"] = pd.Series([move["asked_by"] for move in moves], dtype=object)
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(moves)))
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Write everything as JSON that :meth:`from_json` reads back exactly; also to ``path`` if given.
+
+        A cohort that was read back gives the same tables, sentences and pictures, and may be resumed. A label of a row
+        that is no number, text, truth value or time (a ``pandas.Interval``, for instance) comes back as its text.
+        """
+        text = cohort_to_json(self)
+        if path is not None:
+            write_text("Cohort.to_json", path, text)
+        return text
+
+    @classmethod
+    def from_json(cls, text_or_path: str | Path) -> Cohort:
+        """Read what :meth:`to_json` wrote: the same values bit for bit, in the same dtypes.
+
+        Raises
+        ------
+        UnreadableFileError
+            No such file, or no JSON in it.
+        InvalidValueError
+            JSON of another format or version, or damaged.
+        """
+        return cohort_from_json(cls, text_or_path)
+
+    def failures(self) -> pd.DataFrame:
+        """Return the rows that have no answer and need one, indexed by ``query_id``: status and reason."""
+        labels = []
+        statuses = []
+        reasons = []
+        for result in self.results:
+            if not result.status.is_settled:
+                labels.append(result.query_id)
+                statuses.append(str(result.status))
+                reasons.append(result.reason)
+        index = _labels(labels, "query_id")
+        columns = {
+            "status": pd.Series(statuses, index=index, dtype=object),
+            "reason": pd.Series(reasons, index=index, dtype=object),
+        }
+        return pd.DataFrame(columns)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per answer, indexed by ``query_id`` (the row's label) and ``rank``.
+
+        Columns: status, cost, bound, verified, reason, then the raw columns in their own dtypes. A name of these that a
+        raw column bears too gets the prefix ``ceopt_``. A person without an answer has one row of rank 0 whose raw
+        columns are missing; for that, whole numbers become ``Int64`` and bool ``boolean``. One who is favourable
+        already has cost 0 and counts as verified. Beside an ``audit`` a column ``source`` follows the reason: where the
+        answer comes from.
+        """
+        own = dict(_OWN)
+        lines: list[dict[str, Any]] = []
+        for result in self.results:
+            lines += _lines(result)
+        if self.audit is not None:
+            own["source"] = object
+            for line, source in zip(lines, self.audit["source"], strict=True):
+                line["source"] = source
+        names = {word: _free(word, self.space.names) for word in ("query_id", "rank", *own)}
+        columns: dict[str, pd.Series[Any]] = {}
+        for word, dtype in own.items():
+            columns[names[word]] = pd.Series([line[word] for line in lines], dtype=dtype)
+        frames = [self.space.frame([])]
+        has_answer = []
+        for line in lines:
+            has_answer.append(line["frame"] is not None)
+            if line["frame"] is not None:
+                frames.append(line["frame"])
+        raw = pd.concat(frames, ignore_index=True)
+        place = _places(has_answer)
+        for name in self.space.names:
+            columns[name] = _spread(raw[name], place)
+        table = pd.DataFrame(columns)
+        labels = _labels([line["query_id"] for line in lines], names["query_id"])
+        ranks = pd.Index([line["rank"] for line in lines], dtype="int64", name=names["rank"])
+        table.index = pd.MultiIndex.from_arrays([labels, ranks])
+        return table
+
+    def plot(
+        self,
+        kind: Literal["changes", "costs", "status"] = "changes",
+        *,
+        by: Any = None,
+        ax: Axes | None = None,
+        dark: bool = False,
+        language: str = "en",
+    ) -> Axes:
+        """Draw all results in one picture; matplotlib is the extra ``plot``.
+
+        ============= ==============================================================================================
+        kind          what is drawn
+        ============= ==============================================================================================
+        ``"changes"`` for each column, the most frequent first, how many people's best answers change it, and which
+                      way. With groups: which share of each group's people with an answer.
+        ``"costs"``   a row a group: what the best answers cost, from the 5th to the 95th percentile, the middle half
+                      as a band, the median as a line; each person a dot where a group has at most 200 with an answer.
+                      Beside it how many have an answer of those who are not favourable already: costs say nothing of
+                      the others.
+        ``"status"``  how many rows have each status; with groups, which share of each group.
+        ============= ==============================================================================================
+
+        Parameters
+        ----------
+        kind
+            Which picture.
+        by
+            Groups, at most twelve: the name of a column of the rows, or one value a row, in their order (a Series with
+            the labels of the rows: by these). A missing one is a group. None for one group of all.
+        ax
+            Axes to draw on. By default a figure of its own, which pyplot does not know: ``plot().figure.savefig(...)``
+            writes it, and a notebook shows it.
+        dark
+            Colours for a dark ground, which the figure gets.
+        language
+            "en" or "de": what is written in the picture, and how its numbers are.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn on.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such kind, column or language.
+        InvalidTypeError, InvalidValueError
+            No rows; nobody with an answer, where answers are drawn; groups of another number than the rows, or too
+            many; ``ax`` is something else.
+        MissingLibraryError
+            matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import ceopt
+        >>> import pandas as pd
+        >>> from ceopt.formulations.predictors import Affine
+        >>> people = pd.DataFrame({"income": [1, 2, 9], "region": ["north", "south", "south"]})
+        >>> space = ceopt.FeatureSpace.infer(people)
+        >>> model = Affine([1.0, 0.0], -3.5, labels=("no", "yes"))
+        >>> ax = ceopt.Recourse(model, space, target="yes").fit(people).explain(people).plot("status", by="region")
+        >>> [text.get_text() for text in ax.get_yticklabels()], [text.get_text() for text in ax.texts]
+        (['north', 'south'], ['1 of 1 served', '2 of 2 served'])
+        """
+        from ceopt.result.cohort_shown import plot_cohort
+
+        return plot_cohort(self, kind, by=by, ax=ax, dark=dark, language=language)
+
+    def report(self, path: str | Path, *, title: str | None = None, language: str = "en") -> None:
+        """Write one file of HTML about all people, which needs nothing else, and prints; it is the extra ``report``.
+
+        It has a table that sorts, pictures of what changes, what it costs and how it ended, and who is proved to have
+        no way out. Who has no answer with nothing proved stands apart.
+
+        Parameters
+        ----------
+        path, title, language
+            As of :meth:`SolutionSet.report`.
+
+        Raises
+        ------
+        UnknownNameError, UnwritableFileError, MissingLibraryError
+            As :meth:`SolutionSet.report` raises them.
+
+        Examples
+        --------
+        >>> import ceopt, pathlib, tempfile
+        >>> import pandas as pd
+        >>> from ceopt.formulations.predictors import Affine
+        >>> people = pd.DataFrame({"income": [1, 2, 9]}, index=["ann", "bob", "eve"])
+        >>> space = ceopt.FeatureSpace.infer(people)
+        >>> recourse = ceopt.Recourse(Affine([1.0], -3.5, labels=("no", "yes")), space, target="yes").fit(people)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.html"
+        >>> recourse.explain(people).report(path)
+        >>> "Raise income from 2 to 4" in path.read_text()
+        True
+        """
+        from ceopt.result.cohort_shown import report_cohort
+
+        report_cohort(self, path, title=title, language=language)
+
+    def __repr__(self) -> str:
+        return f"<Cohort of {len(self)}: {self._counted()}>"
+
+    def _repr_html_(self) -> str:
+        table = printable(self.to_frame().to_html(), keep="\n")
+        return f"<p>{counted(len(self), 'row')}: {self._counted()}</p>{table}"
+
+    def _counted(self) -> str:
+        return ", ".join(f"{count} {status}" for status, count in self.counts().items())
+
+
+def _moves(result: SolutionSet, space: FeatureSpace) -> Iterator[dict[str, Any]]:
+    """Give each move of each answer."""
+    before = scalars(result.factual)
+    for answer in result:
+        for name in answer.listed:
+            old = before[name]
+            new = answer.values[name]
+            yield {
+                "query_id": result.query_id,
+                "rank": answer.rank,
+                "column": name,
+                "from": old,
+                "to": new,
+                "move": _move(space[name], old, new),
+                "unit": space[name].unit,
+                "why": answer.why(name),
+                "asked_by": ", ".join(answer.asked_by.get(name, ())),
+            }
+
+
+def _move(feature: Feature, old: Any, new: Any) -> float:
+    """Return by how much a number or a rank moves; nan where there is no order."""
+    if feature.kind == "ordinal":
+        return float(feature.rank(new) - feature.rank(old))
+    if feature.is_finite:
+        return np.nan
+    return float(new - old)
+
+
+def _labels(labels: list[Any], name: str) -> pd.Index[Any]:
+    """Return labels as an index of one level, whatever they are."""
+    index: pd.Index[Any] = pd.Index(labels, name=name, tupleize_cols=False)
+    return index
+
+
+def _free(word: str, taken: tuple[str, ...]) -> str:
+    while word in taken:
+        word = f"ceopt_{word}"
+    return word
+
+
+def _lines(result: SolutionSet) -> Iterator[dict[str, Any]]:
+    """Give what a table says of each answer, or of a person without one."""
+    of_person = {"query_id": result.query_id, "status": str(result.status), "reason": result.reason}
+    if not result.counterfactuals:
+        is_favourable = result.status is Status.ALREADY_FAVOURABLE
+        cost = 0.0 if is_favourable else np.nan
+        bound = _or_missing(result.bound)
+        yield {**of_person, "rank": 0, "cost": cost, "bound": bound, "verified": is_favourable, "frame": None}
+    for answer in result.counterfactuals:
+        yield {
+            **of_person,
+            "rank": answer.rank,
+            "cost": answer.cost,
+            "bound": _or_missing(answer.bound),
+            "verified": answer.verified,
+            "frame": answer.frame,
+        }
+
+
+def _or_missing(number: float | None) -> float:
+    return np.nan if number is None else number
+
+
+def _places(has_answer: list[bool]) -> NDArray[np.intp]:
+    """Return the place of each line among those with an answer, -1 without one."""
+    known = np.array(has_answer, dtype=bool)
+    return np.where(known, np.cumsum(known) - 1, -1)
+
+
+def _spread(column: pd.Series[Any], place: NDArray[np.intp]) -> pd.Series[Any]:
+    """Take a column's values by place, -1 for a missing one, in a dtype that can hold what is missing."""
+    if (place < 0).any():
+        kind = getattr(column.dtype, "kind", "")
+        if isinstance(column.dtype, np.dtype) and kind in "iu":
+            nullable = str(column.dtype).replace("int", "Int").replace("u", "U")
+            column = column.astype(nullable)  # type: ignore[call-overload]
+        elif isinstance(column.dtype, np.dtype) and kind == "b":
+            column = column.astype("boolean")
+    spread = column.reindex(place)
+    spread.index = pd.RangeIndex(len(place))
+    return spread

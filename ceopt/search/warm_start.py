@@ -1,0 +1,642 @@
+"""Good answers before any program is solved.
+
+A heuristic for starts: cheap points that the model favours, found before any program is solved.
+
+A start gives the solver a first answer and the program a bound on how far a better one can be. Nothing found here is
+trusted: each point is checked like any other before it is given.
+
+The search works on a grid: of each column the values worth trying for one person, ascending, the factual's among them.
+A point of the grid is written as its indices, one a column, so that a step along a column is a step of its index.
+
+The best rows of the data are taken as they are, and brought nearer. On the grid it goes in four steps. It *sifts*
+points that are at hand, from the data or the model's leaves, for cheap ones that reach the target; it *climbs* from the
+factual to the target by moves that bring it nearest for their price; it *improves* the cheapest points by single
+changes and by exchanges of two; and where the model is not made of trees, it does so again on a finer grid around the
+best.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ceopt.formulations.constraints.rule import mended_points, mends_points
+from ceopt.formulations.costs.base import prices_of
+from ceopt.formulations.predictors.embed.reachable_leaves import Leaf, cuts_in_reach, prune, route
+from ceopt.formulations.space.reachable import Interval, Levels, Reach
+from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.tolerances import CHEAPER_START
+
+if TYPE_CHECKING:
+    from ceopt.formulations.constraints import AbstractRule
+    from ceopt.formulations.costs import AbstractCost
+    from ceopt.formulations.predictors.embed.reachable_leaves import NumberCut
+    from ceopt.formulations.predictors.predictor import Predictor
+
+__all__ = ["StartSearch", "grid_around"]
+
+Floats = NDArray[np.float64]
+#: Places in a grid, one a column.
+Indices = NDArray[np.intp]
+
+# ---- the grid --------------------------------------------------------------------------------------------------------
+#: Even steps of a number where no tree cuts it.
+_EVEN_STEPS = 33
+#: Width from which on a column is tried at ever shorter moves too: its even steps are far beyond most answers.
+_WIDE = 1e7
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueGrid:
+    """Per column the values worth trying, ascending, and what a move to each costs.
+
+    Parameters
+    ----------
+    names
+        Columns, d of them.
+    columns
+        Values of each column, ascending, the factual's among them.
+    prices
+        Cost of the move to each of them.
+    factual
+        Index of the factual's value in each column, (d,).
+    joint_price
+        Coordinates (n, d) -> prices (n,), where a point's price is not the sum of its columns' prices.
+    mend
+        Coordinates (n, d) -> coordinates, where some columns follow from others and have no grid of their own.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Floats, ...]
+    prices: tuple[Floats, ...]
+    factual: Indices
+    joint_price: Callable[[Floats], Floats] | None = None
+    mend: Callable[[Floats], Floats] | None = None
+
+    def coordinates(self, points: Indices) -> Floats:
+        """Return coordinates (n, d) of points given as indices (n, d) or (d,)."""
+        points = np.atleast_2d(points)
+        coordinates = np.stack([values[points[:, j]] for j, values in enumerate(self.columns)], axis=1)
+        return coordinates if self.mend is None else self.mend(coordinates)
+
+    def price(self, points: Indices) -> Floats:
+        """Return the prices of points (n, d)."""
+        if self.joint_price is not None:
+            return self.joint_price(self.coordinates(points))
+        total = np.zeros(len(points))
+        for j, prices in enumerate(self.prices):
+            total = total + prices[points[:, j]]
+        return total
+
+    # ---- points ------------------------------------------------------------------------------------------------------
+    def next_to(self, coordinates: Floats) -> Indices:
+        """Return the points next to rows (n, d), on the factual's side: a tree's cell stays the same."""
+        points = np.empty(coordinates.shape, dtype=np.intp)
+        for j, values in enumerate(self.columns):
+            wanted = coordinates[:, j]
+            below = np.searchsorted(values, wanted, side="right") - 1
+            above = np.searchsorted(values, wanted, side="left")
+            toward_factual = np.where(wanted > values[self.factual[j]], below, above)
+            points[:, j] = np.clip(toward_factual, 0, len(values) - 1)
+        return points
+
+    def at(self, coordinates: Floats) -> Indices | None:
+        """Return the indices of one point's coordinates (d,), or None where the grid lacks a value of it."""
+        point = np.empty(len(self.columns), dtype=np.intp)
+        for j, values in enumerate(self.columns):
+            if not np.isin(coordinates[j], values):
+                return None
+            point[j] = np.searchsorted(values, coordinates[j])
+        return point
+
+    def cheapest_index(self, name: str, admitted: tuple[float, float] | frozenset[int]) -> int:
+        """Return the index of a column's cheapest value that a leaf's box admits; the factual's if it admits none."""
+        j = self.names.index(name)
+        values = self.columns[j]
+        prices = self.prices[j]
+        if isinstance(admitted, frozenset):
+            inside = np.isin(values, list(admitted))
+        else:
+            inside = (values >= admitted[0]) & (values <= admitted[1])
+        if not inside.any():
+            return int(self.factual[j])
+        return int(np.argmin(np.where(inside, prices, np.inf)))
+
+    def random(self, count: int, rng: np.random.Generator) -> Indices:
+        """Return points that change one to all columns to any of their values."""
+        points = np.tile(self.factual, (count, 1))
+        moving = [j for j, values in enumerate(self.columns) if len(values) > 1]
+        share = rng.uniform(0.0, 1.0, size=count)
+        for j in moving:
+            changed = rng.uniform(size=count) < np.maximum(share, 1.0 / len(moving))
+            points[changed, j] = rng.integers(len(self.columns[j]), size=int(changed.sum()))
+        return points
+
+    # ---- moves -------------------------------------------------------------------------------------------------------
+    def single_changes(self, points: Indices) -> tuple[Indices, Indices, Indices]:
+        """Return all points that differ from one of ``points`` in one column, which of them it was, and the column.
+
+        One row a point and a value of a column, all at once, less the rows that give a column the value it has.
+        """
+        lengths = [len(values) for values in self.columns]
+        column = np.repeat(np.arange(len(lengths)), lengths)
+        index = np.concatenate([np.arange(length) for length in lengths])
+        trials = np.repeat(points, len(column), axis=0)
+        owner = np.repeat(np.arange(len(points)), len(column))
+        columns = np.tile(column, len(points))
+        indices = np.tile(index, len(points))
+        rows = np.arange(len(trials))
+        is_change = trials[rows, columns] != indices
+        trials[rows, columns] = indices
+        return trials[is_change], owner[is_change], columns[is_change]
+
+    def nearer(self, point: Indices) -> Indices:
+        """Return the points that bring one column nearer to the factual."""
+        trials, _, column = self.single_changes(point[None, :])
+        after = trials[np.arange(len(trials)), column]
+        before = point[column]
+        factual = self.factual[column]
+        is_between = (np.minimum(before, factual) <= after) & (after <= np.maximum(before, factual))
+        return trials[is_between]
+
+    def exchanges(self, point: Indices) -> Indices:
+        """Return the points that take one change back, wholly or by one index, and change one column otherwise.
+
+        A point that no single change makes cheaper may still be a dear combination: what one column gives back,
+        another may make up for at a lower price.
+        """
+        changed = np.flatnonzero(point != self.factual)
+        bases = np.tile(point, (2 * len(changed), 1))
+        wholly = np.arange(len(changed))
+        by_one = len(changed) + wholly
+        bases[wholly, changed] = self.factual[changed]
+        bases[by_one, changed] += np.sign(self.factual - point)[changed]
+        return self.single_changes(np.unique(bases, axis=0))[0]
+
+
+def grid_around(
+    predictor: Predictor,
+    cost: AbstractCost,
+    rules: Sequence[AbstractRule],
+    *,
+    factual: Mapping[str, float],
+    reach: Reach,
+    cuts: Sequence[NumberCut],
+    through: Sequence[Floats] = (),
+) -> ValueGrid:
+    """Return, per column, the values worth trying: ends of the model's cells, all levels, or even steps.
+
+    With points ``through``, the even steps lead from the factual to their values instead of from end to end.
+    """
+    space = predictor.space
+    prices = cost.prices(space)
+    ends = _cell_ends(cuts, factual)
+    columns = []
+    column_prices = []
+    indices = []
+    for j, feature in enumerate(space):
+        part = reach[feature.name]
+        start = factual[feature.name]
+        values = {start, *ends.get(feature.name, ())}
+        if isinstance(part, Levels):
+            values = {start, *map(float, part.ranks)}
+        elif not predictor.is_trees and through:
+            values = {start, *_steps_to(part, start, [float(point[j]) for point in through])}
+        elif not predictor.is_trees:
+            values |= _steps_across(part, start)
+        column = np.array(sorted(values))
+        columns.append(column)
+        column_prices.append(prices_of(prices[feature.name], feature, start, column))
+        indices.append(int(np.searchsorted(column, start)))
+    is_mended = any(mends_points(rule) for rule in rules)
+    mend = functools.partial(mended_points, rules, space, factual) if is_mended else None
+    joint_price = functools.partial(cost.objectives, space, factual) if cost.is_joint or is_mended else None
+    return ValueGrid(tuple(space.names), tuple(columns), tuple(column_prices), np.array(indices), joint_price, mend)
+
+
+def _cell_ends(cuts: Sequence[NumberCut], factual: Mapping[str, float]) -> dict[str, set[float]]:
+    """Return, per column, of each of the model's cells the value nearest to the factual.
+
+    A model of trees is the same all over a cell, so that a second value of one cell would only cost more. Next to a cut
+    lie the last value left of it and the first right of it: one of them is the nearest of its cell, namely the one on
+    the far side from the factual; both are where the factual lies between them.
+    """
+    ends: dict[str, set[float]] = {}
+    for cut in cuts:
+        last_left, first_right = cut.key
+        start = factual[cut.name]
+        values = ends.setdefault(cut.name, set())
+        if first_right <= start:
+            values.add(last_left)
+        elif last_left >= start:
+            values.add(first_right)
+        else:
+            values.update(cut.key)
+    return ends
+
+
+def _steps_to(part: Interval, start: float, goals: Sequence[float]) -> set[float]:
+    """Return even steps from ``start`` to each of the goals, and the goals themselves."""
+    steps = np.linspace(start, goals, _EVEN_STEPS)
+    return {part.clip(value) for value in steps.ravel().tolist()} | set(goals)
+
+
+def _steps_across(part: Interval, start: float) -> set[float]:
+    """Return even steps from end to end, and ever shorter ones of a wide column; an open end is ten sizes away."""
+    size = max(1.0, abs(start))
+    low = part.lower if math.isfinite(part.lower) else start - 10.0 * size
+    high = part.upper if math.isfinite(part.upper) else start + 10.0 * size
+    steps = np.concatenate([np.linspace(low, high, _EVEN_STEPS), _ever_shorter(start, low, high)])
+    return {part.clip(value) for value in steps.tolist()}
+
+
+def _ever_shorter(start: float, low: float, high: float) -> Floats:
+    """Return steps from ``start`` to either end of a wide column, each a quarter of the one before; none of another."""
+    if high - low <= _WIDE:
+        return np.zeros(0)
+    shares = 0.25 ** np.arange(1, math.ceil(math.log(high - low, 4)))
+    return start + np.concatenate([(low - start) * shares, (high - start) * shares])
+
+
+# ---- the search for a start ------------------------------------------------------------------------------------------
+#: Random points, where there is no data.
+_SAMPLES = 1500
+#: Points that are improved.
+_IMPROVED = 6
+#: Climbs at once, beside the first one, and steps of a climb or an improvement.
+_CLIMBS, _STEPS = 5, 60
+#: How many points that reach the target are held against the rules, the cheapest first.
+_HELD = 60
+#: How often the even steps of numbers are made finer, and around how many points.
+_FINER, _REFINED = 2, 2
+#: Rows of the data that are held against the rules, and of those that keep them, how many are cheapened.
+_ROWS_TRIED, _ROWS_CHEAPENED = 60, 2
+#: Spread of the random taste by which climbs differ, as the standard deviation of a logarithm.
+_TASTE = 0.5
+#: Rows that are scored between two looks at the clock.
+_ROWS = 4000
+#: Rows times trees that are scored in all, about two seconds: a count, and not a time, so that the same person gets the
+#: same start whatever else the machine does.
+_WORK = 20_000_000
+#: What scoring a row costs at least, in trees.
+_NETWORK = 20
+#: What a slow rule's check of one point costs (a few linear programs), in rows times trees.
+_SLOW = 250_000
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StartSearch:
+    """Looks for cheap points that reach the target, by the representation's own scores.
+
+    Parameters
+    ----------
+    predictor
+        The model as read.
+    slack
+        Coordinates (n, d) -> by how much each row's decision meets the target beyond the program's margin, (n,).
+    cost, rules
+        What a point costs and must keep.
+    """
+
+    predictor: Predictor
+    slack: Callable[[Floats], Floats]
+    cost: AbstractCost
+    rules: Sequence[AbstractRule]
+
+    def run(
+        self,
+        factual: Mapping[str, float],
+        reach: Reach,
+        data: Floats | None,
+        *,
+        seed: int,
+        deadlines: tuple[float, float],
+    ) -> list[tuple[float, dict[str, float]]]:
+        """Return points with their costs, cheapest first, each with another set of changed columns.
+
+        The search ends at the first deadline, or as long as it has found nothing, at the second.
+        """
+        if all(part.is_point for part in reach.values()):
+            return []
+        routes = [route(part) for part in self.predictor.forests]
+        cuts = [cut for part in routes for cut in cuts_in_reach(part, reach)]
+        row_work = max(sum(map(len, routes)), _NETWORK)
+        effort = _Effort(_WORK // row_work, deadlines)
+        check = _RuleCheck(self, factual, reach, effort, slow_rows=max(_SLOW // row_work, 1))
+        around = functools.partial(
+            grid_around, self.predictor, self.cost, self.rules, factual=factual, reach=reach, cuts=cuts
+        )
+        grid = around()
+        search = _GridSearch(grid, self.slack, check.is_kept, effort)
+        rng = np.random.default_rng(seed)
+        rows = data if data is not None and len(data) else None
+        candidates: list[Floats] = []
+        try:
+            at_hand = grid.random(_SAMPLES, rng) if rows is None else grid.next_to(rows)
+            search.sift(np.unique(at_hand, axis=0))
+            if routes and not search.is_late:
+                leaves = [leaf for part in routes for tree in prune(part, reach) for leaf in tree.leaves]
+                search.sift(np.unique(_leaf_points(grid, leaves), axis=0))
+            tastes = np.exp(_TASTE * rng.normal(size=(_CLIMBS, len(grid.names))))
+            search.climb(np.ones((1, len(grid.names))))  # alone, as what it finds bounds the others
+            search.climb(tastes)
+            search.improve()
+            candidates += search.points()
+            if self.rules and rows is not None and not search.is_late:
+                candidates += self._rows_of_data(
+                    factual, reach, rows, lambda point: not search.is_late and check.is_kept(point)
+                )
+            if not self.predictor.is_trees:
+                for _ in range(_FINER):
+                    best = search.points()[:_REFINED]
+                    search = search.on(around(through=best))
+                    search.improve()
+                    candidates += search.points()
+        except OutOfTimeError:  # what was met by then stays
+            candidates += search.points()
+        return self._cheapest(factual, candidates)
+
+    def _cheapest(self, factual: Mapping[str, float], points: Sequence[Floats]) -> list[tuple[float, dict[str, float]]]:
+        """Return the cheapest point per set of changed columns, with its cost, cheapest first."""
+        space = self.predictor.space
+        best: dict[tuple[str, ...], tuple[float, dict[str, float]]] = {}
+        for coordinates in points:
+            point = dict(zip(space.names, coordinates.tolist(), strict=True))
+            cost = self.cost.value(space, factual, point)
+            changed = tuple(name for name, value in point.items() if value != factual[name])
+            if changed not in best or cost < best[changed][0]:
+                best[changed] = (cost, point)
+        return sorted(best.values(), key=lambda pair: pair[0])
+
+    # ---- rows of the data --------------------------------------------------------------------------------------------
+    def _rows_of_data(
+        self, factual: Mapping[str, float], reach: Reach, rows: Floats, is_kept: Callable[[Floats], bool]
+    ) -> list[Floats]:
+        """Return rows (n, d) as they are, where they reach the target and keep every rule, then cheapened.
+
+        Under rules about rows (a hull, allowed rows) other points rarely pass. A column that may not take a row's value
+        keeps the factual's.
+        """
+        space = self.predictor.space
+        points = rows.copy()
+        for j, name in enumerate(space.names):
+            values, position = np.unique(points[:, j], return_inverse=True)
+            in_reach = np.array([reach[name].holds(value) for value in values.tolist()])
+            points[:, j] = np.where(in_reach[position], points[:, j], factual[name])
+        points = np.unique(mended_points(self.rules, space, factual, points), axis=0)
+        points = points[self.slack(points) >= 0]
+        if not len(points):
+            return []
+        prices = self.cost.objectives(space, factual, points)
+        kept: list[Floats] = []
+        for point in points[np.argsort(prices, kind="stable")][:_ROWS_TRIED]:
+            if is_kept(point):
+                kept.append(self._with_columns_back(factual, point, is_kept))
+            if len(kept) == _ROWS_CHEAPENED:
+                break
+        return kept
+
+    def _with_columns_back(
+        self, factual: Mapping[str, float], point: Floats, is_kept: Callable[[Floats], bool]
+    ) -> Floats:
+        """Return a point with columns back at the factual, one by one and the dearest first, as long as it passes."""
+        space = self.predictor.space
+        start = np.array([factual[name] for name in space.names])
+        changed = np.flatnonzero(point != start)
+        if not len(changed):
+            return point
+        alone = np.tile(start, (len(changed), 1))
+        alone[np.arange(len(changed)), changed] = point[changed]
+        dearest_first = changed[np.argsort(-self.cost.objectives(space, factual, alone), kind="stable")]
+        for j in dearest_first:
+            trial = point.copy()
+            trial[j] = start[j]
+            trial = mended_points(self.rules, space, factual, trial[None, :])[0]
+            before = self.cost.objectives(space, factual, point[None, :])[0]
+            after = self.cost.objectives(space, factual, trial[None, :])[0]
+            if after < before and self.slack(trial[None, :])[0] >= 0 and is_kept(trial):
+                point = trial
+        return point
+
+
+def _leaf_points(grid: ValueGrid, leaves: Sequence[Leaf]) -> Indices:
+    """Return the cheapest point of each leaf's box: of a single tree, the best of them is the answer."""
+    column = {name: j for j, name in enumerate(grid.names)}
+    cheapest_index = functools.cache(grid.cheapest_index)
+    points = np.tile(grid.factual, (len(leaves), 1))
+    for point, leaf in zip(points, leaves, strict=True):
+        for name, admitted in leaf.box.items():
+            point[column[name]] = cheapest_index(name, admitted)
+    return points
+
+
+class _Effort:
+    """What a search may spend: rows to score, and the time until a deadline."""
+
+    __slots__ = ("deadlines", "rows")
+
+    def __init__(self, rows: int, deadlines: tuple[float, float]) -> None:
+        self.rows = rows
+        self.deadlines = deadlines
+
+    def is_spent(self, *, has_point: bool) -> bool:
+        """Whether the rows are used up, or the time: the first deadline, or the second as long as nothing is found."""
+        deadline = self.deadlines[0] if has_point else self.deadlines[1]
+        return self.rows <= 0 or time.perf_counter() > deadline
+
+
+class _RuleCheck:
+    """The rules of one question, asked of a point; what slow ones take counts as effort."""
+
+    __slots__ = ("effort", "factual", "holds", "rules", "slow_rows", "space")
+
+    def __init__(
+        self, search: StartSearch, factual: Mapping[str, float], reach: Reach, effort: _Effort, *, slow_rows: int
+    ) -> None:
+        self.space = search.predictor.space
+        self.rules = sorted(search.rules, key=lambda rule: rule.slow)
+        self.factual = factual
+        self.effort = effort
+        self.slow_rows = slow_rows
+        # The points of a grid share few values, so that each is asked for once.
+        self.holds = functools.cache(lambda name, value: reach[name].holds(value))
+
+    def is_kept(self, coordinates: Floats) -> bool:
+        """Whether a point is in reach and keeps every rule; the quick rules are asked first."""
+        if not self.rules:
+            return True
+        point = dict(zip(self.space.names, coordinates.tolist(), strict=True))
+        for name, value in point.items():
+            if not self.holds(name, value):
+                return False
+        for rule in self.rules:
+            if rule.slow:
+                self.effort.rows -= self.slow_rows
+            if rule.violation(self.space, self.factual, point) > 0:
+                return False
+        return True
+
+
+class _GridSearch:
+    """Points of the grid that reach the target and keep the rules, the cheapest per set of changed columns.
+
+    One point a set: which columns change is what tells answers apart that are worth having side by side, for the next
+    answer of several, and for an improvement to begin from, as points of one set soon meet in the same cheapest one.
+    """
+
+    def __init__(
+        self,
+        grid: ValueGrid,
+        slack: Callable[[Floats], Floats],
+        is_kept: Callable[[Floats], bool],
+        effort: _Effort,
+    ) -> None:
+        self.grid = grid
+        self.slack = slack
+        self.is_kept = is_kept
+        self.effort = effort
+        #: By the set of changed columns: price and indices.
+        self.cheapest: dict[bytes, tuple[float, Indices]] = {}
+        self.least = math.inf
+
+    def best(self) -> list[Indices]:
+        """Return what was found, cheapest first."""
+        return [point for _, point in sorted(self.cheapest.values(), key=lambda pair: pair[0])]
+
+    def points(self) -> list[Floats]:
+        """Return what was found as coordinates, cheapest first."""
+        return [self.grid.coordinates(point)[0] for point in self.best()]
+
+    def on(self, grid: ValueGrid) -> _GridSearch:
+        """Return a search on another grid, from those of the points found that lie on it."""
+        search = _GridSearch(grid, self.slack, self.is_kept, self.effort)
+        for coordinates in self.points():
+            point = grid.at(coordinates)
+            if point is not None:
+                search._keep(point, float(grid.price(point[None, :])[0]))
+        return search
+
+    def sift(self, points: Indices) -> None:
+        """Keep the cheapest of many points that reach the target."""
+        prices = self.grid.price(points)
+        order = np.argsort(prices, kind="stable")
+        order = order[prices[order] > 0]
+        count = 0
+        for part in _parts(order):
+            if count >= _IMPROVED:
+                break
+            for k in part[self._slacks(points[part]) >= 0]:
+                count += self._keep(points[k], prices[k])
+                if count >= _IMPROVED or self.is_late:
+                    break
+
+    def climb(self, tastes: Floats) -> None:
+        """Leave the factual by the moves that gain most slack for their price, several climbs at once.
+
+        Each step of a climb looks at all points that differ from it in one column and takes the one with the greatest
+
+            (slack gained / price added) * taste of the column,
+
+        so that it gets to the target cheaply if the columns' gains add up. Where they do not, the way there may be
+        dear: a climb with another ``taste`` (one row of positive factors a climb, one factor a column) takes another
+        way. A trial that costs as much as a point in hand is dropped, as what follows it only costs more. All trials
+        that reach the target on the way are candidates. A climb ends where no move gains.
+        """
+        grid = self.grid
+        points = np.tile(grid.factual, (len(tastes), 1))
+        slacks = self._slacks(points)
+        prices = grid.price(points)
+        for _ in range(_STEPS):
+            if not len(points) or self.is_late:
+                return
+            trials, owner, column = grid.single_changes(points)
+            costs = grid.price(trials)
+            near = np.flatnonzero(costs < self.least * (1.0 - CHEAPER_START))
+            trials, owner, column, costs = trials[near], owner[near], column[near], costs[near]
+            reached = self._slacks(trials)
+            self._keep_cheapest(trials, costs, reached)
+            with np.errstate(invalid="ignore"):  # a decision that no score reaches misses it by infinity
+                gain = reached - slacks[owner]
+            added = np.maximum(costs - prices[owner], 1e-9 * np.maximum(costs, 1e-9))
+            merit = gain / added * tastes[owner, column]
+            is_useless = ~(gain > 0) | (costs >= self.least * (1.0 - CHEAPER_START))
+            merit[is_useless] = -math.inf
+            chosen: list[int] = []
+            for climber in np.unique(owner):
+                move = int(np.argmax(np.where(owner == climber, merit, -math.inf)))
+                if merit[move] > -math.inf:
+                    chosen.append(move)
+            points = trials[chosen]
+            slacks = reached[chosen]
+            prices = costs[chosen]
+            tastes = tastes[owner[chosen]]
+
+    def improve(self) -> None:
+        """Take the best single move or exchange of two from the cheapest points, until there is none."""
+        for start in self.best()[:_IMPROVED]:
+            point = start
+            price = float(self.grid.price(start[None, :])[0])
+            for _ in range(_STEPS):
+                better = None if self.is_late else self._cheaper(point, price)
+                if better is None:
+                    break
+                point, price = better
+
+    def _cheaper(self, point: Indices, price: float) -> tuple[Indices, float] | None:
+        """Return a cheaper point one step nearer the factual, else one that exchanges a change for another."""
+        for trials in (self.grid.nearer(point), self.grid.exchanges(point)):
+            costs = self.grid.price(trials)
+            order = np.argsort(costs, kind="stable")
+            order = order[(costs[order] < price * (1.0 - CHEAPER_START)) & (costs[order] > 0)]
+            for part in _parts(order):
+                for k in part[self._slacks(trials[part]) >= 0]:
+                    if self._keep(trials[k], costs[k]):
+                        return trials[k], float(costs[k])
+        return None
+
+    def _keep_cheapest(self, points: Indices, prices: Floats, slacks: Floats) -> None:
+        """Keep the cheapest point that reaches the target and keeps the rules."""
+        reaching = np.flatnonzero((slacks >= 0) & (prices > 0))
+        for k in reaching[np.argsort(prices[reaching], kind="stable")][:_HELD]:
+            if self._keep(points[k], prices[k]) or self.is_late:
+                return
+
+    def _keep(self, point: Indices, price: float) -> bool:
+        """Keep a point if it keeps the rules, unless one with the same changed columns is as cheap; tell whether."""
+        if not self.is_kept(self.grid.coordinates(point)[0]):
+            return False
+        changed = (point != self.grid.factual).tobytes()
+        if changed not in self.cheapest or price < self.cheapest[changed][0]:
+            self.cheapest[changed] = (float(price), point)
+        self.least = min(self.least, float(price))
+        return True
+
+    def _slacks(self, points: Indices) -> Floats:
+        """Return the slack of each point, minus infinity for those that no time was left for."""
+        slacks = np.full(len(points), -math.inf)
+        for first in range(0, len(points), _ROWS):
+            if self.is_late:
+                break
+            part = slice(first, first + _ROWS)
+            self.effort.rows -= len(points[part])
+            slacks[part] = self.slack(self.grid.coordinates(points[part]))
+        return slacks
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the work or the time is used up."""
+        return self.effort.is_spent(has_point=bool(self.cheapest))
+
+
+def _parts(order: Indices) -> list[Indices]:
+    """Return an order of rows in parts between which the clock is looked at."""
+    return np.array_split(order, max(1, math.ceil(len(order) / _ROWS)))

@@ -1,1 +1,0 @@
-"""Results: verified answers, as JSON and as tables."""

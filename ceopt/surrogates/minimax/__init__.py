@@ -1,1 +1,0 @@
-"""Minimax probability machines without a solver: worst cases, the exact method, and the classifier."""

@@ -1,1 +1,0 @@
-"""Linear surrogates other than minimax probability machines: LIME, CLIME, LIMELS and linear support vectors."""

@@ -1,1 +1,0 @@
-"""Searches for recourse on a linear surrogate given as plain arrays."""

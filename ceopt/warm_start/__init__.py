@@ -1,1 +1,0 @@
-"""Good answers before any program is solved."""

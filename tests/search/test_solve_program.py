@@ -1,0 +1,275 @@
+"""Reasons to solve one person's program once more, each asked with a way to solve that is written down beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import ceopt
+from ceopt.formulations.predictors import Affine
+from ceopt.formulations.space.reachable import Interval, Levels, reach_of
+from ceopt.search.prepare import prepare
+from ceopt.search.solve_program import (
+    RETRIES,
+    Person,
+    SolvedProgram,
+    SolveRequest,
+    beyond_the_budget,
+    has_extreme_numbers,
+    in_smaller_reach,
+    in_unit_of_the_point,
+    is_smaller,
+    unit_for,
+    within_cost_of_one_label,
+)
+from ceopt.settings import CheckedSettings, Settings
+from ceopt.solvers.deadline import OutOfTimeError
+from ceopt.solvers.errors import UnboundedFeatureError
+from ceopt.solvers.problem import Outcome, Stop
+
+SPACE = ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", lower=0.0, upper=1e6)])
+LABELS = ("no", "yes", "more")
+
+
+def asked(**settings: Any) -> tuple[CheckedSettings, Person]:
+    model = Affine([[1.0], [0.0], [-1.0]], [0.0, 3.0, 0.0], labels=LABELS)
+    prepared = prepare(model, SPACE, Settings(**{"target": "no", "cost": ceopt.L1(scale={"income": 1.0}), **settings}))
+    factual = SPACE.row({"income": 1.0})
+    return prepared.settings, Person(factual, SPACE.frame([factual]), reach_of(SPACE, factual), SPACE)
+
+
+def solved(income: float | None, status: Stop = Stop.OPTIMAL, bound: float | None = None) -> SolvedProgram:
+    point = None if income is None else {"income": income}
+    return SolvedProgram(Outcome(status=status, bound=bound), point, "by hand", 1.0, 2.0, 4.0)
+
+
+class Written:
+    """Solves by what is written down, in order, and keeps what it was asked."""
+
+    def __init__(self, *outcomes: SolvedProgram | Exception) -> None:
+        self.outcomes, self.requests = list(outcomes), list[SolveRequest]()
+
+    def __call__(self, request: SolveRequest, seconds: float) -> SolvedProgram:
+        assert seconds > 0
+        self.requests.append(request)
+        outcome = self.outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+def test_they_are_listed_from_the_innermost_to_the_outermost() -> None:
+    assert (in_unit_of_the_point, within_cost_of_one_label, in_smaller_reach, beyond_the_budget) == RETRIES
+
+
+# ---- beyond the budget -----------------------------------------------------------------------------------------------
+def test_an_answer_within_the_budget_is_solved_for_once() -> None:
+    settings, person = asked()
+    solve = Written(solved(4.0, bound=3.0))
+    found = beyond_the_budget(settings, person, solve, SolveRequest(None, budget=3.0), 9.0)
+    assert found.point == {"income": 4.0}
+    assert len(solve.requests) == 1
+
+
+@pytest.mark.parametrize("first", [solved(None, Stop.INFEASIBLE), solved(5.0)])
+def test_what_does_not_keep_the_budget_is_looked_for_in_the_whole_reach(first: SolvedProgram) -> None:
+    settings, person = asked()
+    solve = Written(first, solved(6.0))
+    found = beyond_the_budget(settings, person, solve, SolveRequest(None, budget=3.0), 9.0)
+    assert found.point == {"income": 6.0}
+    assert [request.budget for request in solve.requests] == [3.0, None]
+
+
+def test_a_closed_budget_is_kept() -> None:
+    settings, person = asked()
+    request = SolveRequest(None, budget=3.0, closed=True)
+    solve = Written(solved(None, Stop.INFEASIBLE))
+    assert beyond_the_budget(settings, person, solve, request, 9.0).outcome.status is Stop.INFEASIBLE
+
+
+def test_short_of_the_optimum_no_more_than_the_budget_is_proved() -> None:
+    settings, person = asked()
+    limit = settings.cost.to_objective(3.0)
+    solve = Written(solved(3.5, Stop.TIME_LIMIT, bound=10.0 * limit))
+    found = beyond_the_budget(settings, person, solve, SolveRequest(None, budget=3.0), 9.0)
+    assert found.outcome.bound == limit
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (OutOfTimeError("building"), Stop.TIME_LIMIT),
+        (UnboundedFeatureError("a", "b", "c", "d"), Stop.ERROR),
+    ],
+)
+def test_a_second_solve_that_fails_leaves_the_first_proved_up_to_the_budget(error: Exception, status: Stop) -> None:
+    settings, person = asked()
+    solve = Written(solved(None, Stop.INFEASIBLE), error)
+    found = beyond_the_budget(settings, person, solve, SolveRequest(None, budget=3.0), 9.0)
+    assert found.outcome.status is status
+    assert found.outcome.bound == settings.cost.to_objective(3.0)
+
+
+# ---- without bounds --------------------------------------------------------------------------------------------------
+UNBOUNDED = UnboundedFeatureError("a", "b", "c", "d")
+
+
+def test_without_bounds_one_wanted_label_gives_the_budget() -> None:
+    settings, person = asked(target={"no", "more"})
+    solve = Written(UNBOUNDED, solved(None, Stop.INFEASIBLE), solved(4.0), solved(3.5))
+    found = within_cost_of_one_label(settings, person, solve, SolveRequest(None), 9.0)
+    assert found.point == {"income": 3.5}
+    alone = [request.target for request in solve.requests[1:3]]
+    assert [len(target.wanted) for target in alone] == [1, 1]
+    assert solve.requests[3].budget == settings.cost.value(SPACE, person.factual, {"income": 4.0})
+    assert solve.requests[3].target is None
+
+
+def test_without_bounds_and_with_one_label_it_is_refused() -> None:
+    settings, person = asked()
+    with pytest.raises(UnboundedFeatureError):
+        within_cost_of_one_label(settings, person, Written(UNBOUNDED), SolveRequest(None), 9.0)
+
+
+# ---- other sizes -----------------------------------------------------------------------------------------------------
+def test_squares_are_counted_in_the_unit_of_the_point() -> None:
+    settings, person = asked(cost=ceopt.L2(scale={"income": 1.0}))
+    far = replace(solved(1.0 + 2.0**14), is_curved=True)
+    solve = Written(far, replace(solved(1.0 + 2.0**14 + 1.0), is_curved=True))
+    found = in_unit_of_the_point(settings, person, solve, SolveRequest(None), 9.0)
+    assert solve.requests[0].unit == 1.0
+    assert solve.requests[1].unit > 2.0**10
+    assert (found.build_s, found.lower_s, found.solve_s) == (2.0, 4.0, 8.0)
+
+
+def test_a_linear_program_has_one_unit() -> None:
+    settings, person = asked()
+    solve = Written(solved(1.0 + 2.0**14))
+    in_unit_of_the_point(settings, person, solve, SolveRequest(None), 9.0)
+    assert len(solve.requests) == 1
+
+
+def test_a_much_smaller_reach_is_solved_again_and_its_bound_does_not_reach_beyond() -> None:
+    wide = ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", lower=0.0, upper=1e12)])
+    model = Affine([1.0], -3.0, labels=("no", "yes"))
+    prepared = prepare(model, wide, Settings(target="yes"))
+    factual = wide.row({"income": 1.0})
+    person = Person(factual, wide.frame([factual]), reach_of(wide, factual), wide)
+    cost = prepared.settings.cost.value(wide, factual, {"income": 3.0})
+    solve = Written(solved(3.0), solved(3.0, Stop.FEASIBLE, bound=10.0 * cost))
+    found = in_smaller_reach(prepared.settings, person, solve, SolveRequest(None), 9.0)
+    assert [request.budget for request in solve.requests] == [None, cost]
+    assert found.outcome.bound == prepared.settings.cost.to_objective(cost)
+
+
+def test_a_reach_of_ordinary_size_is_solved_once() -> None:
+    settings, person = asked()
+    solve = Written(solved(4.0))
+    in_smaller_reach(settings, person, solve, SolveRequest(None), 9.0)
+    assert len(solve.requests) == 1
+
+
+def test_a_point_that_costs_nothing_has_no_smaller_reach() -> None:
+    """Rules may ask for a change that is free: there is no unit of nothing."""
+    settings, person = asked()
+    solve = Written(solved(1.0, bound=0.0))
+    found = in_smaller_reach(settings, person, solve, SolveRequest(None), 9.0)
+    assert found.point == {"income": 1.0}
+    assert len(solve.requests) == 1
+
+
+# ---- units and sizes -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("size", "unit", "better"),
+    [
+        (None, 8.0, 8.0), (0.0, 8.0, 8.0), (1e-13, 8.0, 8.0), (float("inf"), 8.0, 8.0),
+        (0.1, 1.0, 1.0), (1e3, 1.0, 1.0), (5.0, 1.0, 1.0), (8e3, 8.0, 8.0), (0.8, 8.0, 8.0),
+        (0.09, 1.0, 0.125), (1100.0, 1.0, 1024.0), (3e6, 1.0, 2.0**22), (1e-6, 1.0, 2.0**-20), (100.0, 1024.0, 128.0),
+    ],
+)  # fmt: skip
+def test_a_unit_stays_where_lengths_are_ordinary_in_it(size: float | None, unit: float, better: float) -> None:
+    assert unit_for(size, unit) == better
+
+
+def test_the_first_unit_is_that_of_the_point_that_set_the_budget() -> None:
+    settings, person = asked(cost=ceopt.L2(scale={"income": 1.0}))
+    far = {"income": 1.0 + 2.0**14}
+    budget = settings.cost.value(SPACE, person.factual, far)
+    request = SolveRequest(None, starts=[(1.0, {"income": 2.0}), (budget, far)], budget=budget)
+    solve = Written(replace(solved(far["income"]), is_curved=True))
+    in_unit_of_the_point(settings, person, solve, request, 9.0)
+    assert [asked.unit for asked in solve.requests] == [2.0**14]
+
+
+NUMBER = ceopt.FeatureSpace(
+    [
+        ceopt.Feature("x", kind="continuous", lower=-1e15, upper=1e15),
+        ceopt.Feature("k", kind="binary", levels=("a", "b")),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_open", "smaller"),
+    [
+        (Interval(0.0, 1e12), Interval(0.0, 3.0), False, True),
+        (Interval(0.0, 3.0), Interval(0.0, 1e12), False, True),  # another unit all the same
+        (Interval(0.0, 1e12), Interval(0.0, 9e11), False, False),
+        (Interval(0.0, 9.0), Interval(0.0, 3.0), False, False),
+        (Interval(2.0, 2.0), Interval(2.0, 2.0), False, False),
+        (Interval(0.0, 2.0**24, 1.0), Interval(0.0, 2.0**13, 1.0), False, True),
+        (Interval(0.0, 2.0**24, 1.0), Interval(0.0, 2.0**22, 1.0), False, False),
+        (Interval(0.0, 2.0**24, 1.0), Interval(0.0, 2.0**22, 1.0), True, True),
+        (Interval(0.0, 2.0**24, 1.0), Interval(0.0, 2.0**23, 1.0), True, False),
+        (Interval(0.0, 2.0**23, 1.0), Interval(0.0, 2.0, 1.0), True, False),
+        (Levels((0, 1)), Levels((0,)), True, False),
+    ],
+)
+def test_what_makes_a_reach_another_one_to_a_solver(before: Any, now: Any, is_open: bool, smaller: bool) -> None:
+    rest = {"k": Levels((0, 1))}
+    assert is_smaller({"x": now, **rest}, {"x": before, **rest}, NUMBER, is_open=is_open) is smaller
+
+
+@pytest.mark.parametrize(
+    ("part", "extreme"),
+    [
+        (Interval(0.0, 9.0), False), (Interval(0.0, 1e12), True), (Interval(0.0, 1e-12), True),
+        (Interval(1e12, 1e12), False),
+        (Interval(0.0, 9.0, 1.0), False), (Interval(0.0, 1e9, 1e7), False), (Interval(0.0, 1e9, 2e7), True),
+        (Interval(0.0, 9.0, 1e-9), True), (Interval(0.0, 2.0**23, 1.0), False), (Interval(0.0, 2.0**23 + 1, 1.0), True),
+        (Levels((0, 1)), False),
+    ],
+)  # fmt: skip
+def test_which_numbers_are_extreme(part: Any, extreme: bool) -> None:
+    assert has_extreme_numbers({"k": Levels((0, 1)), "x": part}, NUMBER) is extreme
+
+
+def test_two_solves_take_the_time_of_both_and_the_point_of_the_one_that_has_one() -> None:
+    first = replace(solved(3.0), build_s=10.0, lower_s=20.0, solve_s=40.0)
+    for later, point in ((solved(2.0), 2.0), (solved(None, Stop.TIME_LIMIT), 3.0)):
+        both = later.after(first)
+        assert both.point == {"income": point}
+        assert (both.build_s, both.lower_s, both.solve_s) == (11.0, 22.0, 44.0)
+    assert solved(None).after(solved(None)).point is None
+
+
+def test_an_outcome_short_of_the_optimum_keeps_the_bound_that_it_has() -> None:
+    """Within the cost of the first point nothing beyond it was searched; a bound below it holds as it is."""
+    wide = ceopt.FeatureSpace([ceopt.Feature("income", kind="continuous", lower=0.0, upper=1e12)])
+    prepared = prepare(Affine([1.0], -3.0, labels=("no", "yes")), wide, Settings(target="yes"))
+    factual = wide.row({"income": 1.0})
+    person = Person(factual, wide.frame([factual]), reach_of(wide, factual), wide)
+    cost = prepared.settings.cost.value(wide, factual, {"income": 3.0})
+    limit = prepared.settings.cost.to_objective(cost)
+    for status, bound, kept in (
+        (Stop.FEASIBLE, 0.5 * limit, 0.5 * limit),
+        (Stop.FEASIBLE, 2.0 * limit, limit),
+        (Stop.FEASIBLE, None, None),
+        (Stop.OPTIMAL, 2.0 * limit, 2.0 * limit),
+    ):
+        solve = Written(solved(3.0), solved(3.0, status, bound=bound))
+        found = in_smaller_reach(prepared.settings, person, solve, SolveRequest(None), 9.0)
+        assert len(solve.requests) == 2
+        assert found.outcome.bound == kept
