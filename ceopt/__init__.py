@@ -9,34 +9,35 @@ from __future__ import annotations
 
 import importlib
 from importlib.metadata import version
-from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
-from ceopt import datasets, formulations, metrics, solvers
-from ceopt.formulations.constraints import (
-    AllowedRows,
-    AllowedTransitions,
-    AllowedValues,
-    Causal,
-    ExactlyOne,
-    Hull,
-    IfThen,
-    Linear,
-    MaxChanges,
-    RobustValidity,
-)
-from ceopt.formulations.constraints.causal_structure import LinearEquation
-from ceopt.formulations.constraints.diversity.apart import Apart
-from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
-from ceopt.formulations.space import Feature, FeatureSpace, RuleWarning, SpaceWarning
-from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
-from ceopt.recourse import Recourse, explain
-from ceopt.result.cohort import Cohort
-from ceopt.result.counterfactual import Counterfactual
-from ceopt.result.solution_set import SolutionSet
-from ceopt.result.verify import verify
-from ceopt.solvers import model_summary, write
-from ceopt.solvers.errors import CeoptError
-from ceopt.status import Status
+if TYPE_CHECKING:
+    from ceopt import datasets, dice, diverse, formulations, metrics, plans, solvers, surrogates, training
+    from ceopt.formulations.constraints import (
+        AllowedRows,
+        AllowedTransitions,
+        AllowedValues,
+        Causal,
+        ExactlyOne,
+        Hull,
+        IfThen,
+        Linear,
+        MaxChanges,
+        RobustValidity,
+    )
+    from ceopt.formulations.constraints.causal_structure import LinearEquation
+    from ceopt.formulations.constraints.diversity.apart import Apart
+    from ceopt.formulations.costs import L0, L1, L2, Changes, L1Mahalanobis, Linf, Mahalanobis, Percentile
+    from ceopt.formulations.space import Feature, FeatureSpace, RuleWarning, SpaceWarning
+    from ceopt.formulations.targets import AtLeast, AtMost, Between, Disagreement, OtherThan, Probability
+    from ceopt.recourse import Recourse, explain
+    from ceopt.result.cohort import Cohort
+    from ceopt.result.counterfactual import Counterfactual
+    from ceopt.result.solution_set import SolutionSet
+    from ceopt.result.verify import verify
+    from ceopt.solvers import model_summary, write
+    from ceopt.solvers.errors import CeoptError
+    from ceopt.status import Status
 
 __version__ = version("ceopt")
 
@@ -93,14 +94,39 @@ __all__ = [
     "write",
 ]
 
-#: Modules that are imported when they are asked for.
-_ON_USE = {"dice", "diverse", "plans", "surrogates", "training"}
+#: Parts of the package, imported when they are asked for.
+_PARTS: Final = frozenset("datasets dice diverse formulations metrics plans solvers surrogates training".split())
+#: Modules by the public names that they define. They are imported when one of these is first asked for: whoever imports
+#: ceopt does not wait for Pyomo, pandas and scikit-learn.
+_DEFINED: Final = {
+    "ceopt.formulations.constraints": (
+        "AllowedRows AllowedTransitions AllowedValues Causal ExactlyOne Hull IfThen Linear MaxChanges RobustValidity"
+    ),
+    "ceopt.formulations.constraints.causal": "LinearEquation",
+    "ceopt.formulations.constraints.diversity.apart": "Apart",
+    "ceopt.formulations.costs": "L0 L1 L2 Changes L1Mahalanobis Linf Mahalanobis Percentile",
+    "ceopt.formulations.space": "Feature FeatureSpace RuleWarning SpaceWarning",
+    "ceopt.formulations.targets": "AtLeast AtMost Between Disagreement OtherThan Probability",
+    "ceopt.recourse": "Recourse explain",
+    "ceopt.result.cohort": "Cohort",
+    "ceopt.result.counterfactual": "Counterfactual",
+    "ceopt.result.solution_set": "SolutionSet",
+    "ceopt.result.verify": "verify",
+    "ceopt.solvers": "model_summary write",
+    "ceopt.solvers.errors": "CeoptError",
+    "ceopt.status": "Status",
+}
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name not in _ON_USE:
-        raise AttributeError(f"module 'ceopt' has no attribute {name!r}")
-    return importlib.import_module(f"ceopt.{name}")
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return importlib.import_module(f"ceopt.{name}")
+    for module, names in _DEFINED.items():
+        if name in names.split():
+            value = getattr(importlib.import_module(module), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'ceopt' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

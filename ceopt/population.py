@@ -38,7 +38,7 @@ from ceopt.search.search import conflict_or_answer, search
 from ceopt.search.state import without_unseen
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, counted, each_of, printable
 from ceopt.status import Status
-from ceopt.surrogates.question import BlackBoxQuestion, asked_often, asked_once
+from ceopt.search.black_box_question import BlackBoxQuestion, asked_often, asked_once
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule

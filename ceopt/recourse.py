@@ -46,7 +46,7 @@ from ceopt.search.search import search, unread
 from ceopt.settings import TIME_LIMIT_S, Settings, check_setting
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
-from ceopt.surrogates.question import asked_once
+from ceopt.search.black_box_question import asked_once
 from ceopt.words.sentences import warn_of_rules
 
 if TYPE_CHECKING:

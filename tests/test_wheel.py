@@ -89,7 +89,7 @@ def test_wheel_holds_files_as_they_are_in_the_repository(wheel):
         "ceopt/report/templates/person.html",
         "ceopt/report/templates/sort.js",
         "ceopt/report/templates/style.css",
-        "ceopt/solvers/scip/ipopt.opt",
+        "ceopt/solvers/ipopt.opt",
     ],
 )
 def test_wheel_holds_the_files_that_are_not_modules(wheel, name):

@@ -92,7 +92,7 @@ def test_memory_that_runs_out_is_a_status(monkeypatch, place):
     def failing(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(sys.modules["ceopt.explain"], place, failing)
+    monkeypatch.setattr(sys.modules["ceopt.recourse"], place, failing)
     result = explain(MODEL, PEOPLE.iloc[0], SPACE, target="good")
     assert result.status == "error"
     assert "Memory ran out" in result.reason
@@ -113,7 +113,7 @@ def columns():
 
 ASKED = {
     "Recourse.fit": ("ceopt.recourse", "fit_of", lambda: Recourse(MODEL, SPACE, target="good").fit(PEOPLE)),
-    "verify": ("ceopt.verify", "ModelOracle", lambda: ceopt.verify(PEOPLE, MODEL, SPACE, target="good")),
+    "verify": ("ceopt.result.verify", "ModelOracle", lambda: ceopt.verify(PEOPLE, MODEL, SPACE, target="good")),
     "embed": ("ceopt.formulations.predictors.embed", "_embedded", lambda: embed(MODEL, columns())),
     "DiverseRobustExplainer.fit": (
         "ceopt.diverse.explainer",

@@ -161,7 +161,7 @@ def test_warnings_show_them():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         FeatureSpace.infer(frame)
-        formulations.space.space_warning.warn(f"Column {COLUMN} is odd.")
+        formulations.space.space.warn(f"Column {COLUMN} is odd.")
     for one in caught:
         assert printable(str(one.message)) == str(one.message)
     assert any(COLUMN.encode("unicode_escape").decode()[:20] in str(one.message) for one in caught)

@@ -7,10 +7,16 @@ import pytest
 
 jax = pytest.importorskip("jax")
 
-from ceopt.training.losses import proximity_loss, squared_error  # noqa: E402 - JAX may be missing
-from ceopt.training.networks import Design  # noqa: E402
-from ceopt.training.shift_attack import ShiftAttack  # noqa: E402
-from ceopt.training.training_program import RANDOM, Batch, Sizes, TrainingProgram  # noqa: E402
+from ceopt.training.networks import Design  # noqa: E402 - JAX may be missing
+from ceopt.training.training import (  # noqa: E402
+    RANDOM,
+    Batch,
+    ShiftAttack,
+    Sizes,
+    TrainingProgram,
+    proximity_loss,
+    squared_error,
+)
 
 
 def problem(*, attack=None, n_scores=1, desired=None, weights=(1.0, 0.5, 0.3), shared=True, dropout=0.0):
