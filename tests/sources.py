@@ -20,7 +20,7 @@ ROOMS = {"ceopt": "ceopt", "formulations": "ceopt.formulations", "solvers": "ceo
 SHIPPED = (
     *ROOMS,
     *("tests", "docs", "examples", "benchmarks", ".ci"),
-    *("pyproject.toml", "MANIFEST.in", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "CITATION.cff"),
+    *("pyproject.toml", "setup.py", "MANIFEST.in", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "CITATION.cff"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md"),
 )
 

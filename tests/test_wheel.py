@@ -28,20 +28,26 @@ def _has_build_backend() -> bool:
         return False
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Source distribution, and the wheel that is built from it, from a copy without left-overs of earlier builds."""
-    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
+def _build(tree: Path, out: Path, *kinds: str) -> None:
+    """Build from a copy without left-overs of earlier builds."""
     for name in checkout():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, tree / name)
+    isolation = ["--no-isolation"] if _has_build_backend() else []
+    command = [sys.executable, "-m", "build", *isolation, *kinds, "--outdir", str(out), str(tree)]
+    done = subprocess.run(command, cwd=out, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Source distribution, and the wheel that is built from it."""
+    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
+    (tree / "ceopt").mkdir()
     for link in LINKS:
         if (ROOT / link).is_symlink():
             (tree / link).symlink_to((ROOT / link).readlink())
-    isolation = ["--no-isolation"] if _has_build_backend() else []
-    command = [sys.executable, "-m", "build", *isolation, "--outdir", str(out), str(tree)]
-    done = subprocess.run(command, cwd=out, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    _build(tree, out)
     return out
 
 
@@ -66,6 +72,15 @@ def test_the_two_links_lead_to_the_rooms():
 @pytest.mark.long
 def test_wheel_holds_every_source_file_once_and_nothing_else(wheel):
     assert sorted(_outside_metadata(wheel)) == sorted(sources())
+
+
+@pytest.mark.long
+def test_a_checkout_without_the_links_gives_the_same_wheel(wheel, tmp_path):
+    (tmp_path / "dist").mkdir()
+    _build(tmp_path / "tree", tmp_path / "dist", "--wheel")
+    (path,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(path) as other:
+        assert sorted(_outside_metadata(other)) == sorted(_outside_metadata(wheel))
 
 
 @pytest.mark.long
