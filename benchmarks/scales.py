@@ -1,7 +1,8 @@
 """Columns from 1e-12 to 1e12 under every kind of model, cost and mixed-integer solver, held against a lattice.
 
-The generator and the judge are those of the tests (``tests/judging/scales.py``). An answer is wrong if the model refuses
-it, if it is "optimal" above the cheapest favourable point, "infeasible" where there is one, or its bound is above that.
+The generator and the judge are those of the tests (``tests/judging/scales.py``). An answer is wrong if the model
+refuses it, if it is "optimal" above the cheapest favourable point, "infeasible" where there is one, or its bound is
+above that.
 """
 
 from __future__ import annotations

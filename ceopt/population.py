@@ -31,6 +31,7 @@ from ceopt.formulations.targets import parse_target
 from ceopt.oracle.model import LIBRARIES
 from ceopt.result.cohort import Cohort
 from ceopt.result.solution_set import SolutionSet
+from ceopt.search.black_box_question import BlackBoxQuestion, asked_often, asked_once
 from ceopt.search.conflict import Conflict
 from ceopt.search.phases import ASK_WHY
 from ceopt.search.prepare import Learned, Prepared, fingerprints_of, model_content, prepare
@@ -38,7 +39,6 @@ from ceopt.search.search import conflict_or_answer, search
 from ceopt.search.state import without_unseen
 from ceopt.solvers.errors import CeoptError, InvalidTypeError, InvalidValueError, counted, each_of, printable
 from ceopt.status import Status
-from ceopt.search.black_box_question import BlackBoxQuestion, asked_often, asked_once
 
 if TYPE_CHECKING:
     from ceopt.formulations.constraints import AbstractRule

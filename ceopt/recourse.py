@@ -41,12 +41,12 @@ from ceopt.population import (
 )
 from ceopt.result.cohort import Cohort
 from ceopt.result.solution_set import SolutionSet
+from ceopt.search.black_box_question import asked_once
 from ceopt.search.prepare import fingerprints_of, prepare
 from ceopt.search.search import search, unread
 from ceopt.settings import TIME_LIMIT_S, Settings, check_setting
 from ceopt.solvers.deadline import OutOfTimeError, until
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, within_memory
-from ceopt.search.black_box_question import asked_once
 from ceopt.words.sentences import warn_of_rules
 
 if TYPE_CHECKING:

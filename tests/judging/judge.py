@@ -8,12 +8,12 @@ from typing import Any
 
 import enumeration
 import numpy as np
-from numpy.typing import NDArray
 from judging.columns import Floats, coordinates_of, frame_of, is_lattice, lattice, raw, reach, step_of
 from judging.narrow import NarrowQuestion, compare_narrow
 from judging.question import TREES, Asked, PolishQuestion, Question, clear_of_ties, draw, least_moves
 from judging.wide import Halfspace
 from judging.wishes import keeps, meets
+from numpy.typing import NDArray
 
 import ceopt
 from ceopt.training.recourse_network import polished

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import enumeration
 import numpy as np
-from numpy.typing import NDArray
 from judging import models
 from judging.columns import LATTICE, NUMERIC, Floats, Rng, draw_space, is_lattice, lattice, pick, reach, step_of
 from judging.estimators import MAKERS
@@ -19,6 +18,7 @@ from judging.narrow import NarrowQuestion, draw_narrow
 from judging.thresholds import read_columns, sides
 from judging.wide import Halfspace, draw_halfspace
 from judging.wishes import Cost, draw_cost, draw_rules, draw_target, keeps, meets
+from numpy.typing import NDArray
 
 import ceopt
 from ceopt.formulations.space import FeatureSpace

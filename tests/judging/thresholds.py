@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from judging.columns import Floats
 from judging.models import Fitted
+from numpy.typing import NDArray
 
 #: Beyond this no number of a question lies.
 _FAR = 1e15

@@ -9,9 +9,9 @@ from typing import Any
 import enumeration
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from judging.columns import Floats, Rng, is_lattice, lattice, pick, sample
 from judging.models import Fitted
+from numpy.typing import NDArray
 from rules.found import kept
 
 import ceopt
