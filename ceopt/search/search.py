@@ -9,26 +9,22 @@ rules in plain numbers; only what passes is an answer. The phases, each a step f
     PROGRAM <--+   one program is solved and its point checked;        solve_check_repair.py
       |   |    |   what fails is asked for otherwise
       |   +----+
-    MARGIN         what a default margin left out is looked for        ties.py
+    MARGIN         what a default margin left out is looked for        phases.py
       |
       +-- of the first answer --+-- of a further one
       |                         |
-    WIDER_RULES                 |      where none is proved            no_answer.py
+    WIDER_RULES                 |      where none is proved            phases.py
       |                       LIMIT    may it cost as much?
-    CONFLICT                    |      which rules are to blame?       no_answer.py
+    CONFLICT                    |      which rules are to blame?       phases.py
       |                         |
-    FEWER <---------------------+      would fewer columns do?         fewer_columns.py
+    FEWER <---------------------+      would fewer columns do?         phases.py
       |
-    NEXT   back to PROGRAM for another; to LIMIT with one that was met on the way (incumbents.py); or
+    NEXT   back to PROGRAM for another; to LIMIT with one that was met on the way; or
       |
      END
 
-The module beside a phase makes its step; all others are here.
-
-Answers that were met on the way to the best one: by the solver, and by the search for its start.
-
-Nothing is claimed of their order. A solver that begins at a good start meets few points (one to four on forests of 50
-to 100 trees), while the search for the start ends with one for each set of changed columns that it came across.
+The file beside a phase makes its step; all others are here. Of points that were met on the way to the best one, by the
+solver and by the search for its start, no order is claimed.
 """
 
 from __future__ import annotations
@@ -85,7 +81,7 @@ if TYPE_CHECKING:
 
 __all__ = ["are_same", "conflict_or_answer", "in_fewer_decimals", "init", "result", "rounded_gap", "search", "unread"]
 
-# ==== Answers that were met on the way to the best one: by the solver, and by the search for its start ================
+# ==== Answers that were met on the way ================================================================================
 
 Coordinates: TypeAlias = dict[str, float]
 
