@@ -60,6 +60,8 @@ RECORDED_S = 5
 GAP = 1e-6
 #: A point keeps a program up to this share of what a row adds up.
 KEPT = 1e-6
+#: One that disproves a claim keeps it up to this share of what the row adds up, however little that is.
+EXACTLY, NOTHING = 1e-8, 1e-12
 #: What one claim may differ from another, relatively, before a third solver is asked.
 APART = 2e-6
 #: The rule: how much slower SCIP may be at the median.
@@ -326,10 +328,10 @@ def measured(way: str, program: Program, limit_s: float) -> tuple[Any, dict[str,
 
 
 # ---- who is right ----------------------------------------------------------------------------------------------------
-def missed(compiled: CompiledModel, x: Any) -> float | None:
-    """Return by what share of what it adds up a point misses the worst row, as Pyomo evaluates the rows.
+def missed(compiled: CompiledModel, x: Any, least: float = 1.0) -> float | None:
+    """Return by what share of what it adds up, at least ``least``, a point misses the worst row.
 
-    The point is the solver's with its integers rounded, as it would be loaded.
+    Pyomo evaluates the rows, at the point as it would be loaded: the solver's with its integers rounded.
     """
     if x is None:
         return None
@@ -347,7 +349,7 @@ def missed(compiled: CompiledModel, x: Any) -> float | None:
         body = float(pyo.value(row.body))
         sides = [side - body for side in (pyo.value(row.lower),) if side is not None]
         sides += [body - side for side in (pyo.value(row.upper),) if side is not None]
-        worst = max(worst, *(side / max(1.0, sizes.get(id(row), 1.0)) for side in sides))
+        worst = max(worst, *(side / max(least, sizes.get(id(row), 1.0)) for side in sides))
     off = np.maximum(compiled.lb - values, values - compiled.ub) / np.maximum(1.0, np.abs(values))
     whole = np.abs(values - np.asarray(x)) / np.maximum(1.0, np.abs(values))
     return max(worst, float(off.max()), float(whole[compiled.integer].max(initial=0.0)))
@@ -382,28 +384,37 @@ def third(program: Program) -> dict[str, Any]:
 
 
 def judged(program: Program, outcomes: dict[str, Any]) -> dict[str, str]:
-    """Return what each way says that a point disproves; the points are those of all ways and of a third solver.
-
-    A point counts with the value that Clarabel finds for its integers, where it proves one: a point that leans on the
-    tolerance of a row may be too cheap.
-    """
+    """Return what each way says that a point disproves; the points are those of all ways and of a third solver."""
     compiled = program.compiled
     known = outcomes | third(program)
     points = {name: each.x for name, each in known.items() if each.x is not None}
-    values = {name: value_of(compiled, x) for name, x in points.items()}
     wrong = {}
     for way, outcome in outcomes.items():
         own = missed(compiled, outcome.x)
         if own is not None and own > KEPT:
             wrong[way] = f"its point misses a row by {own:.1e}"
         for name, x in points.items():
-            if name == way or way in wrong or not contradicts(compiled, outcome, values[name]):
+            if name == way or way in wrong or not contradicts(compiled, outcome, value_of(compiled, x)):
                 continue
-            honest = at_integers(compiled, x)
-            if honest.status is Status.OPTIMAL and contradicts(compiled, outcome, honest.objective):
+            value = disproof(compiled, outcome, x)
+            if value is not None:
                 said = f"bound {outcome.bound:.8g}" if outcome.bound is not None else str(outcome.status)
-                wrong[way] = f"{said}, {outcome.status}: {name} has {honest.objective:.8g}"
+                wrong[way] = f"{said}, {outcome.status}: {name} has {value:.8g}"
     return wrong
+
+
+def disproof(compiled: CompiledModel, outcome: Any, x: Any) -> float | None:
+    """Return the value by which a point, or Clarabel's for its integers, disproves what a way says; None if none does.
+
+    It has to keep the program far better than solvers do: a point that leans on the tolerance of a row may be too
+    cheap, and of a program that misses feasibility by 1e-8 both answers can be had.
+    """
+    for point in (x, at_integers(compiled, x).x):
+        if point is not None and (missed(compiled, point, NOTHING) or 0.0) <= EXACTLY:
+            value = value_of(compiled, point)
+            if contradicts(compiled, outcome, value):
+                return value
+    return None
 
 
 def contradicts(compiled: CompiledModel, outcome: Any, value: float) -> bool:
@@ -577,8 +588,9 @@ def text_of(record: dict[str, Any]) -> str:
         "programs over the same people (plans, projections, ROAR, corrections, bounds, minimax machines); and, as "
         "*wide*, random questions over columns of up to 1e9 steps.\n\n"
         "A claim is *wrong* where a point disproves it: of any way, or of a third solver (Clarabel without integers, "
-        "Gurobi as far as its licence goes). The point is loaded, evaluated by Pyomo, and counts with the value that "
-        f"Clarabel proves for its integers; {APART:g} relatively are nobody's fault. Wrong is also a point that misses "
+        "Gurobi as far as its licence goes). The point, or Clarabel's for its integers, is loaded and "
+        f"evaluated by Pyomo, and counts if it keeps every row to {EXACTLY:g} of what the row adds up; {APART:g} "
+        "relatively are nobody's fault. Wrong is also a point that misses "
         f"a row by more than {KEPT:g} of its size. *Proved* is optimal or infeasible, and not wrong. Ratios are CPU "
         "seconds over those of the tangent cuts, program by program; what ends without a proof counts with the limit "
         "at least.\n\n"

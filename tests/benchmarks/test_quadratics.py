@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyomo.environ as pyo
 import pytest
 
@@ -69,6 +70,18 @@ def test_what_leans_on_a_tolerance_disproves_nothing(script: Any, program: Any) 
     lean = judged(script, program, lambda true: replace(true, x=true.x - [0.0, 0.0, 9e-7], objective=None, bound=None))
 
     assert lean == {}
+
+
+def test_what_is_feasible_by_a_tolerance_alone_may_be_called_infeasible(script: Any) -> None:
+    m = pyo.ConcreteModel()
+    m.i = pyo.Var(domain=pyo.Binary)
+    m.row = pyo.Constraint(expr=1e-3 * m.i >= 1.00001e-3)
+    m.cost = pyo.Objective(expr=(m.i + 1) ** 2)
+    compiled = compile_model(m)
+    point = Outcome(status=Status.OPTIMAL, x=np.ones(1), objective=4.0, bound=4.0)
+    outcomes = {script.OWN: point, script.GUARDED: point, script.BARE: Outcome(status=Status.INFEASIBLE)}
+
+    assert script.judged(script.Program(compiled, {}, 1e-6), outcomes) == {}
 
 
 @pytest.fixture
