@@ -133,7 +133,10 @@ def record(script: Any, k: int, scip: dict[str, Any]) -> dict[str, Any]:
     ids=["kept", "slow", "open", "wrong"],
 )
 def test_the_verdict_is_computed(script: Any, scip: dict[str, Any], said: str) -> None:
-    assert said in script.verdict([record(script, k, scip) for k in range(3)], script.BARE, 20)
+    records = [record(script, k, scip) for k in range(3)]
+
+    assert said in script.verdict(records, script.BARE, 20)
+    assert script.decision(records, 20).startswith("SCIP replaces" if "keeps" in said else "So the tangent cuts stay")
 
 
 def test_the_page_is_made_of_what_is_kept(script: Any, benchmarks: Any, tmp_path: Any) -> None:
