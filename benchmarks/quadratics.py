@@ -28,17 +28,17 @@ from sklearn.tree import DecisionTreeClassifier
 import ceopt
 from ceopt.formulations import programs
 from ceopt.solvers import CompiledModel, ProblemClass, Solver, Status, compile_model, register, unregister
-from ceopt.solvers.guard.guarded_session import GuardedSession
 from ceopt.solvers.registry import SOLVERS
 from ceopt.solvers.session import AbstractSession, RunResult, SolveRun
+from ceopt.solvers.trust import GuardedSession
 
 sys.path.insert(0, str(common.ROOT / "tests"))  # the random questions are shared with benchmarks/questions.py
 
-from oracle.judge import ask
-from oracle.question import draw
+from judging.judge import ask
+from judging.question import draw
 
 TITLE = "Squares and cones: tangent cuts over HiGHS against SCIP"
-MEASURES = ("solvers/outer_approximation", "solvers/scip", "solvers/guard", "solvers/extreme_numbers")
+MEASURES = ("solvers/outer_approximation", "solvers/scip.py", "solvers/trust.py")
 
 OWN, GUARDED, BARE = "tangent cuts", "SCIP", "SCIP, bare"
 WAYS = (OWN, GUARDED, BARE)
