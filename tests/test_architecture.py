@@ -17,6 +17,7 @@ import pytest
 from import_graph import imports, modules
 from sources import ROOT, pyproject, requirement_names
 
+import ceopt
 from ceopt.base.libraries import _EXTRAS
 from ceopt.solvers.registry import SOLVERS
 
@@ -267,6 +268,22 @@ def test_import_loads_no_library_that_is_used_on_demand(tmp_path):
     )
 
     assert _python(code, tmp_path).split() == []
+
+
+def test_import_loads_no_library_until_a_name_is_asked_for(tmp_path):
+    libraries = {"joblib", "numpy", "pandas", "pyomo", "scipy", "sklearn"}
+    code = f"import sys, ceopt\nprint(*({libraries} & set(sys.modules)))\nceopt.explain\nprint(*({libraries} - set(sys.modules)))"
+
+    assert _python(code, tmp_path).splitlines() == ["", ""]
+
+
+def test_every_public_name_is_defined_where_the_package_looks_for_it():
+    named = [name for names in ceopt._DEFINED.values() for name in names.split()]
+
+    assert sorted([*named, *ceopt._PARTS, "__version__"]) == sorted(ceopt.__all__)
+    for module, names in ceopt._DEFINED.items():
+        for name in names.split():
+            assert getattr(ceopt, name) is getattr(sys.modules[module], name)
 
 
 @pytest.mark.long
