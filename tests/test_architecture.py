@@ -272,9 +272,10 @@ def test_import_loads_no_library_that_is_used_on_demand(tmp_path):
 
 def test_import_loads_no_library_until_a_name_is_asked_for(tmp_path):
     libraries = {"joblib", "numpy", "pandas", "pyomo", "scipy", "sklearn"}
-    code = f"import sys, ceopt\nprint(*({libraries} & set(sys.modules)))\nceopt.explain\nprint(*({libraries} - set(sys.modules)))"
+    before = f"import sys, ceopt\nprint(*({libraries} & set(sys.modules)))\n"
+    after = f"ceopt.explain\nprint(*({libraries} - set(sys.modules)))"
 
-    assert _python(code, tmp_path).splitlines() == ["", ""]
+    assert _python(before + after, tmp_path).splitlines() == ["", ""]
 
 
 def test_every_public_name_is_defined_where_the_package_looks_for_it():
