@@ -287,7 +287,7 @@ def _described_space(data: pd.DataFrame, described: list[dict[str, Any]]) -> Fea
 
 
 def _feature(feature: Feature, column: dict[str, Any], data: pd.DataFrame) -> Feature:
-    """Return a column as the schema has it; what is a code bounds the amounts, and who stands on one is no error."""
+    """Return a column's feature by the schema; its codes bound the amounts."""
     amounts: dict[str, Any] = {"codes": tuple(int(code) for code in column.get("codes", ()))}
     for word in ("lower", "upper"):
         if f"amount_{word}" in column:

@@ -276,7 +276,7 @@ class _PriceQuestion:
 
 
 def _optimum(asked: Prepared, start: Point, began: float) -> tuple[float, float]:
-    """Return the least cost in hand, nan if there is none, and the bound that is proved."""
+    """Return the least cost in hand (nan without an answer) and the proved bound."""
     found = search(asked, asked.space.frame([start]), began=began)
     if found.status is Status.ALREADY_FAVOURABLE:
         return 0.0, 0.0

@@ -79,7 +79,7 @@ class _Asked:
     fitted: Any
 
     def is_still(self, now: Any) -> bool:
-        """Whether an object has the content of then; of what has none, whether it is the same."""
+        """Whether the content hash is unchanged since fit; identity if unhashable."""
         if self.content is None:
             return self.given is now
         return self.content == content_of(now)
@@ -88,7 +88,7 @@ class _Asked:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """What ``Recourse.fit`` was given, and what it made of it.
+    """Arguments of ``Recourse.fit``, and the prepared query made from them.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Fit:
         surrogate: Any,
         starts: Any,
     ) -> Prepared:
-        """Return what is ready for people under the settings of now, or refuse what would need another fit.
+        """Return the fit under the current settings, or refuse changes that need another fit.
 
         Raises
         ------
@@ -267,7 +267,7 @@ def changed_model(model: Any) -> InvalidValueError:
 
 
 def changed(word: str, why: str = "") -> InvalidValueError:
-    """Return the refusal of what is not as it was fitted."""
+    """Return the error for an argument changed since `fit`."""
     return InvalidValueError(
         _WHO, f"the {word} that it was fitted with", f"{word} was changed since{why}", "Call fit again."
     )
@@ -282,7 +282,7 @@ _BLACK_BOX_ROWS: Final = 50
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlackBoxFit:
-    """What ``Recourse.fit`` was given for a black box, and what it made of it.
+    """Arguments of ``Recourse.fit`` for a black box, and the question made from them.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ class BlackBoxFit:
         surrogate: Any,
         starts: Any,
     ) -> BlackBoxQuestion:
-        """Return what is ready for people under the settings of now, or refuse what would need another fit.
+        """Return the fit under the current settings, or refuse changes that need another fit.
 
         Raises
         ------
@@ -385,7 +385,7 @@ def black_box_fit(
 
 
 def _state_of(model: Any, question: BlackBoxQuestion, rows: pd.DataFrame) -> str | None:
-    """Return the content of a library's model or of a file; of all else, what it says of some rows.
+    """Return the content hash of a library's model or a file; of other objects, that of their predictions.
 
     What a function holds may change with each call, as the count of one that counts.
     """
@@ -555,7 +555,7 @@ def cohort_of(
     done: list[SolutionSet | None],
     progress: bool,
 ) -> Cohort:
-    """Take results as they come in, with a bar, until all are there or Ctrl-C; what is finished is kept.
+    """Collect results as they come in, with a bar; Ctrl-C keeps the finished ones.
 
     Parameters
     ----------
@@ -636,7 +636,7 @@ def no_answer(
 
 @contextlib.contextmanager
 def _until_interrupted(left: list[int], done: list[SolutionSet | None]) -> Iterator[None]:
-    """Let Ctrl-C end the work, and say on standard error what is finished."""
+    """Let Ctrl-C end the work, and count the finished rows on standard error."""
     try:
         yield
     except KeyboardInterrupt:
@@ -770,7 +770,7 @@ def _found(
 
 
 def _asked(prepared: Prepared, row: pd.DataFrame, seconds: float) -> tuple[Conflict | SolutionSet, Mapping[str, float]]:
-    """Look for one person's conflict; whatever goes wrong is what is said of it."""
+    """Look for one person's conflict; an error becomes its reason."""
     try:
         return conflict_or_answer(prepared, row, query_id=row.index[0], seconds=seconds)
     except MemoryError:
@@ -780,7 +780,7 @@ def _asked(prepared: Prepared, row: pd.DataFrame, seconds: float) -> tuple[Confl
 
 
 def _shared(results: list[SolutionSet], places: list[int], found: Any) -> list[list[int]]:
-    """Give what was found about the first of some people to all of them; return those who are to be asked anew."""
+    """Give the conflict of the first of some people to all whom it fits; return the others."""
     first = places[0]
     if isinstance(found, Lost):
         conflict: Conflict | SolutionSet = Conflict((), _unknown(found.reason.rstrip(".")))
@@ -812,7 +812,7 @@ def _told(result: SolutionSet, why: str) -> SolutionSet:
 
 # ---- who has the same conflict ---------------------------------------------------------------------------------------
 def _open(result: SolutionSet) -> Said | None:
-    """Return what a result says in place of a conflict that may still be looked for; None where there is none."""
+    """Return the placeholder of a conflict still to be looked for; None where none is missing."""
     if result.status is not Status.INFEASIBLE:
         return None
     for text in _OPEN:

@@ -394,7 +394,7 @@ random_state, solver_options, why, surrogate, starts
         resume: Cohort | None = None,
         total_time_limit_s: float | None = None,
     ) -> Cohort:
-        """Ask about each row of a frame; what is wrong with a row becomes its status "error" with a reason.
+        """Ask about each row of a frame; an unusable row gets the status "error" with a reason.
 
         Ctrl-C ends the call and keeps what is finished: the cohort comes back with the other rows marked, and
         ``resume`` takes it up again. A process that is killed, runs out of memory or crashes loses nobody else's

@@ -91,7 +91,7 @@ class CheckedSettings:
 
     @property
     def why_s(self) -> float:
-        """Return the seconds that the search for a conflict may take; 0 for none."""
+        """Return the seconds that the search for a conflict may take; 0 to leave it out."""
         if isinstance(self.why, bool):
             return min(_WHY_S, _WHY_SHARE * self.time_limit_s) if self.why else 0.0
         return self.why
@@ -118,12 +118,12 @@ class Settings:
     why: bool | float = True
 
     def limit_s(self) -> float:
-        """Return the time limit, or refuse what is none: it is asked for before anything else is read."""
+        """Return the checked time limit, needed before anything is read."""
         limit_s: float = check_setting("time_limit_s", self.time_limit_s)
         return limit_s
 
     def unchecked_options(self) -> dict[str, Any]:
-        """Return the settings as plain values where there was no time to check them: what is an object, as its text."""
+        """Return unchecked settings as plain values; objects as their text."""
         options: dict[str, Any] = {}
         for keyword in fields(self):
             value = getattr(self, keyword.name)

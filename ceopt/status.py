@@ -34,5 +34,5 @@ class Status(StrEnum):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the person is served: an answer is in hand, or none is needed."""
+        """Whether the person has an answer or needs none."""
         return self.has_answers or self is Status.ALREADY_FAVOURABLE

@@ -141,7 +141,7 @@ class _Raised:
 
 
 def whole_jobs(who: str, n_jobs: Any) -> int:
-    """Return how many processes are asked for, or refuse what is no such number."""
+    """Return the checked number of processes."""
     if not is_whole(n_jobs) or n_jobs == 0:
         raise InvalidValueError(who, "a number of processes", f"n_jobs is {n_jobs!r}", "Give 1, 2, ... or -1 for all.")
     return int(n_jobs)
@@ -309,7 +309,7 @@ def labels_of(who: str, y: ArrayLike) -> NDArray[Any]:
 
 
 def rows_of_data(who: str, estimator: Any, X: Any, labels: NDArray[Any]) -> Any:
-    """Return rows that can be indexed; refuse what is no estimator, and another number of rows than labels."""
+    """Return indexable rows; refuse non-estimators, and rows and labels of different lengths."""
     is_class = isinstance(estimator, type)
     if is_class or not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         but = f"it is {type(estimator).__name__}"
@@ -370,7 +370,7 @@ def each_retrained(
 
 
 def retrained(estimator: Any, rows: Any, labels: NDArray[Any], fraction: float, seed: np.random.SeedSequence) -> Any:
-    """Return a clone fitted on a random part; a function of the seed alone, so that the order does not matter.
+    """Return a clone fitted on a random part, determined by the seed whatever the order of the tasks.
 
     A classifier's part has ``fraction`` of the rows of each class, at least one; any other's of all rows.
     """
@@ -398,7 +398,7 @@ def _asked(  # noqa: PLR0917 - joblib calls it with all of them, in this order
     fraction: float,
     seed: np.random.SeedSequence,
 ) -> tuple[Any, bool]:
-    """Return what is asked of a retrained model, and whether its fit converged."""
+    """Return the requested value of a retrained model, and whether its fit converged."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(record=True) as caught:

@@ -15,7 +15,7 @@ __all__ = ["Readable", "frozen", "moved_intercept"]
 
 
 def frozen(result: Any, *names: str) -> None:
-    """Set fields of a frozen dataclass to read-only copies of their arrays; what is None stays."""
+    """Set fields of a frozen dataclass to read-only copies of their arrays; None stays."""
     for name in names:
         values = getattr(result, name)
         if values is not None:

@@ -108,7 +108,7 @@ def instead(text: str, old: Said, new: str) -> str:
 
 
 def phrases_of(text: str) -> tuple[Phrase, ...]:
-    """Return the phrases of a text; one that has none is a phrase itself."""
+    """Return the phrases of a text; a plain text is its own only phrase."""
     if isinstance(text, Said):
         return text.phrases
     if not text:

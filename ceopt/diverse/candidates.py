@@ -204,7 +204,7 @@ _PATIENCE = 1024
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Searched:
-    """The training rows, an index of them, and what is known of them."""
+    """The training rows, their spatial index, and remembered decisions about them."""
 
     rows: TrainingRows
     neighbours: Neighbours
@@ -380,7 +380,7 @@ def origin_in_data(data: Searched, keeper: Keeper) -> Floats:
 def _blocks(
     neighbours: Neighbours | None, keeper: Keeper, raw: Floats, points: Floats, first: int
 ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
-    """Give places and distances of the points, nearest first; by the index, if there is one and none was put back."""
+    """Yield places and distances of the points, nearest first; by the index where no point was moved."""
     if points is raw and neighbours is not None:
         yield from neighbours.blocks(keeper.origin, first)
         return

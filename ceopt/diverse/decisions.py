@@ -88,7 +88,7 @@ class Decisions:
 
     @property
     def is_function(self) -> bool:
-        """Whether a bare function predicts, of which no labels are known but those that it returned."""
+        """Whether a bare function predicts, whose labels are known from its predictions only."""
         return isinstance(self._judge, _Function)
 
     def content(self) -> str | None:
@@ -96,7 +96,7 @@ class Decisions:
         return content_of(*self._judge.asked)
 
     def judge(self, points: Floats) -> tuple[list[Any], NDArray[np.bool_]]:
-        """Return what is predicted for points (n, d), and whether it meets the target, with one call for all.
+        """Return predictions for points (n, d) and whether they meet the target, with one call for all.
 
         Raises
         ------
@@ -251,7 +251,7 @@ class _Function:
         return wanted.holds(said)
 
     def _require_labels(self, said: NDArray[Any]) -> None:
-        """Refuse numbers that are shares and not labels, and what is of another type than the target."""
+        """Refuse probabilities in place of labels, and labels of another type than the target."""
         shown = ", ".join(map(repr, self._labels))
         if said.dtype.kind == "f":
             broken = said[~(said == np.floor(said))]
@@ -290,7 +290,7 @@ def _is_nan(label: Any) -> bool:
 
 
 def content_of(model: Any, target: Any) -> str | None:
-    """Return a hash of a model and a target; None for a model of which it is not known that it is all in its content.
+    """Return a hash of a model and a target; None for models of other libraries, whose state may lie elsewhere.
 
     Parameters
     ----------

@@ -369,7 +369,7 @@ class Enumeration:
         self._waiting = _Waiting()
 
     def run(self) -> None:
-        """Walk, check, and settle what is left, until the end or the deadline; Ctrl-C keeps what is in hand."""
+        """Walk through the cells, check their points and settle open boxes until the end or the deadline."""
         try:
             self.is_complete = self._walk() and self._settle()
         except OutOfTimeError:
@@ -442,7 +442,7 @@ class Enumeration:
         return np.array([self.cost.from_objective(objective) for objective in objectives])
 
     def _judged(self, points: Floats, costs: Floats) -> Iterator[Kept | None]:
-        """Yield what the user's own model accepts, None for what it does not."""
+        """Yield the answers that the user's own model accepts, None for the others."""
         if not len(points):
             return
         named = [dict(zip(self.space.names, point, strict=True)) for point in points.tolist()]

@@ -191,7 +191,7 @@ def _answered(question: _Question, model: Any, settings: Settings) -> SolutionSe
 @final
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """One person's question: what was asked, and when."""
+    """One person's question, and when it began."""
 
     prepared: Prepared
     row: Any

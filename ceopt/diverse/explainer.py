@@ -236,7 +236,7 @@ class Query:
                 raise UnknownNameError.among("target", "class", self.target.label, seen[:_SHOWN], quoted=True)
 
     def _predicted(self) -> list[Any]:
-        """Return what is predicted for the rows of the data, each once."""
+        """Return the distinct predictions for the rows of the data."""
         predicted, _ = self.decisions.judge(self.fitted.rows.coordinates)
         return list(dict.fromkeys(predicted))
 
@@ -344,7 +344,7 @@ class Query:
 
 
 def _first(points: Floats) -> NDArray[np.intp]:
-    """Return the places of points (k, d) that are none of those before them."""
+    """Return the places of points (k, d) that repeat no earlier one."""
     return np.sort(np.unique(points + 0.0, axis=0, return_index=True)[1])  # -0.0 is 0.0
 
 

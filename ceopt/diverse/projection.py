@@ -1,4 +1,4 @@
-"""Rows of other people as one person could become them: what a rule forbids goes back, as far as a rule says where to.
+"""Rows of other people as one person could become them: forbidden moves are undone where the rule defines a repair.
 
 Nothing here is trusted: what comes back is asked about and held against every rule again.
 """
@@ -98,11 +98,11 @@ class Projection:
         return np.array([feature.kind in _SWITCHES for feature in self.space])
 
     def __call__(self, points: Floats) -> Floats:
-        """Return points (n, d) put back by the space's rules, then by those of the user; itself if none moves."""
+        """Return points (n, d) repaired by the space's rules, then by those of the user."""
         return self.mended(self.allowed(points))
 
     def allowed(self, points: Floats) -> Floats:
-        """Return points (n, d) put back by the space's own rules; itself where none breaks one."""
+        """Return points (n, d) repaired by the space's own rules."""
         stepped = np.array([feature.step is not None for feature in self.space])
         result = points
         for j in np.flatnonzero(stepped | (self.low > -math.inf) | (self.high < math.inf)):
@@ -151,7 +151,7 @@ class Projection:
 
 
 def _step(feature: Feature) -> float | None:
-    """Return the width of a column's grid, None where it has none; whole numbers and ranks are 1 apart."""
+    """Return the step of a column's grid, None without a grid; whole numbers and ranks are 1 apart."""
     if feature.step is None and feature.kind != "continuous":
         return 1.0
     return feature.step

@@ -130,7 +130,7 @@ def is_in_cell(columns: Sequence[CellColumn], cell: Sequence[int], point: Mappin
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Allowance:
-    """Something of which the columns together may use up so much: the cost, or a number of changes.
+    """A budget shared by the columns: of cost, or of a number of changes.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Allowance:
     additive: bool = True
 
     def left(self, spent: Floats) -> Floats:
-        """Return what is left for the other columns where some have used up ``spent``."""
+        """Return the budget left for the other columns after ``spent``."""
         return self.most - spent if self.additive else np.full(len(spent), self.most)
 
     def together(self, spent: Floats, used: Floats) -> Floats:
@@ -276,7 +276,7 @@ Gains: TypeAlias = Callable[[Floats], Floats]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """One sum and what it must reach.
+    """One sum and the least value that it must reach.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def _rows(predictor: Predictor, target: Target, least: float) -> list[list[tuple
 
 
 def _always_or_never(*, is_never: bool) -> list[list[tuple[Floats, float]]]:
-    """Return the lists of what no score meets (there is none), or what every score meets (one without rows)."""
+    """Return the demands of a constant decision: no list where it fails, one without rows where it holds."""
     return [] if is_never else [[]]
 
 
@@ -477,7 +477,7 @@ class Leaves:
         self._affordable = [_suffixes(inside, exists, allowance) for allowance in allowances]
 
     def affordable(self, depth: int, left: Sequence[Floats]) -> Bits:
-        """Return the leaves into whose boxes columns from ``depth`` on can come with what is left, (n, bytes)."""
+        """Return the leaves still reachable within the remaining budget by columns from ``depth`` on, (n, bytes)."""
         paid: Bits | None = None
         for suffixes, rest in zip(self._affordable, left, strict=True):
             prices, bits = suffixes[depth]
@@ -520,7 +520,7 @@ def _inside(column: CellColumn, leaves: Sequence[Leaf | None]) -> NDArray[np.boo
 def _suffixes(
     inside: Sequence[NDArray[np.bool_]], exists: NDArray[np.bool_], allowance: Allowance
 ) -> list[tuple[Floats, Bits]]:
-    """Return, per depth, amounts in order and, for what is left between two of them, the leaves that it pays for."""
+    """Return, per depth, ascending amounts and the leaves affordable from each on."""
     total = np.zeros(len(exists))
     by_depth = [_paid(total, exists)]
     for cells, used in zip(reversed(inside), reversed(allowance.used), strict=True):
@@ -597,7 +597,7 @@ class Line:
         self._most = self._knapsacks(columns)
 
     def most(self, depth: int, left: Floats) -> Floats:
-        """Return what the columns from ``depth`` on add at most with what is left, (n,)."""
+        """Return the most that columns ``depth``, ``depth + 1``, ... can add within the remaining budget, (n,)."""
         steps = np.ceil(np.clip(left / self._unit, 0.0, _GRID) - NEXT_STEP).astype(np.intp)
         return np.asarray(self._most[depth][steps])
 

@@ -75,7 +75,7 @@ def greedy_subset(n: int, k: int, value: Value) -> list[int]:
 
 
 def improved(chosen: list[int], n: int, value: Value) -> list[int]:
-    """Return a set that no swap of one point makes better, from ``chosen`` on; or what is there at the deadline."""
+    """Return a set that no swap of one point improves, from ``chosen`` on; or the set at the deadline."""
     chosen = list(chosen)
     now = float(value(np.array([chosen]))[0])
     while len(chosen) < n and seconds_left() > 0.0:
@@ -127,7 +127,7 @@ _OUT_OF_TIME: Final = "The time ended before the best set was proved."
 @final
 @dataclass(frozen=True, slots=True)
 class FoundSubset:
-    """A subset as places in the pool, what it is worth and what is proved; without one ``chosen`` is None."""
+    """A subset as places in the pool, its value and the proved bound; ``chosen`` is None without one."""
 
     status: Status
     chosen: list[int] | None = None
@@ -275,7 +275,7 @@ class SubsetSearch:
         return result, chosen
 
     def _best(self, result: Result | None, sets: list[list[int] | None], value: Value, unit: float) -> FoundSubset:
-        """Return the best set in hand, its value counted anew, and "optimal" only where the bound says so.
+        """Return the best set in hand with its recomputed value, "optimal" only where the bound proves it.
 
         More of ``value`` is better; the program's objective is ``value / unit``.
         """
@@ -689,7 +689,7 @@ def _cheapest_of_largest(search: SubsetSearch, beta: float, costs: NDArray[np.fl
 
 
 def _check_use(objective: str, given: dict[str, Any]) -> None:
-    """Refuse what the objective needs and lacks, and what it would ignore."""
+    """Refuse arguments that the objective lacks, and those that it would ignore."""
     needs, may = _TAKES[objective]
     for name, value in given.items():
         if value is None and name in needs:

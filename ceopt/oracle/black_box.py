@@ -1,4 +1,4 @@
-"""A model of which only the answers are known: asked in batches, checked, counted and limited."""
+"""A black box, known by its predictions: asked in batches, checked, counted and limited."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Pace:
 
 @final
 class BlackBox:
-    """A model, or a function of rows, and what it should say: yes or no for each raw row, never without a check.
+    """A model or a function of rows with a target: tells for raw rows whether it is met, and checks every call.
 
     The first answers are asked for twice, a few rows of them in another order, as nothing can be said of a model that
     says now this and now that. It counts: the object changes with every question.
@@ -181,7 +181,7 @@ class BlackBox:
             )  # fmt: skip
 
     def again(self, max_queries: int | None = None) -> BlackBox:
-        """Return the same black box counted from 0, with what it has said of the data, and a limit of its own."""
+        """Return the same black box with its predictions of the data, a count from 0 and a limit of its own."""
         other = object.__new__(BlackBox)
         for name in BlackBox.__slots__:
             setattr(other, name, getattr(self, name))
@@ -192,7 +192,7 @@ class BlackBox:
         return other
 
     def labels(self, frame: pd.DataFrame) -> NDArray[Any]:
-        """Return what it says of raw rows, (m,): labels, or values of a regressor.
+        """Return the predictions of raw rows, (m,): labels, or values of a regressor.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class BlackBox:
         return self._answered(lambda rows: predicted(_WHO, self._ask, rows), frame)
 
     def label_of(self, row: pd.DataFrame) -> Any:
-        """Return what it says of a frame of one row, as it said when it found that row favourable if it did.
+        """Return the prediction of a one-row frame, remembered if that row was found favourable before.
 
         Raises
         ------
@@ -223,7 +223,7 @@ class BlackBox:
         return self.labels(row).tolist()[0]
 
     def favourable(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
-        """Return which raw rows get what was asked for, (m,).
+        """Return which raw rows meet the target, (m,).
 
         Raises
         ------
@@ -242,7 +242,7 @@ class BlackBox:
         return found
 
     def of_data(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
-        """Return which rows of data get what was asked for, (n,); the same frame is asked about once."""
+        """Return which rows of data meet the target, (n,); the same frame is asked about once."""
         if self._data is None or self._data[0] is not frame:
             self._data = (frame, self.favourable(frame))
         return self._data[1]
@@ -253,7 +253,7 @@ class BlackBox:
         return self._oracle is not None and _level_of(self._oracle, self._parsed) is not None
 
     def leaning(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        """Return for raw rows how far the model leans to what was asked for, (m,); at least 0: it is favourable.
+        """Return how far the model leans to the target for raw rows, (m,); at least 0 where the row is favourable.
 
         Of a classifier of two classes with ``predict_proba`` that is the probability of the target less 0.5, or less
         the level that the target asks for; of all others the decision itself, 0.5 or -0.5.
@@ -354,7 +354,7 @@ class BlackBox:
 
 
 def _model_of(model: Any, target: Any) -> Any:
-    """Return what is to be asked, or refuse what is neither a model nor a function."""
+    """Return the model or its predict function, or refuse other objects."""
     model = model_behind(model, target)
     is_model = hasattr(model, "predict") or isinstance(model, Predictor)
     if isinstance(model, type) or not (callable(model) or is_model):

@@ -157,7 +157,7 @@ _FORESTS: Final = (
 
 @final
 class TreeOracle:
-    """Ask each tree of a fitted model what it says of raw rows.
+    """Ask each tree of a fitted model for its prediction of raw rows.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class Check(NamedTuple):
 # ---- the user's own model --------------------------------------------------------------------------------------------
 @final
 class ModelOracle:
-    """Ask a fitted model what it says of raw rows, exactly as its user would.
+    """Ask a fitted model for predictions of raw rows, exactly as its user would.
 
     A model that was fitted on a frame gets a frame with its columns in its order. One that was fitted on an array gets
     ``frame.to_numpy()`` in the order of the space: float64 if every column is a number or bool, else objects. A
@@ -345,7 +345,7 @@ class ModelOracle:
                 return predicted, target.holds(predicted)
 
     def tree_oracle(self) -> TreeOracle:
-        """Return the model's own trees, to be asked each alone, or refuse a model that is not made of such."""
+        """Return the oracle of the model's single trees, or refuse a model without such."""
         return TreeOracle(self.model, self.space)
 
     def _matrix(self, frame: pd.DataFrame) -> NDArray[Any]:
@@ -467,7 +467,7 @@ def _faults(feature: Feature, start: float | None, value: float, *, seen_steps: 
 
 
 def _faults_of_codes(feature: Feature, start: float | None, value: float) -> Iterator[str]:
-    """Yield what is wrong with a value that is a code, or of who stands on one: nobody leaves or becomes one."""
+    """Yield faults of moves from or to a code: both are forbidden."""
     if start is None or value == start:
         return
     after = feature.from_coordinate(value)
@@ -572,7 +572,7 @@ def predicted(who: str, model: Any, table: Any, space: FeatureSpace | None = Non
 
 
 def _shape(predictions: Any, labels: NDArray[Any]) -> str:
-    """Return what a function gave that gave no column: a shape, or what is no list at all."""
+    """Describe predictions that are not one value a row: their shape, or the type of a scalar."""
     if labels.ndim == 0:
         return f"one {type(predictions).__name__}" if predictions is not None else "None"
     return f"shape {labels.shape}"
@@ -602,7 +602,7 @@ def _given(who: str, model: Any, rows: Any) -> Any:
 
 
 def accepted(who: str, model: Any, table: Any, target: Any, space: FeatureSpace | None = None) -> NDArray[np.bool_]:
-    """Return whether the model's decision about each row is what was asked for, (n,).
+    """Return whether the model's decision about each row meets the target, (n,).
 
     Parameters
     ----------
@@ -634,7 +634,7 @@ def accepted(who: str, model: Any, table: Any, target: Any, space: FeatureSpace 
 
 
 def wanted(who: str, labels: NDArray[Any], target: Any) -> NDArray[np.bool_]:
-    """Return which labels or values are what was asked for."""
+    """Return which labels or values meet the target."""
     if isinstance(target, _RANGES):
         bounds = parse_target(target, None)
         assert isinstance(bounds, Values)  # noqa: S101 - what a range is parsed to
@@ -668,7 +668,7 @@ class Oracle(Protocol):
 
 
 def model_behind(model: Any, target: Any) -> Any:
-    """Return what is to be asked for a target in place of a model or a function.
+    """Return the model or function to be asked in place of the given one.
 
     A fitted scikit-learn model stands for its own ``model.predict``. An object of a library that ceopt does not know
     and that has no ``classes_`` is, where a label is wanted, its ``predict``: a function of frames. All else is itself.
@@ -754,7 +754,7 @@ class FunctionTarget:
 @final
 @dataclass(frozen=True, slots=True)
 class FunctionOracle:
-    """Ask a function what it says of raw rows, as :class:`~ceopt.oracle.model.ModelOracle` asks a model.
+    """Ask a function for predictions of raw rows, as :class:`~ceopt.oracle.model.ModelOracle` asks a model.
 
     Parameters
     ----------
@@ -778,11 +778,11 @@ class FunctionOracle:
         return predicted(_WHO, self.ask, frame)
 
     def meets(self, frame: pd.DataFrame, target: FunctionTarget) -> NDArray[np.bool_]:
-        """Return whether what is said of each raw row is wanted, (n,)."""
+        """Return whether the prediction of each raw row meets the target, (n,)."""
         return self.judge(frame, target)[1]
 
     def judge(self, frame: pd.DataFrame, target: FunctionTarget) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return what is said of raw rows and whether it is wanted, with one call for all."""
+        """Return predictions of raw rows and whether they meet the target, with one call for all."""
         said = self.predict(frame)
         return said, target.holds(said)
 

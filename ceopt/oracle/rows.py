@@ -266,7 +266,7 @@ def _numbers(who: str, word: str, name: Any, column: pd.Series[Any]) -> Floats:
 
 
 def _is_number(cell: Any) -> bool:
-    """Whether a cell is a number, or says that there is none."""
+    """Whether a cell is a number or missing."""
     if isinstance(cell, bool | np.bool_):
         return False
     is_missing = pd.api.types.is_scalar(cell) and pd.isna(cell)

@@ -1,4 +1,4 @@
-"""From a point that passed the check to an answer: its cost, score and slack, and what is to be done."""
+"""Answers from verified points: cost, score, slack, and the changes to make."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def answer_of(
     rank: int,
     cluster: Any = None,
 ) -> Counterfactual:
-    """Return the answer that a verified point is, with everything about it computed anew from its values."""
+    """Return the answer of a verified point; cost, score and slack are computed from its values."""
     settings = prepared.settings
     space = prepared.space
     predictor = prepared.predictor
@@ -146,7 +146,7 @@ def assembled(
     gap: float | None,
     cluster: Any = None,
 ) -> Counterfactual:
-    """Return an answer of known cost, score and rank, with what it changes and what is to be done for it."""
+    """Return an answer of known cost, score and rank, with its changes and actions."""
     actions = actions_under(rules, space, factual, point)
     return Counterfactual(
         values=frame,  # type: ignore[arg-type]  # a frame keeps each column's dtype
@@ -297,7 +297,7 @@ def with_printed(
 def _ways_to_print(
     changed: Sequence[str], space: FeatureSpace, factual: Mapping[str, float], point: Mapping[str, float]
 ) -> list[dict[str, float]]:
-    """Return a point as it may be printed, in few digits, as tables have them and in more; none where it has few."""
+    """Return roundings of a point for printing, coarsest first; empty where its digits are few already."""
     digits = {}
     for name in changed:
         if not _has_few_digits(space[name], point[name]):

@@ -197,7 +197,7 @@ class Conflict:
 def conflict_of(
     relaxer: Relaxer, person: Person, *, reach_of: Callable[[FeatureSpace], Reach], keep_on_interrupt: bool = True
 ) -> Conflict:
-    """Find which of the user's rules leave no answer to a question that was proved to have none.
+    """Find the user's rules in conflict, for a question proved infeasible.
 
     The space (bounds, directions, fixed columns, steps) and the target are the background. Where they alone leave no
     answer, it is the rules of the space, column by column, that are looked into.
@@ -236,7 +236,7 @@ def conflict_of(
 
 
 def _with_widths(search: _Filter, core: Sequence[int], *, keep_on_interrupt: bool) -> Conflict:
-    """Say of each rule in conflict how much wider it alone would have to be."""
+    """Give each rule in conflict the least amount by which relaxing this rule restores feasibility."""
     widths = _Widths(search, keep_on_interrupt=keep_on_interrupt)
     entries: list[Entry] = []
     words: list[str] = []
@@ -344,7 +344,7 @@ class _UnknownError(Exception):
 @final
 @dataclass(slots=True)
 class _Filter:
-    """Finds an irreducible set of rules that leaves no answer, all of them together being known to leave none.
+    """Finds an irreducible infeasible subset of rules that are together infeasible.
 
     What a solve tells is remembered: a point serves every set of rules that it keeps, a proof every larger set.
 
@@ -374,7 +374,7 @@ class _Filter:
         return any(core <= chosen for core in self.empty)
 
     def is_empty(self, chosen: Chosen) -> bool:
-        """Whether some rules leave no answer, by what is known or by a program.
+        """Whether some rules are infeasible, by earlier results or by a program.
 
         Raises
         ------
@@ -419,7 +419,7 @@ class _Filter:
         return tuple(sorted(needed))
 
     def _grown(self, known: Chosen) -> Chosen:
-        """Return a set that leaves no answer, of one that is known to leave none: hopefully a smaller one."""
+        """Return an infeasible subset of an infeasible set of rules, smaller where one is quickly found."""
         grown: Chosen = frozenset()
         while not self.is_empty(grown):
             broken = Counter[int]()
@@ -435,7 +435,7 @@ class _Filter:
 # ---- how much wider each would have to be ----------------------------------------------------------------------------
 @final
 class _Widths:
-    """By how much each rule alone would have to be wider, all of the user's other rules being kept."""
+    """Least relaxation of each rule with all of the user's other rules kept."""
 
     def __init__(self, search: _Filter, *, keep_on_interrupt: bool) -> None:
         self.search = search
@@ -444,7 +444,7 @@ class _Widths:
         self.hopeless = set[int]()
 
     def of(self, k: int) -> float | None:
-        """Return the least amount, or None where no width helps, it has none, or there was no time to find it."""
+        """Return the least relaxation; None where no amount helps, the rule has no amount, or time ran out."""
         search = self.search
         rule = self.search.rules.elastic[k]
         if rule is None or self.why == _INTERRUPTED:

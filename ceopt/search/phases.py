@@ -112,7 +112,7 @@ def _looked(state: State) -> tuple[State, bool]:
 
 
 def _solved(state: State, whole: State) -> State:
-    """Return a state with an answer that costs no more than the whole one, or with what was learned of the solver.
+    """Return the state with an answer of fewer columns at no more cost, or with the solver marked as doubted.
 
     What the model refuses is left out, and looked for again.
     """
@@ -167,7 +167,7 @@ _Found: TypeAlias = "tuple[State, SolvedProgram, _Accepted]"
 
 
 def look_within_margin(state: State) -> State:
-    """Look for an answer without a margin that the model accepts and that costs less; else keep what was found."""
+    """Look for a cheaper answer without the margin that the model accepts; else keep the answer in hand."""
     if not _may_be_undercut(state):
         return state
     assert state.last is not None  # noqa: S101 - the phase before ends with one
@@ -177,7 +177,7 @@ def look_within_margin(state: State) -> State:
 
 
 def _with_any_tie(state: State) -> State:
-    """Look for any answer; that there is none stays proved where not even room for rounding lets a point through.
+    """Look for any answer; infeasibility stays proved where even the program relaxed by roundings is infeasible.
 
     Or where what is found at less and less margin is refused, until nothing is found; not where rows leave out traces.
     """
@@ -207,7 +207,7 @@ def _with_any_tie(state: State) -> State:
 
 
 def _with_a_cheaper_tie(state: State) -> State:
-    """Look for an answer that costs less; what is claimed of the one in hand stays where some program has none."""
+    """Look for a cheaper answer; the claim about the one in hand stays where a program proves that there is none."""
     finding = state.last
     assert finding is not None  # noqa: S101 - as who calls this knows
     assert finding.answer is not None  # noqa: S101 - the same
@@ -247,7 +247,7 @@ def _tried(
 
 
 def _accept(before: State, share: float, found: _Found, infimum: float | None) -> State:
-    """Take what was accepted with a share of the margin, or with less where that is cheaper, as the answer."""
+    """Take as the answer the point accepted with a share of the margin, or a cheaper one with less of it."""
     tried = replace(before.having_learned(found[0]), margin=share * (before.margin or 0.0))
     learned, solved, (prediction, point), bound = _with_less_margin(tried, found, infimum)
     state = before.having_learned(learned)
@@ -397,7 +397,7 @@ def _solve_tie(state: State, most: float | None, below: float) -> tuple[State, S
 def _with_less_margin(
     state: State, found: _Found, infimum: float | None
 ) -> tuple[State, SolvedProgram, _Accepted, float | None]:
-    """Return what was accepted with a share of the margin, or with less, until that saves nothing; and its bound.
+    """Return the point accepted with ever smaller shares of the margin until that saves nothing, and its bound.
 
     Where the columns that pay have come to their ends, the last trace of a score may be dear: a share of the margin is
     then more than a share of the cost. ``infimum`` is what is proved of the program without a margin. Where a cheaper
@@ -426,7 +426,7 @@ def _with_less_margin(
 
 
 def _is_cheaper(state: State, solved: SolvedProgram, most: float | None) -> bool:
-    """Tell whether a program has a point, and it costs less than what was found."""
+    """Tell whether a program has a point that costs less than the answer in hand."""
     if solved.point is None:
         return False
     return most is None or state.question.cost(solved.point) <= most
@@ -475,7 +475,7 @@ def _has_few_steps(part: Interval) -> bool:
 
 # ---- a model's own score as a staircase ------------------------------------------------------------------------------
 def look_within_steps(state: State) -> State:
-    r"""Ask what is proved of all points that the model may accept, where its own arithmetic is coarser than the claim.
+    r"""Weaken the claim to the bound over all acceptable points, where the model's arithmetic is coarser than the gap.
 
     The program asks for a score of m beyond the decision, and states scores in real numbers. The model's own may be
     larger by up to :math:`\delta` (:func:`~ceopt.formulations.predictors.ties.own_steps`, and the rounding
@@ -521,7 +521,7 @@ def _claims_something(finding: Finding) -> bool:
 
 
 def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> State:
-    """Claim of the answer, or of there being none, what is proved of all points that the model may accept."""
+    """Claim of the answer, or of infeasibility, only what the relaxed program proves."""
     finding = state.last
     assert finding is not None  # noqa: S101 - the phase before ends with one
     answer = finding.answer
@@ -546,7 +546,7 @@ def _with_bound_of_steps(state: State, bound: float | None, steps: float) -> Sta
 
 
 def _with_bound_of_ties(state: State, bound: float | None) -> State:
-    """Claim of the answer what is proved without a margin, where all points found with less of it are refused."""
+    """Claim the bound proved without a margin, where the model refuses all points found with less of it."""
     return _with_bound(
         state,
         bound,

@@ -1,4 +1,4 @@
-"""A query without its person: the model as read, the user's own, checked settings, favourable data, given starts."""
+"""A query before its person: the model as read, its oracle, checked settings, favourable data, given starts."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def prepare(
 
 
 def fingerprints_of(model: Any, data: pd.DataFrame | None) -> Mapping[str, str]:
-    """Return hashes of a model and of data, by name; without what was not given or cannot be pickled."""
+    """Return hashes of the model and of the data by name; those not given or not picklable are left out."""
     found = {"model": model_content(model)}
     if data is not None:
         found["data"] = content_of(data)
@@ -333,7 +333,7 @@ def fingerprints_of(model: Any, data: pd.DataFrame | None) -> Mapping[str, str]:
 
 
 def model_content(model: Any) -> str | None:
-    """Return the content of a model, of a file that of its bytes; None without a file, or where none can be taken."""
+    """Return the content hash of a model, or of a file's bytes; None for a missing file or an unhashable model."""
     if not isinstance(model, str | Path):
         return content_of(model)
     if not Path(model).is_file():

@@ -216,7 +216,7 @@ class Relaxer:
     def _fault(
         self, programs: ProgramSolver, keep: Sequence[AbstractRule], point: dict[str, float]
     ) -> tuple[bool, str]:
-        """Return whether the user's own model accepts a point, and what is wrong with it, or nothing."""
+        """Return whether the user's own model accepts a point, and the reason if not."""
         prepared = programs.prepared
         person = programs.person
         predicted, is_met = prepared.judge([point])

@@ -87,7 +87,7 @@ Coordinates: TypeAlias = dict[str, float]
 
 
 def next_incumbent(state: State) -> State:
-    """Take the cheapest that is left of what was met on the way, if it passes the check."""
+    """Take the cheapest remaining point met on the way that passes the check."""
     question = state.question
     first = state.first
     assert first is not None  # noqa: S101 - made with the first answer
@@ -386,7 +386,7 @@ def result(state: State, asked: CheckedSettings, query_id: Any) -> SolutionSet:
 
 
 def _first_finding(state: State, answers: Sequence[Answer]) -> Finding:
-    """Return what is said of the best answer, and of why there are no more."""
+    """Return the reasons: about the best answer, and why there are no further ones."""
     first = state.first or state.last
     last = state.last
     assert first is not None  # noqa: S101 - the search has ended
@@ -640,7 +640,7 @@ def _with(answer: Counterfactual, **changes: Any) -> Counterfactual:
 
 
 def unread(settings: Settings, space: FeatureSpace, row: Any, *, stage: str, began: float) -> SolutionSet:
-    """Return what is known of a person where the time limit ended the reading of the model: nothing."""
+    """Return the result of a person where the time limit ended the reading of the model."""
     factual = space.frame([space.row(row)])
     options = settings.unchecked_options()
     stopwatch = Stopwatch(began, read_s=time.perf_counter() - began)

@@ -1,4 +1,4 @@
-"""One program solved and its point checked: an answer, what the next program is asked instead, or why there is none."""
+"""Solve one program and check its point: an answer, a repaired next program, or the reason for no answer."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def budget_for_next(state: State) -> float | None:
 
 
 def cost_within_which(starts: Sequence[Start], n: int) -> float | None:
-    """Return a cost within which ``n`` points are known, or as many as there are; None if there are none.
+    """Upper bound on the n-th best cost from the starts in hand; None without any.
 
     Within the cost of the cheapest start a solver meets next to nothing on its way; without a budget it has ten times
     the work.
@@ -489,13 +489,13 @@ def _without_point(state: State, outcome: Outcome) -> Finding:
 
 
 def none_in_reach() -> Finding:
-    """Return what there is to say where it is proved that there is no answer."""
+    """Return the finding of a proved infeasible question."""
     reason = said("Proved: nothing in reach meets the target and every rule.", "proved_none")
     return Finding(Status.INFEASIBLE, reason=reason, proved=True)
 
 
 def out_of_time(state: State) -> Finding:
-    """Return what there is to say where time, or Ctrl-C, ended the search for the next answer."""
+    """Return the finding where the time limit or Ctrl-C ended the search for the next answer."""
     if state.interrupted:
         reason: str = said("The search was interrupted.", "interrupted")
     else:
@@ -516,7 +516,7 @@ def used_up(limit_s: float, stage: str) -> Said:
 
 
 def fall_back(state: State, finding: Finding) -> State:
-    """Take a start that passes the check where the solver has no point: a proof that there is none was no proof.
+    """Take a start that passes the check where the solver claims infeasibility, which it disproves.
 
     Where only the time is up, no further answer is taken from the starts.
     """
@@ -537,7 +537,7 @@ def fall_back(state: State, finding: Finding) -> State:
 
 
 def _with_start_or(state: State, finding: Finding, bound: float | None, reason: str, *, is_judge: bool = True) -> State:
-    """Take the cheapest start that passes the check, or leave what was found."""
+    """Take the cheapest start that passes the check, or keep the finding."""
     point = start_in_hand(state, is_judge=is_judge)
     if point is None:
         return state.ended(finding)

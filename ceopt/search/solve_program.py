@@ -417,7 +417,7 @@ def in_unit_of_the_point(
 def within_cost_of_one_label(
     settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
 ) -> SolvedProgram:
-    """Solve; where columns without bounds forbid it, first for one of the wanted labels alone.
+    """Solve; where unbounded columns forbid it, first for a single one of the wanted labels.
 
     A program for one label needs no bounds on scores. The cost of its point bounds how far any better answer can be.
     """
@@ -435,7 +435,7 @@ def within_cost_of_one_label(
 def in_smaller_reach(
     settings: CheckedSettings, person: Person, solve: Solve, request: SolveRequest, seconds: float
 ) -> SolvedProgram:
-    """Solve, and again within the cost of what was found, where the reach was of another size: units come from it."""
+    """Solve, and again within the cost of the point found where that shrinks the reach and so changes the units."""
     deadline = time.perf_counter() + seconds
     solved = solve(request, seconds)
     if request.met:
@@ -552,7 +552,7 @@ def _reach_within(settings: CheckedSettings, person: Person, budget: float | Non
 
 
 def _needs_more(settings: CheckedSettings, person: Person, budget: float, solved: SolvedProgram) -> bool:
-    """Tell whether the solver ended, and what it found does not keep the budget."""
+    """Tell whether the solver ended without a point within the budget."""
     if solved.outcome.status not in {Stop.OPTIMAL, Stop.INFEASIBLE}:
         return False  # the time is used up: what there is stays
     if solved.point is None:

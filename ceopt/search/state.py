@@ -1,4 +1,4 @@
-"""The state of a search: what is asked of one person, how a point is judged, what is in hand, what is asked next.
+"""The state of one person's search: the question, the check of a point, the answers in hand, the next request.
 
 A state is passed to each step, which returns another. Only the stopwatch, an instrument, runs on in place.
 """
@@ -217,7 +217,7 @@ class Question:
         return kept
 
     def check(self, point: dict[str, float]) -> Check:
-        """Ask the user's own model and every rule about a point; what is in hand is checked whatever the time.
+        """Ask the user's own model and every rule about a point in hand, without regard to the time limit.
 
         The check's ``valid`` speaks of the target alone.
         """
@@ -229,7 +229,7 @@ class Question:
         return Check(bool(is_met[0]), predicted[0], broken)
 
     def accepts(self, points: Sequence[dict[str, float]]) -> list[bool]:
-        """Tell which points the user's own model accepts, as far as it says so within the time; else none.
+        """Tell which points the user's own model accepts within the time; False for points not asked about.
 
         Twice as many are asked about at a time, as long as that takes a tenth of a second at most. No answer is lost
         for them: a model that fails on one, and Ctrl-C where that keeps what is in hand, end the asking alone.
@@ -266,7 +266,7 @@ class Question:
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the search for one more answer came to; ``proved``: that there is none, is proved."""
+    """Outcome of the search for one more answer; ``proved``: infeasibility is proved."""
 
     status: Status
     answer: Counterfactual | None = None
@@ -370,7 +370,7 @@ class State:
         return [(point, self.diversity.after(answer.cluster)) for answer, point in self.answers]
 
     def differs(self, point: Point) -> bool:
-        """Tell whether a point differs from every answer in plain numbers too, not by the solver's noise alone."""
+        """Tell whether a point differs from every answer in plain numbers, by more than a solver's noise."""
         space = self.question.space
         factual = self.question.factual
         return all(diversity.differ(space, factual, earlier, point) for earlier, diversity in self.differing())
@@ -423,7 +423,7 @@ class State:
 
 
 def favourable() -> Finding:
-    """Return what there is to say of a row that needs no change."""
+    """Return the finding of a row that meets the target and every rule already."""
     reason = said("The row meets the target and every rule already.", "favourable_already")
     return Finding(Status.ALREADY_FAVOURABLE, bound=0.0, reason=reason, proved=True)
 

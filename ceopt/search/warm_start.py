@@ -118,7 +118,7 @@ class ValueGrid:
         return point
 
     def cheapest_index(self, name: str, admitted: tuple[float, float] | frozenset[int]) -> int:
-        """Return the index of a column's cheapest value that a leaf's box admits; the factual's if it admits none."""
+        """Return the index of a column's cheapest value inside a leaf's box; the factual's if no value is inside."""
         j = self.names.index(name)
         values = self.columns[j]
         prices = self.prices[j]
@@ -259,7 +259,7 @@ def _steps_across(part: Interval, start: float) -> set[float]:
 
 
 def _ever_shorter(start: float, low: float, high: float) -> Floats:
-    """Return steps from ``start`` to either end of a wide column, each a quarter of the one before; none of another."""
+    """Return steps from ``start`` to either end of a wide column, each a quarter of the one before, or nothing."""
     if high - low <= _WIDE:
         return np.zeros(0)
     shares = 0.25 ** np.arange(1, math.ceil(math.log(high - low, 4)))
@@ -509,11 +509,11 @@ class _GridSearch:
         self.least = math.inf
 
     def best(self) -> list[Indices]:
-        """Return what was found, cheapest first."""
+        """Return the starts, cheapest first."""
         return [point for _, point in sorted(self.cheapest.values(), key=lambda pair: pair[0])]
 
     def points(self) -> list[Floats]:
-        """Return what was found as coordinates, cheapest first."""
+        """Return the starts as coordinates, cheapest first."""
         return [self.grid.coordinates(point)[0] for point in self.best()]
 
     def on(self, grid: ValueGrid) -> _GridSearch:
@@ -581,7 +581,7 @@ class _GridSearch:
             tastes = tastes[owner[chosen]]
 
     def improve(self) -> None:
-        """Take the best single move or exchange of two from the cheapest points, until there is none."""
+        """Improve the cheapest points by the best single move or exchange of two until no move improves."""
         for start in self.best()[:_IMPROVED]:
             point = start
             price = float(self.grid.price(start[None, :])[0])
