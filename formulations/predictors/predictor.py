@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations.predictors.representation import (
+    AbstractLayers,
     AbstractRepresentation,
     Affine,
     Decision,
     Floats,
     Head,
     Probability,
-    ReluNetwork,
     as_numbers,
     matrix_of,
     set_frozen,
@@ -78,13 +78,8 @@ class Predictor:
                 "The model", f"{needed} columns", f"the space gives {len(columns)}",
                 f"Describe every column that the model was fitted on; the space has: {', '.join(self.space.names)}.",
             )  # fmt: skip
-        if isinstance(self.core, Affine | ReluNetwork):
-            if isinstance(self.core, Affine):
-                weights = self.core.weights
-            else:
-                weights = self.core.weights[0]
-            read = (weights != 0.0).any(axis=0).tolist()
-            for column, used in zip(columns, read, strict=True):
+        if isinstance(self.core, AbstractLayers):
+            for column, used in zip(columns, self.core.reads.tolist(), strict=True):
                 if used and not column.is_affine:
                     raise UnsupportedModelError(
                         "A model that is linear in its columns", "columns that are not clipped",
@@ -143,7 +138,7 @@ class Predictor:
         """Return the scores of rows given as coordinates (n, d) in the order of the space: (n,) or (n, K)."""
         if not self.encoding.is_wide:
             return self.core.score(self.encoding.matrix(coordinates))
-        if isinstance(self.core, Affine | ReluNetwork):
+        if isinstance(self.core, AbstractLayers):
             return self.core.score(self.encoding.sparse_matrix(coordinates))
         rows = np.asarray(coordinates, dtype=np.float64)
         parts = np.array_split(rows, max(1, math.ceil(len(rows) * len(self.encoding.columns) / _ENTRIES)))

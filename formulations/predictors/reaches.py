@@ -20,6 +20,7 @@ from ceopt.formulations.predictors.ties import (
     Place,
     agreeing,
     agreeing_trees,
+    beyond,
     checked_margin,
     default_margin,
     forest_of,
@@ -279,12 +280,7 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
         label = target.labels[target.position]
         p = target.at_least
         if core.probability == "share":
-            weights = []
-            for k in range(core.n_scores):
-                if k == target.position:
-                    weights.append(1.0)
-                else:
-                    weights.append(0.0)
+            weights = np.eye(core.n_scores)[target.position].tolist()
             place = self._place(block, weights, p, lambda s: s >= p)
             if not self._is_own and block.predictor.has_ties and self.margin <= default_margin(block.predictor):
                 place = Place(p - VOTE_ROUNDING, 0.0)  # the library's test is >=
@@ -304,51 +300,38 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             )
             self._row(block, label, block.combine((sign,)), lower=place.least, gap=place.gap)
 
-    def _beats(self, block: AbstractEmbedded, weights: Sequence[float], t: int, k: int) -> Place:
-        """Return by how much label t has to beat label k: a tie of votes is one that the library breaks."""
+    def _beats(self, block: AbstractEmbedded, t: int, k: int) -> tuple[Sequence[float], Place]:
+        """Return how label t beats label k: weights, and their sum; a tie of votes is one that the library breaks."""
         predictor = block.predictor
-        margin = self.margin
-        wins = predictor.core.head.wins_ties(t, k)
-        if not self._is_own and predictor.has_ties and margin <= default_margin(predictor) and wins:
-            return Place(-VOTE_ROUNDING, 0.0)
-        return self._place(block, weights, 0.0, lambda s: s > 0.0 or (wins and s == 0.0))
+        core = predictor.core
+        differences, level = core.against(t, k)
+        weights = [_unit(core) * weight for weight in differences]
+        wins = core.head.wins_ties(t, k)
+        if not self._is_own and predictor.has_ties and self.margin <= default_margin(predictor) and wins:
+            return weights, Place(level - VOTE_ROUNDING, 0.0)
+        return weights, self._place(block, weights, level, beyond(level, ties=wins))
 
     def _labels(self, block: AbstractEmbedded, target: Labels) -> None:
-        core = block.predictor.core
-        if core.n_scores == 1:
-            (t,) = target.wanted
-            sign = 1.0 if t == 1 else -1.0
-            if sign * core.level >= NEVER:  # no score has this label
-                self._row(block, target.labels[t], LinearForm(0.0), lower=1.0)
-            elif sign * core.level > -NEVER:
-                level = sign * core.level
-                counted = block.predictor.has_ties and self.margin <= default_margin(block.predictor)
-                if not self._is_own and counted and core.head.wins_ties(t, 1 - t):
-                    place = Place(level - VOTE_ROUNDING, 0.0)
-                else:
-                    place = self._place(
-                        block, (sign,), level, lambda s: bool(core.head.positions(np.array([sign * s]))[0] == t)
-                    )
-                self._row(block, target.labels[t], block.combine((sign,)), lower=place.least, gap=place.gap)
+        if len(target.wanted) > 1:
+            self._several(block, target)
             return
-        unit = _unit(core)
-        if len(target.wanted) == 1:
-            (t,) = target.wanted
-            for k in target.others:
-                if len(target.others) == 1:
-                    index = target.labels[t]
-                else:
-                    index = (target.labels[t], target.labels[k])
-                weights = _difference(core.n_scores, t, k, unit)
-                place = self._beats(block, weights, t, k)
+        (t,) = target.wanted
+        for k in target.others:
+            index = target.labels[t] if len(target.others) == 1 else (target.labels[t], target.labels[k])
+            _, level = block.predictor.core.against(t, k)
+            if level >= NEVER:  # no score has this label
+                self._row(block, index, LinearForm(0.0), lower=1.0)
+            elif level > -NEVER:
+                weights, place = self._beats(block, t, k)
                 self._row(block, index, block.combine(weights), lower=place.least, gap=place.gap)
-            return
+
+    def _several(self, block: AbstractEmbedded, target: Labels) -> None:
+        """Write that one of several labels wanted beats every label that is not."""
         self.wins = pyo.Var([target.labels[t] for t in target.wanted], domain=pyo.Binary)
         for t in target.wanted:
             wins = LinearForm(0.0, ((1.0, self.wins[target.labels[t]]),))
             for k in target.others:
-                weights = _difference(core.n_scores, t, k, unit)
-                place = self._beats(block, weights, t, k)
+                weights, place = self._beats(block, t, k)
                 least = place.least
                 big_m = least - block.range_of(weights)[0]
                 if not math.isfinite(big_m):
@@ -375,10 +358,3 @@ def require_probability(core: AbstractRepresentation) -> None:
             "this one has decision values only",
             "Ask for the label, with a margin in its score if you like.",
         )
-
-
-def _difference(n_scores: int, target: int, rival: int, unit: float) -> Sequence[float]:
-    weights = [0.0] * n_scores
-    weights[rival] = -unit
-    weights[target] = unit
-    return weights

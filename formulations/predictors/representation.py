@@ -48,6 +48,7 @@ from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNam
 __all__ = [
     "NEVER",
     "WIDTHS",
+    "AbstractLayers",
     "AbstractRepresentation",
     "Affine",
     "Decision",
@@ -223,6 +224,16 @@ class AbstractRepresentation(ABC):
         """The score at which one of two labels gives way to the other."""
         return self.head.level
 
+    def against(self, label: int, rival: int) -> tuple[list[float], float]:
+        """Return the weights of the scores, and the level that their sum has to reach for a label to beat a rival."""
+        if self.n_scores == 1:
+            sign = 1.0 if label == 1 else -1.0
+            return [sign], sign * self.level
+        weights = [0.0] * self.n_scores
+        weights[rival] = -1.0
+        weights[label] = 1.0
+        return weights, 0.0
+
 
 def score_needed(probability: Probability | None, position: int, at_least: float) -> float:
     """Return the least signed score (the score for position 1, its negative for 0) with probability ``at_least``.
@@ -321,12 +332,61 @@ def refuse_infinite(who: str, what: str, numbers: Floats) -> None:
         raise InvalidValueError(who, f"finite {what}", f"{what} has {bad.flat[0]}", "Remove NaN and infinity.")
 
 
-# ==== A linear model as plain arrays ==================================================================================
+# ==== Linear models and feed-forward networks with ReLU layers, as plain arrays =======================================
+
+Activation: TypeAlias = Literal["relu", "identity"]
+#: Weights (n, m) and constants (n,).
+Layer: TypeAlias = tuple[Floats, Floats]
+
+
+class AbstractLayers(AbstractRepresentation):
+    """Scores of affine layers, one after the other; a linear model has one.
+
+    Attributes
+    ----------
+    layers
+        Weights (out, in) and constants (out,) of each.
+    activations
+        What follows each layer but the last.
+    dtype
+        Float width in which the library computes.
+    """
+
+    __slots__ = ()
+
+    layers: tuple[Layer, ...]
+    activations: tuple[Activation, ...]
+    dtype: str
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of the matrix."""
+        return int(self.layers[0][0].shape[1])
+
+    @property
+    def n_scores(self) -> int:
+        """Number K of scores."""
+        return len(self.layers[-1][1])
+
+    @property
+    def reads(self) -> NDArray[np.bool_]:
+        """Which columns of the matrix have a weight, (m,)."""
+        return np.asarray((self.layers[0][0] != 0.0).any(axis=0))
+
+    def score(self, x: ArrayLike) -> Floats:
+        """Return the scores, (n,) if there is one and (n, K) else, layer by layer in the library's width."""
+        h = matrix_of(f"{type(self).__name__}.score", x, self.n_inputs, exactly=True).astype(self.dtype)
+        for (w, b), activation in zip(self.layers, (*self.activations, "identity"), strict=True):
+            h = h @ w.T.astype(self.dtype) + b.astype(self.dtype)
+            if activation == "relu":
+                np.maximum(h, 0.0, out=h)
+        scores = h.astype(np.float64)
+        return np.asarray(scores[:, 0] if self.n_scores == 1 else scores)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Affine(AbstractRepresentation):
+class Affine(AbstractLayers):
     r"""Scores that are affine in the columns: ``s = W x + b``.
 
     Parameters
@@ -382,31 +442,19 @@ class Affine(AbstractRepresentation):
         set_frozen(self, head=Head.checked("Affine", len(w), labels, decision, probability, level))
 
     @property
-    def n_inputs(self) -> int:
-        """Columns of the matrix."""
-        return int(self.weights.shape[1])
+    def layers(self) -> tuple[Layer, ...]:
+        """Its weights and intercepts."""
+        return ((self.weights, self.intercept),)
 
     @property
-    def n_scores(self) -> int:
-        """Number K of scores."""
-        return int(self.weights.shape[0])
-
-    def score(self, x: ArrayLike) -> Floats:
-        """Return the scores, (n,) if there is one and (n, K) else."""
-        given = matrix_of("Affine.score", x, self.n_inputs, exactly=True)
-        matrix = given.astype(self.dtype)
-        scores = (matrix @ self.weights.T.astype(self.dtype) + self.intercept.astype(self.dtype)).astype(np.float64)
-        return np.asarray(scores[:, 0] if self.n_scores == 1 else scores)
-
-
-# ==== Feed-forward networks with ReLU layers, as plain arrays =========================================================
-
-Activation: TypeAlias = Literal["relu", "identity"]
+    def activations(self) -> tuple[Activation, ...]:
+        """None: nothing follows its one layer."""
+        return ()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class ReluNetwork(AbstractRepresentation):
+class ReluNetwork(AbstractLayers):
     r"""Scores of a network: ``h <- W h + b``, with ReLU after every layer but the last.
 
     Parameters
@@ -487,21 +535,6 @@ class ReluNetwork(AbstractRepresentation):
         set_frozen(self, head=Head.checked(who, len(b[-1]), labels, decision, probability, level))
 
     @property
-    def n_inputs(self) -> int:
-        """Columns of the matrix."""
-        return int(self.weights[0].shape[1])
-
-    @property
-    def n_scores(self) -> int:
-        """Number K of scores."""
-        return len(self.biases[-1])
-
-    def score(self, x: ArrayLike) -> Floats:
-        """Return the scores, (n,) if there is one and (n, K) else, layer by layer in the library's width."""
-        h = matrix_of("ReluNetwork.score", x, self.n_inputs, exactly=True).astype(self.dtype)
-        for w, b, activation in zip(self.weights, self.biases, (*self.activations, "identity"), strict=True):
-            h = h @ w.T.astype(self.dtype) + b.astype(self.dtype)
-            if activation == "relu":
-                np.maximum(h, 0.0, out=h)
-        scores = h.astype(np.float64)
-        return np.asarray(scores[:, 0] if self.n_scores == 1 else scores)
+    def layers(self) -> tuple[Layer, ...]:
+        """The weights and biases of each layer."""
+        return tuple(zip(self.weights, self.biases, strict=True))

@@ -35,10 +35,9 @@ from ceopt.formulations.predictors.embed.trees import AbstractForest
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.sklearn.trees import adds_in_order
 from ceopt.formulations.predictors.representation import (
+    AbstractLayers,
     AbstractRepresentation,
-    Affine,
     Floats,
-    ReluNetwork,
     score_needed,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -73,6 +72,7 @@ __all__ = [
     "accepted",
     "agreeing",
     "agreeing_trees",
+    "beyond",
     "checked_margin",
     "columns_read",
     "default_margin",
@@ -103,19 +103,14 @@ _STEPS = 1e5
 def columns_read(predictor: Predictor) -> frozenset[str]:
     """Return the raw columns that a linear model or a network gives some weight."""
     core = predictor.core
-    assert isinstance(core, Affine | ReluNetwork)  # noqa: S101 - the caller has asked is_on_lattice
-    if isinstance(core, Affine):
-        weights = core.weights
-    else:
-        weights = core.weights[0]
-    read = (weights != 0.0).any(axis=0).tolist()
-    columns = zip(predictor.encoding.columns, read, strict=True)
+    assert isinstance(core, AbstractLayers)  # noqa: S101 - the caller has asked is_on_lattice
+    columns = zip(predictor.encoding.columns, core.reads.tolist(), strict=True)
     return frozenset(column.feature for column, used in columns if used and column.feature is not None)
 
 
 def is_on_lattice(predictor: Predictor, reach: Reach, *, steps: float = _STEPS) -> bool:
     """Tell whether all that a linear model or a network reads and that can move are levels and numbers of few steps."""
-    if not isinstance(predictor.core, Affine | ReluNetwork):
+    if not isinstance(predictor.core, AbstractLayers):
         return False
     return all(_has_few_values(reach[name], steps) for name in columns_read(predictor))
 
@@ -164,13 +159,11 @@ def _score_size(predictor: Predictor) -> float:
             pairs = zip(core.members, core.weights, strict=True)
             sizes = [np.abs(w).max() * (1.0 if core.votes else score_size(member)) for member, w in pairs]
             return float(sum(sizes)) / core.divisor
-        case ReluNetwork():
-            reach = _column_sizes(predictor, core.weights[0])
-            for w in core.weights[1:]:
+        case AbstractLayers():
+            reach = _column_sizes(predictor, core.layers[0][0])
+            for w, _ in core.layers[1:]:
                 reach = np.abs(w) @ reach
             return float(reach.max(initial=0.0))
-        case Affine():
-            return float(_column_sizes(predictor, core.weights).max(initial=0.0))
     raise AssertionError
 
 
@@ -197,8 +190,8 @@ def has_traces(predictor: Predictor) -> bool:
     """
     for part in predictor.parts:
         core = part.core
-        if isinstance(core, Affine | ReluNetwork):
-            sizes = _column_sizes(part, core.weights if isinstance(core, Affine) else core.weights[0])
+        if isinstance(core, AbstractLayers):
+            sizes = _column_sizes(part, core.layers[0][0])
             greatest = sizes.max(axis=1, initial=0.0, keepdims=True)
             if ((sizes > 0.0) & (sizes < SUM_ROUNDING * greatest)).any():
                 return True
@@ -411,13 +404,8 @@ def _in_rows(part: Predictor, coordinates: Floats, reach: Reach | None) -> Float
 
 def _added_up(part: Predictor, sizes: Floats, *, with_constants: bool) -> float:
     """Return the greatest score of a linear model or a network all of whose numbers are positive, at ``sizes`` (m,)."""
-    core = part.core
-    if isinstance(core, ReluNetwork):
-        layers = list(zip(core.weights, core.biases, strict=True))
-    else:
-        assert isinstance(core, Affine)  # noqa: S101 - trees have been dealt with
-        layers = [(core.weights, core.intercept)]
-    for weights, constants in layers:
+    assert isinstance(part.core, AbstractLayers)  # noqa: S101 - trees have been dealt with
+    for weights, constants in part.core.layers:
         sizes = np.abs(weights) @ sizes
         if with_constants:
             sizes = sizes + np.abs(constants)
@@ -714,6 +702,11 @@ def _are_short(numbers: Floats, sizes: Floats, dtype: str) -> bool:
     return bool(sizes.sum(axis=0).max() / step <= 2.0 ** _BITS[dtype])
 
 
+def beyond(level: float, *, ties: bool) -> Callable[[float], bool]:
+    """Return the test whether a score lies above a level, or where ``ties`` win at least at it."""
+    return lambda score: score > level or (ties and score == level)
+
+
 def place_of(
     predictor: Predictor,
     weights: Sequence[float],
@@ -820,7 +813,7 @@ def tie_width(predictor: Predictor, target: Target) -> float:
         rows = []
         for t in target.wanted:
             for j in target.others:
-                rows.append(np.eye(k)[t] - np.eye(k)[j])
+                rows.append(np.array(core.against(t, j)[0]))
     more = 0.0
     if isinstance(target, ProbabilityOf) and k == 1:
         more = link_rounding(predictor, target)

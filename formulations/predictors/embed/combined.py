@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -15,7 +15,7 @@ from ceopt.formulations.linear_form import LinearForm, Rows, total
 from ceopt.formulations.predictors.embed.embedded import AbstractEmbedded
 from ceopt.formulations.predictors.predictor import Combination
 from ceopt.formulations.predictors.representation import NEVER, AbstractRepresentation
-from ceopt.formulations.predictors.ties import default_margin, margin_near, place_of, row_scale, sums_of
+from ceopt.formulations.predictors.ties import beyond, default_margin, margin_near, place_of, row_scale, sums_of
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.solvers.errors import UnboundedFeatureError
 from ceopt.solvers.manifest import Manifest
@@ -246,17 +246,9 @@ def _against(member: AbstractEmbedded, label: int, *, whole: bool) -> Iterator[t
         if rival == label:
             continue
         wins = core.head.wins_ties(label, rival)
-        if core.n_scores == 1:
-            sign = 1.0 if label == 1 else -1.0
-            weights = [sign]
-            level = sign * core.level
-        else:
-            weights = [0.0] * core.n_scores
-            weights[label] = 1.0
-            weights[rival] = -1.0
-            level = 0.0
+        weights, level = core.against(label, rival)
         if abs(level) < NEVER and is_own and (whole or sums_of(predictor, weights).is_exact):
-            yield rival, weights, place_of(predictor, weights, level, _accepts(level, wins=wins)).least, 1.0
+            yield rival, weights, place_of(predictor, weights, level, beyond(level, ties=wins)).least, 1.0
         else:
             if is_own and whole:
                 margin = 0.0
@@ -265,10 +257,6 @@ def _against(member: AbstractEmbedded, label: int, *, whole: bool) -> Iterator[t
             # Sums of leaves, shares of trees and counts of votes are often equal, and the library says who wins then.
             has_ties = predictor.has_ties or is_own
             yield rival, weights, level + (-margin if has_ties and wins else margin), row_scale(predictor, margin)
-
-
-def _accepts(level: float, *, wins: bool) -> Callable[[float], bool]:
-    return lambda score: score > level or (wins and score == level)
 
 
 def _margin(member: AbstractEmbedded, weights: Sequence[float], level: float) -> float:

@@ -525,7 +525,7 @@ class EmbeddedAffine(AbstractEmbedded):
         core = predictor.core
         assert isinstance(core, Affine)  # noqa: S101 - chosen by embed
         self._core = core
-        self._inputs = Inputs(predictor, x, (core.weights != 0.0).any(axis=0))
+        self._inputs = Inputs(predictor, x, core.reads)
         weights = core.weights @ self._inputs.matrix
         offset = core.weights @ self._inputs.offset + core.intercept
         self._scores = self._inputs.forms(weights, offset)

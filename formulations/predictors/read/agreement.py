@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.model_input import behind, given, probe, refuse
 from ceopt.formulations.predictors.read.pipeline import split
-from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine, Floats, ReluNetwork
+from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, Floats
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column
 from ceopt.formulations.space.feature import Feature
@@ -237,7 +237,7 @@ def _width(core: AbstractRepresentation) -> str:
             return core.sum_dtype
         case Combination():
             return min(_width(member.core) for member in core.members)
-        case Affine() | ReluNetwork():
+        case AbstractLayers():
             return core.dtype
     return "float64"
 
@@ -257,10 +257,8 @@ def _size(core: AbstractRepresentation, matrix: Floats) -> Floats:
                     size = _size(member.core, np.asarray(member.encoding.matrix(matrix), dtype=np.float64))[:, None]
                 total = total + size * np.abs(weights).sum(axis=1)
             return np.asarray(total.max(axis=1) / core.divisor)
-        case Affine():
-            return np.asarray((x @ np.abs(core.weights).T + np.abs(core.intercept)).max(axis=1))
-        case ReluNetwork():
-            for w, b in zip(core.weights, core.biases, strict=True):
+        case AbstractLayers():
+            for w, b in core.layers:
                 x = x @ np.abs(w).T + np.abs(b)
             return np.asarray(x.max(axis=1))
     return np.ones(len(x))

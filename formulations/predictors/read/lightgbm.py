@@ -47,7 +47,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.read.model_input import refuse
+from ceopt.formulations.predictors.read.model_input import class_labels, refuse
 from ceopt.formulations.predictors.representation import Floats, Probability
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import last_true
@@ -481,13 +481,8 @@ def read_estimator(estimator: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
     booster = _booster(estimator)
     text = _text(booster)
     kind, *options = text.objective or ("custom",)
-    if name in _CLASSIFIERS:
-        labels = np.asarray(estimator.classes_).tolist()
-    else:
-        labels = None
     _check_options(estimator, name, kind, options)
-    if labels is not None and len(labels) == 1:
-        raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
+    labels = class_labels(estimator) if name in _CLASSIFIERS else None
     if labels is None and text.n_scores > 1:
         raise refuse(
             "one score", f"the model has {text.n_scores} and no classes", "Fit it with objective='multiclass'."

@@ -28,6 +28,7 @@ __all__ = [
     "UnseenLevelError",
     "array_of",
     "behind",
+    "class_labels",
     "dense",
     "fitted_names",
     "given",
@@ -199,6 +200,23 @@ def is_fitted(model: Any) -> bool:
 def refuse(needs: str, but: str, then: str) -> UnsupportedModelError:
     """Return the error of a reader."""
     return UnsupportedModelError("The model reader", needs, but, then)
+
+
+def class_labels(model: Any) -> list[Any] | None:
+    """Return the labels of a classifier that knows at least two, as Python scalars; None for a regressor.
+
+    Raises
+    ------
+    UnsupportedModelError
+        It knows one label only.
+    """
+    if not hasattr(model, "classes_"):
+        return None
+    labels: list[Any] = np.asarray(model.classes_).tolist()
+    if len(labels) == 1:
+        name = type(model).__name__
+        raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
+    return labels
 
 
 @contextmanager

@@ -14,9 +14,9 @@ them (``validate.py``), and the model read is compared with the graph on random 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, final
 
 import numpy as np
@@ -39,8 +39,6 @@ from ceopt.formulations.predictors.read.onnx.model import (
     MATRICES,
     TREES,
     Answers,
-    Ensemble,
-    Verdict,
     paired,
     read_answers,
     read_ensemble,
@@ -53,8 +51,10 @@ from ceopt.formulations.predictors.representation import (
     AbstractRepresentation,
     Affine,
     Floats,
+    Head,
     Probability,
     ReluNetwork,
+    with_head,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import Encoding
@@ -195,9 +195,9 @@ class OnnxModel:
 @final
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The model proper: ``make(probability)`` returns its representation; the tensor that it reads; the outputs."""
+    """The model proper, without probabilities; the tensor that it reads; the outputs."""
 
-    make: Callable[[Probability | None], AbstractRepresentation]
+    core: AbstractRepresentation
     matrix: str
     answers: Answers
 
@@ -217,10 +217,6 @@ def _read(graph: Graph) -> _Read:
     return _scores(graph, models[0])
 
 
-def _head(head: Verdict) -> dict[str, Any]:
-    return {"labels": head.labels, "decision": head.decision, "level": head.level}
-
-
 def _scores(graph: Graph, node: NodeProto) -> _Read:
     """Read an operator that gives scores, which the rest of the graph may turn into labels."""
     matrix = node.input[0]
@@ -230,13 +226,13 @@ def _scores(graph: Graph, node: NodeProto) -> _Read:
     if node.op_type in TREES:
         ensemble = read_ensemble(node, graph.source)
         head = verdict(graph, answers, score, ensemble.trees[0].n_scores, graph.types[score])
-        return _Read(partial(_trees, ensemble, dtype, _head(head)), matrix, answers)
+        return _Read(ensemble.core(dtype, head.labels, head.decision, head.level), matrix, answers)
     weights, intercepts = read_linear(graph, node)
     link = attributes(node).get("post_transform", "NONE")
     if link != "NONE":
         raise graph.source.refuse("post_transform NONE", f"has {link} in {title(node)}", "Export the plain scores.")
     head = verdict(graph, answers, score, len(weights), graph.types[score])
-    return _Read(partial(_layered, [weights], [intercepts], "float32", _head(head)), matrix, answers)
+    return _Read(_layered([weights], [intercepts], "float32", head), matrix, answers)
 
 
 def _network(graph: Graph) -> _Read:
@@ -256,7 +252,7 @@ def _network(graph: Graph) -> _Read:
                 break
     if head is None:
         head = verdict(graph, answers, layers.score, len(biases[-1]), layers.dtype)
-    return _Read(partial(_layered, weights, biases, layers.dtype, _head(head)), layers.matrix, answers)
+    return _Read(_layered(weights, biases, layers.dtype, head), layers.matrix, answers)
 
 
 def _classifier(graph: Graph, node: NodeProto) -> _Read:
@@ -271,23 +267,17 @@ def _classifier(graph: Graph, node: NodeProto) -> _Read:
     if node.op_type in TREES:
         ensemble = read_ensemble(node, graph.source)
         labels = _renamed(graph, node.output[0], answers.wanted[0], list(ensemble.labels or ()))
-        head = {"labels": labels, "level": ensemble.level}
-        return _Read(partial(_trees, ensemble, graph.types[matrix], head), matrix, answers)
+        return _Read(ensemble.core(graph.types[matrix], labels, None, ensemble.level), matrix, answers)
     weights, intercepts, given = _linear_scores(graph, node)
-    head = {"labels": _renamed(graph, node.output[0], answers.wanted[0], given)}
-    return _Read(partial(_layered, [weights], [intercepts], "float32", head), matrix, answers)
+    labels = _renamed(graph, node.output[0], answers.wanted[0], given)
+    return _Read(Affine(weights, intercepts, labels=labels, dtype="float32"), matrix, answers)
 
 
-def _trees(ensemble: Ensemble, dtype: str, head: dict[str, Any], probability: Probability | None) -> TreeEnsemble:
-    return ensemble.core(dtype, probability=probability, **head)
-
-
-def _layered(
-    weights: list[Floats], biases: list[Floats], dtype: str, head: dict[str, Any], probability: Probability | None
-) -> AbstractRepresentation:
+def _layered(weights: list[Floats], biases: list[Floats], dtype: str, head: Head) -> AbstractRepresentation:
+    options: dict[str, Any] = {"labels": head.labels, "decision": head.decision, "level": head.level, "dtype": dtype}
     if len(weights) == 1:
-        return Affine(weights[0], biases[0], dtype=dtype, probability=probability, **head)
-    return ReluNetwork(weights, biases, dtype=dtype, probability=probability, **head)
+        return Affine(weights[0], biases[0], **options)
+    return ReluNetwork(weights, biases, **options)
 
 
 def _linear_scores(graph: Graph, node: NodeProto) -> tuple[Floats, Floats, list[Any]]:
@@ -332,7 +322,7 @@ def _believed(graph: Graph, read: _Read) -> tuple[AbstractRepresentation, bool]:
         The representation says something else than the graph. Trees must agree everywhere, sums of floats where their
         rounding does not decide.
     """
-    core: Any = read.make(None)
+    core = read.core
     rows = _random_rows(core, _declared(graph, read.matrix))
     kind = graph.types[read.matrix]
     if kind.startswith("int"):
@@ -367,7 +357,7 @@ def _believed(graph: Graph, read: _Read) -> tuple[AbstractRepresentation, bool]:
         return core, False
     if (shares < 0.0).any() or not np.allclose(shares.sum(axis=1), 1.0, rtol=0.0, atol=1e-4):
         return core, False
-    return read.make(_link(shares, scores)), True
+    return with_head(core, dataclasses.replace(core.head, probability=_link(shares, scores))), True
 
 
 def _link(shares: Floats, scores: Floats) -> Probability | None:

@@ -159,6 +159,10 @@ class Graph:
         """Return the inputs of a node that are no constants."""
         return [name for name in node.input if name and name not in self.constants]
 
+    def held(self, node: NodeProto) -> list[NDArray[Any]]:
+        """Return the constants that a node reads."""
+        return [self.constants[name] for name in node.input if name in self.constants]
+
     def before(self, names: Sequence[str], stop: Sequence[str] = ()) -> list[NodeProto]:
         """Return the nodes that the named tensors depend on, in order; tensors in ``stop`` are taken as given."""
         needed = set(names) - set(stop)
@@ -248,7 +252,7 @@ class Part:
 # ==== The columns of an ONNX graph before its model proper: one rule per operator =====================================
 
 Columns: TypeAlias = NDArray[Any]
-
+_CAST: Final = Step("cast", dtype="float32")
 _NAMES: Final = {"object": "text", "bool": "bool"}
 #: Operators that a number can pass on its way to the model, as they are read.
 ARITHMETIC: Final[Mapping[str, Any]] = {"Add": "add", "Div": "divide", "Mul": "multiply", "Sub": "subtract"}
@@ -336,11 +340,8 @@ class OnnxColumns:
                     "integer columns in an input of integers", f"takes column {column.feature!r}, which is continuous",
                     "Make its kind integer, or export the model with float inputs.",
                 )  # fmt: skip
-            first: tuple[Step, ...] = ()
-            if number and dtype == "float32":
-                first = (Step("cast", dtype="float32"),)
-            table = None if number else ()
-            found.append(Column(column.feature, steps=first, table=table))
+            first = (_CAST,) if number and dtype == "float32" else ()
+            found.append(Column(column.feature, steps=first, table=None if number else ()))
         return as_row(found)
 
 
@@ -367,11 +368,12 @@ def as_row(columns: Any) -> Columns:
     return row
 
 
-def _each(columns: Columns, change: Callable[[Column, int], Column]) -> Columns:
-    """Change each column, given its place in its last dimension."""
+def _numbers(columns: Columns, more: Callable[[Column, int], Sequence[Step]]) -> Columns:
+    """Return the columns with more steps of those that are numbers, each given its place in the last dimension."""
     changed = columns.copy()
     for place, column in np.ndenumerate(columns):
-        changed[place] = change(column, place[-1])
+        if column.table is None and column.feature is not None:
+            changed[place] = dataclasses.replace(column, steps=(*column.steps, *more(column, place[-1])))
     return changed
 
 
@@ -392,49 +394,36 @@ def _cast(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
     target = DTYPES.get(attributes(node)["to"], "")
     source = step.graph.types.get(node.input[0], "")
 
-    def change(column: Column, place: int) -> Column:  # noqa: ARG001
-        if column.table is not None or column.feature is None or target in {source, "float64"}:
-            return column
+    def steps(column: Column, place: int) -> Sequence[Step]:  # noqa: ARG001
+        if target in {source, "float64"}:
+            return ()
         if target == "float32":
-            return dataclasses.replace(column, steps=(*column.steps, Step("cast", dtype="float32")))
+            return (_CAST,)
         raise step.refuse(
-            node,
-            "numbers that stay numbers",
-            "Cast the column before the model.",
+            node, "numbers that stay numbers", "Cast the column before the model.",
             f" of column {column.feature!r} to {target or 'another type'}",
-        )
+        )  # fmt: skip
 
-    return _each(given[0], change)
+    return _numbers(given[0], steps)
 
 
 def _arithmetic(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
-    constants = []
-    for name in node.input:
-        if name in step.graph.constants:
-            constants.append(step.graph.constants[name])
+    constant = step.graph.held(node)[0]
     dtype = step.graph.types.get(node.output[0], "")
-    first = node.input[0] in step.graph.constants
     columns = given[0]
-    fits = constants[0].size in {1, columns.shape[-1]}
+    swapped = node.input[0] in step.graph.constants and node.op_type in {"Sub", "Div"}
+    fits = constant.size in {1, columns.shape[-1]} and dtype.startswith("float") and not swapped
 
-    def change(column: Column, place: int) -> Column:
-        if column.table is not None or column.feature is None:
-            return column
-        swapped = first and node.op_type in {"Sub", "Div"}
-        if swapped or not fits or not dtype.startswith("float"):
-            more = None
-        else:
-            more = steps_of(node, constants[0], place, dtype)
+    def steps(column: Column, place: int) -> Sequence[Step]:
+        more = steps_of(node, constant, place, dtype) if fits else None
         if more is None:
             raise step.refuse(
-                node,
-                "columns that rise with their raw column",
-                "Scale columns by positive factors.",
+                node, "columns that rise with their raw column", "Scale columns by positive factors.",
                 f" on column {column.feature!r}",
-            )
-        return dataclasses.replace(column, steps=(*column.steps, *more))
+            )  # fmt: skip
+        return more
 
-    return _each(columns, change)
+    return _numbers(columns, steps)
 
 
 def _scaler(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
@@ -446,20 +435,16 @@ def _scaler(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns
     if len(offset) != len(scale) or len(scale) not in {1, columns.shape[-1]}:
         raise step.refuse(node, "an offset and a scale per column", "Export it anew.")
 
-    def change(column: Column, place: int) -> Column:
-        if column.table is not None or column.feature is None:
-            return column
+    def steps(column: Column, place: int) -> Sequence[Step]:  # noqa: ARG001
         k = place if len(scale) > 1 else 0
         if not (np.isfinite(offset[k]) and 0 < scale[k] < np.inf):
             raise step.refuse(node, "positive finite scales", "Fit the scaler anew.", f" with scale {scale[k]}")
-        cast = Step("cast", dtype="float32")
-        before = (cast,) if source.startswith("int") else ()
+        before = (_CAST,) if source.startswith("int") else ()
         kind = np.dtype(dtype).type
-        steps = (Step("subtract", kind(offset[k]), dtype), Step("multiply", kind(scale[k]), dtype))
-        after = (cast,) if dtype == "float64" else ()
-        return dataclasses.replace(column, steps=(*column.steps, *before, *steps, *after))
+        after = (_CAST,) if dtype == "float64" else ()
+        return (*before, Step("subtract", kind(offset[k]), dtype), Step("multiply", kind(scale[k]), dtype), *after)
 
-    return _each(columns, change)
+    return _numbers(columns, steps)
 
 
 def _imputer(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
@@ -487,15 +472,11 @@ def _clip(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:
             ends.append((operation, float(np.asarray(bound).ravel()[0])))
     dtype = step.graph.types.get(node.output[0], "float32")
 
-    def change(column: Column, place: int) -> Column:  # noqa: ARG001
-        if column.table is not None or column.feature is None:
-            return column
+    def steps(column: Column, place: int) -> Sequence[Step]:  # noqa: ARG001
         kind = np.dtype(dtype).type
-        return dataclasses.replace(
-            column, steps=(*column.steps, *(Step(operation, kind(bound), dtype) for operation, bound in ends))
-        )
+        return [Step(operation, kind(bound), dtype) for operation, bound in ends]
 
-    return _each(given[0], change)
+    return _numbers(given[0], steps)
 
 
 def _levels_only(step: OnnxColumns, node: NodeProto, columns: Columns) -> None:
@@ -543,17 +524,8 @@ def _vectorizer(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Col
     declared = list(attributes(node).get("inputdimensions", []))
     if [columns.shape for columns in given] != [(width,) for width in declared]:
         raise step.refuse(node, "inputdimensions that are the widths of its inputs", "Export it anew.")
-    dtype = step.graph.types.get(node.input[0], "")
-    cast: tuple[Step, ...] = ()
-    if dtype != "float32":
-        cast = (Step("cast", dtype="float32"),)
-
-    def change(column: Column, place: int) -> Column:  # noqa: ARG001
-        if column.table is not None:
-            return column
-        return dataclasses.replace(column, steps=(*column.steps, *cast))
-
-    return _each(np.concatenate(given), change)
+    cast = () if step.graph.types.get(node.input[0], "") == "float32" else (_CAST,)
+    return _numbers(np.concatenate(given), lambda column, place: cast)  # noqa: ARG005
 
 
 def _pick(step: OnnxColumns, node: NodeProto, given: list[Columns]) -> Columns:

@@ -67,7 +67,7 @@ from ceopt.formulations.predictors.read.onnx.columns import (
     title,
 )
 from ceopt.formulations.predictors.read.onnx.validate import MOST_COLUMNS, ValidatedModel
-from ceopt.formulations.predictors.representation import Decision, Floats
+from ceopt.formulations.predictors.representation import Decision, Floats, Head
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import last_true
 
@@ -76,7 +76,6 @@ __all__ = [
     "TREES",
     "Answers",
     "Ensemble",
-    "Verdict",
     "paired",
     "read_answers",
     "read_ensemble",
@@ -184,10 +183,7 @@ def _is_columnwise(graph: Graph, node: NodeProto) -> bool:
     """Whether an operator before the first matrix can be stated number by number, exactly as it rounds."""
     if node.op_type not in ARITHMETIC:
         return node.op_type in COLUMNWISE
-    constants = []
-    for name in node.input:
-        if name in graph.constants:
-            constants.append(graph.constants[name])
+    constants = graph.held(node)
     if len(constants) != 1 or (node.op_type in {"Sub", "Div"} and node.input[0] in graph.constants):
         return False
     return all(steps_of(node, constants[0], place, "float64") is not None for place in range(constants[0].size))
@@ -365,16 +361,6 @@ class Answers:
         return np.hstack([1.0 - given, given]) if given.shape[1] == 1 else given
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The head of scores, as their graph decides."""
-
-    labels: tuple[Any, ...] | None
-    decision: Decision
-    level: float
-
-
 def read_answers(graph: Graph, score: str | None) -> Answers:
     """Return what the outputs are, given the scores behind them (None behind a classifier of its own).
 
@@ -426,7 +412,7 @@ def _is_chosen(graph: Graph, name: str) -> bool:
     return maker is not None and maker.op_type in {"ArgMax", "LabelEncoder"}
 
 
-def verdict(graph: Graph, answers: Answers, score: str, count: int, dtype: str) -> Verdict:
+def verdict(graph: Graph, answers: Answers, score: str, count: int, dtype: str) -> Head:
     """Return the head of ``count`` scores in a tensor, by running the graph behind it."""
     tail = _Tail(graph, answers, score, dtype)
     if answers.kind == "value":
@@ -471,7 +457,7 @@ class _Tail:
         return self.graph.source.refuse(needs, but, "Export the model with the outputs of its library's own exporter.")
 
 
-def _value(tail: _Tail, count: int) -> Verdict:
+def _value(tail: _Tail, count: int) -> Head:
     if count != 1:
         raise tail.graph.source.refuse(
             "one value per row, or classes", f"gives {count} numbers without Softmax",
@@ -480,10 +466,10 @@ def _value(tail: _Tail, count: int) -> Verdict:
     trial = _trial(1)[:, 0]
     if (tail.said(trial) != trial.astype(tail.dtype)).any():
         raise tail.refuse("a value that is its score", "changes its score before the output")
-    return Verdict(None, "value", 0.0)
+    return Head(None, "value", None, 0.0)
 
 
-def _one(tail: _Tail) -> Verdict:
+def _one(tail: _Tail) -> Head:
     labels = [_plain(tail.said([score])[0]) for score in (-_SURE, _SURE)]
     level = float(last_true(lambda scores: tail.said(np.ravel(scores)).reshape(np.shape(scores)) == labels[0]))
     if labels[0] == labels[1] or not np.isfinite(level):
@@ -491,10 +477,10 @@ def _one(tail: _Tail) -> Verdict:
     trial = _trial(1)[:, 0].astype(tail.dtype).astype(np.float64)
     if (tail.said(trial) != np.array(labels)[(trial > level).astype(int)]).any():
         raise tail.refuse("a label that turns over once as the score rises", "has one that turns over more often")
-    return Verdict(tuple(labels), "positive", level)
+    return Head(tuple(labels), "positive", None, level)
 
 
-def _several(tail: _Tail, count: int) -> Verdict:
+def _several(tail: _Tail, count: int) -> Head:
     labels = [_plain(label) for label in tail.said(np.eye(count) * 50.0)]
     trial = _trial(count)
     best = np.sort(trial, axis=1)
@@ -505,10 +491,10 @@ def _several(tail: _Tail, count: int) -> Verdict:
     tied = _plain(tail.said(np.zeros((1, count)))[0])
     if tied not in {labels[0], labels[-1]}:
         raise tail.refuse("ties to go to the first or the last label", f"gives them to {tied!r}")
-    return Verdict(tuple(labels), "argmax" if tied == labels[0] else "argmax_last", 0.0)
+    return Head(tuple(labels), "argmax" if tied == labels[0] else "argmax_last", None, 0.0)
 
 
-def paired(graph: Graph, answers: Answers, score: str, dtype: str, first: float) -> Verdict | None:
+def paired(graph: Graph, answers: Answers, score: str, dtype: str, first: float) -> Head | None:
     """Return the head of one score ``s`` instead of two, ``first * s`` and ``s``, if their shares are its logistic.
 
     None if they are not, or if there are none.
@@ -524,7 +510,7 @@ def paired(graph: Graph, answers: Answers, score: str, dtype: str, first: float)
         return None
     labels = [_plain(label) for label in tail.said(pair([-30.0, 30.0]))]
     level = float(last_true(lambda scores: tail.said(pair(scores)).reshape(np.shape(scores)) == labels[0]))
-    return Verdict(tuple(labels), "positive", level) if np.isfinite(level) else None
+    return Head(tuple(labels), "positive", None, level) if np.isfinite(level) else None
 
 
 def _trial(count: int) -> Floats:
@@ -576,10 +562,13 @@ class Ensemble:
     divisor: float
     link: str
 
-    def core(self, dtype: str, labels: Sequence[Any] | None, **head: Any) -> TreeEnsemble:
-        """Return the representation over a matrix of type ``dtype``, under a head."""
+    def core(self, dtype: str, labels: Sequence[Any] | None, decision: Decision | None, level: float) -> TreeEnsemble:
+        """Return the representation over a matrix of type ``dtype``."""
         width = "float64" if dtype == "float64" else "float32"
-        return TreeEnsemble(self.trees, labels=labels, divisor=self.divisor, input_dtype=width, sum_dtype=width, **head)
+        return TreeEnsemble(
+            self.trees, labels=labels, decision=decision, level=level, divisor=self.divisor, input_dtype=width,
+            sum_dtype=width,
+        )  # fmt: skip
 
 
 def read_ensemble(node: NodeProto, source: ValidatedModel) -> Ensemble:

@@ -48,7 +48,7 @@ import numpy as np
 from scipy.special import expit
 
 from ceopt.formulations.predictors.predictor import Combination, Predictor
-from ceopt.formulations.predictors.read.model_input import refuse, same_version
+from ceopt.formulations.predictors.read.model_input import class_labels, refuse, same_version
 from ceopt.formulations.predictors.read.responses import Response, decision_unit, response
 from ceopt.formulations.predictors.read.sklearn.members import (
     Composite,
@@ -176,7 +176,11 @@ def _network(model: Any, dtype: str) -> ReluNetwork:
             "a prediction that is the last layer's sum", f"{name} has loss={model.loss!r}",
             "Fit it with loss='squared_error' on the logarithm of the target.",
         )  # fmt: skip
-    labels = _labels(model)
+    labels = class_labels(model)
+    if labels is None and model.n_outputs_ != 1:
+        raise refuse("one output", f"{name} was fitted on {model.n_outputs_}", "Fit one model per output.")
+    if labels is not None and model.n_outputs_ > 1 and model.out_activation_ != "softmax":
+        raise refuse("one label per row", f"{name} was fitted on several", "Fit one classifier per label.")
     width = str(np.result_type(dtype, np.float32, *model.coefs_))
     if labels is not None and len(labels) == 2:
         link = _Logistic(width)
@@ -187,22 +191,6 @@ def _network(model: Any, dtype: str) -> ReluNetwork:
         labels=labels, activations=[model.activation] * (len(model.coefs_) - 1), probability=link, dtype=width,
         level=0.0 if link is None else float(last_true(lambda scores: link(scores) <= 0.5)),
     )  # fmt: skip
-
-
-def _labels(model: Any) -> list[Any] | None:
-    """Return the classes, None of a regressor, or refuse more than one label or value per row."""
-    name = type(model).__name__
-    outputs = model.n_outputs_
-    if not hasattr(model, "classes_"):
-        if outputs != 1:
-            raise refuse("one output", f"{name} was fitted on {outputs}", "Fit one model per output.")
-        return None
-    labels: list[Any] = model.classes_.tolist()
-    if len(labels) == 1:
-        raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
-    if outputs > 1 and model.out_activation_ != "softmax":
-        raise refuse("one label per row", f"{name} was fitted on several", "Fit one classifier per label.")
-    return labels
 
 
 def _finite(model: Any, name: str) -> list[Floats]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding
-from ceopt.formulations.predictors.read.model_input import Trace, refuse
+from ceopt.formulations.predictors.read.model_input import Trace, class_labels, refuse
 from ceopt.formulations.predictors.representation import AbstractRepresentation, Floats, Probability
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
@@ -62,13 +62,9 @@ def titled(place: str, model: Any) -> str:
 
 
 def labels_of(model: Any) -> list[Any]:
-    """Return the labels of a classifier that knows at least two, as Python scalars."""
-    labels: list[Any] = np.asarray(model.classes_).tolist()
-    if len(labels) == 1:
-        raise refuse(
-            "at least two classes", f"{type(model).__name__} knows only {labels[0]!r}",
-            "Fit it on data with other labels.",
-        )  # fmt: skip
+    """Return the labels of a classifier."""
+    labels = class_labels(model)
+    assert labels is not None  # noqa: S101 - every classifier has some
     return labels
 
 

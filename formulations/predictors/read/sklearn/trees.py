@@ -58,7 +58,7 @@ import joblib
 import numpy as np
 
 from ceopt.formulations.predictors.predictor import Combination, Predictor
-from ceopt.formulations.predictors.read.model_input import refuse
+from ceopt.formulations.predictors.read.model_input import class_labels, refuse
 from ceopt.formulations.predictors.read.responses import response
 from ceopt.formulations.predictors.read.sklearn.members import (
     ColumnSubset,
@@ -103,31 +103,12 @@ def _trees(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
         raise refuse(
             "one output", f"{name} was fitted on {model.n_outputs_}", "Fit one model per output, on one-dimensional y."
         )
-    labels = _labels(model)
+    labels = class_labels(model)
     members = getattr(model, "estimators_", [model])
     return TreeEnsemble(
-        [_single_tree(member.tree_) for member in members], labels=labels, divisor=len(members), input_dtype="float32",
-        probability=None if labels is None else "share", n_inputs=model.n_features_in_,
+        [_grown(member.tree_, member.tree_.value[:, 0, :]) for member in members], labels=labels, divisor=len(members),
+        input_dtype="float32", probability=None if labels is None else "share", n_inputs=model.n_features_in_,
     )  # fmt: skip
-
-
-def _labels(model: Any) -> list[Any] | None:
-    """Return the labels of a classifier, which are two or more; None for a regressor."""
-    if not hasattr(model, "classes_"):
-        return None
-    labels: list[Any] = model.classes_.tolist()
-    if len(labels) == 1:
-        name = type(model).__name__
-        raise refuse("at least two classes", f"{name} knows only {labels[0]!r}", "Fit it on data with other labels.")
-    return labels
-
-
-def _single_tree(tree: Any) -> Tree:
-    leaf = tree.children_left < 0
-    # A split of missing values from all others has threshold inf; every number goes left, as with the largest float.
-    threshold = np.minimum(np.where(leaf, 0.0, tree.threshold), np.finfo(np.float64).max)
-    feature = np.where(leaf, -1, tree.feature)
-    return Tree(feature, threshold, tree.children_left, tree.children_right, tree.value[:, 0, :])
 
 
 TREES: Final[Mapping[str, Callable[[Any, str], TreeEnsemble]]] = dict.fromkeys(
@@ -164,12 +145,7 @@ def _gradient(model: Any, dtype: str) -> TreeEnsemble:  # noqa: ARG001
     trees = []
     for stage in model.estimators_:
         for k, member in enumerate(stage):
-            tree = member.tree_
-            leaf = member.tree_.children_left < 0
-            links = (tree.children_left, tree.children_right)
-            trees.append(
-                _tree(leaf, tree.feature, tree.threshold, links, _column(rate * tree.value[:, 0, 0], k, scores))
-            )
+            trees.append(_grown(member.tree_, _column(rate * member.tree_.value[:, 0, 0], k, scores)))
     return _ensemble(model, trees, base, "float32", "nonnegative")
 
 
@@ -193,7 +169,7 @@ def _ensemble(model: Any, trees: Iterable[Tree], base: Floats, width: str, decis
             "a prediction that is a sum of leaves", f"{name} has loss={model.loss!r}",
             "Fit it with loss='squared_error' on the logarithm of the target.",
         )  # fmt: skip
-    labels = _labels(model)
+    labels = class_labels(model)
     two = labels is not None and len(labels) == 2
     return TreeEnsemble(
         trees, base, labels=labels, divisor=0.5 if model.loss == "exponential" else 1.0, input_dtype=width,
@@ -213,6 +189,12 @@ def _categories(member: Any) -> tuple[Any, tuple[frozenset[float], ...]]:
     unknown = [(_UNKNOWN,) if left else () for left in splits["missing_go_to_left"]]
     left = [np.flatnonzero(row).tolist() for row in bits[splits["bitset_idx"]]]
     return subset, tuple(frozenset([*known, *more]) for known, more in zip(left, unknown, strict=True))
+
+
+def _grown(tree: Any, value: Floats) -> Tree:
+    """Return a tree of scikit-learn's own kind with values (nodes, scores)."""
+    links = (tree.children_left, tree.children_right)
+    return _tree(tree.children_left < 0, tree.feature, tree.threshold, links, value)
 
 
 def _tree(leaf: Any, feature: Any, threshold: Any, links: tuple[Any, Any], value: Floats, *categories: Any) -> Tree:
