@@ -28,7 +28,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
 import pyomo.environ as pyo
@@ -54,14 +54,6 @@ __all__ = ["BigMNetwork", "ExtendedNetwork", "NetworkBounds", "PartitionNetwork"
 
 #: Lines below neurons that switch, as :meth:`LayerBounds.relaxation` has them; no choice is always the best.
 _SLOPES: Final = (None, 0.0, 1.0)
-
-
-class InputSet(Protocol):
-    """What the inputs of a network may be."""
-
-    def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
-        """Return the least and greatest value of ``weights @ inputs + offset``, (K,) each, or bounds of them."""
-        ...
 
 
 @final
@@ -119,7 +111,7 @@ class NetworkBounds:
         What the first layer may receive.
     """
 
-    def __init__(self, inputs: InputSet) -> None:
+    def __init__(self, inputs: Inputs | InputsWithin) -> None:
         self._inputs = inputs
         self._layers: list[tuple[Floats, Floats]] = []
         #: Bounds of the layers added so far.
@@ -137,16 +129,13 @@ class NetworkBounds:
         if not self.hidden:
             low, high = self._inputs.extremes(weights, offset)
         else:
-            both = self._least(np.vstack((weights, -weights)), np.concatenate((offset, -offset)))
+            signed = np.vstack((weights, -weights)), np.concatenate((offset, -offset))
+            both = np.max([self._substituted(*signed, slope) for slope in _SLOPES], axis=0)
             low = both[: len(offset)]
             high = -both[len(offset) :]
         size = np.maximum(np.abs(low), np.abs(high))
         outwards = BOUNDS_OUTWARDS * np.where(np.isfinite(size), size, 0.0)
         return low - outwards, high + outwards
-
-    def _least(self, weights: Floats, offset: Floats) -> Floats:
-        """Return the greatest of the lower bounds that each choice of slopes gives."""
-        return np.asarray(np.max([self._substituted(weights, offset, slope) for slope in _SLOPES], axis=0))
 
     def _substituted(self, weights: Floats, offset: Floats, slope: float | None) -> Floats:
         """Return the greatest lower bound found between the last layer and the inputs."""

@@ -98,9 +98,6 @@ class RoutedTrees:
     def __iter__(self) -> Iterator[RoutedTree]:
         return iter(self.trees)
 
-    def __len__(self) -> int:
-        return len(self.trees)
-
 
 def route(predictor: Predictor) -> RoutedTrees:
     """Return the trees of a predictor with every split in raw units, exactly as the library decides.
@@ -223,24 +220,18 @@ def _unfold(
     right: list[int],
 ) -> None:
     """Write a test on a set of numbers as splits one after the other, whose children are shared."""
-    inside = left[node]
-    outside = right[node]
+    member = left[node]
+    other = right[node]
     for k, split in enumerate(chain):
-        if k % 2 == 0:
-            here = outside
-            there = inside
-        else:
-            here = inside
-            there = outside
+        below, above = (other, member) if k % 2 == 0 else (member, other)
         last = k == len(chain) - 1
-        if isinstance(split, NumberSplit):
-            splits[node] = split
-        else:
-            splits[node] = None
-        left[node] = here
-        right[node] = there if last else len(splits)
+        left[node] = below
+        right[node] = above if last else len(splits)
         if isinstance(split, bool):  # all numbers are on one side of this end
-            left[node] = right[node] = here if split else right[node]
+            splits[node] = None
+            left[node] = right[node] = below if split else right[node]
+        else:
+            splits[node] = split
         if not last:
             splits.append(None)
             left.append(-1)
@@ -351,27 +342,17 @@ class _Cutter:
     def __init__(self, routed: RoutedTrees, reach: Reach) -> None:
         self.routed = routed
         self.reach = reach
+        #: All that is in reach of each column.
+        self.whole: dict[str, Part] = {}
+        for name, part in reach.items():
+            self.whole[name] = (part.lower, part.upper) if isinstance(part, Interval) else frozenset(part.ranks)
         self._cuts: dict[NumberSplit | LevelSplit, Cut] = {}
         self._numbers: dict[str, list[NumberCut]] = {}
-        self._whole: dict[str, Part] = {}
-
-    def whole(self, name: str) -> Part:
-        """Return all that is in reach of a column."""
-        whole = self._whole.get(name)
-        if whole is None:
-            part = self.reach[name]
-            if isinstance(part, Interval):
-                whole = (part.lower, part.upper)
-            else:
-                whole = frozenset(part.ranks)
-            self._whole[name] = whole
-        return whole
 
     def cut(self, split: NumberSplit | LevelSplit) -> Cut:
         """Return a split between values in reach."""
-        cut = self._cuts.get(split)
-        if cut is not None:
-            return cut
+        if split in self._cuts:
+            return self._cuts[split]
         if isinstance(split, LevelSplit):
             part = self.reach[split.name]
             assert isinstance(part, Levels)  # noqa: S101 - tables exist for levels only
@@ -427,7 +408,7 @@ class _Budget:
     def _end_prices(self, name: str) -> dict[float, float]:
         """Return the prices of all values at which a box may end: those beside a cut, and the ends of the reach."""
         if name not in self._at_ends:
-            whole = self.cutter.whole(name)
+            whole = self.cutter.whole[name]
             assert isinstance(whole, tuple)  # noqa: S101 - a number column has a pair of bounds
             ends = set(whole)
             for cut in self.cutter.number_cuts(name):
@@ -439,7 +420,7 @@ class _Budget:
 
     def _rank_prices(self, name: str) -> list[float]:
         if name not in self._at_ranks:
-            whole = self.cutter.whole(name)
+            whole = self.cutter.whole[name]
             self._at_ranks[name] = self.cutoff.own_prices(name, np.arange(1.0 + max(whole))).tolist()
         return self._at_ranks[name]
 
@@ -478,9 +459,9 @@ class _Walk:
             return self._below(tree.left[node])
         cut = self.cutter.cut(split)
         name = cut.name
-        here = self.box.get(name)
-        cost_here = self.costs.get(name, 0.0)
-        parts = _divide(cut, self.cutter.whole(name) if here is None else here)
+        above = self.box.get(name)
+        cost_above = self.costs.get(name, 0.0)
+        parts = _divide(cut, self.cutter.whole[name] if above is None else above)
         sides: list[list[Leaf]] = []
         for child, part in zip((tree.left[node], tree.right[node]), parts, strict=True):
             if part is None:
@@ -494,12 +475,12 @@ class _Walk:
             leaves = self._below(child)
             if leaves:
                 sides.append(leaves)
-        if here is None:
+        if above is None:
             self.box.pop(name, None)
             self.costs.pop(name, None)
         else:
-            self.box[name] = here
-            self.costs[name] = cost_here
+            self.box[name] = above
+            self.costs[name] = cost_above
         if len(sides) < 2:
             return sides[0] if sides else []
         left, right = sides
@@ -520,13 +501,13 @@ class _Walk:
         return Leaf(number, value, dict(self.box))
 
 
-def _divide(cut: Cut, here: Part) -> tuple[Part | None, Part | None]:
-    """Return what is left of ``here`` on either side of a cut; None where nothing is."""
+def _divide(cut: Cut, part: Part) -> tuple[Part | None, Part | None]:
+    """Return what a part of a column has on either side of a cut; None where it has nothing."""
     if isinstance(cut, LevelCut):
-        assert isinstance(here, frozenset)  # noqa: S101 - a level column has a set of ranks
-        return (here & cut.ranks) or None, (here - cut.ranks) or None
-    assert isinstance(here, tuple)  # noqa: S101 - a number column has a pair of bounds
-    low, high = here
+        assert isinstance(part, frozenset)  # noqa: S101 - a level column has a set of ranks
+        return (part & cut.ranks) or None, (part - cut.ranks) or None
+    assert isinstance(part, tuple)  # noqa: S101 - a number column has a pair of bounds
+    low, high = part
     last = min(high, cut.key[0])
     first = max(low, cut.key[1])
     left = None

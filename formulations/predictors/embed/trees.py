@@ -102,6 +102,13 @@ class AbstractForest(AbstractEmbedded):
         self.link()
         self.publish_scores()
 
+    @property
+    def core(self) -> TreeEnsemble:
+        """The ensemble."""
+        core = self.predictor.core
+        assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
+        return core
+
     @abstractmethod
     def link(self) -> None:
         """Tie the leaves to the coordinates."""
@@ -153,15 +160,13 @@ class AbstractForest(AbstractEmbedded):
         Where it is 0 the scores are the same, float for float, and so is whatever the library makes of them.
         """
         predictor = self.predictor
-        core = self.predictor.core
-        assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
         row = predictor.encoding.matrix([[point[name] for name in predictor.space.names]])
-        nodes = core.apply(row)[0].tolist()
+        nodes = self.core.apply(row)[0].tolist()
         constant = float(len(nodes))
         terms = list[tuple[float, Any]]()
-        for pairs, tree, node in zip(self._variables, core.trees, nodes, strict=True):
-            said = tuple(tree.value[node].tolist())
-            same = [variable for leaf, variable in pairs if leaf.value == said]
+        for pairs, tree, node in zip(self._variables, self.core.trees, nodes, strict=True):
+            value = tuple(tree.value[node].tolist())
+            same = [variable for leaf, variable in pairs if leaf.value == value]
             if None in same:  # the only leaf in reach
                 constant -= 1.0
             else:
@@ -170,46 +175,41 @@ class AbstractForest(AbstractEmbedded):
 
     def combine(self, weights: Sequence[float]) -> LinearForm:
         """Return the weighted sum of the scores, one term per leaf whose value matters."""
-        core = self.predictor.core
-        assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
         checkpoint(_STAGE)
-        constant = sum(w * b for w, b in zip(weights, core.base.tolist(), strict=True))
+        constant = _weighted(weights, self.core.base.tolist())
         terms: list[tuple[float, Any]] = []
         for pairs in self._variables:
-            values = []
-            for leaf, _ in pairs:
-                values.append(sum(w * v for w, v in zip(weights, leaf.value, strict=True)))
-            if not values:
+            if not pairs:
                 continue
+            values = [_weighted(weights, leaf.value) for leaf, _ in pairs]
             # Measured from the tree's least leaf: fewer nonzeros, and equal trees cost nothing.
             floor = min(values)
             constant += floor
             terms.extend((value - floor, z) for value, (_, z) in zip(values, pairs, strict=True) if value != floor)
-        return LinearForm(constant, tuple(terms)).scaled(1.0 / core.divisor)
+        return LinearForm(constant, tuple(terms)).scaled(1.0 / self.core.divisor)
 
     def range_of(self, weights: Sequence[float]) -> tuple[float, float]:
         """Return bounds of the combination: the sum of each tree's extreme leaves."""
-        core = self.predictor.core
-        assert isinstance(core, TreeEnsemble)  # noqa: S101 - chosen by embed
-        low = high = sum(w * b for w, b in zip(weights, core.base.tolist(), strict=True))
+        low = high = _weighted(weights, self.core.base.tolist())
         for pairs in self._variables:
-            values = []
-            for leaf, _ in pairs:
-                values.append(sum(w * v for w, v in zip(weights, leaf.value, strict=True)))
+            values = [_weighted(weights, leaf.value) for leaf, _ in pairs]
             if values:
                 low = low + min(values)
                 high = high + max(values)
-        return low / core.divisor, high / core.divisor
+        return low / self.core.divisor, high / self.core.divisor
+
+
+def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
+    return sum(w * v for w, v in zip(weights, values, strict=True))
 
 
 def _contains(box: Box, point: Mapping[str, float]) -> bool:
     for name, admitted in box.items():
-        value = point[name]
         if isinstance(admitted, frozenset):
-            inside = value in admitted
+            is_admitted = point[name] in admitted
         else:
-            inside = admitted[0] <= value <= admitted[1]
-        if not inside:
+            is_admitted = admitted[0] <= point[name] <= admitted[1]
+        if not is_admitted:
             return False
     return True
 

@@ -1,4 +1,4 @@
-"""The columns of an ONNX graph before its model proper: one rule per operator.
+"""An ONNX graph as the reader walks it, and its columns before the model proper: one rule per operator.
 
 A row of columns is an array of :class:`Column`, laid out as the tensor's numbers of one row, so that Concat, Gather and
 Reshape do to the columns what they do to the numbers. Numbers get the graph's own steps in its own float width; a level
@@ -21,23 +21,12 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ceopt.formulations.predictors.read.model_input import Trace, refuse
-from ceopt.formulations.predictors.read.onnx.validate import ValidatedModel
+from ceopt.formulations.predictors.read.onnx.validate import ARITHMETIC, CLASSIFIERS, MADE, ValidatedModel
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.formulations.space.feature import Step
 from ceopt.formulations.space.space import FeatureSpace
 
-__all__ = [
-    "ARITHMETIC",
-    "COLUMNWISE",
-    "DTYPES",
-    "PASSING",
-    "Graph",
-    "OnnxColumns",
-    "attributes",
-    "check_columnwise",
-    "steps_of",
-    "title",
-]
+__all__ = ["COLUMNWISE", "DTYPES", "Graph", "OnnxColumns", "attributes", "check_columnwise", "steps_of", "title"]
 
 # ==== An ONNX graph as the reader walks it: who makes a tensor, what is constant, and how to run a part of it =========
 
@@ -46,15 +35,6 @@ DTYPES: Final[Mapping[int, str]] = {
     TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64", TensorProto.INT64: "int64", TensorProto.INT32: "int32",
     TensorProto.BOOL: "bool", TensorProto.STRING: "object",
 }  # fmt: skip
-#: Operators that hand on the numbers that they are given.
-PASSING: Final = ("Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
-
-
-_FLOATS: Final = (
-    "FeatureVectorizer", "LinearRegressor", "Normalizer", "OneHotEncoder", "Scaler", "TreeEnsembleRegressor",
-)  # fmt: skip
-_TRUTHS: Final = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not")
-_CLASSIFIERS: Final = ("LinearClassifier", "TreeEnsembleClassifier")
 
 
 def _kind_of(array: NDArray[Any]) -> str:
@@ -135,19 +115,13 @@ class Graph:
         found |= {value.name: DTYPES.get(value.type.tensor_type.elem_type, "") for value in self.inputs}
         for node in self.nodes:
             at = attributes(node)
-            made = found.get(node.input[0], "")
+            made = MADE.get(node.op_type, found.get(node.input[0], ""))
             if node.op_type == "Cast":
                 made = DTYPES.get(at["to"], "")
-            elif node.op_type in _FLOATS:
-                made = "float32"
-            elif node.op_type in _TRUTHS:
-                made = "bool"
-            elif node.op_type in _CLASSIFIERS or node.op_type == "LabelEncoder":
+            elif node.op_type in CLASSIFIERS or node.op_type == "LabelEncoder":
                 made = _label_type(at, made)
-            elif node.op_type == "ArgMax":
-                made = "int64"
             found.update(dict.fromkeys(node.output, made))
-            if node.op_type in _CLASSIFIERS:
+            if node.op_type in CLASSIFIERS:
                 found[node.output[1]] = "float32"
         return found
 
@@ -254,8 +228,6 @@ class Part:
 Columns: TypeAlias = NDArray[Any]
 _CAST: Final = Step("cast", dtype="float32")
 _NAMES: Final = {"object": "text", "bool": "bool"}
-#: Operators that a number can pass on its way to the model, as they are read.
-ARITHMETIC: Final[Mapping[str, Any]] = {"Add": "add", "Div": "divide", "Mul": "multiply", "Sub": "subtract"}
 
 
 @final

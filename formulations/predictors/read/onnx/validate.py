@@ -23,7 +23,19 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.solvers.errors import UnreadableFileError, UnsupportedModelError
 
-__all__ = ["ELEMENTWISE", "MODEL_OPERATORS", "MOST_COLUMNS", "OPERATORS", "ValidatedModel", "open_source"]
+__all__ = [
+    "ARITHMETIC",
+    "CLASSIFIERS",
+    "MADE",
+    "MATRICES",
+    "MODEL_OPERATORS",
+    "MOST_COLUMNS",
+    "OPERATORS",
+    "PASSING",
+    "TREES",
+    "ValidatedModel",
+    "open_source",
+]
 
 #: A protobuf of empty messages grows some fifty times when it is parsed: this much stays within a machine.
 MOST_BYTES: Final = 128 << 20
@@ -34,19 +46,32 @@ OLDEST_IR: Final = 3
 #: Oldest operator sets: 7 is the first in which Add and Gemm broadcast as they do today.
 OLDEST: Final[Mapping[str, int]] = {"": 7, "ai.onnx.ml": 1}
 
+# ---- the operators that are read, by what they do ----------------------------------------------------------------
+CLASSIFIERS: Final = ("LinearClassifier", "TreeEnsembleClassifier")
+TREES: Final = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
 #: The model proper of a graph that is no network.
-MODEL_OPERATORS: Final = (
-    "LinearClassifier", "LinearRegressor", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor",
-)  # fmt: skip
+MODEL_OPERATORS: Final = ("LinearClassifier", "LinearRegressor", *TREES)
+#: The layers of a network.
+MATRICES: Final = ("Gemm", "MatMul")
+#: Operators that hand on the numbers that they are given.
+PASSING: Final = ("Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+#: Operators that a number can pass on its way to the model, as steps of its column.
+ARITHMETIC: Final[Mapping[str, Any]] = {"Add": "add", "Div": "divide", "Mul": "multiply", "Sub": "subtract"}
+_COMPARISONS: Final = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 #: Operators of two tensors, number by number.
-ELEMENTWISE: Final = ("Add", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mul", "Sub")
+ELEMENTWISE: Final = (*ARITHMETIC, *_COMPARISONS)
+#: NumPy's name of the type that an operator makes, where it is not that of its first input.
+MADE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("FeatureVectorizer", "Normalizer", "OneHotEncoder", "Scaler"), "float32"),
+    **dict.fromkeys(("LinearRegressor", "TreeEnsembleRegressor"), "float32"),
+    **dict.fromkeys((*_COMPARISONS, "Not"), "bool"),
+    "ArgMax": "int64",
+}
 OPERATORS: Final = frozenset(
     {
-        *MODEL_OPERATORS, *ELEMENTWISE,
-        "Abs", "ArgMax", "ArrayFeatureExtractor", "BatchNormalization", "Cast", "Clip", "Concat",
-        "Constant", "Dropout", "FeatureVectorizer", "Flatten", "Gather", "Gemm", "Identity", "Imputer", "LabelEncoder",
-        "MatMul", "Normalizer", "Not", "OneHotEncoder", "ReduceSum", "Relu", "Reshape", "Scaler", "Sigmoid", "Softmax",
-        "Squeeze", "Unsqueeze", "ZipMap",
+        *MODEL_OPERATORS, *MATRICES, *PASSING, *ELEMENTWISE, *MADE,
+        "Abs", "ArrayFeatureExtractor", "BatchNormalization", "Clip", "Concat", "Constant", "Gather", "Imputer",
+        "LabelEncoder", "ReduceSum", "Relu", "Sigmoid", "Softmax", "ZipMap",
     }
 )  # fmt: skip
 
