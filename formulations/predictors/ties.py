@@ -274,10 +274,8 @@ def rounding_at(
     shares = MARGIN_OF_A_ROW if in_row else MARGIN_OF_TERMS
     rounding = 0.0
     for part in predictor.parts:
-        width = _width_of(part)
-        of_row = shares[width] * _added_up(part, _in_rows(part, coordinates, reach), with_constants=reach is None)
-        of_model = OWN_ROUNDING[width] * _added_up(part, _seen(part, coordinates), with_constants=True)
-        rounding += max(of_row, of_model)
+        size = _added_up(part, _in_rows(part, coordinates, reach), with_constants=reach is None)
+        rounding += max(shares[_width_of(part)] * size, _own_rounding_of(part, coordinates))
     return rounding
 
 
@@ -285,11 +283,11 @@ def own_rounding(predictor: Predictor, coordinates: Floats) -> float:
     """Return by how much two orders of adding up the numbers of a score differ at a point (1, d); 0 of trees, votes."""
     if _is_counted(predictor):
         return 0.0
-    rounding = 0.0
-    for part in predictor.parts:
-        size = _added_up(part, _seen(part, coordinates), with_constants=True)
-        rounding += OWN_ROUNDING[_width_of(part)] * size
-    return rounding
+    return sum((_own_rounding_of(part, coordinates) for part in predictor.parts), 0.0)
+
+
+def _own_rounding_of(part: Predictor, coordinates: Floats) -> float:
+    return OWN_ROUNDING[_width_of(part)] * _added_up(part, _seen(part, coordinates), with_constants=True)
 
 
 def rounding_in(predictor: Predictor, factual: Mapping[str, float], reach: Reach) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, final
+from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ from ceopt.formulations.predictors.representation import (
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidValueError
 
-__all__ = ["Tree", "TreeEnsemble"]
+__all__ = ["Link", "Tree", "TreeEnsemble", "TreeWriter"]
 
 #: Pairs of a row and a tree that walk together: what a core's cache holds.
 _PAIRS = 1 << 16
@@ -97,16 +97,10 @@ class Tree:
     @classmethod
     def from_mapping(cls, nested: Mapping[str, Any]) -> Self:
         """Read nested ``{feature, threshold, left, right}`` and ``{value: number or list}``, numbered root first."""
-        feature: list[int] = []
-        threshold: list[float] = []
-        left: list[int] = []
-        right: list[int] = []
-        value: list[Any] = []
-        waiting: list[tuple[Any, list[int], int]] = [(nested, [], 0)]
+        writer = TreeWriter()
+        waiting: list[tuple[Any, Link | None]] = [(nested, None)]
         while waiting:
-            node, link, parent = waiting.pop()
-            if link:
-                link[parent] = len(feature)
+            node, link = waiting.pop()
             leaf = isinstance(node, Mapping) and set(node) == {"value"}
             if not leaf and not (isinstance(node, Mapping) and set(node) == {"feature", "threshold", "left", "right"}):
                 if isinstance(node, Mapping):
@@ -117,23 +111,16 @@ class Tree:
                     "Tree", "nodes with feature, threshold, left and right, or with value alone", f"one has {found!r}",
                     "Write inner nodes and leaves so.",
                 )  # fmt: skip
-            left.append(-1)
-            right.append(-1)
             if leaf:
-                feature.append(-1)
-                threshold.append(0.0)
-                value.append(np.atleast_1d(np.asarray(node["value"], dtype=float)))
-            else:
-                feature.append(_index(node["feature"]))
-                threshold.append(node["threshold"])
-                value.append(None)
-                waiting.append((node["right"], right, len(feature) - 1))
-                waiting.append((node["left"], left, len(feature) - 1))
-        widths = sorted({len(leaf) for leaf in value if leaf is not None})
+                writer.add(link, value=np.atleast_1d(np.asarray(node["value"], dtype=float)))
+                continue
+            number = writer.add(link, column=_index(node["feature"]), threshold=node["threshold"])
+            waiting.append((node["right"], (number, 1)))
+            waiting.append((node["left"], (number, 0)))
+        widths = sorted({len(value) for value in writer.values if value is not None})
         if len(widths) != 1:
             raise InvalidValueError("Tree", "as many values at each leaf", f"leaves have {widths}", "Check them.")
-        full = [np.zeros(widths[0]) if leaf is None else leaf for leaf in value]
-        return cls(np.array(feature), np.array(threshold), np.array(left), np.array(right), np.array(full))
+        return cls(**writer.arrays([np.zeros(widths[0]) if value is None else value for value in writer.values]))
 
     @property
     def inner(self) -> NDArray[np.bool_]:
@@ -153,6 +140,54 @@ class Tree:
             level = level[self.feature[level] >= 0]
             level = np.concatenate([self.left[level], self.right[level]])
         return seen != len(self.feature)
+
+
+#: The node under which another one stands, and its side: 0 left, 1 right.
+Link: TypeAlias = tuple[int, int]
+
+
+@final
+class TreeWriter:
+    """A tree that is written node by node, the root first.
+
+    Attributes
+    ----------
+    values
+        What was given as each node's value; None where nothing was.
+    """
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._tests: list[tuple[int, float, int]] = []
+        self._children: list[list[int]] = []
+        self._sets: dict[frozenset[float], int] = {}
+
+    def add(
+        self,
+        link: Link | None,
+        *,
+        column: int = -1,
+        threshold: float = 0.0,
+        members: frozenset[float] | None = None,
+        value: Any = None,
+    ) -> int:
+        """Write a node, a leaf unless it has a column, and return its number; only the root has no link."""
+        number = len(self._tests)
+        if link is not None:
+            parent, side = link
+            self._children[parent][side] = number
+        subset = -1 if members is None else self._sets.setdefault(members, len(self._sets))
+        self._tests.append((column, threshold, subset))
+        self._children.append([-1, -1])
+        self.values.append(value)
+        return number
+
+    def arrays(self, value: ArrayLike) -> dict[str, Any]:
+        """Return the fields of a :class:`Tree` with these values at its nodes, (nodes, K)."""
+        feature, threshold, subset = zip(*self._tests, strict=True)
+        left, right = zip(*self._children, strict=True)
+        columns = {"feature": feature, "threshold": threshold, "left": left, "right": right, "subset": subset}
+        return {**columns, "value": value, "sets": tuple(self._sets)}
 
 
 def _index(value: Any) -> int:

@@ -28,7 +28,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -100,9 +100,8 @@ def _some(space: FeatureSpace, data: pd.DataFrame | None) -> Floats | None:
     """Return some rows of the data as coordinates; None where there are none, or none that are rows of the space."""
     if not isinstance(data, pd.DataFrame) or not len(data):
         return None
-    places = np.unique(np.linspace(0, len(data) - 1, min(_ROWS, len(data))).round().astype(int))
     try:
-        return space.coordinates(data.iloc[places])
+        return space.coordinates(data.iloc[_spread(range(len(data)), _ROWS)])
     except CeoptError:  # whoever is given the data refuses them in its own name
         return None
 
@@ -136,16 +135,15 @@ def _failing(opened: Any) -> Iterator[None]:
         ) from error  # fmt: skip
 
 
-class _Said:
+class _Answers(NamedTuple):
     """What the library says of the rows."""
 
-    def __init__(self, labels: NDArray[Any], scores: Floats | None, shares: Floats | None) -> None:
-        self.labels = labels
-        self.scores = scores
-        self.shares = shares
+    labels: NDArray[Any]
+    scores: Floats | None = None
+    shares: Floats | None = None
 
 
-def _asked(opened: Any, reader: ModuleType, predictor: Predictor, frame: pd.DataFrame) -> _Said:
+def _asked(opened: Any, reader: ModuleType, predictor: Predictor, frame: pd.DataFrame) -> _Answers:
     """Ask the library, as its user would."""
     core = predictor.core
     steps, estimator = split(opened)
@@ -154,14 +152,13 @@ def _asked(opened: Any, reader: ModuleType, predictor: Predictor, frame: pd.Data
         asked = behind(steps, given(opened, predictor.space, frame))
         labels = np.asarray(estimator.predict(asked)).reshape(len(frame))
         if core.labels is None:
-            return _Said(labels, None, None)
+            return _Answers(labels)
         scores = reader.own_scores(estimator, asked) if hasattr(reader, "own_scores") else None
         if scores is not None:
-            return _Said(labels, np.asarray(scores, dtype=np.float64), None)
-        shares = None
-        if core.probability is not None and hasattr(estimator, "predict_proba"):
-            shares = np.asarray(estimator.predict_proba(asked), dtype=np.float64)
-        return _Said(labels, None, shares)
+            return _Answers(labels, np.asarray(scores, dtype=np.float64))
+        if core.probability is None or not hasattr(estimator, "predict_proba"):
+            return _Answers(labels)
+        return _Answers(labels, shares=np.asarray(estimator.predict_proba(asked), dtype=np.float64))
 
 
 class _Reading:
@@ -175,7 +172,7 @@ class _Reading:
         self.error = READ_ROUNDING[self.width] * size  # (n,)
         self.counts = predictor.is_trees and not _in_jobs(predictor.model)
 
-    def differs(self, said: _Said) -> tuple[int, str, str] | None:
+    def differs(self, said: _Answers) -> tuple[int, str, str] | None:
         """Return the first row that differs, with what the library says and what the model as read says."""
         core = self.core
         n = len(self.error)
@@ -199,10 +196,7 @@ class _Reading:
     def _shares(self, shares: Floats) -> tuple[int, str, str] | None:
         """Compare probabilities with those of scores a rounding lower and higher: a link may be steep."""
         head = self.core.head
-        if self.scores.ndim == 1:
-            error = self.error
-        else:
-            error = self.error[:, None]
+        error = self.error.reshape(-1, *[1] * (self.scores.ndim - 1))
         for k in range(len(head.labels or ())):
             ends = np.stack([head.of_position(self.scores + side * error, k) for side in (-1.0, 1.0)])
             slack = LINK_ROUNDING[self.width]
@@ -362,10 +356,10 @@ def _beside(part: Predictor, core: TreeEnsemble, tree: Tree, node: int, row: Flo
     feature = part.space[column.feature]
     values = _raw(column, _sides(float(tree.threshold[node]), core.input_dtype))
     if feature.kind == "integer":
-        values = np.unique(np.floor(values))
-    if feature.kind == "integer":
-        values = np.concatenate([values, values + 1.0])
-    values = values[_inside(values, feature)]
+        whole = np.unique(np.floor(values))
+        values = np.concatenate([whole, whole + 1.0])
+    low, high = feature.coordinate_limits
+    values = values[np.isfinite(values) & (values >= low) & (values <= high)]
     rows = np.tile(row, (len(values), 1))
     rows[:, part.space.names.index(column.feature)] = values
     return rows
@@ -392,11 +386,6 @@ def _raw(column: Column, values: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         raw = (values - offset) / slope
     return np.concatenate([raw, np.nextafter(raw, -np.inf), np.nextafter(raw, np.inf)])
-
-
-def _inside(values: Floats, feature: Feature) -> NDArray[np.bool_]:
-    low, high = feature.coordinate_limits
-    return np.isfinite(values) & (values >= low) & (values <= high)
 
 
 def _held(predictor: Predictor, rows: Floats) -> Floats:

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 
 from ceopt.formulations.predictors.read.model_input import class_labels, refuse
 from ceopt.formulations.predictors.representation import Floats, Probability
-from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
+from ceopt.formulations.predictors.trees import Link, Tree, TreeEnsemble, TreeWriter
 from ceopt.formulations.space.encoding import last_true
 from ceopt.solvers.errors import InvalidValueError, MissingLibraryError, UnreadableFileError, UnsupportedModelError
 
@@ -256,43 +256,35 @@ def _with_diversions(tree: Tree, nodes: _TreeNodes) -> Tree:
     cut around 0 twice.
     """
     diverted = set(np.flatnonzero(nodes.diverted).tolist())
-    source: list[int] = []  # node that each new node copies
-    links: list[list[int]] = []
-    theta: list[float] = []
-    waiting: list[tuple[int, dict[int, bool], list[int], int]] = [(0, {}, [0], 0)]
+    writer = TreeWriter()  # its values are the nodes that it copies
+    waiting: list[tuple[int, dict[int, bool], Link | None]] = [(0, {}, None)]
     while waiting:
-        node, known, link, side = waiting.pop()
+        node, known, link = waiting.pop()
         j = int(tree.feature[node])
         while node in diverted and known.get(j):
             default_left = bool(nodes.kind[node] & _DEFAULT_LEFT)
             node = int((tree.left if default_left else tree.right)[node])
             j = int(tree.feature[node])
-        link[side] = len(source)
+        if j < 0:
+            writer.add(link, threshold=float(tree.threshold[node]), value=node)
+            continue
         children = (int(tree.right[node]), int(tree.left[node]))
         if node in diverted and j not in known:
             *cells, (_, _, beyond) = _cells(tree, nodes, node)
         else:
             *cells, (_, _, beyond) = [(float(tree.threshold[node]), True, None), (math.inf, False, None)]
+        members = tree.sets[tree.subset[node]] if tree.subset[node] >= 0 else None
         for end, goes_left, zero in cells:
-            source.append(node)
-            theta.append(end)
-            links.append([-1, len(source)])
-            if j >= 0:
-                waiting.append((children[goes_left], _knowing(known, j, zero), links[-1], 0))
-        if j >= 0:
-            waiting.append((children[0], _knowing(known, j, beyond), links[-1], 1))
-        if len(source) > _MOST_NODES:
+            number = writer.add(link, column=j, threshold=end, members=members, value=node)
+            waiting.append((children[goes_left], _knowing(known, j, zero), (number, 0)))
+            link = (number, 1)
+        waiting.append((children[0], _knowing(known, j, beyond), link))
+        if len(writer.values) + len(waiting) > _MOST_NODES:
             raise refuse(
                 f"trees of at most {_MOST_NODES} nodes", "a tree of the model has more with zero_as_missing=True",
                 "Fit it with zero_as_missing=False.",
             )  # fmt: skip
-    copies = np.array(source)
-    pairs = np.array(links)
-    leaf = tree.feature[copies] < 0
-    left, right = (np.where(leaf, -1, pairs[:, side]) for side in (0, 1))
-    return Tree(
-        tree.feature[copies], np.array(theta), left, right, tree.value[copies], tree.subset[copies], tree.sets
-    )  # fmt: skip
+    return Tree(**writer.arrays(tree.value[writer.values]))
 
 
 def _cells(tree: Tree, nodes: _TreeNodes, node: int) -> list[tuple[float, bool, bool | None]]:

@@ -58,7 +58,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.representation import AbstractRepresentation, Affine, Floats
-from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
+from ceopt.formulations.predictors.trees import Link, Tree, TreeEnsemble, TreeWriter
 from ceopt.formulations.space.encoding import Column, Encoding, last_true
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.errors import CeoptError, MissingLibraryError, UnreadableFileError
@@ -271,10 +271,6 @@ class Saved:
         """Sums per row."""
         return max(1, self._size("num_class"))
 
-    def at_zero(self) -> Floats:
-        """Return the library's own sums at a row of zeros, one per score."""
-        return _at_zero(self.booster, self.n_inputs)
-
     def start_of_sum(self) -> Floats:
         """Return where the sums start: what the library predicts with the model's trees taken out."""
         import xgboost
@@ -299,6 +295,7 @@ class Saved:
 
 
 def _at_zero(booster: Any, n_inputs: int) -> Floats:
+    """Return the library's own sums at a row of zeros, one per score."""
     import xgboost
 
     row = xgboost.DMatrix(np.zeros((1, n_inputs), dtype=np.float32))
@@ -320,7 +317,7 @@ class _Place(NamedTuple):
     """A node of the saved tree that is still to be written, and what the path says of columns: missing or not."""
 
     node: int
-    parent: tuple[list[int], int] | None
+    link: Link | None
     missing: Mapping[int, bool]
 
 
@@ -373,25 +370,16 @@ class _Writer:
         starts = zip(saved.get("categories_segments", ()), saved.get("categories_sizes", ()), strict=True)
         for node, (first, size) in zip(saved.get("categories_nodes", ()), starts, strict=True):
             self._sets[node] = frozenset(map(float, saved["categories"][first : first + size]))
-        self.feature: list[int] = []
-        self.threshold: list[float] = []
-        self.left: list[int] = []
-        self.right: list[int] = []
-        self.value: list[float] = []
-        self.subset: list[int] = []
-        self.sets: list[frozenset[float]] = []
+        self._written = TreeWriter()
         self._waiting: list[_Place] = [_Place(0, None, {})]
 
     def tree(self, score: int, n_scores: int) -> Tree:
         """Write all that the root reaches."""
         while self._waiting:
             self._write(self._waiting.pop())
-        value = np.zeros((len(self.value), n_scores))
-        value[:, score] = self.value
-        return Tree(
-            np.array(self.feature), np.array(self.threshold), np.array(self.left), np.array(self.right), value,
-            np.array(self.subset), tuple(self.sets),
-        )  # fmt: skip
+        value = np.zeros((len(self._written.values), n_scores))
+        value[:, score] = self._written.values
+        return Tree(**self._written.arrays(value))
 
     def _check(self) -> None:
         """Refuse nodes that form no tree over the columns: following them might never end."""
@@ -418,7 +406,7 @@ class _Writer:
         while self._left[node] != -1 and missing.get(self._column[node], False):
             node = self._default(node)
         if self._left[node] == -1:
-            self._add(place, value=self._value[node])
+            self._written.add(place.link, value=self._value[node])
             return
         column = self._column[node]
         left = self._left[node]
@@ -434,46 +422,32 @@ class _Writer:
             else:
                 codes = codes | absent
             if codes:
-                here = self._add(place, column=column, codes=codes)
-                self._next(here, right, left, missing, missing)
+                self._split(place, (right, missing), (left, missing), column=column, codes=codes)
             else:  # every category goes left
                 self._waiting.append(place._replace(node=left))
         elif any((number <= self._threshold[node]) != self._goes_left[node] for number in absent):
-            here = self._add(place, column=column, codes=absent)
-            self._next(here, self._default(node), node, {**missing, column: True}, {**missing, column: False})
+            children = (self._default(node), {**missing, column: True}), (node, {**missing, column: False})
+            self._split(place, *children, column=column, codes=absent)
         else:
-            here = self._add(place, column=column, threshold=self._threshold[node])
-            self._next(here, left, right, missing, missing)
+            self._split(place, (left, missing), (right, missing), column=column, threshold=self._threshold[node])
 
     def _default(self, node: int) -> int:
         return (self._left if self._goes_left[node] else self._right)[node]
 
-    def _next(self, here: int, left: int, right: int, *known: Mapping[int, bool]) -> None:
-        self._waiting.append(_Place(right, (self.right, here), known[1]))
-        self._waiting.append(_Place(left, (self.left, here), known[0]))
-
-    def _add(
+    def _split(
         self,
         place: _Place,
+        left: tuple[int, Mapping[int, bool]],
+        right: tuple[int, Mapping[int, bool]],
         *,
-        column: int = -1,
+        column: int,
         threshold: float = 0.0,
         codes: frozenset[float] | None = None,
-        value: float = 0.0,
-    ) -> int:
-        """Write one node and return its number."""
-        here = len(self.feature)
-        if place.parent is not None:
-            links, parent = place.parent
-            links[parent] = here
-        self.feature.append(column)
-        self.threshold.append(threshold)
-        self.left.append(-1)
-        self.right.append(-1)
-        self.value.append(value)
-        self.subset.append(-1 if codes is None else len(self.sets))
-        self.sets += [] if codes is None else [codes]
-        return here
+    ) -> None:
+        """Write a split, and put its two children, with what their paths say is missing, among those that wait."""
+        number = self._written.add(place.link, column=column, threshold=threshold, members=codes, value=0.0)
+        for side, (child, missing) in ((1, right), (0, left)):
+            self._waiting.append(_Place(child, (number, side), missing))
 
 
 # ==== Saved files of XGBoost, taken apart here before the library sees them: it crashes on indices that lead nowhere ==
@@ -882,7 +856,7 @@ def _affine(saved: Saved, missing: Numbers, head: Mapping[str, Any]) -> Affine:
             "Encode categories by a OneHotEncoder, and leave missing=nan.",
         )  # fmt: skip
     weights = np.array(saved.model["weights"], dtype=np.float32).reshape(saved.n_inputs + 1, saved.n_scores)
-    return Affine(weights[:-1].T, saved.at_zero(), dtype="float32", **head)
+    return Affine(weights[:-1].T, _at_zero(saved.booster, saved.n_inputs), dtype="float32", **head)
 
 
 # ---- files and native boosters --------------------------------------------------------------------------------------
