@@ -28,6 +28,7 @@ from ceopt.formulations.predictors.representation import (
     Probability,
     as_numbers,
     matrix_of,
+    of_one,
     set_frozen,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -168,7 +169,7 @@ class Combination(AbstractRepresentation):
     divisor
         What the sum is divided by, as in a mean.
     labels, decision, probability, level
-        See ``decision_rule.py``.
+        See ``representation.py``.
     """
 
     members: tuple[Predictor, ...]
@@ -230,12 +231,12 @@ class Combination(AbstractRepresentation):
         for member, weights in zip(self.members, self.weights, strict=True):
             scores = member.score(coordinates)
             if self.votes:
-                said = np.eye(weights.shape[1])[member.core.head.positions(scores)]
-            else:
-                said = scores[:, None] if scores.ndim == 1 else scores
-            total += said @ weights.T
+                scores = np.eye(weights.shape[1])[member.core.head.positions(scores)]
+            elif scores.ndim == 1:
+                scores = scores[:, None]
+            total += scores @ weights.T
         total /= self.divisor
-        return np.asarray(total[:, 0] if self.n_scores == 1 else total)
+        return of_one(total)
 
 
 def coordinate_encoding(space: FeatureSpace) -> Encoding:

@@ -1,4 +1,4 @@
-r"""The decision rule: scores become a prediction and a probability, the last step of every representation.
+r"""What a fitted model computes: scores of the rows of a matrix, and the decision rule that ends every representation.
 
 ============ ======== =========================================================================
 decision     K        prediction
@@ -20,7 +20,7 @@ a `Link`     1        ``labels[1]`` has probability ``link(s)``, non-decreasing 
 share        >= 2     the K scores are the probabilities of the K labels
 ============ ======== =========================================================================
 
-Feed-forward networks with ReLU layers, as plain arrays.
+Linear models and feed-forward networks with ReLU layers stand here as plain arrays; a linear model has one layer:
 
 .. math::
     h_0 = x, \qquad h_i = \max(0, W_i h_{i-1} + b_i) \quad (i < L), \qquad s = W_L h_{L-1} + b_L .
@@ -58,6 +58,7 @@ __all__ = [
     "ReluNetwork",
     "as_numbers",
     "matrix_of",
+    "of_one",
     "one_of",
     "refuse_infinite",
     "score_needed",
@@ -89,7 +90,7 @@ Probability: TypeAlias = Literal["logistic", "identity", "share"] | Link
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Labels, decision and probability of K scores; see the module.
+    """Labels, decision and probability of K scores, as the tables at the top of this file say.
 
     Raises
     ------
@@ -300,6 +301,11 @@ def matrix_of(who: str, x: Any, n_inputs: int, *, exactly: bool) -> Any:
     return matrix
 
 
+def of_one(scores: Floats) -> Floats:
+    """Return scores (n, K) as they are, and one score per row as (n,)."""
+    return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
+
+
 def set_frozen(representation: AbstractRepresentation, **fields: Any) -> None:
     """Set fields of a frozen representation in its constructor; arrays become read-only."""
     for name, value in fields.items():
@@ -380,8 +386,7 @@ class AbstractLayers(AbstractRepresentation):
             h = h @ w.T.astype(self.dtype) + b.astype(self.dtype)
             if activation == "relu":
                 np.maximum(h, 0.0, out=h)
-        scores = h.astype(np.float64)
-        return np.asarray(scores[:, 0] if self.n_scores == 1 else scores)
+        return of_one(h.astype(np.float64))
 
 
 @final
@@ -398,7 +403,7 @@ class Affine(AbstractLayers):
     labels
         None for a regressor. Two labels for one score (favourable score, second label), else K labels.
     decision, probability, level
-        See ``decision_rule.py``. By default "value", "positive" or "argmax", no probability, and 0.
+        See :class:`Head`. By default "value", "positive" or "argmax", no probability, and 0.
     dtype
         Float width in which the library adds up (float64 unless both its weights and its input are float32).
 
@@ -468,7 +473,7 @@ class ReluNetwork(AbstractLayers):
     activations
         "relu" or "identity" after each layer but the last; by default "relu" everywhere.
     decision, probability, level
-        See ``decision_rule.py``. The score is that of the last layer, before its link.
+        See :class:`Head`. The score is that of the last layer, before its link.
     dtype
         Float width in which the library computes.
 

@@ -38,6 +38,7 @@ from ceopt.formulations.predictors.representation import (
     AbstractLayers,
     AbstractRepresentation,
     Floats,
+    of_one,
     score_needed,
 )
 from ceopt.formulations.predictors.trees import TreeEnsemble
@@ -448,7 +449,7 @@ def forest_of(core: AbstractRepresentation) -> TreeEnsemble:
 
 def meets_alone(core: AbstractRepresentation, values: Floats, wanted: Labels | Values) -> NDArray[np.bool_]:
     """Return whether a tree that ends in a leaf with such values (leaves, K) decides as wanted by itself."""
-    scores = values[:, 0] if core.n_scores == 1 else values
+    scores = of_one(values)
     if isinstance(wanted, Values):
         return wanted.holds(scores)
     return np.isin(core.head.positions(scores), wanted.wanted)
@@ -742,21 +743,14 @@ def place_of(
             accepted[near] = [accepts(s) for s in scores[near].tolist()]
         else:
             accepted[near] = True
-        said = None if sums.is_exact else vectors_of(predictor)
-        if said is not None:
+        vectors = None if sums.is_exact else vectors_of(predictor)
+        if vectors is not None:
             # Of sums that are one number, the library's floats may be several.
-            floats = said @ np.asarray(weights, dtype=np.float64)
+            floats = vectors @ np.asarray(weights, dtype=np.float64)
             accepted[near] = any(accepts(s) for s in floats[np.abs(floats - level) <= width].tolist())
-    if accepted.any():
-        first = int(accepted.argmax())
-    else:
-        first = len(scores)
     room = max(size, 1.0)
-    low = scores[first - 1] if first else scores[0] - room
-    if first < len(scores):
-        high = scores[first]
-    else:
-        high = scores[-1] + room
+    first = int(np.append(accepted, True).argmax())
+    low, high = np.concatenate([[scores[0] - room], scores, [scores[-1] + room]])[first : first + 2]
     return Place(float(low + (high - low) / 2.0), float(high - low) / 2.0)
 
 

@@ -18,6 +18,7 @@ from ceopt.formulations.predictors.representation import (
     Probability,
     as_numbers,
     matrix_of,
+    of_one,
     one_of,
     refuse_infinite,
     set_frozen,
@@ -309,7 +310,7 @@ class TreeEnsemble(AbstractRepresentation):
     sum_dtype
         Float width in which the library adds up base and leaves.
     decision, probability, level
-        See ``decision_rule.py``. By default "value", "positive" or "argmax", no probability, and 0.
+        See ``representation.py``. By default "value", "positive" or "argmax", no probability, and 0.
     n_inputs
         Columns of the matrix; by default up to the last one that a tree compares.
 
@@ -398,5 +399,4 @@ class TreeEnsemble(AbstractRepresentation):
 
     def score(self, x: ArrayLike) -> Floats:
         """Return the scores, (n,) if there is one and (n, K) else, added up in the library's order."""
-        total = self._stacked.sums(self.seen(x), self.base, self.sum_dtype) / self.divisor
-        return total[:, 0] if self.n_scores == 1 else total
+        return of_one(self._stacked.sums(self.seen(x), self.base, self.sum_dtype) / self.divisor)

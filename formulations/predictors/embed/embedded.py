@@ -1,6 +1,6 @@
 r"""An embedded model: a Pyomo block whose scores are linear forms over a person's coordinates.
 
-The inputs of an estimator that is linear in its columns, over all that one person may become.
+The inputs of an estimator that is linear in its columns are, over all that one person may become,
 
 .. math:: \phi(x) = o + M a, \qquad
           a = \bigl(x_j - \bar x_j \text{ of numbers},\ [x_f = c] \text{ of levels}\bigr)

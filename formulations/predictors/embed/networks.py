@@ -1,8 +1,7 @@
 r"""ReLU networks in a program: bounds of the neurons, and three formulations.
 
-Bounds of what the neurons of a network receive, over all that one person may become.
-
-The pre-activations :math:`W h + b` of each layer are bounded in two ways, of which the tighter counts.
+The pre-activations :math:`W h + b` of each layer are bounded, over all that one person may become, in two ways, of
+which the tighter counts.
 
 *Intervals*: :math:`L = W^+ l + W^- u + b` for :math:`h \in [l, u]`, the next layer's box being
 :math:`[\max(0, L), \max(0, U)]`.

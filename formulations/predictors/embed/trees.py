@@ -1,10 +1,8 @@
-"""Trees in a program: split values, reachable leaves, and three formulations on one base.
+"""Trees in a program: three formulations on one base, a variable per leaf that the person can reach.
 
-``ordered.py`` is the default; ``misic.py`` and ``leaf.py`` are there to compare and to read.
-
-Tree ensembles by ordered split binaries that all trees share, the default: no number needs a continuous variable.
-
-The rows that keep the binaries of a column in order belong to the column (``formulations/columns/numeric.py``).
+:class:`OrderedTrees`, whose split binaries all trees share, is the default: no number needs a continuous variable.
+:class:`MisicTrees` and :class:`LeafTrees` are there to compare and to read. The rows that keep the binaries of a column
+in order belong to the column (``formulations/columns/numeric.py``).
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class AbstractForest(AbstractEmbedded):
     .. math:: \sum_\ell z_{t\ell} = 1 \,\forall t,\ s_k = \bigl(b_k + \sum_{t,\ell} v_{t\ell k} z_{t\ell}\bigr) / D.
 
     with z = 1 iff tree t ends in the leaf, v the leaf's value, b the base score and D the divisor. The rows that tie
-    leaves to the columns are ``link``: of ``ordered.py`` (the default), ``misic.py`` or ``leaf.py``.
+    leaves to the columns are those that ``link`` of a formulation writes.
     """
 
     #: The program and its source, as ``model_summary`` shows them.

@@ -23,7 +23,7 @@ and may have
 ``MODELS``
     kind of model -> names, for the table of ``ceopt models`` and of docs/reference/models.md.
 
-What all of them use stands beside them: ``agreement.py``, ``model_input.py``, ``responses.py``, ``pipeline/``.
+What all of them use stands beside them: ``agreement.py``, ``model_input.py``, ``responses.py``, ``pipeline.py``.
 """
 
 from __future__ import annotations

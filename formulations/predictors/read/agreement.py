@@ -40,7 +40,6 @@ from ceopt.formulations.predictors.read.pipeline import split
 from ceopt.formulations.predictors.representation import AbstractLayers, AbstractRepresentation, Floats
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column
-from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.formulations.tolerances import LINK_ROUNDING, READ_ROUNDING
 from ceopt.solvers.checks import plain

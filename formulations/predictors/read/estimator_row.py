@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ceopt.formulations.predictors.read import open_model
-from ceopt.formulations.predictors.read.model_input import behind, given
+from ceopt.formulations.predictors.read.model_input import behind, dense, given
 from ceopt.formulations.predictors.read.pipeline import split
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 
@@ -39,15 +39,11 @@ def row_seen(predictor: Predictor, point: Mapping[str, float]) -> Floats:
     data = given(open_model(predictor.model), space, space.frame([row]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # unknown levels under handle_unknown="warn"
-        data = behind(steps, data)
-    if hasattr(data, "toarray"):
-        data = data.toarray()
-    return _row(data)
+        return _row(behind(steps, data))
 
 
 def _row(matrix: Any) -> Floats:
-    rows: Floats = np.asarray(matrix, dtype=np.float64)
-    return rows.reshape(-1)
+    return np.asarray(dense(matrix), dtype=np.float64).reshape(-1)
 
 
 def _steps(model: Any) -> tuple[list[Any], Any]:
@@ -74,8 +70,8 @@ def _name(column: Column, space: FeatureSpace) -> str:
         return f"{column.constant:g}"
     if column.table is None or len(column.table) <= 2:
         return column.feature
-    told = np.flatnonzero(np.asarray(column.table) != 0.0)
-    if len(told) != 1:
+    ranks = np.flatnonzero(np.asarray(column.table) != 0.0)
+    if len(ranks) != 1:
         return column.feature
-    level = space[column.feature].levels[int(told[0])]
+    level = space[column.feature].levels[int(ranks[0])]
     return f"{column.feature}={level}"

@@ -14,11 +14,8 @@ poisson, gamma, tweedie, cross_entropy_lambda a function of the score: refused, 
                                               classifier with a custom objective and linear_tree=True
 ============================================= ============================================================
 
-Here is what the estimators and their options mean; ``trees.py`` reads the trees.
-
-LightGBM's text of a model, which ``model_to_string`` and ``save_model`` write, as trees.
-
-Its numbers have 17 digits, so they are the library's own. The text is checked here from end to end before the library
+The trees are read from the text of a model, which ``model_to_string`` and ``save_model`` write. Its numbers have 17
+digits, so they are the library's own. The text is checked here from end to end before the library
 sees it: what is out of place in a file would make the library read beyond its arrays.
 
 ============= ================================= ===================================================
@@ -47,7 +44,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ceopt.formulations.predictors.read.model_input import class_labels, refuse
+from ceopt.formulations.predictors.read.model_input import class_labels, dense, refuse
 from ceopt.formulations.predictors.representation import Floats, Probability
 from ceopt.formulations.predictors.trees import Link, Tree, TreeEnsemble, TreeWriter
 from ceopt.formulations.space.encoding import last_true
@@ -634,7 +631,7 @@ def _matrix(booster: Any, text: LightgbmText, rows: Any) -> Any:
         rows = rows.astype(np.float32)
     for place in sorted(text.by_set):
         column = rows[:, [place]]
-        values = np.asarray(column.toarray() if hasattr(column, "toarray") else column, dtype=np.float64)
+        values = np.asarray(dense(column), dtype=np.float64)
         if (values != np.rint(values)).any() or (np.abs(values) >= 2.0**31).any():
             raise refuse(
                 "whole numbers as categories", f"LightGBM takes column {text.names[place]!r} as such and it has others",

@@ -163,15 +163,10 @@ class Trace:
     def levels_seen(self, place: int) -> list[Any]:
         """Return what a category's column holds at each level, lowest rank first."""
         name = self.columns[place].feature
-        if name is not None:
-            count = len(self.space[name].levels)
-        else:
-            count = 1
+        count = 1 if name is None else len(self.space[name].levels)
         if isinstance(self.data, pd.DataFrame):
-            column = self.data.iloc[:count, place]
-        else:
-            column = self.data[:count, place]
-        return list(column.toarray().ravel() if hasattr(column, "toarray") else column)
+            return list(self.data.iloc[:count, place])
+        return list(dense(self.data[:count, place]).ravel())
 
 
 Rule: TypeAlias = Callable[[Any, Trace, Any], Sequence[Column]]

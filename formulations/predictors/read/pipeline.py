@@ -1,6 +1,4 @@
-"""Steps in front of an estimator: pipelines, encoders and scalers of scikit-learn.
-
-Steps of scikit-learn in front of an estimator: encoders, scalers, and what keeps, drops or reorders columns.
+"""Steps in front of an estimator: pipelines of scikit-learn become an encoding, each matrix column from one raw column.
 
 What an encoder makes of a level is read off probe rows. A scaler is its ``transform``, in the order of its operations
 and in its float width:
@@ -16,8 +14,6 @@ RobustScaler    (x - center) / scale       x * (1 / scale)
 
 StandardScaler rounds its constants to the width of its input first, and so do the ends of a clip; the others compute in
 the wider of both widths and round the result.
-
-From a fitted scikit-learn pipeline to an encoding: each column of the estimator's matrix from one raw column.
 
 Classes are recognised by name and module, so this file imports nothing of scikit-learn. Each step runs its own fitted
 transform on probe rows, and the result is compared with the encoding bit for bit before it is believed.

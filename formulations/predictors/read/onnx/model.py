@@ -524,14 +524,13 @@ class _Reader:
         leaf = np.array([mode == "LEAF" for mode in modes])
         links = []
         for children in (true, false):
-            found = np.full(len(modes), -1, dtype=np.intp)
-            for i, key in enumerate(zip(tree.tolist(), children.tolist(), strict=True)):
-                if leaf[i]:
-                    continue
+            places = np.full(len(modes), -1, dtype=np.intp)
+            for i in np.flatnonzero(~leaf).tolist():
+                key = (int(tree[i]), int(children[i]))
                 if key not in place:
                     raise self.fail("children that are nodes", f"node {node[i]} of tree {tree[i]} with child {key[1]}")
-                found[i] = place[key]
-            links.append(found)
+                places[i] = place[key]
+            links.append(places)
         value = np.full((len(modes), count), np.nan)
         of_tree = self._ints(f"{kind}_treeids")
         of_node = self._ints(f"{kind}_nodeids")

@@ -1,12 +1,11 @@
 r"""Estimators of scikit-learn, by class name. A subclass may predict otherwise, so only scikit-learn's own are read.
 
-Linear models of scikit-learn: the score is ``coef_ @ x + intercept_``.
+Linear models have the score ``coef_ @ x + intercept_``. Two classes have one score and predict the second class iff it
+is > 0 (SVC: >= 0); more classes have one score each and the first of the largest wins. The probability of the second of
+two classes is ``1 / (1 + exp(-score))`` for LogisticRegression, LinearDiscriminantAnalysis and
+SGDClassifier(loss="log_loss").
 
-Two classes have one score and predict the second class iff it is > 0 (SVC: >= 0); more classes have one score each and
-the first of the largest wins. The probability of the second of two classes is ``1 / (1 + exp(-score))`` for
-LogisticRegression, LinearDiscriminantAnalysis and SGDClassifier(loss="log_loss").
-
-Multi-layer perceptrons of scikit-learn: ``h <- activation(h @ coefs_ + intercepts_)``, none after the last layer.
+Multi-layer perceptrons compute ``h <- activation(h @ coefs_ + intercepts_)``, without one after the last layer.
 
 ====================== ============================ ==========================================
 what                   score                        prediction
@@ -16,15 +15,14 @@ two classes            one, before the logistic     the second iff its probabili
 several classes        one each, before the softmax the first of the largest
 ====================== ============================ ==========================================
 
-The library computes in the wider float of its weights and its input, the logistic included: its probability is 0.5 of
+They compute in the wider float of its weights and its input, the logistic included: its probability is 0.5 of
 every score up to about 1e-7 in float32, so the level of two classes is not 0 but where its own test turns over. The
 softmax of several classes rounds as well: scores that differ by less than one such unit are equal to the library, and
 the first class wins. That is below the rounding of the scores themselves and far below any margin.
 
-Models of scikit-learn that change what another one says: calibrated, thresholded, in other units.
-
-The decision of a model of two classes turns over at one score wherever its value is a monotone function of that score.
-The value here is always the library's own: its calibrators, thresholds and scales are called, not repeated.
+Some models change what another one says: calibrated, thresholded, in other units. The decision of a model of two
+classes turns over at one score wherever its value is a monotone function of that score. The value here is always the
+library's own: its calibrators, thresholds and scales are called, not repeated.
 
 =========================== ==========================================================================================
 model                       exact where
@@ -48,7 +46,7 @@ import numpy as np
 from scipy.special import expit
 
 from ceopt.formulations.predictors.predictor import Combination, Predictor
-from ceopt.formulations.predictors.read.model_input import class_labels, refuse, same_version
+from ceopt.formulations.predictors.read.model_input import class_labels, dense, refuse, same_version
 from ceopt.formulations.predictors.read.responses import Response, decision_unit, response
 from ceopt.formulations.predictors.read.sklearn.members import (
     Composite,
@@ -93,13 +91,13 @@ _REGRESSORS: Final = (
 
 def _regressor(model: Any, dtype: str) -> Affine:
     name = type(model).__name__
-    coef = _array(model.coef_)
+    coef = dense(model.coef_)
     if coef.ndim != 1:
         raise refuse(
             "one output", f"{name} was fitted on y with {coef.shape[0]} column(s)",
             "Fit it on a one-dimensional y, one model per output.",
         )  # fmt: skip
-    return Affine(coef, _array(model.intercept_), dtype=_width(coef, dtype))
+    return Affine(coef, dense(model.intercept_), dtype=_width(coef, dtype))
 
 
 def _classifier(model: Any, dtype: str) -> Affine:
@@ -126,17 +124,13 @@ def _support_vectors(model: Any, dtype: str) -> Affine:  # noqa: ARG001
 
 
 def _affine(model: Any, dtype: str, probability: Probability | None, decision: Decision) -> Affine:
-    coef = _array(model.coef_)
+    coef = dense(model.coef_)
     labels = model.classes_.tolist()
     two = len(labels) == 2
     return Affine(
-        coef, _array(model.intercept_), labels=labels, decision=decision if two else "argmax",
+        coef, dense(model.intercept_), labels=labels, decision=decision if two else "argmax",
         probability=probability if two else None, dtype=_width(coef, dtype),
     )  # fmt: skip
-
-
-def _array(values: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
 
 def _width(coef: np.ndarray[Any, Any], dtype: str) -> str:
@@ -224,10 +218,9 @@ def _calibrated(model: Any, behind: Behind) -> Composite:
     labels = labels_of(model)
     parts = model.calibrated_classifiers_
     # With temperature the library fits the members on the positions of labels that are text.
+    known = [labels]
     if model.method == "temperature":
-        known = [labels, list(range(len(labels)))]
-    else:
-        known = [labels]
+        known.append(list(range(len(labels))))
     titles = [titled("the classifier under CalibratedClassifierCV", part.estimator) for part in parts]
     members = [member_of(behind, part.estimator, title) for part, title in zip(parts, titles, strict=True)]
     for member, title in zip(members, titles, strict=True):
@@ -387,14 +380,8 @@ def _transformed(model: Any, behind: Behind) -> Composite:
             "a target in its own units or scaled by StandardScaler", f"TransformedTargetRegressor has {func}",
             "Give its regressor_ and state the target in transformed units.",
         )  # fmt: skip
-    if transformer.with_std:
-        scale = transformer.scale_[0]
-    else:
-        scale = 1.0
-    if transformer.with_mean:
-        mean = transformer.mean_[0]
-    else:
-        mean = 0.0
+    scale = transformer.scale_[0] if transformer.with_std else 1.0
+    mean = transformer.mean_[0] if transformer.with_mean else 0.0
     return composite(Combination([member], [[[scale]]], mean))
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ceopt.formulations.predictors.predictor import Combination, Predictor, coordinate_encoding
 from ceopt.formulations.predictors.read.model_input import Trace, class_labels, refuse
-from ceopt.formulations.predictors.representation import AbstractRepresentation, Floats, Probability
+from ceopt.formulations.predictors.representation import AbstractRepresentation, Floats, Probability, of_one
 from ceopt.formulations.predictors.trees import Tree, TreeEnsemble
 from ceopt.formulations.space.encoding import Column, Encoding
 from ceopt.solvers.errors import UnsupportedModelError
@@ -90,8 +90,7 @@ def leaf_scores(core: AbstractRepresentation) -> Floats:
     assert isinstance(core, TreeEnsemble)  # noqa: S101 - the caller has checked
     (tree,) = core.trees
     leaves = tree.value[~tree.inner].astype(core.sum_dtype)
-    scores = (core.base.astype(core.sum_dtype) + leaves).astype(np.float64) / core.divisor
-    return np.asarray(scores[:, 0] if core.n_scores == 1 else scores)
+    return of_one((core.base.astype(core.sum_dtype) + leaves).astype(np.float64) / core.divisor)
 
 
 def relabelled(member: Predictor, leaves: Floats, probability: Probability | None) -> Predictor:

@@ -1,4 +1,4 @@
-r"""Trees of scikit-learn: single trees and forests, boosted trees, and the order in which a forest adds its trees.
+r"""Trees of scikit-learn, and ensembles over members of any kind.
 
 Single trees and forests: a row goes left iff ``float32(x) <= threshold``, compared in float64. A classifier's
 scores are the mean over trees of the leaves' class fractions, added up in float64 in the order of the trees; the first
@@ -24,7 +24,7 @@ Branches for missing numbers are not read: they matter to NaN only, which no row
 HistGradientBoosting takes as such are codes 0, 1, ... of its own encoder, and a split is a set of codes. A category
 that it was not fitted on is missing to it, and goes where missing ones go.
 
-Ensembles of scikit-learn over members of any kind, as their library adds them up; forests are in ``trees.py``.
+Ensembles add up what their members say as the library does:
 
 ==================== ============================================ ==========================
 model                score                                        prediction
@@ -258,7 +258,7 @@ def _forests(model: Any, seen: set[int]) -> Iterator[Any]:
         yield from _forests(part, seen)
 
 
-# ==== Ensembles of scikit-learn over members of any kind, as their library adds them up; forests are in ``trees.py`` ==
+# ==== Ensembles over members of any kind, as their library adds them up ===============================================
 
 
 @final
