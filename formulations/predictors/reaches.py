@@ -207,10 +207,8 @@ class Reaches(ScalarBlock):  # type: ignore[misc]  # Pyomo is untyped
             checked = parse_target(target, core.labels)
         if isinstance(checked, ProbabilityOf):
             require_probability(core)
-        if isinstance(block.x, Factual):
-            self.margin = target_margin(margin, block.predictor, checked, block.x.point, block.x.reach)
-        else:
-            self.margin = target_margin(margin, block.predictor, checked)
+        near = (block.x.point, block.x.reach) if isinstance(block.x, Factual) else ()
+        self.margin = target_margin(margin, block.predictor, checked, *near)
         self._below = below if self.margin == 0.0 else 0.0
         self._scale = row_scale(block.predictor, self.margin or self._below)
         self._is_own = margin is None and block.predictor.is_trees  # the library's own decision, no margin

@@ -162,7 +162,7 @@ class Head:
                 return np.asarray(np.argmax(score, axis=1))
 
     def wins_ties(self, label: int, rival: int) -> bool:
-        """Whether a label wins over another where neither has the larger score, by their positions."""
+        """Return whether a label wins over another where neither has the larger score, by their positions."""
         match self.decision:
             case "positive" | "argmax":
                 return label < rival

@@ -366,7 +366,7 @@ def _error_of(column: Column, x: float) -> float:
 
 
 def _is_counted(predictor: Predictor) -> bool:
-    """Whether trees or votes make the score: it does not move with the numbers near a person."""
+    """Return whether trees or votes make the score: it does not move with the numbers near a person."""
     return bool(predictor.forests) or (isinstance(predictor.core, Combination) and predictor.core.votes)
 
 
@@ -686,12 +686,12 @@ def _error(sizes: Floats, weights: Floats, dtype: str) -> float:
 
 
 def _are_plain(weights: Floats) -> bool:
-    """Whether weights only choose, subtract or halve scores."""
+    """Return whether weights only choose, subtract or halve scores."""
     return bool(np.isin(np.abs(weights), (0.0, 0.5, 1.0)).all())
 
 
 def _are_short(numbers: Floats, sizes: Floats, dtype: str) -> bool:
-    """Whether every sum of some numbers, at most ``sizes`` (n, K) in all, is exact in a float width."""
+    """Return whether every sum of some numbers, at most ``sizes`` (n, K) in all, is exact in a float width."""
     used = np.abs(numbers[numbers != 0.0])
     if not len(used):
         return True

@@ -207,7 +207,7 @@ class AbstractNetwork(AbstractEmbedded):
         y_{ij} = \max(0, a_{ij}), \qquad a_i = W_i h_{i-1} + b_i, \qquad s = W_L h_{L-1} + b_L .
 
     A neuron whose bounds give :math:`L \ge 0` is its pre-activation, one with :math:`U \le 0` is 0, and layers without
-    ReLU are multiplied out. A subclass writes the rows of the others.
+    ReLU are multiplied out. Of all others it writes the big-M rows (B), to which a formulation may add its own.
     """
 
     #: The program and its source, as ``model_summary`` shows them.
@@ -228,9 +228,16 @@ class AbstractNetwork(AbstractEmbedded):
         self._score_weights, self._score_offset = self._write_layers()
         self.publish_scores()
 
-    @abstractmethod
     def switch(self, neuron: Neuron) -> None:
-        """Write the rows of one neuron."""
+        """Write rows (B) of one neuron that switches; a formulation may add its own."""
+        y = LinearForm(0.0, ((1.0, neuron.output),))
+        z = LinearForm(0.0, ((1.0, neuron.on),))
+        a = neuron.received
+        low = neuron.lower
+        high = neuron.upper
+        Rows(self, "not_below").add(neuron.index, y + a.scaled(-1.0), lower=0.0)
+        Rows(self, "not_above").add(neuron.index, y + a.scaled(-1.0) + z.scaled(-low), upper=-low)
+        Rows(self, "off").add(neuron.index, y + z.scaled(-high), upper=0.0)
 
     # ---- what subclasses use -----------------------------------------------------------------------------------------
     def forms(self, weights: Floats, constants: Floats) -> list[LinearForm]:
@@ -434,22 +441,6 @@ class BigMNetwork(AbstractNetwork):
 
     manifest = _BIG_M_MANIFEST
 
-    def switch(self, neuron: Neuron) -> None:
-        """Write rows (B)."""
-        big_m_rows(self, neuron)
-
-
-def big_m_rows(block: AbstractNetwork, neuron: Neuron) -> None:
-    """Write rows (B) of one neuron, on which the other two formulations build."""
-    y = LinearForm(0.0, ((1.0, neuron.output),))
-    z = LinearForm(0.0, ((1.0, neuron.on),))
-    a = neuron.received
-    low = neuron.lower
-    high = neuron.upper
-    Rows(block, "not_below").add(neuron.index, y + a.scaled(-1.0), lower=0.0)
-    Rows(block, "not_above").add(neuron.index, y + a.scaled(-1.0) + z.scaled(-low), upper=-low)
-    Rows(block, "off").add(neuron.index, y + z.scaled(-high), upper=0.0)
-
 
 # ==== Neurons whose inputs are split in two by their binary: shared by the partition and the extended form ============
 
@@ -477,7 +468,7 @@ class AbstractSplitNetwork(AbstractNetwork):
 
     def switch(self, neuron: Neuron) -> None:
         """Write rows (B); where there are several groups, also theirs."""
-        big_m_rows(self, neuron)
+        super().switch(neuron)
         groups = self.groups_of(neuron)
         if len(groups) > 1:
             self._split(neuron, groups)
@@ -503,10 +494,6 @@ class AbstractSplitNetwork(AbstractNetwork):
             parts.append(part.scaled(group.factor))
         y = LinearForm(0.0, ((-1.0, neuron.output),))
         Rows(self, "sum").add(neuron.index, total([*parts, z.scaled(neuron.bias), y]), lower=0.0, upper=0.0)
-
-    def part_of(self, neuron: Neuron, n: int) -> Any:
-        """Return the variable of a group's part."""
-        return self.part[(*neuron.index, n)]
 
 
 # ==== ReLU networks by the extended form: every input of a neuron in two copies, the convex hull of each neuron =======
@@ -572,7 +559,7 @@ class ExtendedNetwork(AbstractSplitNetwork):
         n = 0
         for piece in self.pieces_of(neuron):
             if len(piece) > 1:
-                copies = tuple((1.0, self.part_of(neuron, n + k)) for k in range(len(piece)))
+                copies = tuple((1.0, self.part[(*neuron.index, n + k)]) for k in range(len(piece)))
                 form = LinearForm(0.0, (*copies, (-1.0, neuron.on)))
                 Rows(self, "one_level").add((*neuron.index, n), form, lower=0.0, upper=0.0)
             n += len(piece)

@@ -98,6 +98,9 @@ class RoutedTrees:
     def __iter__(self) -> Iterator[RoutedTree]:
         return iter(self.trees)
 
+    def __len__(self) -> int:
+        return len(self.trees)
+
 
 def route(predictor: Predictor) -> RoutedTrees:
     """Return the trees of a predictor with every split in raw units, exactly as the library decides.

@@ -258,7 +258,7 @@ def _size(core: AbstractRepresentation, matrix: Floats) -> Floats:
 
 
 def _in_jobs(model: Any) -> bool:
-    """Whether a model of scikit-learn may add up in several jobs, whose order is not fixed."""
+    """Return whether a model of scikit-learn may add up in several jobs, whose order is not fixed."""
     if not hasattr(model, "get_params"):
         return False
     params = model.get_params(deep=True)

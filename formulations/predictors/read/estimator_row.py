@@ -53,7 +53,7 @@ def _steps(model: Any) -> tuple[list[Any], Any]:
 
 
 def _reads_numbers(estimator: Any, count: int) -> bool:
-    """Whether it is a linear estimator of scikit-learn with a coefficient for each column of its matrix."""
+    """Return whether it is a linear estimator of scikit-learn with a coefficient for each column of its matrix."""
     if type(estimator).__module__.partition(".")[0] != "sklearn":
         return False
     coefficients: Any = getattr(estimator, "coef_", ())

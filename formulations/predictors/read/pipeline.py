@@ -534,12 +534,12 @@ def _check_fitted(step: Any) -> None:
 
 
 def _passes(step: Any) -> bool:
-    """Whether a step of a pipeline says that it does nothing."""
+    """Return whether a step of a pipeline says that it does nothing."""
     return step is None or (isinstance(step, str) and step == "passthrough")
 
 
 def _is_function(step: Any) -> bool:
-    """Whether a step is what a reader says of a library: a function of the data that keeps its columns apart."""
+    """Return whether a step is what a reader says of a library: a function of the data that keeps its columns apart."""
     return isinstance(step, FunctionType | partial)
 
 

@@ -24,8 +24,8 @@ Native categories are coded by the table of names that the model carries (xgboos
 multi:softprob the library takes the largest *after* it rounds them to float32, so sums nearer than 1e-7 may tie there.
 A ``base_margin`` is an argument of the library's ``predict``, not a part of a model: it is never used here.
 
-Trees are read from the document that the library saves. A row goes left iff ``x < t``, both float32, which is ``x <=
-np.nextafter(t, -inf)`` in float64. At a split on categories it goes *right* iff its code is in the node's set. What is
+Trees are read from the document that the library saves. A row goes left iff ``x < t``, both float32: in float64 that is
+``x <= np.nextafter(t, -inf)``. At a split on categories it goes *right* iff its code is in the node's set. What is
 missing takes the node's default side. No row of a space holds NaN, but numbers can stand for a missing value
 (``missing=`` of an estimator; the zeros that a sparse matrix does not store). Where such a number would go to the other
 side, the node becomes two: a split on the set of these numbers, then the threshold for all others. What follows on the
@@ -33,9 +33,9 @@ default side is then known to be missing and is not asked again.
 
 Saved files are taken apart here before the library sees them, as it crashes on indices that lead nowhere, or follows
 them: of 236 damaged files it crashed on 35 and took 24 that contradict themselves (xgboost 3.2, in a process of its
-own). Both formats hold one document, as JSON or as UBJSON with big-endian numbers: strings ``S``, integers ``i U I l
-L``, floats ``d D``, ``T F Z N``, objects ``{ ... }`` and arrays ``[ ... ]``, also written ``[$type#count`` and
-``[#count``.
+own). Both formats hold one document, as JSON or as UBJSON with big-endian numbers: strings ``S``, integers
+``i U I l L``, floats ``d D``, ``T F Z N``, objects ``{ ... }`` and arrays ``[ ... ]``, also written ``[$type#count``
+and ``[#count``.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def missing_numbers(own: float | None, encoding: Encoding) -> list[frozenset[flo
 
 
 def _holds(column: Column, number: float) -> bool:
-    """Whether a column can hold a number; yes of every number, whose bounds may widen."""
+    """Return whether a column can hold a number; yes of every number, whose bounds may widen."""
     if column.feature is not None and column.table is None:
         return True
     count = 1 if column.table is None else len(column.table)

@@ -289,7 +289,7 @@ def read_answers(graph: Graph, score: str | None) -> Answers:
 
 
 def _is_chosen(graph: Graph, name: str) -> bool:
-    """Whether numbers are labels that were looked up by their place."""
+    """Return whether numbers are labels that were looked up by their place."""
     maker = graph.makers.get(name)
     while maker is not None and maker.op_type in PASSING:
         maker = graph.makers.get(graph.data(maker)[0])

@@ -147,7 +147,7 @@ def _chain(graph: Graph, last: NodeProto) -> list[NodeProto]:
 
 
 def _is_columnwise(graph: Graph, node: NodeProto) -> bool:
-    """Whether an operator before the first matrix can be stated number by number, exactly as it rounds."""
+    """Return whether an operator before the first matrix can be stated number by number, exactly as it rounds."""
     if node.op_type not in ARITHMETIC:
         return node.op_type in COLUMNWISE
     constants = graph.held(node)

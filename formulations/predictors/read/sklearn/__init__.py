@@ -15,8 +15,8 @@ two classes            one, before the logistic     the second iff its probabili
 several classes        one each, before the softmax the first of the largest
 ====================== ============================ ==========================================
 
-They compute in the wider float of its weights and its input, the logistic included: its probability is 0.5 of
-every score up to about 1e-7 in float32, so the level of two classes is not 0 but where its own test turns over. The
+The library computes them in the wider float of its weights and its input, the logistic included: its probability is 0.5
+of every score up to about 1e-7 in float32, so the level of two classes is not 0 but where its own test turns over. The
 softmax of several classes rounds as well: scores that differ by less than one such unit are equal to the library, and
 the first class wins. That is below the rounding of the scores themselves and far below any margin.
 

@@ -81,7 +81,7 @@ def places(member: Predictor, labels: Sequence[Any], title: str) -> Floats:
 
 # ---- trees whose leaves say something else ---------------------------------------------------------------------------
 def is_one_tree(core: AbstractRepresentation) -> bool:
-    """Whether all scores are known: those of the leaves of one tree."""
+    """Return whether all scores are known: those of the leaves of one tree."""
     return isinstance(core, TreeEnsemble) and len(core.trees) == 1
 
 
