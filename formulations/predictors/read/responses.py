@@ -10,6 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from ceopt.formulations.predictors.predictor import Combination, Predictor
 from ceopt.formulations.predictors.read.model_input import refuse
 from ceopt.formulations.predictors.read.pipeline import split
-from ceopt.formulations.predictors.read.sklearn.members import Composite, composite
+from ceopt.formulations.predictors.read.sklearn.members import Composite, Member, composite
 from ceopt.formulations.predictors.representation import NEVER, Affine, Decision, Floats, Head, Probability, with_head
 from ceopt.formulations.predictors.trees import TreeEnsemble
 from ceopt.formulations.space.encoding import last_true
@@ -83,15 +84,17 @@ class Response:
         return _image(self.member, self.row, Head.checked("Response", 1, labels, decision, probability, level))
 
 
-def response(model: Any, member: Predictor, methods: Sequence[str], title: str, position: int = 1) -> Response:
-    """Return what a library gets that asks for the first of some methods, for the label at a position.
+def response(member: Member, methods: Sequence[str], position: int = 1) -> Response:
+    """Return what a library gets that asks a member for the first of some methods, for the label at a position.
 
     Raises
     ------
     UnsupportedModelError
         The model has none of them, is not one of two classes, or the value is no function of one score.
     """
-    core = member.core
+    model = member.model
+    title = member.title
+    core = member.predictor.core
     if core.labels is None or len(core.labels) != 2:
         raise refuse("a classifier of two classes", f"{title} has {len(core.labels or ())}", "Fit it on two classes.")
     method = next((name for name in methods if hasattr(model, name)), None)
@@ -101,14 +104,15 @@ def response(model: Any, member: Predictor, methods: Sequence[str], title: str, 
         unit = decision_unit(model, title)
         factor = unit if position == 1 else -unit
         if core.n_scores == 1:
-            return Response(member, method, (1.0,), lambda scores: factor * scores, core.probability, unit)
+            return Response(member.predictor, method, (1.0,), lambda scores: factor * scores, core.probability, unit)
     elif core.probability == "share":
         if position == 1:
-            return Response(member, method, (0.0, 1.0), lambda scores: scores, "identity")
-        return Response(member, method, (-1.0, 0.0), lambda scores: -scores, _rest)
+            return Response(member.predictor, method, (0.0, 1.0), lambda scores: scores, "identity")
+        return Response(member.predictor, method, (-1.0, 0.0), lambda scores: -scores, _rest)
     elif core.probability is not None:
         head = core.head
-        return Response(member, method, (1.0,), lambda scores: head.of_position(scores, position), core.probability)
+        values = partial(head.of_position, position=position)
+        return Response(member.predictor, method, (1.0,), values, core.probability)
     raise refuse(
         f"a {method} that follows from one score", f"that of {title} does not", "Give another classifier under it."
     )

@@ -50,14 +50,13 @@ from ceopt.formulations.predictors.read.model_input import class_labels, dense, 
 from ceopt.formulations.predictors.read.responses import Response, decision_unit, response
 from ceopt.formulations.predictors.read.sklearn.members import (
     Composite,
+    Member,
     average,
     composite,
     is_one_tree,
     labels_of,
     leaf_scores,
-    member_of,
     relabelled,
-    titled,
 )
 from ceopt.formulations.predictors.read.sklearn.trees import BOOSTING, ENSEMBLES, TREES, own_steps
 from ceopt.formulations.predictors.representation import (
@@ -221,25 +220,24 @@ def _calibrated(model: Any, behind: Behind) -> Composite:
     known = [labels]
     if model.method == "temperature":
         known.append(list(range(len(labels))))
-    titles = [titled("the classifier under CalibratedClassifierCV", part.estimator) for part in parts]
-    members = [member_of(behind, part.estimator, title) for part, title in zip(parts, titles, strict=True)]
-    for member, title in zip(members, titles, strict=True):
-        if list(member.labels or ()) not in known:
+    members = [Member.read(behind, "the classifier under CalibratedClassifierCV", part.estimator) for part in parts]
+    for member in members:
+        own = member.predictor.labels
+        if list(own or ()) not in known:
             raise refuse(
-                f"the labels {', '.join(map(repr, labels))}", f"{title} knows {member.labels!r}",
+                f"the labels {', '.join(map(repr, labels))}", f"{member.title} knows {own!r}",
                 "Fit it with folds that hold all labels.",
             )  # fmt: skip
     if len(parts) == 1 and len(labels) == 2:
-        found = response(parts[0].estimator, members[0], _CALIBRATED, titles[0])
-        return _calibrated_alone(parts[0], found, labels)
+        return _calibrated_alone(parts[0], response(members[0], _CALIBRATED), labels)
     if len(parts) == 1 and parts[0].method == "temperature":
         if hasattr(parts[0].estimator, "decision_function"):
-            decision_unit(parts[0].estimator, titles[0])
+            decision_unit(parts[0].estimator, members[0].title)
         head = Head.checked("CalibratedClassifierCV", len(labels), labels)
-        return with_head(members[0].core, head), members[0].encoding
-    if all(is_one_tree(member.core) for member in members):
-        said = [_leaves(part, member) for part, member in zip(parts, members, strict=True)]
-        return average(said, [np.eye(len(labels))] * len(said), len(said), labels)
+        return with_head(members[0].predictor.core, head), members[0].predictor.encoding
+    if all(is_one_tree(member.predictor.core) for member in members):
+        calibrated = [_leaves(part, member.predictor) for part, member in zip(parts, members, strict=True)]
+        return average(calibrated, [np.eye(len(labels))] * len(calibrated), len(calibrated), labels)
     name = type(parts[0].estimator).__name__
     if len(labels) > 2:
         raise refuse(
@@ -342,14 +340,13 @@ def _thresholded(model: Any, behind: Behind, threshold: Any, positive: Any) -> C
     name = type(model).__name__
     labels = labels_of(model)
     estimator = getattr(model, "estimator_", model.estimator)
-    title = titled(f"the classifier under {name}", estimator)
     methods = model._get_response_method()  # noqa: SLF001
     if positive is None:
         position = 1
     else:
         position = labels.index(positive)
-    member = member_of(behind, estimator, title)
-    found = response(estimator, member, [methods] if isinstance(methods, str) else methods, title, position)
+    member = Member.read(behind, f"the classifier under {name}", estimator)
+    found = response(member, [methods] if isinstance(methods, str) else methods, position)
     if threshold == "auto":
         cut = {"predict_proba": 0.5}.get(found.method, 0.0)
     else:
@@ -366,9 +363,7 @@ def _thresholded(model: Any, behind: Behind, threshold: Any, positive: Any) -> C
 def _transformed(model: Any, behind: Behind) -> Composite:
     name = type(model.transformer_).__name__
     transformer = model.transformer_
-    member = member_of(
-        behind, model.regressor_, titled("the regressor under TransformedTargetRegressor", model.regressor_)
-    )
+    member = Member.read(behind, "the regressor under TransformedTargetRegressor", model.regressor_).predictor
     if name == "FunctionTransformer" and transformer.func is None and transformer.inverse_func is None:
         return member.core, member.encoding
     if name != "StandardScaler":

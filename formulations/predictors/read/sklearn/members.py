@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,17 +29,15 @@ if TYPE_CHECKING:
 __all__ = [
     "ColumnSubset",
     "Composite",
+    "Member",
     "average",
     "composite",
     "count",
     "is_one_tree",
     "labels_of",
     "leaf_scores",
-    "member_of",
     "one_ensemble",
-    "places",
     "relabelled",
-    "shares",
     "titled",
 ]
 
@@ -46,12 +45,49 @@ Composite: TypeAlias = tuple[AbstractRepresentation, Encoding]
 """What a model of models is read as, and what that sees of the raw columns."""
 
 
-def member_of(behind: Behind, model: Any, title: str, *steps: Any) -> Predictor:
-    """Read a member; a refusal says whose member it is."""
-    try:
-        return behind.member(model, *steps)
-    except UnsupportedModelError as error:
-        raise UnsupportedModelError(f"{error} This is {title}.") from error
+@final
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A fitted member: what refusals call it, the object itself, and what it was read as."""
+
+    title: str
+    model: Any
+    predictor: Predictor
+
+    @classmethod
+    def read(cls, behind: Behind, place: str, model: Any, *steps: Any) -> Self:
+        """Read what stands at a place of its model; a refusal says whose member it is."""
+        title = titled(place, model)
+        try:
+            return cls(title, model, behind.member(model, *steps))
+        except UnsupportedModelError as error:
+            raise UnsupportedModelError(f"{error} This is {title}.") from error
+
+    def places(self, labels: Sequence[Any]) -> Floats:
+        """Return the (K, K_i) matrix that puts the member's label ``labels[k]`` into row k."""
+        own = self.predictor.labels
+        if own is None or not set(own) <= set(labels):
+            raise refuse(
+                f"members that know the labels {', '.join(map(repr, labels))}", f"{self.title} knows {own!r}",
+                "Fit all members on the same labels.",
+            )  # fmt: skip
+        return np.array([[float(label == mine) for mine in own] for label in labels])
+
+    def shares(self, instead: str) -> Predictor:
+        """Return the model whose scores are the probabilities of the labels, or refuse it."""
+        core = self.predictor.core
+        if core.probability == "share":
+            return self.predictor
+        if core.probability is not None and is_one_tree(core):
+            leaves = leaf_scores(core)
+            shares = np.stack([core.head.of_position(leaves, k) for k in (0, 1)], axis=1)
+            return relabelled(self.predictor, shares, "share")
+        if core.probability == "identity":
+            weights = [[[-1.0], [1.0]]]
+            whole = Combination([self.predictor], weights, [1.0, 0.0], labels=core.labels, probability="share")
+            encoding = coordinate_encoding(self.predictor.space)
+            return dataclasses.replace(self.predictor, core=whole, encoding=encoding)
+        raise refuse("probabilities that are linear in a member's score", f"those of {self.title} are not", instead)
 
 
 def titled(place: str, model: Any) -> str:
@@ -66,17 +102,6 @@ def labels_of(model: Any) -> list[Any]:
     labels = class_labels(model)
     assert labels is not None  # noqa: S101 - every classifier has some
     return labels
-
-
-def places(member: Predictor, labels: Sequence[Any], title: str) -> Floats:
-    """Return the (K, K_i) matrix that puts a member's label ``labels[k]`` into row k."""
-    own = member.labels
-    if own is None or not set(own) <= set(labels):
-        raise refuse(
-            f"members that know the labels {', '.join(map(repr, labels))}", f"{title} knows {own!r}",
-            "Fit all members on the same labels.",
-        )  # fmt: skip
-    return np.array([[float(label == mine) for mine in own] for label in labels])
 
 
 # ---- trees whose leaves say something else ---------------------------------------------------------------------------
@@ -108,20 +133,6 @@ def relabelled(member: Predictor, leaves: Floats, probability: Probability | Non
 
 
 # ---- sums and counts -------------------------------------------------------------------------------------------------
-def shares(member: Predictor, title: str, instead: str) -> Predictor:
-    """Return a member whose scores are the probabilities of its labels, or refuse it."""
-    core = member.core
-    if core.probability == "share":
-        return member
-    if core.probability is not None and is_one_tree(core):
-        scores = leaf_scores(core)
-        return relabelled(member, np.stack([core.head.of_position(scores, k) for k in (0, 1)], axis=1), "share")
-    if core.probability == "identity":
-        whole = Combination([member], [[[-1.0], [1.0]]], [1.0, 0.0], labels=core.labels, probability="share")
-        return dataclasses.replace(member, core=whole, encoding=coordinate_encoding(member.space))
-    raise refuse("probabilities that are linear in a member's score", f"those of {title} are not", instead)
-
-
 def average(
     members: Sequence[Predictor], weights: Sequence[ArrayLike], divisor: float, labels: Sequence[Any] | None
 ) -> Composite:

@@ -51,8 +51,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final
 
 import joblib
 import numpy as np
@@ -63,14 +62,12 @@ from ceopt.formulations.predictors.read.responses import response
 from ceopt.formulations.predictors.read.sklearn.members import (
     ColumnSubset,
     Composite,
+    Member,
     average,
     composite,
     count,
     labels_of,
-    member_of,
     one_ensemble,
-    places,
-    shares,
     titled,
 )
 from ceopt.formulations.predictors.representation import Decision, Floats
@@ -261,54 +258,29 @@ def _forests(model: Any, seen: set[int]) -> Iterator[Any]:
 # ==== Ensembles over members of any kind, as their library adds them up ===============================================
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class EnsembleMembers:
-    """The members of an ensemble as they were read, each with the title that messages give it."""
-
-    titles: Sequence[str]
-    predictors: Sequence[Predictor]
-
-    def in_order_of(self, labels: Sequence[Any]) -> list[Floats]:
-        """Return each member's matrix that puts its labels in this order."""
-        matrices = []
-        for member, title in zip(self.predictors, self.titles, strict=True):
-            matrices.append(places(member, labels, title))
-        return matrices
-
-    def as_shares(self, instead: str) -> list[Predictor]:
-        """Return members whose scores are the probabilities of their labels, or say what to fit instead."""
-        found = []
-        for member, title in zip(self.predictors, self.titles, strict=True):
-            found.append(shares(member, title, instead))
-        return found
-
-    def require_values(self) -> None:
-        """Refuse a member that is a classifier."""
-        for member, title in zip(self.predictors, self.titles, strict=True):
-            if member.labels is not None:
-                raise refuse("members that are regressors", f"{title} is a classifier", "Fit it over regressors.")
+def _values(members: Sequence[Member]) -> list[Predictor]:
+    """Return members that are regressors, or refuse one that is not."""
+    for member in members:
+        if member.predictor.labels is not None:
+            raise refuse("members that are regressors", f"{member.title} is a classifier", "Fit it over regressors.")
+    return [member.predictor for member in members]
 
 
 # ---- voting ----------------------------------------------------------------------------------------------------------
-def _voting(model: Any, behind: Behind) -> tuple[EnsembleMembers, Floats | None]:
+def _voting(model: Any, behind: Behind) -> tuple[list[Member], Floats | None]:
     """Return the members and their weights."""
     name = type(model).__name__
-    titles = []
-    fitted = []
+    members = []
     for key, member in model.named_estimators_.items():
         if not isinstance(member, str):  # "drop"
-            titles.append(titled(f"member {key!r} of {name}", member))
-            fitted.append(member)
-    predictors = [member_of(behind, one, title) for one, title in zip(fitted, titles, strict=True)]
-    members = EnsembleMembers(titles, predictors)
+            members.append(Member.read(behind, f"member {key!r} of {name}", member))
     weights = model._weights_not_none  # noqa: SLF001 - without those of members that are dropped
     if weights is None:
         return members, None
     numbers = np.asarray(weights, dtype=np.float64)
-    if numbers.shape != (len(predictors),) or not (numbers >= 0.0).all() or not numbers.sum() > 0.0:
+    if numbers.shape != (len(members),) or not (numbers >= 0.0).all() or not numbers.sum() > 0.0:
         raise refuse(
-            f"{len(predictors)} weights of at least 0 that are not all 0", f"{name} has weights={model.weights!r}",
+            f"{len(members)} weights of at least 0 that are not all 0", f"{name} has weights={model.weights!r}",
             "Fit it with such weights, or with weights=None.",
         )  # fmt: skip
     return members, numbers
@@ -317,20 +289,20 @@ def _voting(model: Any, behind: Behind) -> tuple[EnsembleMembers, Floats | None]
 def _voting_classifier(model: Any, behind: Behind) -> Composite:
     labels = labels_of(model)
     members, weights = _voting(model, behind)
-    parts = members.in_order_of(range(len(labels)))
+    parts = [member.places(range(len(labels))) for member in members]
     if model.voting == "hard":
-        return composite(count(members.predictors, _weighted(parts, weights), labels=labels))
-    only = members.predictors[0].core
-    if len(members.predictors) == 1 and only.n_scores == 1 and only.probability is not None:
-        return _only(members.predictors[0], model.estimators_[0], members.titles[0], labels)
-    said = members.as_shares("Fit it with voting='hard', or vote softly over trees and forests.")
-    return _mean(said, parts, weights, labels)
+        return composite(count([member.predictor for member in members], _weighted(parts, weights), labels=labels))
+    only = members[0].predictor.core
+    if len(members) == 1 and only.n_scores == 1 and only.probability is not None:
+        return _only(members[0], labels)
+    instead = "Fit it with voting='hard', or vote softly over trees and forests."
+    return _mean([member.shares(instead) for member in members], parts, weights, labels)
 
 
-def _only(member: Predictor, model: Any, title: str, labels: Sequence[Any]) -> Composite:
+def _only(member: Member, labels: Sequence[Any]) -> Composite:
     """Return the only member of a soft vote: the label of the larger probability, the first on ties."""
-    found = response(model, member, ["predict_proba"], title)
-    head = member.core.head
+    found = response(member, ["predict_proba"])
+    head = member.predictor.core.head
     return found.decided(labels, lambda s: head.of_position(s, 1) > head.of_position(s, 0), found.probability)
 
 
@@ -349,31 +321,29 @@ def _weighted(parts: Sequence[Floats], weights: Floats | None) -> Sequence[Float
 
 def _voting_regressor(model: Any, behind: Behind) -> Composite:
     members, weights = _voting(model, behind)
-    members.require_values()
-    return _mean(members.predictors, [np.eye(1)] * len(members.predictors), weights, None)
+    return _mean(_values(members), [np.eye(1)] * len(members), weights, None)
 
 
 # ---- bagging ---------------------------------------------------------------------------------------------------------
-def _bagged(model: Any, behind: Behind) -> EnsembleMembers:
+def _bagged(model: Any, behind: Behind) -> list[Member]:
     drawn = slice(model.n_estimators)
     return _on_columns(model, behind, model.estimators_[drawn], model.estimators_features_[drawn])
 
 
-def _on_columns(model: Any, behind: Behind, estimators: Sequence[Any], columns: Sequence[Any]) -> EnsembleMembers:
+def _on_columns(model: Any, behind: Behind, estimators: Sequence[Any], columns: Sequence[Any]) -> list[Member]:
     """Return members that are given columns of an array; plain trees share one look at all of them."""
-    name = type(model).__name__
-    titles = [titled(f"member {k} of {name}", one) for k, one in enumerate(estimators)]
-    predictors = []
+    places = [f"member {k} of {type(model).__name__}" for k in range(len(estimators))]
+    members = []
     if all(_is_plain_tree(one) for one in estimators):
         whole = behind.encoding(model, ColumnSubset(model, np.arange(model.n_features_in_)))
-        for one, some in zip(estimators, columns, strict=True):
-            seen = Encoding(tuple(whole.columns[place] for place in some), whole.names)
+        for place, one, some in zip(places, estimators, columns, strict=True):
+            seen = Encoding(tuple(whole.columns[column] for column in some), whole.names)
             core = TREES[type(one).__name__](one, str(whole.dtype))
-            predictors.append(Predictor(core, seen, one, behind.space))
+            members.append(Member(titled(place, one), one, Predictor(core, seen, one, behind.space)))
     else:
-        for one, some, title in zip(estimators, columns, titles, strict=True):
-            predictors.append(member_of(behind, one, title, ColumnSubset(model, some)))
-    return EnsembleMembers(titles, predictors)
+        for place, one, some in zip(places, estimators, columns, strict=True):
+            members.append(Member.read(behind, place, one, ColumnSubset(model, some)))
+    return members
 
 
 def _is_plain_tree(estimator: Any) -> bool:
@@ -383,18 +353,17 @@ def _is_plain_tree(estimator: Any) -> bool:
 def _bagging_classifier(model: Any, behind: Behind) -> Composite:
     labels = labels_of(model)
     members = _bagged(model, behind)
-    parts = members.in_order_of(range(len(labels)))
+    parts = [member.places(range(len(labels))) for member in members]
     if not hasattr(model.estimators_[0], "predict_proba"):
-        votes = count(members.predictors, parts, divisor=model.n_estimators, labels=labels, probability="share")
-        return composite(votes)
+        predictors = [member.predictor for member in members]
+        return composite(count(predictors, parts, divisor=model.n_estimators, labels=labels, probability="share"))
     instead = "Bag trees, or classifiers without predict_proba, such as LinearSVC, whose votes are counted."
-    return average(members.as_shares(instead), parts, model.n_estimators, labels)
+    return average([member.shares(instead) for member in members], parts, model.n_estimators, labels)
 
 
 def _bagging_regressor(model: Any, behind: Behind) -> Composite:
     members = _bagged(model, behind)
-    members.require_values()
-    return average(members.predictors, [np.eye(1)] * len(members.predictors), model.n_estimators, None)
+    return average(_values(members), [np.eye(1)] * len(members), model.n_estimators, None)
 
 
 # ---- AdaBoost --------------------------------------------------------------------------------------------------------
@@ -404,11 +373,11 @@ def _adaboost(model: Any, behind: Behind) -> Composite:
     members = _on_columns(model, behind, model.estimators_, columns)
     parts = []
     # Weights of stages that were not reached are 0.
-    for said, weight in zip(members.in_order_of(labels), model.estimator_weights_, strict=False):
+    for votes, weight in zip([member.places(labels) for member in members], model.estimator_weights_, strict=False):
         # The library's own expression: -1 / (K - 1) is rounded before it meets the weight.
-        parts.append(np.where(said, weight, -1 / (len(labels) - 1) * weight))
+        parts.append(np.where(votes, weight, -1 / (len(labels) - 1) * weight))
     total = float(model.estimator_weights_.sum())
-    predictors = members.predictors
+    predictors = [member.predictor for member in members]
     if len(labels) == 2:  # the second's sum less the first's, which is its negative: twice the second's, rounded alike
         second = [part[1:] for part in parts]
         options = {"divisor": total / 2.0, "labels": labels, "decision": "positive", "probability": "logistic"}
@@ -424,19 +393,17 @@ def _one_vs_rest(model: Any, behind: Behind) -> Composite:
         raise refuse("one label per row", "OneVsRestClassifier was fitted on several", "Fit one classifier per label.")
     labels = labels_of(model)
     methods = ["decision_function", "predict_proba"]
-    named = zip(labels[-len(model.estimators_) :], model.estimators_, strict=True)
-    titles = [titled(f"the member of OneVsRestClassifier for {label!r}", one) for label, one in named]
-    members = [member_of(behind, one, title) for one, title in zip(model.estimators_, titles, strict=True)]
+    read = []
+    for label, one in zip(labels[-len(model.estimators_) :], model.estimators_, strict=True):
+        read.append(Member.read(behind, f"the member of OneVsRestClassifier for {label!r}", one))
+    members = [member.predictor for member in read]
     if members[0].labels is None:
         if len(labels) == 2:
-            raise refuse(
-                "classifiers for two classes", f"{titles[0]} is a regressor",
-                "Fit a classifier under it.",
-            )  # fmt: skip
+            then = "Fit a classifier under it."
+            raise refuse("classifiers for two classes", f"{read[0].title} is a regressor", then)
         parts: list[Any] = [np.eye(len(labels))[:, [k]] for k in range(len(labels))]
         return composite(Combination(members, parts, labels=labels, decision=_ties(model)))
-    given = zip(model.estimators_, members, titles, strict=True)
-    found = [response(one, member, methods, title) for one, member, title in given]
+    found = [response(member, methods) for member in read]
     if len(found) == 1:
         (only,) = found
         cut = 0.0 if only.method == "decision_function" else 0.5
