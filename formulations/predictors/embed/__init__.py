@@ -27,7 +27,7 @@ FORMULATIONS: Mapping[str, Mapping[str, Callable[..., AbstractEmbedded]]] = {
     "networks": {"bigm": BigMNetwork, "partition": PartitionNetwork, "extended": ExtendedNetwork},
     "trees": {"ordered": OrderedTrees, "misic": MisicTrees, "leaf": LeafTrees},
 }
-#: What formulations by representation are told beside the model and the columns.
+#: What formulations by representation take beside the model and the columns.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {"linear": (), "networks": ("cutoff",), "trees": ("cutoff", "all_cells")}
 
 
@@ -120,7 +120,7 @@ def embed(
     if isinstance(model, Predictor):
         predictor = model
     else:
-        predictor = _read(model, columns.space, told=columns is x or space is not None)
+        predictor = _read(model, columns.space, is_given=columns is x or space is not None)
     block = embed_predictor(predictor, columns, formulation=formulation, cutoff=cutoff, all_cells=all_cells)
     if columns is not x:
         block.columns = columns
@@ -172,12 +172,12 @@ def _columns(model: Any, x: Any, space: FeatureSpace | None, split_gap: float | 
     return Columns(space_of(model, x) if space is None else space, x, split_gap=split_gap)
 
 
-def _read(model: Any, space: FeatureSpace, *, told: Any) -> Predictor:
-    """Read the model, and say of a space that nobody told where it is from."""
+def _read(model: Any, space: FeatureSpace, *, is_given: bool) -> Predictor:
+    """Read the model, and say of a space that was not given where it is from."""
     try:
         return read(model, space)
     except CeoptError as error:
-        if told:
+        if is_given:
             raise
         raise type(error)(
             f"{error} The kinds of columns were taken from the Vars: pass space=FeatureSpace.infer(X_train), or map "

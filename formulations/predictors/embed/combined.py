@@ -219,10 +219,10 @@ class EmbeddedVotes(AbstractCombined):
         super().place(point)
         row = np.array([[point[name] for name in self.predictor.space.names]])
         for i, member in enumerate(self._members):
-            (said,) = member.predictor.core.head.positions(member.predictor.score(row)).tolist()
+            (voted,) = member.predictor.core.head.positions(member.predictor.score(row)).tolist()
             for j, label in enumerate(member.predictor.labels or ()):
                 if (i, label) in self.says:
-                    self.says[i, label].set_value(1 if j == said else 0, skip_validation=True)
+                    self.says[i, label].set_value(1 if j == voted else 0, skip_validation=True)
 
 
 def _votes_by_leaf(core: AbstractRepresentation) -> bool:

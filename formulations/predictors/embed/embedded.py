@@ -208,18 +208,18 @@ def embedding_error(block: AbstractEmbedded) -> EmbeddingError:
     scores = float(np.abs(ours - theirs).max())
     decided = core.head.decide(ours)[0]
     if isinstance(model, AbstractRepresentation):
-        said = core.head.decide(theirs)[0]
+        prediction = core.head.decide(theirs)[0]
         values = None
     else:
         asked = given(model, predictor.space, row)
-        said = np.asarray(model.predict(asked)).reshape(-1)[0]
+        prediction = np.asarray(model.predict(asked)).reshape(-1)[0]
         values = None
         if core.labels is None:
-            values = float(abs(decided - said))
+            values = float(abs(decided - prediction))
         elif core.probability is not None and hasattr(model, "predict_proba"):
             shares = [core.head.of_position(ours, k)[0] for k in range(len(core.labels))]
             values = float(np.abs(np.asarray(model.predict_proba(asked))[0] - shares).max())
-    return EmbeddingError(scores, values, core.labels is None or bool(decided == said), plain(said), row)
+    return EmbeddingError(scores, values, core.labels is None or bool(decided == prediction), plain(prediction), row)
 
 
 def _scores(block: AbstractEmbedded, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -475,18 +475,20 @@ class InputsWithin:
     def __init__(self, inputs: Inputs, cutoff: CostCutoff) -> None:
         self._inputs = inputs
         self._cutoff = cutoff
-        self._here = inputs.matrix @ inputs.values(cutoff.factual) + inputs.offset
+        self._at_factual = inputs.matrix @ inputs.values(cutoff.factual) + inputs.offset
 
     def extremes(self, weights: Floats, offset: Floats) -> tuple[Floats, Floats]:
         """Return bounds of ``weights @ phi(x) + offset``, (K,) each: a knapsack of the columns' moves, or the box."""
         low, high = self._inputs.extremes(weights, offset)
         atoms = weights @ self._inputs.matrix
-        here = weights @ self._here + offset
+        at_factual = weights @ self._at_factual + offset
         if not atoms.any():
             return low, high
         slopes, tables = self._inputs.by_column(np.vstack((atoms, -atoms)))
         gain = self._cutoff.greatest_gain(slopes, tables, self._inputs.reach)
-        return np.maximum(low, here - gain[len(here) :]), np.minimum(high, here + gain[: len(here)])
+        return np.maximum(low, at_factual - gain[len(at_factual) :]), np.minimum(
+            high, at_factual + gain[: len(at_factual)]
+        )
 
 
 def _only(part: Interval | Levels) -> float:

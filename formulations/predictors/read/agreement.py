@@ -81,9 +81,9 @@ def require_agreement(predictor: Predictor, opened: Any, reader: ModuleType, dat
         return
     frame = space.frame([dict(zip(space.names, row, strict=True)) for row in rows.tolist()])
     with _failing(opened):
-        said = _asked(opened, reader, predictor, frame)
+        answers = _asked(opened, reader, predictor, frame)
     ours = _Reading(predictor, rows, getattr(split(opened)[1], "width", None))
-    wrong = ours.differs(said)
+    wrong = ours.differs(answers)
     if wrong is not None:
         row, theirs, mine = wrong
         at = ", ".join(f"{name}={plain(frame[name].iloc[row])!r}" for name in space.names[:6])
@@ -171,25 +171,25 @@ class _Reading:
         self.error = READ_ROUNDING[self.width] * size  # (n,)
         self.counts = predictor.is_trees and not _in_jobs(predictor.model)
 
-    def differs(self, said: _Answers) -> tuple[int, str, str] | None:
+    def differs(self, answers: _Answers) -> tuple[int, str, str] | None:
         """Return the first row that differs, with what the library says and what the model as read says."""
         core = self.core
         n = len(self.error)
         decided = core.head.decide(self.scores)
         if core.labels is None:
-            off = ~(np.abs(decided - said.labels) <= self.error)
-            return self._first(off, said.labels, decided)
-        off = np.asarray(decided != said.labels, dtype=bool).reshape(n)
+            off = ~(np.abs(decided - answers.labels) <= self.error)
+            return self._first(off, answers.labels, decided)
+        off = np.asarray(decided != answers.labels, dtype=bool).reshape(n)
         off = off if self.counts else off & self._sure()
-        found = self._first(off, said.labels, decided)
+        found = self._first(off, answers.labels, decided)
         if found is not None:
             return found
-        if said.scores is not None and said.scores.shape == self.scores.shape:
-            near = np.abs(said.scores - self.scores).reshape(n, -1) <= self.error[:, None]
+        if answers.scores is not None and answers.scores.shape == self.scores.shape:
+            near = np.abs(answers.scores - self.scores).reshape(n, -1) <= self.error[:, None]
             off = ~np.asarray(near.all(axis=1), dtype=bool)
-            return self._first(off, said.scores, self.scores)
-        if said.shares is not None:
-            return self._shares(said.shares)
+            return self._first(off, answers.scores, self.scores)
+        if answers.shares is not None:
+            return self._shares(answers.shares)
         return None
 
     def _shares(self, shares: Floats) -> tuple[int, str, str] | None:

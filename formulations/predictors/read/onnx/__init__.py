@@ -161,7 +161,7 @@ class OnnxModel:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the graph's labels or values for rows, (n,)."""
-        return self.answers.said(self._part.run(*self.feeds(X)))
+        return self.answers.predicted(self._part.run(*self.feeds(X)))
 
     @available_if(lambda self: self.has_shares)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict_proba(self, X: Any) -> Floats:
@@ -225,7 +225,7 @@ class Answers:
     kind: str
     wanted: tuple[str, ...]
 
-    def said(self, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def predicted(self, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return the label or value of each row, (n,)."""
         match self.kind:
             case "label":
@@ -334,8 +334,8 @@ class _Tail:
         rows = np.clip(np.asarray(scores, dtype=np.float64), -_SURE, _SURE)
         return self.part.run(rows.reshape(len(rows), -1).astype(self.dtype))
 
-    def said(self, scores: Any) -> NDArray[Any]:
-        return self.answers.said(self(scores))
+    def predicted(self, scores: Any) -> NDArray[Any]:
+        return self.answers.predicted(self(scores))
 
     def refuse(self, needs: str, but: str) -> Exception:
         return self.graph.source.refuse(needs, but, "Export the model with the outputs of its library's own exporter.")
@@ -348,31 +348,31 @@ def _value(tail: _Tail, count: int) -> Head:
             "If they are logits, append Softmax before the export; else export one output.",
         )  # fmt: skip
     trial = _trial(1)[:, 0]
-    if (tail.said(trial) != trial.astype(tail.dtype)).any():
+    if (tail.predicted(trial) != trial.astype(tail.dtype)).any():
         raise tail.refuse("a value that is its score", "changes its score before the output")
     return Head(None, "value", None, 0.0)
 
 
 def _one(tail: _Tail) -> Head:
-    labels = [_plain(tail.said([score])[0]) for score in (-_SURE, _SURE)]
-    level = float(last_true(lambda scores: tail.said(np.ravel(scores)).reshape(np.shape(scores)) == labels[0]))
+    labels = [_plain(tail.predicted([score])[0]) for score in (-_SURE, _SURE)]
+    level = float(last_true(lambda scores: tail.predicted(np.ravel(scores)).reshape(np.shape(scores)) == labels[0]))
     if labels[0] == labels[1] or not np.isfinite(level):
         raise tail.refuse("two labels, one of which wins from some score on", f"says {labels[0]!r} of both ends")
     trial = _trial(1)[:, 0].astype(tail.dtype).astype(np.float64)
-    if (tail.said(trial) != np.array(labels)[(trial > level).astype(int)]).any():
+    if (tail.predicted(trial) != np.array(labels)[(trial > level).astype(int)]).any():
         raise tail.refuse("a label that turns over once as the score rises", "has one that turns over more often")
     return Head(tuple(labels), "positive", None, level)
 
 
 def _several(tail: _Tail, count: int) -> Head:
-    labels = [_plain(label) for label in tail.said(np.eye(count) * 50.0)]
+    labels = [_plain(label) for label in tail.predicted(np.eye(count) * 50.0)]
     trial = _trial(count)
     best = np.sort(trial, axis=1)
     clear = best[:, -1] - best[:, -2] > 1e-3
-    said = tail.said(trial)
-    if len(set(labels)) != count or (said != np.array(labels)[np.argmax(trial, axis=1)])[clear].any():
+    predicted = tail.predicted(trial)
+    if len(set(labels)) != count or (predicted != np.array(labels)[np.argmax(trial, axis=1)])[clear].any():
         raise tail.refuse("the label of the largest score", f"says {labels} of {count} scores")
-    tied = _plain(tail.said(np.zeros((1, count)))[0])
+    tied = _plain(tail.predicted(np.zeros((1, count)))[0])
     if tied not in {labels[0], labels[-1]}:
         raise tail.refuse("ties to go to the first or the last label", f"gives them to {tied!r}")
     return Head(tuple(labels), "argmax" if tied == labels[0] else "argmax_last", None, 0.0)
@@ -392,8 +392,8 @@ def paired(graph: Graph, answers: Answers, score: str, dtype: str, first: float)
     shares = tail.answers.shares(tail(pair(trial)))
     if shares is None or shares.shape[1] != 2 or not np.allclose(shares[:, 1], expit(trial), rtol=0.0, atol=1e-6):
         return None
-    labels = [_plain(label) for label in tail.said(pair([-30.0, 30.0]))]
-    level = float(last_true(lambda scores: tail.said(pair(scores)).reshape(np.shape(scores)) == labels[0]))
+    labels = [_plain(label) for label in tail.predicted(pair([-30.0, 30.0]))]
+    level = float(last_true(lambda scores: tail.predicted(pair(scores)).reshape(np.shape(scores)) == labels[0]))
     return Head(tuple(labels), "positive", None, level) if np.isfinite(level) else None
 
 
@@ -548,16 +548,16 @@ def _believed(graph: Graph, read: _Read) -> tuple[AbstractRepresentation, bool]:
         rows = np.rint(np.clip(rows, -1e6, 1e6))
     outputs = graph.part([read.matrix], read.answers.wanted).run(rows.astype(kind))
     with np.errstate(over="ignore", invalid="ignore"):
-        said = read.answers.said(outputs)
+        predicted = read.answers.predicted(outputs)
         scores = core.score(rows)
     if not np.isfinite(scores).all():
         raise graph.source.refuse(
             "scores that are finite", "has weights so large that they overflow", "Its training diverged: fit it again."
         )
-    wrong = said != core.predict(rows)
+    wrong = predicted != core.predict(rows)
     size = 1e-4 * (1.0 + np.abs(scores))
     if core.labels is None:
-        wrong &= np.abs(said - scores) > size
+        wrong &= np.abs(predicted - scores) > size
     elif not isinstance(core, TreeEnsemble):
         if scores.ndim == 1:
             two = np.stack([scores, np.full(len(rows), core.level)], axis=1)
@@ -568,7 +568,7 @@ def _believed(graph: Graph, read: _Read) -> tuple[AbstractRepresentation, bool]:
         row = int(np.argmax(wrong))
         raise graph.source.refuse(
             "to predict what the graph does",
-            f"says {said[row]!r} where the model as read says {core.predict(rows[row : row + 1])[0]!r}",
+            f"says {predicted[row]!r} where the model as read says {core.predict(rows[row : row + 1])[0]!r}",
             "Report this model; until then give the fitted model itself.",
         )  # fmt: skip
     shares = read.answers.shares(outputs)

@@ -453,8 +453,8 @@ class _Reader:
     def _check_lengths(self, lists: Mapping[str, Any]) -> None:
         lengths = {name: len(values) for name, values in lists.items()}
         if len(set(lengths.values())) > 1:
-            said = ", ".join(f"{name} {length}" for name, length in lengths.items())
-            raise self.fail("lists of one length", f"lengths {said}")
+            unequal = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise self.fail("lists of one length", f"lengths {unequal}")
 
     def _ints(self, name: str) -> NDArray[np.intp]:
         values = np.asarray(self.at.get(name, []), dtype=np.int64)
