@@ -149,7 +149,7 @@ class AbstractForest(AbstractEmbedded):
             if all(admitted):
                 constant += 1.0
             else:
-                terms.extend((1.0, z) for inside, (_, z) in zip(admitted, pairs, strict=False) if inside)
+                terms.extend((1.0, z) for ends, (_, z) in zip(admitted, pairs, strict=False) if ends)
         return LinearForm(constant, tuple(terms))
 
     def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
@@ -199,6 +199,11 @@ class AbstractForest(AbstractEmbedded):
 
 def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
     return sum(w * v for w, v in zip(weights, values, strict=True))
+
+
+def _sum(pairs: Sequence[tuple[Leaf, Any]], positions: Sequence[int]) -> LinearForm:
+    """Return the number of leaves at some positions in which a tree ends: 1 or 0."""
+    return LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in positions))
 
 
 def _contains(box: Box, point: Mapping[str, float]) -> bool:
@@ -283,12 +288,11 @@ class LeafTrees(AbstractForest):
                 if len(pairs) < 2:
                     continue
                 lefts, rights = tree.sides(cut)
+                index = (tree.position, cut.name, k)
                 if lefts:
-                    form = LinearForm(0.0, tuple((1.0, pairs[j][1]) for j in lefts)) + side
-                    Rows(self, "left").add((tree.position, cut.name, k), form, upper=1.0)
+                    Rows(self, "left").add(index, _sum(pairs, lefts) + side, upper=1.0)
                 if rights:
-                    form = LinearForm(0.0, tuple((1.0, pairs[j][1]) for j in rights)) + side.scaled(-1.0)
-                    Rows(self, "right").add((tree.position, cut.name, k), form, upper=0.0)
+                    Rows(self, "right").add(index, _sum(pairs, rights) + side.scaled(-1.0), upper=0.0)
 
     def _bound(self, position: int, leaf: Leaf, variable: Any) -> None:
         on = LinearForm(0.0, ((1.0, variable),))
@@ -431,10 +435,6 @@ class MisicTrees(AbstractForest):
         return LinearForm(sum(f.constant for f in forms), tuple(t for f in forms for t in f.terms))
 
 
-def _sum(pairs: list[tuple[Any, Any]], positions: tuple[int, ...]) -> LinearForm:
-    return LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in positions))
-
-
 # ==== Tree ensembles by ordered split binaries that all trees share, the default ======================================
 
 _ORDERED_MANIFEST = Manifest(
@@ -483,18 +483,15 @@ class OrderedTrees(AbstractForest):
         self.share_cuts()
         left = Rows(self, "left")
         right = Rows(self, "right")
-        indicators: dict[Cut, LinearForm] = {}
-        names: dict[Cut, tuple[Any, ...]] = {}
+        sides: dict[Cut, tuple[LinearForm, tuple[Any, ...]]] = {}
         for tree, pairs in zip(self.trees, self._variables, strict=True):
             for cut in tree.cuts:
-                if cut not in indicators:
-                    indicators[cut], names[cut] = self.goes_right(cut)
-                goes_right = indicators[cut]
-                index = (tree.position, *names[cut])
+                if cut not in sides:
+                    sides[cut] = self.goes_right(cut)
+                goes_right, name = sides[cut]
+                index = (tree.position, *name)
                 lefts, rights = tree.sides(cut)
                 if lefts:
-                    form = LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in lefts)) + goes_right
-                    left.add(index, form, upper=1.0)
+                    left.add(index, _sum(pairs, lefts) + goes_right, upper=1.0)
                 if rights:
-                    form = LinearForm(0.0, tuple((1.0, pairs[k][1]) for k in rights)) + goes_right.scaled(-1.0)
-                    right.add(index, form, upper=0.0)
+                    right.add(index, _sum(pairs, rights) + goes_right.scaled(-1.0), upper=0.0)

@@ -41,7 +41,7 @@ from typing import Any, Final, final
 import pandas as pd
 
 from ceopt.formulations.predictors.predictor import Predictor
-from ceopt.formulations.predictors.read.agreement import require_agreement, require_prediction
+from ceopt.formulations.predictors.read.agreement import DISTRIBUTIONS, require_agreement, require_prediction
 from ceopt.formulations.predictors.read.pipeline import encode, split
 from ceopt.formulations.predictors.representation import AbstractRepresentation
 from ceopt.formulations.space.encoding import Encoding
@@ -176,10 +176,6 @@ def _root(model: Any) -> str:
     return own.partition(".")[0]
 
 
-#: Libraries that a reader imports with itself come with ceopt, by no extra. What pip calls otherwise than Python does.
-_DISTRIBUTIONS: Final = {"sklearn": "scikit-learn"}
-
-
 @functools.cache
 def _module(library: str) -> ModuleType | None:
     """Return the reader of a library; None if there is none.
@@ -197,5 +193,5 @@ def _module(library: str) -> ModuleType | None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != library:
             raise
-        then = f"Run: pip install {_DISTRIBUTIONS.get(library, library)}."
+        then = f"Run: pip install {DISTRIBUTIONS.get(library, library)}."
         raise MissingLibraryError("The model", f"the library {library}", "it is not installed", then) from error

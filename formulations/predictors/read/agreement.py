@@ -46,11 +46,12 @@ from ceopt.solvers.checks import plain
 from ceopt.solvers.deadline import OutOfTimeError
 from ceopt.solvers.errors import CeoptError
 
-__all__ = ["require_agreement", "require_prediction", "trials"]
+__all__ = ["DISTRIBUTIONS", "require_agreement", "require_prediction", "trials"]
 
 #: Rows of the data that are asked about.
 _ROWS: Final = 48
-_DISTRIBUTIONS: Final = {"sklearn": "scikit-learn"}
+#: What pip calls otherwise than Python does.
+DISTRIBUTIONS: Final = {"sklearn": "scikit-learn"}
 T = TypeVar("T")
 _PLAIN: Final = 48
 _THRESHOLDS: Final = 40
@@ -277,7 +278,7 @@ def _library(opened: Any) -> str:
             return f"onnxruntime {version('onnxruntime')}"
         except PackageNotFoundError:
             return f"the reference evaluator of onnx {version('onnx')}"
-    distribution = _DISTRIBUTIONS.get(name, name)
+    distribution = DISTRIBUTIONS.get(name, name)
     try:
         return f"{distribution} {version(distribution)}"
     except PackageNotFoundError:  # a library that is not installed as a distribution of its own name
