@@ -536,10 +536,7 @@ class Sums:
 
     def width(self, level: float, more: float = 0.0) -> float:
         """Return the distance from a level, after the division, within which floats decide; ``more`` is added."""
-        if self.is_exact:
-            merged = 0.0
-        else:
-            merged = SAME_SUM * self._largest * len(self.parts)
+        merged = 0.0 if self.is_exact else SAME_SUM * self._largest * len(self.parts)
         around = abs(level) * self.divisor
         rounding = self.rounding
         if self.sizes is not None:
@@ -590,16 +587,12 @@ def _of_trees(core: TreeEnsemble, weights: Floats) -> Sums:
     alone = len(core.trees) == 1 and not core.base.any()
     is_exact = (alone or _are_short(numbers, sizes, core.sum_dtype)) and _are_plain(weights)
     in_order = core.sum_dtype == "float32" and core.n_scores == 1
-    if alone or in_order:
-        error = 0.0
-    else:
+    error = 0.0
+    if not alone and not in_order:
         error = _error(sizes, weights, core.sum_dtype)
     error += _error(sizes, weights, "float64")  # of the numbers here
-    if in_order and not alone:
-        found = sizes[:, 0] * abs(weights[0])
-    else:
-        found = None
-    return Sums(float(weights @ core.base), parts, core.divisor, error, found, is_exact)
+    added = sizes[:, 0] * abs(weights[0]) if in_order and not alone else None
+    return Sums(float(weights @ core.base), parts, core.divisor, error, added, is_exact)
 
 
 def _of_members(core: Combination, weights: Floats) -> Sums:

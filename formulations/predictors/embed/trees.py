@@ -141,15 +141,12 @@ class AbstractForest(AbstractEmbedded):
         """Return the number of trees that end in a leaf whose values (leaves, K) are admitted."""
         constant = 0.0
         terms: list[tuple[float, Any]] = []
-        for pairs in self._variables:
-            if pairs:
-                admitted = admits(np.array([leaf.value for leaf, _ in pairs])).tolist()
-            else:
-                admitted = [False]
+        for pairs in filter(None, self._variables):
+            admitted = admits(np.array([leaf.value for leaf, _ in pairs])).tolist()
             if all(admitted):
                 constant += 1.0
             else:
-                terms.extend((1.0, z) for ends, (_, z) in zip(admitted, pairs, strict=False) if ends)
+                terms.extend((1.0, z) for ends, (_, z) in zip(admitted, pairs, strict=True) if ends)
         return LinearForm(constant, tuple(terms))
 
     def other_leaves(self, point: Mapping[str, float]) -> LinearForm:
@@ -425,14 +422,11 @@ class MisicTrees(AbstractForest):
 
     def differs(self) -> LinearForm:
         """Return the number of cuts that the column lies on the other side of."""
-        flips = [LinearForm(0.0, ((1.0, v),)) for v in self.q.values()]
-        forms = []
-        for f, v in zip(flips, self.q.values(), strict=True):
-            if round(v.value or 0):
-                forms.append(f.complement())
-            else:
-                forms.append(f)
-        return LinearForm(sum(f.constant for f in forms), tuple(t for f in forms for t in f.terms))
+        flips = []
+        for variable in self.q.values():
+            flip = LinearForm(0.0, ((1.0, variable),))
+            flips.append(flip.complement() if round(variable.value or 0) else flip)
+        return total(flips)
 
 
 # ==== Tree ensembles by ordered split binaries that all trees share, the default ======================================
