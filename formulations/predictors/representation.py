@@ -350,19 +350,23 @@ class AbstractLayers(AbstractRepresentation):
 
     Attributes
     ----------
-    layers
-        Weights (out, in) and constants (out,) of each.
-    activations
-        What follows each layer but the last.
     dtype
         Float width in which the library computes.
     """
 
     __slots__ = ()
 
-    layers: tuple[Layer, ...]
-    activations: tuple[Activation, ...]
     dtype: str
+
+    @property
+    @abstractmethod
+    def layers(self) -> tuple[Layer, ...]:
+        """Weights (out, in) and constants (out,) of each layer."""
+
+    @property
+    def between(self) -> tuple[Activation, ...]:
+        """What follows each layer but the last."""
+        return ()
 
     @property
     def n_inputs(self) -> int:
@@ -382,7 +386,7 @@ class AbstractLayers(AbstractRepresentation):
     def score(self, x: ArrayLike) -> Floats:
         """Return the scores, (n,) if there is one and (n, K) else, layer by layer in the library's width."""
         h = matrix_of(f"{type(self).__name__}.score", x, self.n_inputs, exactly=True).astype(self.dtype)
-        for (w, b), activation in zip(self.layers, (*self.activations, "identity"), strict=True):
+        for (w, b), activation in zip(self.layers, (*self.between, "identity"), strict=True):
             h = h @ w.T.astype(self.dtype) + b.astype(self.dtype)
             if activation == "relu":
                 np.maximum(h, 0.0, out=h)
@@ -450,11 +454,6 @@ class Affine(AbstractLayers):
     def layers(self) -> tuple[Layer, ...]:
         """Its weights and intercepts."""
         return ((self.weights, self.intercept),)
-
-    @property
-    def activations(self) -> tuple[Activation, ...]:
-        """None: nothing follows its one layer."""
-        return ()
 
 
 @final
@@ -543,3 +542,8 @@ class ReluNetwork(AbstractLayers):
     def layers(self) -> tuple[Layer, ...]:
         """The weights and biases of each layer."""
         return tuple(zip(self.weights, self.biases, strict=True))
+
+    @property
+    def between(self) -> tuple[Activation, ...]:
+        """Its activations."""
+        return self.activations

@@ -116,16 +116,12 @@ class AbstractForest(AbstractEmbedded):
         for name, cuts in groupby(self.number_cuts, key=lambda cut: cut.name):
             self.x.numeric(name).add_cuts(cut.key for cut in cuts)
 
-    def level_side(self, cut: LevelCut) -> tuple[LinearForm, tuple[Any, ...]]:
-        """Return a form, 1 where a level goes right of a cut, and the cut's index: column and levels that go left."""
-        coordinate = self.x.coordinate(cut.name)
-        levels = (coordinate.feature.levels[k] for k in sorted(cut.ranks))
-        return coordinate.indicator(cut.ranks).complement(), (cut.name, *levels)
-
     def goes_right(self, cut: Cut) -> tuple[LinearForm, tuple[Any, ...]]:
-        """Return a form, 1 where the row goes right of a cut, and the cut's index."""
+        """Return a form, 1 where the row goes right of a cut, and the cut's index: column, and end or levels left."""
         if isinstance(cut, LevelCut):
-            return self.level_side(cut)
+            coordinate = self.x.coordinate(cut.name)
+            levels = (coordinate.feature.levels[k] for k in sorted(cut.ranks))
+            return coordinate.indicator(cut.ranks).complement(), (cut.name, *levels)
         cells = self.x.numeric(cut.name).cells
         return cells.right_of(cut.key), (cut.name, cells.text(cut.key))
 

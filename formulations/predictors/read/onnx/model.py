@@ -312,15 +312,12 @@ class Ensemble:
         The score above which the second of two labels wins; 0 unless they share one score.
     divisor
         Number of trees whose mean is taken, 1 of a sum.
-    link
-        What the operator does to its scores after it has chosen the label.
     """
 
     trees: tuple[Tree, ...]
     labels: tuple[Any, ...] | None
     level: float
     divisor: float
-    link: str
 
     def core(self, dtype: str, labels: Sequence[Any] | None, decision: Decision | None, level: float) -> TreeEnsemble:
         """Return the representation over a matrix of type ``dtype``."""
@@ -394,23 +391,21 @@ class _Reader:
             self._check_all_scored([nodes.value[places] for places in _leaves(nodes)])
         if len(base) not in {0, scores}:
             raise self.fail(f"{scores} base values", f"{len(base)}", "Export one base value per score.")
-        link = self.at.get("post_transform", "NONE")
-        self._check_link(link, classifier, one)
+        self._check_link(self.at.get("post_transform", "NONE"), classifier, one)
         divisor = float(len(trees)) if averaged else 1.0
         return Ensemble(
             (*trees, *_constant(base * divisor)), None if labels is None else tuple(labels),
-            0.5 if one and (weights >= 0).all() else 0.0, divisor, link,
+            0.5 if one and (weights >= 0).all() else 0.0, divisor,
         )  # fmt: skip
 
     def _new(self) -> Ensemble:
         count = int(self.at.get("n_targets", 0))
         aggregate = self._choice("aggregate_function", 1, _AGGREGATES)
-        link = self._choice("post_transform", 0, _LINKS)
-        self._check_link(link, classifier=False, one=False)
+        self._check_link(self._choice("post_transform", 0, _LINKS), classifier=False, one=False)
         averaged = self._averaged(aggregate)
         nodes = self._new_nodes(count)
         trees = [self._tree(nodes, root) for root in nodes.roots]
-        return Ensemble(tuple(trees), None, 0.0, float(len(trees)) if averaged else 1.0, link)
+        return Ensemble(tuple(trees), None, 0.0, float(len(trees)) if averaged else 1.0)
 
     def _choice(self, name: str, default: int, names: Sequence[str]) -> str:
         number = int(self.at.get(name, default))
