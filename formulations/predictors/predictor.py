@@ -124,7 +124,7 @@ class Predictor:
     @property
     def unseen(self) -> dict[str, frozenset[int]]:
         """Per column, the ranks of levels that the pipeline was not fitted on and fails on: no answer can hold them."""
-        found: dict[str, frozenset[int]] = {}
+        ranks_of: dict[str, frozenset[int]] = {}
         for part in self.parts:
             for column in part.encoding.columns:
                 if column.feature is None or column.table is None:
@@ -132,8 +132,8 @@ class Predictor:
                 ranks, values = entries(column.table)
                 if np.isnan(values).any():
                     more = frozenset(ranks[np.isnan(values)].tolist())
-                    found[column.feature] = found.get(column.feature, frozenset()) | more
-        return found
+                    ranks_of[column.feature] = ranks_of.get(column.feature, frozenset()) | more
+        return ranks_of
 
     def score(self, coordinates: ArrayLike) -> NDArray[np.float64]:
         """Return the scores of rows given as coordinates (n, d) in the order of the space: (n,) or (n, K)."""

@@ -519,16 +519,16 @@ class Sums:
     def reached(self) -> Floats | None:
         """All sums, ascending, before the division; None where there are too many. Some may not be reached together."""
         same = 0.0 if self.is_exact else SAME_SUM * self._largest
-        found = np.array([self.constant])
+        sums = np.array([self.constant])
         for part in self.parts:
-            if len(found) * len(part) > _MOST_PAIRS:
+            if len(sums) * len(part) > _MOST_PAIRS:
                 return None
-            found = np.unique(np.add.outer(found, part))
+            sums = np.unique(np.add.outer(sums, part))
             if same > 0.0:
-                found = found[np.unique(np.floor(found / same), return_index=True)[1]]
-            if len(found) > _MOST:
+                sums = sums[np.unique(np.floor(sums / same), return_index=True)[1]]
+            if len(sums) > _MOST:
                 return None
-        return found
+        return sums
 
     @property
     def _largest(self) -> float:
@@ -651,15 +651,15 @@ def _vectors(predictor: Predictor) -> Floats | None:
 
 def _added(start: Floats, parts: Sequence[Floats]) -> Floats | None:
     """Return every sum of a row of each, (n, K); None where there are too many."""
-    found = start
+    sums = start
     for part in parts:
         rows = np.unique(part, axis=0)
-        if len(found) * len(rows) > _MOST_PAIRS:
+        if len(sums) * len(rows) > _MOST_PAIRS:
             return None
-        found = np.unique((found[:, None, :] + rows[None, :, :]).reshape(-1, found.shape[1]), axis=0)
-        if len(found) > _MOST:
+        sums = np.unique((sums[:, None, :] + rows[None, :, :]).reshape(-1, sums.shape[1]), axis=0)
+        if len(sums) > _MOST:
             return None
-    return found
+    return sums
 
 
 def _greatest(member: Predictor) -> float:

@@ -105,11 +105,11 @@ class Tree:
             leaf = isinstance(node, Mapping) and set(node) == {"value"}
             if not leaf and not (isinstance(node, Mapping) and set(node) == {"feature", "threshold", "left", "right"}):
                 if isinstance(node, Mapping):
-                    found = sorted(map(str, node))
+                    given = sorted(map(str, node))
                 else:
-                    found = node
+                    given = node
                 raise InvalidValueError(
-                    "Tree", "nodes with feature, threshold, left and right, or with value alone", f"one has {found!r}",
+                    "Tree", "nodes with feature, threshold, left and right, or with value alone", f"one has {given!r}",
                     "Write inner nodes and leaves so.",
                 )  # fmt: skip
             if leaf:

@@ -337,10 +337,10 @@ class Inputs:
             else:
                 ranks, own = entries(column.table)
                 at = place[name][ranks]
-            inside = (at >= 0) & ~np.isnan(own)
-            rows += [i] * int(inside.sum())
-            columns += at[inside].tolist()
-            values += own[inside].tolist()
+            is_atom = (at >= 0) & ~np.isnan(own)
+            rows += [i] * int(is_atom.sum())
+            columns += at[is_atom].tolist()
+            values += own[is_atom].tolist()
         if len(self.offset) > WIDE:
             return sp.csr_array((values, (rows, columns)), shape=(len(self.offset), width), dtype=np.float64)
         matrix = np.zeros((len(self.offset), width))

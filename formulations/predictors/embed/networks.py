@@ -392,10 +392,10 @@ def multiplied_out(network: ReluNetwork) -> list[Layer]:
 
 def needed(layers: Sequence[Layer], hidden: Sequence[LayerBounds]) -> list[NDArray[np.bool_]]:
     """Return, per layer, which neurons can be other than 0 and make a difference to the scores."""
-    found = [np.ones(len(layers[-1][1]), dtype=np.bool_)]
+    wanted = [np.ones(len(layers[-1][1]), dtype=np.bool_)]
     for (weights, _), bounds in zip(reversed(layers[1:]), reversed(hidden), strict=True):
-        found.insert(0, (weights[found[0]] != 0.0).any(axis=0) & ~bounds.dead)
-    return found
+        wanted.insert(0, (weights[wanted[0]] != 0.0).any(axis=0) & ~bounds.dead)
+    return wanted
 
 
 # ==== ReLU networks by big-M rows with propagated bounds: the default =================================================

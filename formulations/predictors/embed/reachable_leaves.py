@@ -120,7 +120,7 @@ def route(predictor: Predictor) -> RoutedTrees:
             for split in routed[-1].splits:
                 if isinstance(split, NumberSplit):
                     splits.setdefault(split.name, {})[split] = None
-        _ROUTES[predictor] = RoutedTrees(tuple(routed), {name: tuple(found) for name, found in splits.items()})
+        _ROUTES[predictor] = RoutedTrees(tuple(routed), {name: tuple(of_column) for name, of_column in splits.items()})
     return _ROUTES[predictor]
 
 

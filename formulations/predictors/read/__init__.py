@@ -158,9 +158,9 @@ def _read(steps: Sequence[Any], estimator: Any, model: Any, space: FeatureSpace)
             "predictors.Affine, TreeEnsemble or ReluNetwork.",
         )  # fmt: skip
     if hasattr(library, "read_composite"):
-        found = library.read_composite(estimator, Behind(tuple(steps), space))
-        if found is not None:
-            return Predictor(found[0], found[1], model, space)
+        composite = library.read_composite(estimator, Behind(tuple(steps), space))
+        if composite is not None:
+            return Predictor(composite[0], composite[1], model, space)
     if hasattr(library, "own_steps"):
         own = library.own_steps(estimator)
     else:

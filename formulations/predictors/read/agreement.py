@@ -182,9 +182,9 @@ class _Reading:
             return self._first(off, answers.labels, decided)
         off = np.asarray(decided != answers.labels, dtype=bool).reshape(n)
         off = off if self.counts else off & self._sure()
-        found = self._first(off, answers.labels, decided)
-        if found is not None:
-            return found
+        difference = self._first(off, answers.labels, decided)
+        if difference is not None:
+            return difference
         if answers.scores is not None and answers.scores.shape == self.scores.shape:
             near = np.abs(answers.scores - self.scores).reshape(n, -1) <= self.error[:, None]
             off = ~np.asarray(near.all(axis=1), dtype=bool)
@@ -201,9 +201,9 @@ class _Reading:
             ends = np.stack([head.of_position(self.scores + side * error, k) for side in (-1.0, 1.0)])
             slack = LINK_ROUNDING[self.width]
             off = ~((shares[:, k] >= ends.min(axis=0) - slack) & (shares[:, k] <= ends.max(axis=0) + slack))
-            found = self._first(off, shares[:, k], head.of_position(self.scores, k))
-            if found is not None:
-                return found
+            difference = self._first(off, shares[:, k], head.of_position(self.scores, k))
+            if difference is not None:
+                return difference
         return None
 
     def _sure(self) -> NDArray[np.bool_]:

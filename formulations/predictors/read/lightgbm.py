@@ -315,13 +315,13 @@ def _classes(objective: tuple[str, ...]) -> int:
 
 def _numbers(block: str) -> dict[str, list[str]]:
     """Return the words of each line of a tree, all of which are numbers: the library aborts on others."""
-    found: dict[str, list[str]] = {}
+    numbers: dict[str, list[str]] = {}
     for line in block.rstrip("\n").split("\n"):
         name, equals, values = line.partition("=")
-        if not equals or name in found or not _LIST.fullmatch(values):
+        if not equals or name in numbers or not _LIST.fullmatch(values):
             raise ValueError(f"the line {line[:40]!r}")
-        found[name] = values.split(" ") if values else []
-    return found
+        numbers[name] = values.split(" ") if values else []
+    return numbers
 
 
 def _sets(fields: Mapping[str, list[str]]) -> tuple[frozenset[float], ...]:
@@ -344,7 +344,7 @@ def _sets(fields: Mapping[str, list[str]]) -> tuple[frozenset[float], ...]:
 
 def _sizes(body: bytes) -> list[int]:
     """Return the bytes of each tree, from its own first line to that of the next or of the end."""
-    starts = [found.start() for found in re.finditer(rb"^Tree=\d+\n", body, flags=re.MULTILINE)]
+    starts = [line.start() for line in re.finditer(rb"^Tree=\d+\n", body, flags=re.MULTILINE)]
     return [after - before for before, after in itertools.pairwise([*starts, len(body)])]
 
 

@@ -507,9 +507,9 @@ def _table(feature: Feature, output: Any, place: int, unseen: AbstractSet[int]) 
         )
     if not is_sparse:
         return tuple(np.nan if rank in unseen else value for rank, value in enumerate(values.tolist()))
-    found = dict(zip(ranks.tolist(), values.tolist(), strict=True)) | dict.fromkeys(unseen, np.nan)
-    kept = sorted(rank for rank, value in found.items() if value != 0.0)
-    return SparseTable(size, tuple(kept), tuple(found[rank] for rank in kept))
+    by_rank = dict(zip(ranks.tolist(), values.tolist(), strict=True)) | dict.fromkeys(unseen, np.nan)
+    kept = sorted(rank for rank, value in by_rank.items() if value != 0.0)
+    return SparseTable(size, tuple(kept), tuple(by_rank[rank] for rank in kept))
 
 
 def _is_text(values: NDArray[Any]) -> bool:

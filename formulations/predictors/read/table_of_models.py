@@ -37,10 +37,10 @@ def supported() -> pd.DataFrame:
     np.True_
     """
     rows = []
-    for found in pkgutil.iter_modules(readers.__path__):
-        module = importlib.import_module(f"{readers.__name__}.{found.name}")
+    for reader in pkgutil.iter_modules(readers.__path__):
+        module = importlib.import_module(f"{readers.__name__}.{reader.name}")
         for kind, names in getattr(module, "MODELS", {}).items():
-            rows.append((found.name, ", ".join(names), _EMBEDDED[kind], names))
+            rows.append((reader.name, ", ".join(names), _EMBEDDED[kind], names))
     return pd.DataFrame(rows, columns=["library", "models", "embedded", "names"])
 
 

@@ -198,8 +198,8 @@ def trees_of(booster: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def drop_weights(booster: Mapping[str, Any]) -> Sequence[float]:
     """Return by what dart scales each tree of a saved booster: beside the model up to 3.3, in it since 3.4."""
-    found: Sequence[float] = booster.get("weight_drop") or trees_of(booster).get("weight_drop") or ()
-    return found
+    weights: Sequence[float] = booster.get("weight_drop") or trees_of(booster).get("weight_drop") or ()
+    return weights
 
 
 @final
@@ -502,9 +502,9 @@ def unreadable(path: Path, why: str) -> UnreadableFileError:
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object whose keys differ: of equal ones, we and the library might take another."""
-    found = dict(pairs)
-    _expect(len(found) == len(pairs), "a key is there twice")
-    return found
+    entries = dict(pairs)
+    _expect(len(entries) == len(pairs), "a key is there twice")
+    return entries
 
 
 def _expect(holds: Any, what: str) -> None:
@@ -523,9 +523,9 @@ class _Ubjson:
 
     def document(self) -> Any:
         """Return what the whole of the bytes says."""
-        found = self._value(self._marker(), 0)
+        value = self._value(self._marker(), 0)
         _expect(self._at == len(self._raw), "more follows its end")
-        return found
+        return value
 
     def _take(self, count: int) -> bytes:
         _expect(0 <= count <= len(self._raw) - self._at, "it ends too early")
@@ -570,11 +570,11 @@ class _Ubjson:
             return self._numbers(of, self._count())
         if kind == "#":
             return [self._value(self._marker(), depth + 1) for _ in range(self._count())]
-        found = []
+        items = []
         while kind != "]":
-            found.append(self._value(kind, depth + 1))
+            items.append(self._value(kind, depth + 1))
             kind = self._marker()
-        return found
+        return items
 
 
 # ---- what the library takes on trust --------------------------------------------------------------------------------
@@ -647,8 +647,8 @@ def _check_categories(cats: Mapping[str, Any], n_inputs: int) -> None:
     _expect(cats["feature_segments"] == ([0, *itertools.accumulate(counts)] if tables else []), "categories overlap")
     for table in tables:
         ends = table.get("offsets", [])
-        inside = all(0 <= a <= b for a, b in itertools.pairwise(ends)) and ends[:1] in ([], [0])
-        _expect(inside and ends[-1:] in ([], [len(table["values"])]), "the name of a category leaves its array")
+        is_text = all(0 <= a <= b for a, b in itertools.pairwise(ends)) and ends[:1] in ([], [0])
+        _expect(is_text and ends[-1:] in ([], [len(table["values"])]), "the name of a category leaves its array")
     places = iter(cats["sorted_idx"])
     for count in counts:
         _expect(sorted(itertools.islice(places, count)) == list(range(count)), "its categories are out of order")

@@ -425,9 +425,9 @@ def _read(graph: Graph) -> _Read:
     models = [node for node in graph.nodes if node.op_type in MODEL_OPERATORS]
     products = [node for node in graph.nodes if node.op_type in MATRICES]
     if len(models) + bool(products) != 1:
-        found = ", ".join(title(node) for node in [*models, *products][:3]) or "none"
+        titles = ", ".join(title(node) for node in [*models, *products][:3]) or "none"
         raise graph.source.refuse(
-            "one network, linear model or tree ensemble", f"has {found}", "Export the models one by one."
+            "one network, linear model or tree ensemble", f"has {titles}", "Export the models one by one."
         )
     if not models:
         return _network(graph)
@@ -600,11 +600,11 @@ def _declared(graph: Graph, tensor: str) -> int:
 
 def _sets_of(core: TreeEnsemble, place: int) -> list[frozenset[float]]:
     """Return the sets of values with which trees compare a column."""
-    found = []
+    sets = []
     for tree in core.trees:
         chosen = tree.subset[(tree.feature == place) & (tree.subset >= 0)]
-        found += [tree.sets[k] for k in chosen.tolist()]
-    return found
+        sets += [tree.sets[k] for k in chosen.tolist()]
+    return sets
 
 
 def _random_rows(core: Any, width: int) -> Floats:

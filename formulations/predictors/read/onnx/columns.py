@@ -54,7 +54,7 @@ def _label_type(at: Mapping[str, Any], given: str) -> str:
 
 def attributes(node: NodeProto) -> dict[str, Any]:
     """Return a node's attributes: numbers, lists, text as str, tensors as arrays."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for attribute in node.attribute:
         value = helper.get_attribute_value(attribute)
         if isinstance(value, TensorProto):
@@ -63,8 +63,8 @@ def attributes(node: NodeProto) -> dict[str, Any]:
             value = value.decode(errors="replace")
         elif isinstance(value, Sequence) and value and isinstance(value[0], bytes):
             value = [text.decode(errors="replace") for text in value]
-        found[attribute.name] = value
-    return found
+        values[attribute.name] = value
+    return values
 
 
 def title(node: NodeProto) -> str:
@@ -85,13 +85,13 @@ class Graph:
     def constants(self) -> dict[str, NDArray[Any]]:
         """Initializers, Constant nodes, and what passing operators make of them."""
         graph = self.source.model.graph
-        found = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
         for node in graph.node:
             if node.op_type == "Constant":
-                found[node.output[0]] = np.asarray(next(iter(attributes(node).values())))
-            elif node.op_type == "Identity" and node.input[0] in found:
-                found[node.output[0]] = found[node.input[0]]
-        return found
+                constants[node.output[0]] = np.asarray(next(iter(attributes(node).values())))
+            elif node.op_type == "Identity" and node.input[0] in constants:
+                constants[node.output[0]] = constants[node.input[0]]
+        return constants
 
     @cached_property
     def nodes(self) -> tuple[NodeProto, ...]:
@@ -111,19 +111,19 @@ class Graph:
     @cached_property
     def types(self) -> dict[str, str]:
         """NumPy's name of the type of each tensor; "" of types that no table has."""
-        found = {name: _kind_of(array) for name, array in self.constants.items()}
-        found |= {value.name: DTYPES.get(value.type.tensor_type.elem_type, "") for value in self.inputs}
+        types = {name: _kind_of(array) for name, array in self.constants.items()}
+        types |= {value.name: DTYPES.get(value.type.tensor_type.elem_type, "") for value in self.inputs}
         for node in self.nodes:
             at = attributes(node)
-            made = MADE.get(node.op_type, found.get(node.input[0], ""))
+            made = MADE.get(node.op_type, types.get(node.input[0], ""))
             if node.op_type == "Cast":
                 made = DTYPES.get(at["to"], "")
             elif node.op_type in CLASSIFIERS or node.op_type == "LabelEncoder":
                 made = _label_type(at, made)
-            found.update(dict.fromkeys(node.output, made))
+            types.update(dict.fromkeys(node.output, made))
             if node.op_type in CLASSIFIERS:
-                found[node.output[1]] = "float32"
-        return found
+                types[node.output[1]] = "float32"
+        return types
 
     def readers(self, name: str) -> list[NodeProto]:
         """Return the nodes that read a tensor."""
@@ -140,12 +140,12 @@ class Graph:
     def before(self, names: Sequence[str], stop: Sequence[str] = ()) -> list[NodeProto]:
         """Return the nodes that the named tensors depend on, in order; tensors in ``stop`` are taken as given."""
         needed = set(names) - set(stop)
-        found = []
+        nodes = []
         for node in reversed(self.nodes):
             if needed & set(node.output):
-                found.append(node)
+                nodes.append(node)
                 needed |= set(self.data(node)) - set(stop)
-        return found[::-1]
+        return nodes[::-1]
 
     def part(self, given: Sequence[str], wanted: Sequence[str]) -> Part:
         """Return the graph between some tensors and others as a model of its own."""
@@ -285,12 +285,12 @@ class OnnxColumns:
             known[node.output[0]] = COLUMNWISE[node.op_type](
                 self, node, [known[name] for name in self.graph.data(node)]
             )
-        found = known[self.matrix]
-        if found.ndim != 1:
+        row = known[self.matrix]
+        if row.ndim != 1:
             raise self.graph.source.refuse(
-                "a matrix of columns", f"gives its model {found.ndim + 1} dimensions", "Export it anew."
+                "a matrix of columns", f"gives its model {row.ndim + 1} dimensions", "Export it anew."
             )
-        return list(found)
+        return list(row)
 
     def refuse(self, node: NodeProto, needs: str, then: str, why: str = "") -> Exception:
         """Return the error about a node among the columns."""
@@ -298,7 +298,7 @@ class OnnxColumns:
 
     def _given(self, value: Any, columns: Any) -> Columns:
         dtype = DTYPES.get(value.type.tensor_type.elem_type, "")
-        found = []
+        row = []
         for column in columns:
             number = column.table is None
             if number and dtype not in {"float32", "float64", "int64", "int32"}:
@@ -313,8 +313,8 @@ class OnnxColumns:
                     "Make its kind integer, or export the model with float inputs.",
                 )  # fmt: skip
             first = (_CAST,) if number and dtype == "float32" else ()
-            found.append(Column(column.feature, steps=first, table=None if number else ()))
-        return as_row(found)
+            row.append(Column(column.feature, steps=first, table=None if number else ()))
+        return as_row(row)
 
 
 def check_columnwise(graph: Graph, matrix: str) -> None:

@@ -300,8 +300,8 @@ def _load_external(source: ValidatedModel, tensor: TensorProto, folder: Path | N
     if folder is None:
         raise source.refuse("data within it", f"has {title}", anew)
     path = Path(location)
-    inside = not (path.is_absolute() or ".." in path.parts or not location or "\\" in location or ":" in location)
-    if inside and "\0" not in location:
+    is_local = not (path.is_absolute() or ".." in path.parts or not location or "\\" in location or ":" in location)
+    if is_local and "\0" not in location:
         real = (folder / path).resolve()
     else:
         real = None

@@ -250,31 +250,31 @@ def _calibrated(model: Any, behind: Behind) -> Composite:
     )  # fmt: skip
 
 
-def _calibrated_alone(part: Any, found: Response, labels: Sequence[Any]) -> Composite:
-    link = _Calibration(part, found)
+def _calibrated_alone(part: Any, asked: Response, labels: Sequence[Any]) -> Composite:
+    link = _Calibration(part, asked)
     low, high = link(np.array([-_FAR, _FAR]))
     if low > high:
-        found = found.reversed()
-        link = _Calibration(part, found)
+        asked = asked.reversed()
+        link = _Calibration(part, asked)
 
     def is_second(scores: Floats) -> Any:
         share = link(scores)
         return share > 1.0 - share
 
-    return found.decided(labels, is_second, link)
+    return asked.decided(labels, is_second, link)
 
 
 @final
 class _Calibration:
     """The probability of the second label: the library's own, of given values instead of rows."""
 
-    def __init__(self, part: Any, found: Response) -> None:
-        self._part = _over(part, found.method)
-        self._found = found
+    def __init__(self, part: Any, asked: Response) -> None:
+        self._part = _over(part, asked.method)
+        self._asked = asked
 
     def __call__(self, scores: Floats) -> Floats:
-        given = np.clip(self._found.values(np.ravel(scores)), -_FAR, _FAR)
-        if self._found.method == "predict_proba":
+        given = np.clip(self._asked.values(np.ravel(scores)), -_FAR, _FAR)
+        if self._asked.method == "predict_proba":
             given = np.stack([1.0 - given, given], axis=1)
         return np.asarray(self._part.predict_proba(given)[:, 1].reshape(np.shape(scores)), dtype=np.float64)
 
@@ -346,17 +346,17 @@ def _thresholded(model: Any, behind: Behind, threshold: Any, positive: Any) -> C
     else:
         position = labels.index(positive)
     member = Member.read(behind, f"the classifier under {name}", estimator)
-    found = response(member, [methods] if isinstance(methods, str) else methods, position)
+    asked = response(member, [methods] if isinstance(methods, str) else methods, position)
     if threshold == "auto":
-        cut = {"predict_proba": 0.5}.get(found.method, 0.0)
+        cut = {"predict_proba": 0.5}.get(asked.method, 0.0)
     else:
         cut = float(threshold)
     second = position == 1
 
     def is_second(scores: Floats) -> Any:
-        return (found.values(scores) >= cut) == second
+        return (asked.values(scores) >= cut) == second
 
-    return found.decided(labels, is_second, found.probability, inclusive=second)
+    return asked.decided(labels, is_second, asked.probability, inclusive=second)
 
 
 # ---- targets in other units ------------------------------------------------------------------------------------------

@@ -301,9 +301,9 @@ def _voting_classifier(model: Any, behind: Behind) -> Composite:
 
 def _only(member: Member, labels: Sequence[Any]) -> Composite:
     """Return the only member of a soft vote: the label of the larger probability, the first on ties."""
-    found = response(member, ["predict_proba"])
+    asked = response(member, ["predict_proba"])
     head = member.predictor.core.head
-    return found.decided(labels, lambda s: head.of_position(s, 1) > head.of_position(s, 0), found.probability)
+    return asked.decided(labels, lambda s: head.of_position(s, 1) > head.of_position(s, 0), asked.probability)
 
 
 def _mean(
@@ -403,13 +403,13 @@ def _one_vs_rest(model: Any, behind: Behind) -> Composite:
             raise refuse("classifiers for two classes", f"{read[0].title} is a regressor", then)
         parts: list[Any] = [np.eye(len(labels))[:, [k]] for k in range(len(labels))]
         return composite(Combination(members, parts, labels=labels, decision=_ties(model)))
-    found = [response(member, methods) for member in read]
-    if len(found) == 1:
-        (only,) = found
+    responses = [response(member, methods) for member in read]
+    if len(responses) == 1:
+        (only,) = responses
         cut = 0.0 if only.method == "decision_function" else 0.5
         return only.decided(labels, lambda scores: only.values(scores) > cut, only.probability)
     asked = set()
-    for one in found:
+    for one in responses:
         asked.add((one.method, one.probability if one.method == "predict_proba" else None))
     if len(asked) > 1:
         raise refuse(
@@ -418,7 +418,7 @@ def _one_vs_rest(model: Any, behind: Behind) -> Composite:
             "Fit it over a classifier that is not calibrated.",
         )  # fmt: skip
     scaled = []
-    for k, one in enumerate(found):
+    for k, one in enumerate(responses):
         own_score = np.eye(len(labels))[k]
         scaled.append(np.outer(own_score, one.row) * one.unit)
     return composite(Combination(members, scaled, labels=labels, decision=_ties(model)))
