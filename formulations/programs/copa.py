@@ -26,6 +26,7 @@ from ceopt.formulations.programs.parts import (
     Region,
     add_point,
     affine_differences,
+    described,
     limits_of,
     require_distance,
     require_region,
@@ -35,7 +36,6 @@ from ceopt.formulations.programs.subset import pairs_of
 from ceopt.solvers.checks import LENGTH, OrNone, Real, Whole, check_arguments
 from ceopt.solvers.cones import soc
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = ["copa_plan", "copa_plan_alike", "greatest_ratio"]
 
@@ -229,15 +229,12 @@ def copa_plan_alike(
         spread = [sum_of(model.x.values(), radius * column) for column in factor.T]
         model.valid = pyo.Constraint(expr=soc(mean_score, spread) >= 0)
     model.distance = pyo.Objective(expr=model.t)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="nearest counterfactual of a validity value",
-            formula="min |x - x0|, r |F'x| <= mean'x, mean'x >= margin",
-            reference="COPA (6) without diversity, lemma 4.1",
-        ),
+        title="nearest counterfactual of a validity value",
+        formula="min |x - x0|, r |F'x| <= mean'x, mean'x >= margin",
+        reference="COPA (6) without diversity, lemma 4.1",
     )
-    return model
 
 
 # ==== The COPA problem as an explicit program of quadratic rows =======================================================
@@ -397,15 +394,12 @@ def copa_plan(
         add_determinant(model, distance, tight, most=2.0 * float(within), smoothing=float(smoothing))
         value -= float(diversity_weight) * model.det
     model.value = pyo.Objective(expr=value)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="COPA plan",
-            formula="min mean t - validity r - diversity det K, r n_j <= mean'x_j, n_j >= |F'x_j|, K (1 + D) = 1",
-            reference="COPA (4) to (6)",
-        ),
+        title="COPA plan",
+        formula="min mean t - validity r - diversity det K, r n_j <= mean'x_j, n_j >= |F'x_j|, K (1 + D) = 1",
+        reference="COPA (4) to (6)",
     )
-    return model
 
 
 def greatest_ratio(moments: Moments) -> float:

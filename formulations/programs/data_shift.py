@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from ceopt.formulations.digits import digits
-from ceopt.formulations.programs.parts import Floats, sum_of
+from ceopt.formulations.programs.parts import Floats, described, sum_of
 from ceopt.solvers.checks import LENGTH, AllOf, Choice, Divisor, Flag, Matrix, Moderate, Real, check_arguments
 from ceopt.solvers.cones import exponential
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "LabelledRows",
@@ -773,15 +772,12 @@ def data_shift(
     signed = _ROWS[question.rows.loss](model, question, sizes)
     _add_stationarity(model, question, sizes, signed)
     add_objective(model, question, sizes)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="Worst shift of training data for explanations",
-            formula="min w'x_cf + b, (w, b) trained on x + delta, |delta| <= radius",
-            reference="RoCourseNet, equation (3)",
-        ),
+        title="Worst shift of training data for explanations",
+        formula="min w'x_cf + b, (w, b) trained on x + delta, |delta| <= radius",
+        reference="RoCourseNet, equation (3)",
     )
-    return model
 
 
 def _add_classifier(model: Any, question: ShiftQuestion, sizes: TrainedSizes) -> None:

@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
-from ceopt.formulations.programs.parts import Floats, require_bounds, sum_of
+from ceopt.formulations.programs.parts import Floats, described, require_bounds, sum_of
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Flag, Instance, Matrix, Refusal, check_arguments
 from ceopt.solvers.cones import exponential, soc
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "LinearQuestion",
@@ -291,15 +290,12 @@ def robust_projection(
     add_cost(model, question)
     model.favoured = pyo.Constraint(expr=add_robust_score(model, question, ball) >= float(least))
     model.cost = pyo.Objective(expr=cost_of(model))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="Nearest point that a linear model favours at its worst parameters",
-            formula="min |(x - x0) / s|, w'x + c - delta |x|* >= margin",
-            reference="ROAR; LIME-ROBUST-PROJ",
-        ),
+        title="Nearest point that a linear model favours at its worst parameters",
+        formula="min |(x - x0) / s|, w'x + c - delta |x|* >= margin",
+        reference="ROAR; LIME-ROBUST-PROJ",
     )
-    return model
 
 
 # ==== ROAR: the point with the least loss at the worst parameters of a ball, and a price on its distance ==============
@@ -397,15 +393,12 @@ def roar(
         model.pushed = pyo.Constraint(expr=exponential(-model.score - model.loss, 1.0, model.share[1]) >= 0)
     moves = list(model.t.values())
     model.total = pyo.Objective(expr=sum_of([model.loss, *moves], [1.0, *([float(price)] * len(moves))]))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="Least loss at the worst parameters, with a price on distance",
-            formula="min loss(w'x + c - delta |(x, 1)|*) + weight |x - x0|_1",
-            reference="ROAR, equation (3)",
-        ),
+        title="Least loss at the worst parameters, with a price on distance",
+        formula="min loss(w'x + c - delta |(x, 1)|*) + weight |x - x0|_1",
+        reference="ROAR, equation (3)",
     )
-    return model
 
 
 # ==== Wachter's recourse in its hard form: the nearest point at which a linear score or a network's reaches a level ===
@@ -511,12 +504,9 @@ def wachter(
     program.predictor = embed(score, dict(zip(names, program.x.values(), strict=True)), space=space)
     program.reached = pyo.Constraint(expr=program.predictor.score >= float(least))
     program.cost = pyo.Objective(expr=cost_of(program))
-    describe(
+    return described(
         program,
-        Manifest(
-            title="Nearest point whose score reaches a level",
-            formula="min sum |x - x0| / s, f(x) >= level",
-            reference="Wachter, Mittelstadt & Russell (2017)",
-        ),
+        title="Nearest point whose score reaches a level",
+        formula="min sum |x - x0| / s, f(x) >= level",
+        reference="Wachter, Mittelstadt & Russell (2017)",
     )
-    return program

@@ -41,12 +41,11 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.programs.corrections import combination
 from ceopt.formulations.programs.moments import Moments, require_covariance
-from ceopt.formulations.programs.parts import Floats, sum_of
+from ceopt.formulations.programs.parts import Floats, described, sum_of
 from ceopt.formulations.tolerances import COVARIANCE_RANK, LOGDET_SERIES, LOGDET_STEP, SAME_MEANS
 from ceopt.solvers.checks import LARGEST, LENGTH, Choice, Matrix, Real, Refusal, check_arguments, is_number
 from ceopt.solvers.cones import soc, soc_affine
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "BURES",
@@ -367,12 +366,9 @@ def minimax_machine(
         weights.append((neg.length + pos.length) / unit)
     model.unit_of_worst = unit
     model.worst = pyo.Objective(expr=sum_of(parts, weights))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="Minimax probability machine, covariance-robust",
-            formula="min k_- |F_-'w| + k_+ |F_+'w| + l |w|, (mean_+ - mean_-)'w = 1",
-            reference="Coverage-Validity-Aware Algorithmic Recourse, proposition 3.4",
-        ),
+        title="Minimax probability machine, covariance-robust",
+        formula="min k_- |F_-'w| + k_+ |F_+'w| + l |w|, (mean_+ - mean_-)'w = 1",
+        reference="Coverage-Validity-Aware Algorithmic Recourse, proposition 3.4",
     )
-    return model

@@ -16,6 +16,7 @@ from ceopt.solvers.checks import Matrix
 from ceopt.solvers.cones import psd, soc
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError
+from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "Cost",
@@ -25,6 +26,7 @@ __all__ = [
     "add_point",
     "affine_differences",
     "bordered",
+    "described",
     "limits_of",
     "require_bounds",
     "require_columns",
@@ -82,6 +84,12 @@ def bordered(
         return corner(a - k, b - k)
 
     return psd(mirrored(k + n, entry))
+
+
+def described(model: pyo.ConcreteModel, title: str, formula: str, reference: str) -> pyo.ConcreteModel:
+    """Return a program with a note on what it states and where it was published."""
+    describe(model, Manifest(title=title, formula=formula, reference=reference))
+    return model
 
 
 # ==== Columns by their places, and what bounds them ===================================================================

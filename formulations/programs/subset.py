@@ -9,11 +9,10 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ceopt.formulations.programs.parts import Floats, sum_of
+from ceopt.formulations.programs.parts import Floats, described, sum_of
 from ceopt.solvers.checks import Matrix, Real, Whole
 from ceopt.solvers.deadline import checkpoint
 from ceopt.solvers.errors import InvalidValueError
-from ceopt.solvers.manifest import Manifest, describe
 
 __all__ = [
     "cheapest_subset",
@@ -164,15 +163,12 @@ def largest_subset(distances: ArrayLike, beta: float, *, cliques: bool = False) 
     add_choice(model, "largest_subset", len(d))
     _keep_apart(model, "largest_subset", d, beta, cliques=cliques)
     model.size = pyo.Objective(expr=sum_of(model.y.values()), sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="largest set at least beta apart",
-            formula="max sum y, y_p + y_q <= 1 where D_pq < beta",
-            reference="clique rows: Padberg (1973)",
-        ),
+        title="largest set at least beta apart",
+        formula="max sum y, y_p + y_q <= 1 where D_pq < beta",
+        reference="clique rows: Padberg (1973)",
     )
-    return model
 
 
 def cheapest_subset(
@@ -243,15 +239,12 @@ def cheapest_subset(
     add_choice(model, "cheapest_subset", len(d), k)
     _keep_apart(model, "cheapest_subset", d, beta, cliques=cliques)
     model.cost = pyo.Objective(expr=sum_of(model.y.values(), price))
-    describe(
+    return described(
         model,
-        Manifest(
-            title="cheapest k points at least beta apart",
-            formula="min sum c_p y_p, y_p + y_q <= 1 where D_pq < beta, sum y = k",
-            reference="clique rows: Padberg (1973)",
-        ),
+        title="cheapest k points at least beta apart",
+        formula="min sum c_p y_p, y_p + y_q <= 1 where D_pq < beta, sum y = k",
+        reference="clique rows: Padberg (1973)",
     )
-    return model
 
 
 def _keep_apart(model: pyo.ConcreteModel, who: str, d: Floats, beta: float, *, cliques: bool) -> None:
@@ -339,15 +332,12 @@ def max_sum_compact(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     model.if_chosen = pyo.Constraint(points, rule=lambda m, p: sum_of((m.w[p], m.y[p]), (1.0, -most[p])) <= 0.0)
     model.to_chosen = pyo.Constraint(points, rule=sum_to_chosen)
     model.total = pyo.Objective(expr=sum_of(model.w.values(), [0.5] * len(d)), sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="max-sum dispersion, a number for each point",
-            formula="max sum w_p / 2, w_p <= U_p y_p, w_p <= sum_q D_pq y_q - L_p (1 - y_p), sum y = k",
-            reference="Kuo, Glover & Dhir (1993); Glover (1975)",
-        ),
+        title="max-sum dispersion, a number for each point",
+        formula="max sum w_p / 2, w_p <= U_p y_p, w_p <= sum_q D_pq y_q - L_p (1 - y_p), sum y = k",
+        reference="Kuo, Glover & Dhir (1993); Glover (1975)",
     )
-    return model
 
 
 # ==== The k points of a pool that are farthest from each other: as a sum, or by the least distance ====================
@@ -418,15 +408,12 @@ def max_sum_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     model.first = pyo.Constraint(pairs, rule=lambda m, p, q: sum_of((m.z[p, q], m.y[p]), (1, -1)) <= 0.0)
     model.second = pyo.Constraint(pairs, rule=lambda m, p, q: sum_of((m.z[p, q], m.y[q]), (1, -1)) <= 0.0)
     model.total = pyo.Objective(expr=sum_of(model.z.values(), [d[pair] for pair in pairs]), sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="max-sum dispersion",
-            formula="max sum D_pq z_pq, z_pq <= y_p, z_pq <= y_q, sum y = k",
-            reference="Kuo, Glover & Dhir (1993)",
-        ),
+        title="max-sum dispersion",
+        formula="max sum D_pq z_pq, z_pq <= y_p, z_pq <= y_q, sum y = k",
+        reference="Kuo, Glover & Dhir (1993)",
     )
-    return model
 
 
 def max_min_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
@@ -497,15 +484,12 @@ def max_min_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
 
     model.apart = pyo.Constraint(pairs, rule=apart)
     model.least = pyo.Objective(expr=model.r, sense=pyo.maximize)
-    describe(
+    return described(
         model,
-        Manifest(
-            title="max-min dispersion",
-            formula="max r, r <= D_pq + M (2 - y_p - y_q), sum y = k",
-            reference="Kuby (1987)",
-        ),
+        title="max-min dispersion",
+        formula="max r, r <= D_pq + M (2 - y_p - y_q), sum y = k",
+        reference="Kuby (1987)",
     )
-    return model
 
 
 def least_distance_bound(d: Floats, k: int) -> float:
