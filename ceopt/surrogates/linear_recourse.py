@@ -219,7 +219,7 @@ def kept(
         point = point_at(least + room)
         if point is None:
             break
-        point = np.clip(point, question.lower, question.upper)
+        point = question.within(point)
         if first is None:
             first = point
         short = least - score(point)
@@ -248,8 +248,7 @@ def nearest(question: LinearQuestion, margin: float) -> Floats | None:
     else:
         moves = _together(question, forced, rooms, short)
     moved = forced + np.sign(question.coef) * moves
-    reached = np.clip(question.factual + moved, question.lower, question.upper)
-    return np.asarray(reached)
+    return question.within(question.factual + moved)
 
 
 def rooms_of(question: LinearQuestion, start: Floats, direction: float) -> Floats:
@@ -264,8 +263,7 @@ def shifted(question: LinearQuestion, start: Floats, shift: float) -> Floats:
     direction = float(np.sign(shift))
     rooms = rooms_of(question, start, direction)
     moves = _one_by_one(np.abs(question.coef), question.scale, rooms, abs(shift))
-    point = start + direction * np.sign(question.coef) * moves
-    return np.asarray(np.clip(point, question.lower, question.upper))
+    return question.within(start + direction * np.sign(question.coef) * moves)
 
 
 def _one_by_one(slopes: Floats, scale: Floats, rooms: Floats, short: float) -> Floats:
@@ -625,18 +623,8 @@ def wachter(
         point = kept(question, at, scored.value, wanted)
         status = statuses[0]
     elif network is not None:
-        found = least_penalty(
-            question.factual,
-            network,
-            weight=price,
-            target=wanted,
-            scale=question.scale,
-            lower=question.lower,
-            upper=question.upper,
-            solver=solver,
-        )
-        point = found.point
-        status = Status.OPTIMAL if found.is_proved else Status.FEASIBLE
+        point, is_proved = least_penalty(question, network, weight=price, target=wanted, solver=solver)
+        status = Status.OPTIMAL if is_proved else Status.FEASIBLE
     elif mode == "hard":
         point = kept(question, lambda asked: nearest(question, asked), question.score, wanted)
         status = Status.INFEASIBLE if point is None else Status.OPTIMAL
@@ -654,7 +642,7 @@ def wachter(
 
 def _least_penalty(question: LinearQuestion, weight: float, target: float) -> NDArray[np.float64]:
     """Return the global optimum of the penalty form: the best of no move, bounds reached and stationary scores."""
-    home = np.clip(question.factual, question.lower, question.upper)
+    home = question.within(question.factual)
     score = question.score(home)
     best = home
     least = weight * _miss(score, target) ** 2 + question.charge(home)

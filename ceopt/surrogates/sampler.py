@@ -10,15 +10,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ceopt.base.libraries import require_library
 from ceopt.formulations.space.infer import infer_features
 from ceopt.formulations.space.space import FeatureSpace, rows_to_keep, taken
 from ceopt.oracle.black_box import BlackBox
-from ceopt.solvers.checks import Choice, Real, Whole, check_fields
-from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, counted
+from ceopt.solvers.checks import Choice, ListOf, Real, Refusal, Whole, check_fields
+from ceopt.solvers.errors import InvalidTypeError, InvalidValueError, UnknownNameError, counted
 from ceopt.surrogates.scaled_columns import Floats, Scale, ScaledColumns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from ceopt.formulations.space.feature import Feature
 
 __all__ = ["BoundarySample", "BoundarySampler", "DecidedRows", "NoBoundaryError", "decided_rows"]
 
@@ -147,9 +150,19 @@ class BoundarySample:
         >>> [text.get_text() for text in ax.get_legend().get_texts()][2:]
         ['boundary point', 'surrogate, at its other columns']
         """
-        from ceopt.surrogates.picture import plot_sample
+        from ceopt.pictures.surface import Plane, draw_sample
 
-        return plot_sample(self, columns, surrogate=surrogate, ax=ax, dark=dark)
+        require_library(_PLOT, "matplotlib")
+        pair = _pair(self.columns, columns)
+        names = (_named(pair[0]), _named(pair[1]))
+        first, second = pair[0].name, pair[1].name
+        points = self.points[[first, second]].to_numpy(dtype=np.float64)
+        boundary = (float(self.boundary[first]), float(self.boundary[second]))
+        plane = None
+        if surrogate is not None:
+            plane = Plane(*_slopes(self, surrogate, (first, second), boundary))
+        whole = (pair[0].kind == "integer", pair[1].kind == "integer")
+        return draw_sample(_PLOT, points, self.favourable, boundary, plane, names, whole=whole, ax=ax, dark=dark)
 
 
 @final
@@ -464,3 +477,77 @@ def _with_labels(box: BlackBox) -> str:
     if not box.said:
         return repr(box.target)
     return f"{box.target!r}, and predict returns {', '.join(map(repr, box.said))}"
+
+
+# ==== What the picture of a sample shows: two columns of numbers in raw units, and a surrogate's line among them ======
+
+_PLOT: Final = "BoundarySample.plot"
+_PAIR_OF_NAMES: Final = ListOf(
+    Refusal("a list of two names as columns", 'Write columns=["income", "age"].', error=InvalidTypeError), texts=True
+)
+
+
+def _pair(scaled: ScaledColumns, columns: Any) -> tuple[Feature, Feature]:
+    space = scaled.space
+    given = _PAIR_OF_NAMES.require(_PLOT, "columns", columns)
+    for name in given:
+        if name not in space:
+            raise UnknownNameError.among(_PLOT, "column", name, space.names)
+        if space[name].is_finite:
+            but = f"{name!r} is {space[name].kind}"
+            numbers = [feature.name for feature in space if not feature.is_finite]
+            raise InvalidValueError(_PLOT, "columns of numbers", but, f"Choose from: {', '.join(numbers)}.")
+    if len(set(given)) != 2 or len(given) != 2:
+        but = f"columns are {', '.join(map(repr, given))}"
+        raise InvalidValueError(_PLOT, "two columns", but, 'Write columns=["income", "age"].')
+    return space[given[0]], space[given[1]]
+
+
+def _named(feature: Feature) -> str:
+    if feature.unit is None:
+        return feature.name
+    return f"{feature.name} ({feature.unit})"
+
+
+def _slopes(
+    sample: BoundarySample, surrogate: Any, pair: tuple[str, str], boundary: tuple[float, float]
+) -> tuple[float, float, float]:
+    """Return the surrogate's slopes in two columns in raw units, and the rest of its score at the boundary point."""
+    scaled = sample.columns
+    coef, intercept = _linear(surrogate, len(scaled.names))
+    at_boundary = float(scaled.encode(sample.boundary.to_frame().T)[0] @ coef) + intercept
+    own = []
+    for name in pair:
+        place = scaled.space.names.index(name)
+        own.append(float(coef[scaled.places[place][0]] / scaled.scales[place]))
+    rest = at_boundary - own[0] * boundary[0] - own[1] * boundary[1]
+    return own[0], own[1], rest
+
+
+def _linear(surrogate: Any, width: int) -> tuple[NDArray[np.float64], float]:
+    """Return coefficients (p,) and intercept of a fitted surrogate, of what a result says of its own, or of a pair."""
+    coef = getattr(surrogate, "coef_", getattr(surrogate, "coef", None))
+    intercept = getattr(surrogate, "intercept_", getattr(surrogate, "intercept", None))
+    if isinstance(surrogate, tuple) and len(surrogate) == 2:
+        coef, intercept = surrogate
+    weights = _numbers(coef)
+    constants = _numbers(intercept)
+    if len(constants) != 1:
+        but = f"surrogate is {type(surrogate).__name__}"
+        then = "Give one that was fitted, a result's .surrogate, or (coef, intercept)."
+        raise InvalidTypeError(_PLOT, "a linear surrogate", but, then)
+    if len(weights) != width or not np.isfinite([*weights, *constants]).all():
+        but = f"surrogate is {type(surrogate).__name__} with {len(weights)}"
+        then = "Fit it to the sample: it is linear in the scaled columns, sample.columns.names."
+        raise InvalidValueError(_PLOT, f"{width} finite coefficients", but, then)
+    return weights, float(constants[0])
+
+
+def _numbers(given: Any) -> NDArray[np.float64]:
+    """Return the numbers in something, (k,); none of what holds no numbers."""
+    if given is None:
+        return np.empty(0)
+    try:
+        return np.asarray(given, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        return np.empty(0)

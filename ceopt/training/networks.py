@@ -404,23 +404,17 @@ class PredictorNetwork:
         UnknownNameError
             A label that is no class.
         """
-        return codes_of(who, name, labels, self.classes_)
-
-
-def codes_of(who: str, name: str, labels: Any, classes: NDArray[Any]) -> Codes:
-    """Return the places (n,) of labels among classes, or refuse what is none of them."""
-    given = np.asarray(labels)
-    if given.ndim != 1:
-        raise InvalidValueError(who, f"one label a row as {name}", f"its shape is {given.shape}", "Give a column.")
-    place = {label: code for code, label in enumerate(classes.tolist())}
-    found = np.empty(len(given), dtype=np.intp)
-    for row, label in enumerate(given.tolist()):
-        code = place.get(label) if isinstance(label, Hashable) else None
-        if code is None:
-            shown = list(place)[:_SHOWN]
-            raise UnknownNameError.among(who, f"class in {name}", label, shown, quoted=True)
-        found[row] = code
-    return found
+        given = np.asarray(labels)
+        if given.ndim != 1:
+            raise InvalidValueError(who, f"one label a row as {name}", f"its shape is {given.shape}", "Give a column.")
+        place = {label: code for code, label in enumerate(self.classes_.tolist())}
+        codes = np.empty(len(given), dtype=np.intp)
+        for row, label in enumerate(given.tolist()):
+            if not isinstance(label, Hashable) or label not in place:
+                shown = list(place)[:_SHOWN]
+                raise UnknownNameError.among(who, f"class in {name}", label, shown, quoted=True)
+            codes[row] = place[label]
+        return codes
 
 
 # ==== A linear model or ReLU network that someone else trained, as a predictor network over scaled columns ============

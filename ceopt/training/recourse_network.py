@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal, Self, final
+from typing import Any, Final, Literal, Self, TypeAlias, final
 
 import numpy as np
 import pandas as pd
@@ -78,13 +78,8 @@ _AUDIT: Final = {
 Point = Mapping[str, float]
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Audited:
-    """What a person's advice came to: the checked answer, and a line of the audit."""
-
-    result: SolutionSet
-    line: dict[str, Any]
+#: What a person's advice came to: the checked answer, and a line of the audit.
+Audited: TypeAlias = tuple[SolutionSet, dict[str, Any]]
 
 
 def polished(
@@ -183,8 +178,8 @@ def _results(found: Iterator[tuple[int, Any]], lines: list[dict[str, Any]]) -> I
         if isinstance(one, Lost):
             yield place, one
         else:
-            lines[place] = one.line
-            yield place, one.result
+            result, lines[place] = one
+            yield place, result
 
 
 def _options(prepared: Mapping[Any, Prepared], max_ratio: float) -> dict[str, Any]:
@@ -205,15 +200,15 @@ def _table(lines: Sequence[dict[str, Any]], index: pd.Index[Any]) -> pd.DataFram
 
 
 # ---- one person ------------------------------------------------------------------------------------------------------
-def _audited(prepared: Prepared, row: pd.DataFrame, advised: Floats, max_ratio: float) -> _Audited:
+def _audited(prepared: Prepared, row: pd.DataFrame, advised: Floats, max_ratio: float) -> Audited:
     """Check one person's advice, bound the least cost, and take the advice or the engine's answer."""
     result = answered(replace(prepared, starts=advised[None, :]), row)
     if result.status is Status.ERROR:
-        return _Audited(result, _line("engine"))
+        return result, _line("engine")
     space = prepared.space
     factual = space.row(row)
     if result.status is Status.ALREADY_FAVOURABLE:
-        return _Audited(result, _line("generator", advised_cost=0.0, valid=True, cost=0.0, bound=0.0, gap=0.0))
+        return result, _line("generator", advised_cost=0.0, valid=True, cost=0.0, bound=0.0, gap=0.0)
     point = dict(zip(space.names, advised.tolist(), strict=True))
     prediction, is_valid = _said(prepared, point)
     broken = broken_rules(prepared.settings.rules, space, factual, point)
@@ -231,7 +226,7 @@ def _audited(prepared: Prepared, row: pd.DataFrame, advised: Floats, max_ratio: 
         line["cost"] = result[0].cost
     if passes and result.bound:
         line["excess"] = advised_cost / result.bound - 1.0
-    return _Audited(result, line)
+    return result, line
 
 
 def _line(source: str, **known: Any) -> dict[str, Any]:
@@ -353,9 +348,15 @@ _BESIDE: Final = ("checkpoint", "progress", "device")
 class AbstractRecourseNetwork(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """A predictor and a generator of recourse, trained together on raw rows.
 
-    Who inherits from it stores its arguments under their names in ``__init__`` and says which attacker it trains
+    A subclass lists its parameters in ``__init__``, stores them by :meth:`_store` and says which attacker it trains
     against.
     """
+
+    @final
+    def _store(self, given: Mapping[str, Any]) -> None:
+        """Set each parameter of ``__init__`` under its name, as scikit-learn asks."""
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
 
     # ---- what differs ------------------------------------------------------------------------------------------------
     @abstractmethod
@@ -748,25 +749,7 @@ class CounterNet(AbstractRecourseNetwork):
         progress: bool = False,
         random_state: int = 0,
     ) -> None:
-        self.space = space
-        self.encoder = encoder
-        self.predictor = predictor
-        self.generator = generator
-        self.shared = shared
-        self.residual = residual
-        self.activation = activation
-        self.dropout = dropout
-        self.weights = weights
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.patience = patience
-        self.label_smoothing = label_smoothing
-        self.desired = desired
-        self.device = device
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.random_state = random_state
+        self._store(locals())
 
     def _attack(self) -> ShiftAttack | None:
         return None
@@ -886,33 +869,7 @@ class RoCourseNet(AbstractRecourseNetwork):
         restart: bool = False,
         attacked: Literal["all", "head"] = "all",
     ) -> None:
-        self.space = space
-        self.encoder = encoder
-        self.predictor = predictor
-        self.generator = generator
-        self.shared = shared
-        self.residual = residual
-        self.activation = activation
-        self.dropout = dropout
-        self.weights = weights
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.patience = patience
-        self.label_smoothing = label_smoothing
-        self.desired = desired
-        self.device = device
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.random_state = random_state
-        self.attack_steps = attack_steps
-        self.unroll = unroll
-        self.perturbation = perturbation
-        self.norm = norm
-        self.schedule = schedule
-        self.inner_rate = inner_rate
-        self.restart = restart
-        self.attacked = attacked
+        self._store(locals())
 
     def _attack(self) -> ShiftAttack | None:
         given = check_fields(self, _ROCOURSENET_CHECKS)

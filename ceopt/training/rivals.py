@@ -263,12 +263,15 @@ class RoarLime(AbstractRowRecourse):
     ) -> Iterable[Floats]:
         score = self._linear(ready, row)
         if score is not None:
-            found = roar(point, score.coef, score.intercept, lower=low, upper=high, **self.options)
+            found = roar(point, *score, lower=low, upper=high, **self.options)
             if found.point is not None:
                 yield found.point
 
-    def _linear(self, box: BlackBox, row: pd.DataFrame) -> _LinearScore | None:
-        """Return LIME's score about a row over columns from 0 to 1; None where the model says the same of all draws."""
+    def _linear(self, box: BlackBox, row: pd.DataFrame) -> tuple[Floats, float] | None:
+        """Return coefficients and intercept of LIME's score about a row, over columns from 0 to 1.
+
+        None where the model says the same of all draws.
+        """
         try:
             lime = self.lime.fit_local(box, row, self.data, target=box.target, space=self.columns.space)
         except NoBoundaryError:
@@ -282,16 +285,7 @@ class RoarLime(AbstractRowRecourse):
                 scale = lime.columns_.scales[j]
                 slopes[place] = own.width[j] / scale
                 offsets[place] = own.least[j] / scale
-        return _LinearScore(coef * slopes, float(_LOGIT_SLOPE * lime.intercept_ + coef @ offsets))
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _LinearScore:
-    """``coef @ z + intercept``, in columns from 0 to 1."""
-
-    coef: Floats
-    intercept: float
+        return coef * slopes, float(_LOGIT_SLOPE * lime.intercept_ + coef @ offsets)
 
 
 # ==== VanillaCF: Wachter's search on the model itself, a logistic regression or a ReLU network ========================

@@ -72,6 +72,7 @@ from ceopt.training.networks import (
 __all__ = [
     "RANDOM",
     "SCHEDULES",
+    "STEPS_OF_RADIUS",
     "AttackedRows",
     "Batch",
     "ShiftAttack",
@@ -439,7 +440,7 @@ def smoothed(wanted: Array, key: Array) -> Array:
 #: Length to which gradients are cut, as in the published code.
 _LONGEST: Final = 0.5
 #: Length of a step of the attack, in radii of the ball over the number of steps, as Algorithm 1 takes it.
-_STEPS_OF_RADIUS: Final = 2.5
+STEPS_OF_RADIUS: Final = 2.5
 #: The generator of random numbers: the same ones on every device, whatever JAX is told to prefer.
 RANDOM: Final = "threefry2x32"
 
@@ -517,13 +518,11 @@ class TrainingProgram:
 
     def predictor_of(self, weights: Array) -> Tree:
         """Return the predictor of a vector of weights."""
-        tree: Tree = _trees(self.design)[0](weights)
-        return tree
+        return _trees(self.design)[0](weights)
 
     def generator_of(self, weights: Array) -> Tree:
         """Return the generator of a vector of weights."""
-        tree: Tree = _trees(self.design)[1](weights)
-        return tree
+        return _trees(self.design)[1](weights)
 
     def shares(self, predictor: Tree, x: Array, thin: Thinning | None = None) -> Array:
         """Return probabilities (n, K)."""
@@ -632,7 +631,7 @@ class TrainingProgram:
         attack = self.attack
         given = AttackedRows(rows.x, rows.labels, self.made(predictor, generator, rows), targets)
         shift = attack.start(key, rows.x.shape, sizes.movable, sizes.radius).astype(jnp.float32)
-        step_size = _STEPS_OF_RADIUS * sizes.radius / attack.steps
+        step_size = STEPS_OF_RADIUS * sizes.radius / attack.steps
         return attack.run(
             self.shares, predictor, given,
             shift=shift, movable=sizes.movable, perturbation=sizes.radius, step_size=step_size,
@@ -676,7 +675,7 @@ def _adam() -> Any:
 
 
 @functools.lru_cache(maxsize=32)
-def _trees(design: Design) -> tuple[Any, Any]:
+def _trees(design: Design) -> tuple[Callable[[Array], Tree], Callable[[Array], Tree]]:
     """Return what makes a predictor, and a generator, of a vector of weights."""
     import jax
     from jax.flatten_util import ravel_pytree
@@ -686,20 +685,12 @@ def _trees(design: Design) -> tuple[Any, Any]:
     return ravel_pytree(empty[0])[1], ravel_pytree(empty[1])[1]
 
 
-class Compiled(NamedTuple):
-    """The functions of a program, compiled on their first call."""
-
-    begun: Any
-    epoch: Any
-    held_out: Any
-
-
 @functools.lru_cache(maxsize=32)
-def compiled(program: TrainingProgram) -> Compiled:
-    """Return the functions of a program; those of an equal one are the same."""
+def compiled(program: TrainingProgram) -> tuple[Any, Any, Any]:
+    """Return the functions of a program, compiled on their first call: start, epoch and losses on rows held out."""
     import jax
 
-    return Compiled(jax.jit(program.begun), jax.jit(program.epoch), jax.jit(program.held_out))
+    return jax.jit(program.begun), jax.jit(program.epoch), jax.jit(program.held_out)
 
 
 # ==== Epoch after epoch: the radius grows, losses are written down, the best weights kept, and training ends in time ==
@@ -748,9 +739,7 @@ class TrainingPlan:
     settings: dict[str, Any]
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class LossesByEpoch:
+class LossesByEpoch(NamedTuple):
     """Losses of an epoch: of its batches (prediction, validity, proximity), the radius, and the whole on rows held out.
 
     ``held_out`` is the weighted sum of the three losses, under an attack of the full radius; NaN without rows held out.
@@ -789,9 +778,7 @@ class Trained:
     def frame(self) -> pd.DataFrame:
         """Return the losses as a frame with a row for each epoch, from 1."""
         epochs = pd.RangeIndex(1, len(self.history) + 1, name="epoch")
-        names = list(LossesByEpoch.__dataclass_fields__)
-        rows = [[getattr(losses, name) for name in names] for losses in self.history]
-        return pd.DataFrame(rows, columns=names, index=epochs, dtype=np.float64)
+        return pd.DataFrame(self.history, columns=LossesByEpoch._fields, index=epochs, dtype=np.float64)
 
 
 def trained(who: str, program: TrainingProgram, frame: TrainingFrame, plan: TrainingPlan) -> Trained:
@@ -815,10 +802,10 @@ def trained(who: str, program: TrainingProgram, frame: TrainingFrame, plan: Trai
     """
     import jax
 
-    run = compiled(program)
+    begun, run_epoch, run_held_out = compiled(program)
     key = jax.random.key(plan.random_state, impl=RANDOM)
     seen, unseen = _parts(frame, plan)
-    now = _begun(run.begun(jax.random.fold_in(key, _OF_START)))
+    now = _begun(begun(jax.random.fold_in(key, _OF_START)))
     made_by = {**plan.settings, "data": _fingerprint(frame)}
     if plan.checkpoint is not None:
         found = restored(who, plan.checkpoint, made_by, jax.tree.map(np.asarray, _arrays(now)))
@@ -832,10 +819,10 @@ def trained(who: str, program: TrainingProgram, frame: TrainingFrame, plan: Trai
             radius = radius_at(plan.schedule, epoch, plan.epochs, plan.perturbation)
             of_epoch = jax.random.fold_in(key, _OF_EPOCHS + epoch)
             order = _order(plan.random_state, epoch, len(seen.x), program.batch)
-            networks, losses = run.epoch(now.networks, seen, order, _sizes(plan, frame, radius), of_epoch)
+            networks, losses = run_epoch(now.networks, seen, order, _sizes(plan, frame, radius), of_epoch)
             held_out = math.nan
             if unseen is not None:
-                found_out = run.held_out(networks, unseen, full, jax.random.fold_in(key, _OF_HELD_OUT))
+                found_out = run_held_out(networks, unseen, full, jax.random.fold_in(key, _OF_HELD_OUT))
                 held_out = float(np.dot(plan.weights, np.asarray(found_out, dtype=np.float64)))
             prediction, validity, proximity = np.asarray(losses, dtype=np.float64).tolist()
             written = LossesByEpoch(prediction, validity, proximity, radius, held_out)
@@ -937,10 +924,7 @@ def _arrays(now: Trained) -> list[Any]:
 
 
 def _head(now: Trained, made_by: dict[str, Any]) -> dict[str, Any]:
-    history = []
-    for losses in now.history:
-        history.append([getattr(losses, name) for name in LossesByEpoch.__dataclass_fields__])
-    return {"made_by": made_by, "history": history, "best_loss": now.best_loss, "waited": now.waited}
+    return {"made_by": made_by, "history": now.history, "best_loss": now.best_loss, "waited": now.waited}
 
 
 def _from_checkpoint(now: Trained, head: dict[str, Any], arrays: list[NDArray[Any]]) -> Trained:

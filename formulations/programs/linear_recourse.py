@@ -19,6 +19,7 @@ from ceopt.solvers.cones import exponential, soc
 from ceopt.solvers.errors import InvalidTypeError, InvalidValueError
 
 __all__ = [
+    "DUAL_ORDER",
     "LinearQuestion",
     "ParameterBall",
     "require_ball",
@@ -33,8 +34,8 @@ __all__ = [
 
 _COSTS: Final = ("l1", "l2", "linf")
 #: Norm of a ball of parameters -> the norm that measures the point: their dual.
-_DUAL_ORDER: Final = {"l1": np.inf, "l2": 2, "linf": 1}
-_BALL_CHECKS: Final = {"radius": LENGTH, "norm": Choice(tuple(_DUAL_ORDER)), "perturb_intercept": Flag()}
+DUAL_ORDER: Final = {"l1": np.inf, "l2": 2, "linf": 1}
+_BALL_CHECKS: Final = {"radius": LENGTH, "norm": Choice(tuple(DUAL_ORDER)), "perturb_intercept": Flag()}
 
 
 @final
@@ -61,7 +62,7 @@ class ParameterBall:
         entries = point
         if self.perturb_intercept:
             entries = np.append(point, 1.0)
-        return float(self.radius * np.linalg.norm(entries, ord=_DUAL_ORDER[self.norm]))
+        return float(self.radius * np.linalg.norm(entries, ord=DUAL_ORDER[self.norm]))
 
 
 @final
@@ -94,6 +95,10 @@ class LinearQuestion:
     def score(self, point: Floats) -> float:
         """Return the score of a point."""
         return float(self.coef @ point) + self.intercept
+
+    def within(self, points: Floats) -> Floats:
+        """Return points (..., d) put within the bounds."""
+        return np.clip(points, self.lower, self.upper)
 
     def charge(self, point: Floats) -> float:
         """Return the cost of a point."""
