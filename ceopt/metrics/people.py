@@ -205,24 +205,24 @@ class Measure:
         In the result.
     function
         The function of :mod:`ceopt.metrics` that computes it, with the options that the source takes.
-    better
-        "higher" or "lower".
-    needs
-        Keywords of :func:`ceopt.metrics.suite` that it cannot do without; see :meth:`Evidence.lacks`.
-    source
-        Where it is defined.
     of
         The computation.
+    source
+        Where it is defined.
+    needs
+        Keywords of :func:`ceopt.metrics.suite` that it cannot do without; see :meth:`Evidence.lacks`.
+    better
+        "higher" or "lower".
     when_empty
         The value for a person without a counterfactual.
     """
 
     name: str
     function: str
-    better: Literal["higher", "lower"]
-    needs: tuple[str, ...]
-    source: str
     of: Callable[[Evidence], float]
+    source: str = ""
+    needs: tuple[str, ...] = ()
+    better: Literal["higher", "lower"] = "higher"
     when_empty: float = float("nan")
 
     def by(self, source: str, name: str | None = None) -> Measure:
@@ -241,9 +241,7 @@ class Measure:
 CATEGORICAL_PROXIMITY = Measure(
     name="categorical_proximity",
     function="categorical_proximity",
-    better="higher",
     needs=("factual",),
-    source="",
     of=lambda e: categorical_proximity(e.factual, e.S, space=e.space),
 )
 SPARSITY = replace(

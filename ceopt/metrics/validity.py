@@ -227,12 +227,12 @@ def multiplicity_validity(x: Any, S: Any, models: Any, *, space: FeatureSpace | 
     [0.25, 0.75]
     """
     read("multiplicity_validity", space, x=x, S=S)
-    told = []
+    changed = []
     for model in _listed("multiplicity_validity", models):
         before = predicted("multiplicity_validity", model, x, space)[0]
         after = predicted("multiplicity_validity", model, alike(S, x), space)
-        told.append(~wanted("multiplicity_validity", after, before))
-    return np.asarray(np.mean(told, axis=0))
+        changed.append(~wanted("multiplicity_validity", after, before))
+    return np.asarray(np.mean(changed, axis=0))
 
 
 def invalidation_rate(

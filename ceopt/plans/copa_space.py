@@ -14,7 +14,7 @@ from ceopt.formulations.programs.parts import Distance, Floats, Region
 from ceopt.solvers.deadline import checkpoint
 from ceopt.tolerances import MARGIN_MISSED, PROJECTION_ROUNDING, STILL_SCORE
 
-__all__ = ["FeatureMap", "PlanSearch", "Terms", "project", "reach_of"]
+__all__ = ["FeatureMap", "PlanSearch", "Terms", "reach_of"]
 
 # ==== The three terms of the COPA problem and their slopes, for many plans at once ====================================
 
@@ -70,11 +70,11 @@ class Terms:
             return slopes
         rows = plans.reshape(-1, plans.shape[-1])
         along = slopes.reshape(-1, slopes.shape[-1])
-        back = []
+        pulled = []
         for row, slope in zip(rows, along, strict=True):
             checkpoint("asking the feature map")
-            back.append(np.asarray(self.feature_map[1](row)).T @ slope)
-        return np.array(back, dtype=np.float64).reshape(plans.shape)
+            pulled.append(np.asarray(self.feature_map[1](row)).T @ slope)
+        return np.array(pulled, dtype=np.float64).reshape(plans.shape)
 
     # -- the terms -----------------------------------------------------------------------------------------------------
     def proximity(self, plans: Floats) -> Floats:

@@ -90,12 +90,8 @@ __all__ = [
     "ValidityBounds",
     "directions",
     "extremal_distribution",
-    "lifted",
-    "lower_bound",
     "lower_bound_of_one",
     "plot_validity",
-    "reduced",
-    "upper_bound_of_one",
     "validity_bounds",
 ]
 
@@ -285,13 +281,13 @@ def of_coupling(reduction: Reduction, masses: Floats, u: Floats, v: Floats) -> A
     centre = reduction.moments
     factor = reduction.moments.factor
     radius = reduction.radius
-    there = masses > FAINT
-    shift = radius * v[there] / masses[there, None]
+    kept = masses > FAINT
+    shift = radius * v[kept] / masses[kept, None]
     moved = np.zeros(v.shape)
-    moved[there] = masses[there, None] * shift
+    moved[kept] = masses[kept, None] * shift
     total = moved.sum(axis=0)
-    cross = factor @ u[there].T @ shift
-    covariance = centre.covariance + cross + cross.T + moved[there].T @ shift - np.outer(total, total)
+    cross = factor @ u[kept].T @ shift
+    covariance = centre.covariance + cross + cross.T + moved[kept].T @ shift - np.outer(total, total)
     means = np.outer(masses, centre.mean) + u @ factor.T + moved
     return Attained(reduction, masses, means, Moments(centre.mean + total, covariance))
 

@@ -95,10 +95,10 @@ class BoundaryWay:
         """
         best = point.copy()
         for column in self._dearest_first(point):
-            back = best.copy()
-            back[column] = self.factual[column]
-            if self._is_good(back, best):
-                best = back
+            trial = best.copy()
+            trial[column] = self.factual[column]
+            if self._is_good(trial, best):
+                best = trial
                 continue
             best = self._halved(best, column)
         return best
@@ -137,9 +137,9 @@ class BoundaryWay:
 
     def _dearest_first(self, point: Floats) -> list[int]:
         def saved(column: int) -> float:
-            back = point.copy()
-            back[column] = self.factual[column]
-            return self.cost(back)
+            trial = point.copy()
+            trial[column] = self.factual[column]
+            return self.cost(trial)
 
         return sorted(np.flatnonzero(point != self.factual).tolist(), key=saved)
 
@@ -155,16 +155,16 @@ class BoundaryWay:
     def _ends(self) -> Floats:
         """Return the nearest favourable rows of data, put where the person may go, that keep every rule."""
         space = self.prepared.space
-        home = self._named(self.factual)
+        person = self._named(self.factual)
         points = self.rows.coordinates[self.rows.favourable].copy()
-        reach = reach_of(space, home)
+        reach = reach_of(space, person)
         for j, name in enumerate(space.names):
             part = reach[name]
             if isinstance(part, Interval):
                 points[:, j] = on_grid(points[:, j], part)
             else:
                 points[~np.isin(points[:, j], part.ranks), j] = self.factual[j]
-        points = mended_points(self.prepared.settings.rules, space, home, points)
+        points = mended_points(self.prepared.settings.rules, space, person, points)
         points = np.unique(points, axis=0)
         away = np.abs(self.columns.encoded(points) - self.columns.encoded(self.factual[None])).sum(axis=1)
         nearest = points[np.argsort(away, kind="stable")]

@@ -642,13 +642,13 @@ def wachter(
 
 def _least_penalty(question: LinearQuestion, weight: float, target: float) -> NDArray[np.float64]:
     """Return the global optimum of the penalty form: the best of no move, bounds reached and stationary scores."""
-    home = question.within(question.factual)
-    score = question.score(home)
-    best = home
-    least = weight * _miss(score, target) ** 2 + question.charge(home)
+    start = question.within(question.factual)
+    score = question.score(start)
+    best = start
+    least = weight * _miss(score, target) ** 2 + question.charge(start)
     for direction in (1.0, -1.0):
-        for shift in _candidates(question, home, direction, weight=weight, target=target):
-            point = shifted(question, home, direction * shift)
+        for shift in _candidates(question, start, direction, weight=weight, target=target):
+            point = shifted(question, start, direction * shift)
             penalty = weight * _miss(question.score(point), target) ** 2 + question.charge(point)
             if penalty < least:
                 best = point
@@ -657,15 +657,15 @@ def _least_penalty(question: LinearQuestion, weight: float, target: float) -> ND
 
 
 def _candidates(
-    question: LinearQuestion, home: NDArray[np.float64], direction: float, *, weight: float, target: float
+    question: LinearQuestion, start: NDArray[np.float64], direction: float, *, weight: float, target: float
 ) -> list[float]:
     """Return how far the score may be moved one way at an optimum: to the end of a column's room, or stationary.
 
     The score is moved by the column of the greatest rate first, to its bound, then by the next.
     """
-    score = question.score(home)
+    score = question.score(start)
     rates = np.abs(question.coef) * question.scale
-    rooms = rooms_of(question, home, direction)
+    rooms = rooms_of(question, start, direction)
     found = []
     moved = 0.0
     for k in np.argsort(-rates, kind="stable"):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ceopt.surrogates.scaled_columns import Floats
     from ceopt.surrogates.surrogate_program import SurrogateProgram
 
-__all__ = ["Attempt", "LocalSearch", "confirmed", "stability_of"]
+__all__ = ["Attempt", "LocalSearch", "stability_of"]
 
 # ==== One person's search: surrogate, sample again, grow, boundary; no answer that the model does not confirm =========
 
@@ -355,7 +355,7 @@ def stability_of(search: LocalSearch, fit: LinearFit, surrogate: Any, random_sta
     columns = fit.sample.columns
     rows = search.way.rows
     assert columns.factual is not None  # noqa: S101 - the columns are about a person
-    home = columns.encoded(columns.factual[None])
+    person = columns.encoded(columns.factual[None])
     coefs = []
     intercepts = []
     for _ in range(_NEARBY):
@@ -363,7 +363,7 @@ def stability_of(search: LocalSearch, fit: LinearFit, surrogate: Any, random_sta
         try:
             checkpoint("fitting the surrogate")
             sample = search.sampler.shifted(rows, fit.sample, shift)
-            own = fitted_on(surrogate, sample, rows.box, columns.decode(home + shift), search.data)
+            own = fitted_on(surrogate, sample, rows.box, columns.decode(person + shift), search.data)
         except (QueryLimitError, OutOfTimeError):
             break
         except CeoptError:  # a sample of which the classes' means are equal

@@ -98,17 +98,7 @@ if TYPE_CHECKING:
     from ceopt.formulations.space.space import FeatureSpace
     from ceopt.surrogates.sampler import BoundarySample
 
-__all__ = [
-    "LeastNormSum",
-    "MinimaxProbabilityMachine",
-    "WorstCovariance",
-    "least_norm_sum",
-    "least_spread_then",
-    "norms_of",
-    "polished",
-    "separating_weights",
-    "worst_covariance",
-]
+__all__ = ["MinimaxProbabilityMachine", "WorstCovariance", "worst_covariance"]
 
 # ==== The worst covariance of a score over an ambiguity set, in closed form ===========================================
 

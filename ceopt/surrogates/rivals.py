@@ -52,7 +52,6 @@ __all__ = [
     "least_penalty",
     "lime_kernel",
     "lime_width",
-    "question_of",
     "weighted_ridge",
     "with_sample",
 ]
@@ -97,7 +96,7 @@ class LocalQuestion:
         The model, which counts.
     columns
         Scaled columns about the row.
-    home
+    factual
         The row as a point, (p,).
     X
         Rows of data that lack no cell.
@@ -109,7 +108,7 @@ class LocalQuestion:
 
     box: BlackBox
     columns: ScaledColumns
-    home: Floats
+    factual: Floats
     X: pd.DataFrame
     data: Floats
     asked_before: int
@@ -178,8 +177,8 @@ def question_of(
         limit = max(20_000, 2 * n_samples)  # the number of samples is the limit
         box = BlackBox(predict, target, columns=list(X), dtypes=X.dtypes, max_queries=limit, space=columns.space)
     assert columns.factual is not None  # noqa: S101 - the columns are about a row
-    home = columns.encoded(columns.factual[None])[0]
-    return LocalQuestion(box, columns, home, X, columns.encode(X), box.n_queries)
+    point = columns.encoded(columns.factual[None])[0]
+    return LocalQuestion(box, columns, point, X, columns.encode(X), box.n_queries)
 
 
 def with_sample(
@@ -353,15 +352,15 @@ class LimeSurrogate(AbstractLinearSurrogate):
 
     def _on_draws(self, asked: LocalQuestion) -> Slope:
         mean, spread = asked.moments()
-        middle = asked.home if self.around == "factual" else mean
+        middle = asked.factual if self.around == "factual" else mean
         rng = np.random.default_rng(self.random_state)
         draws = middle + spread * rng.standard_normal((self.n_samples, len(spread)))
         points, values = asked.leaning(draws, rng)
-        away = (points - asked.home) / np.where(spread > 0.0, spread, 1.0)
+        away = (points - asked.factual) / np.where(spread > 0.0, spread, 1.0)
         width = lime_width(len(spread)) if self.kernel_width is None else float(self.kernel_width)
         beta, middle_score = weighted_ridge(away, values, lime_kernel(away, width), float(self.alpha))
         w = np.where(spread > 0.0, beta / np.where(spread > 0.0, spread, 1.0), 0.0)
-        return Slope(w, middle_score, asked.home)
+        return Slope(w, middle_score, asked.factual)
 
 
 # ==== CLIME's surrogate: ridge regression on Gaussian draws about the row, all counting the same ======================
@@ -423,9 +422,9 @@ class ClimeSurrogate(AbstractLinearSurrogate):
     def _on_draws(self, asked: LocalQuestion) -> Slope:
         rng = np.random.default_rng(self.random_state)
         size = self.radius * (asked.columns.diameter(asked.columns.space.coordinates(asked.X)) or 1.0)
-        draws = asked.home + size * rng.standard_normal((self.n_samples, len(asked.home)))
+        draws = asked.factual + size * rng.standard_normal((self.n_samples, len(asked.factual)))
         points, values = asked.leaning(draws, rng)
-        return Slope(*weighted_ridge(points - asked.home, values, None, RIDGE), asked.home)
+        return Slope(*weighted_ridge(points - asked.factual, values, None, RIDGE), asked.factual)
 
 
 # ==== LIMELS's surrogate: ridge regression on the boundary sample =====================================================

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ceopt.formulations.space.feature import Feature
 
-__all__ = ["BoundarySample", "BoundarySampler", "DecidedRows", "NoBoundaryError", "decided_rows"]
+__all__ = ["BoundarySample", "BoundarySampler", "DecidedRows", "NoBoundaryError"]
 
 Norm: TypeAlias = Literal["l1", "l2"]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -359,21 +359,21 @@ class BoundarySampler:
 
     def _boundary(self, rows: DecidedRows, columns: ScaledColumns) -> Floats:
         """Return the coordinates (d,) of the nearest point of the other side on the ways to rows of data."""
-        home = columns.factual
-        assert home is not None  # noqa: S101 - the columns are about a row
-        own = bool(_asked(rows.box, columns, home[None])[0])
-        ends = self._ends(rows, columns, home, own=own)
+        person = columns.factual
+        assert person is not None  # noqa: S101 - the columns are about a row
+        own = bool(_asked(rows.box, columns, person[None])[0])
+        ends = self._ends(rows, columns, person, own=own)
         shares = np.arange(1, self.n_line + 1) / self.n_line
-        ways = np.concatenate([columns.between(home, end, shares) for end in ends])
+        ways = np.concatenate([columns.between(person, end, shares) for end in ends])
         other = (_asked(rows.box, columns, ways) != own).reshape(len(ends), self.n_line)
         reached = np.flatnonzero(other.any(axis=1))  # all, as the model said of their ends
         if not len(reached):
             but = f"of {counted(len(ends), 'row')} of data on the other side none is there when asked again"
             raise InvalidValueError(_WHO, "the same answer when asked again", but, "Fix what is random in predict.")
         points = ways.reshape(len(ends), self.n_line, -1)[reached, other[reached].argmax(axis=1)]
-        return np.asarray(points[self._distances(columns, home, columns.encoded(points)).argmin()])
+        return np.asarray(points[self._distances(columns, person, columns.encoded(points)).argmin()])
 
-    def _ends(self, rows: DecidedRows, columns: ScaledColumns, home: Floats, *, own: bool) -> Floats:
+    def _ends(self, rows: DecidedRows, columns: ScaledColumns, factual: Floats, *, own: bool) -> Floats:
         """Return the nearest legal rows (k, d) that the model decides otherwise than the row itself."""
         other = np.flatnonzero(rows.favourable != own)
         if not len(other):
@@ -383,7 +383,7 @@ class BoundarySampler:
                 f"of {counted(len(rows.favourable), 'row')} there is none for target {_with_labels(rows.box)}",
                 "Give more data, or another target.",
             )  # fmt: skip
-        order = np.argsort(self._distances(columns, home, rows.encoded[other]), kind="stable")
+        order = np.argsort(self._distances(columns, factual, rows.encoded[other]), kind="stable")
         found: list[Floats] = []
         for start in range(0, len(order), self.n_neighbours):
             raw = rows.coordinates[other[order[start : start + self.n_neighbours]]]
@@ -402,8 +402,8 @@ class BoundarySampler:
             )  # fmt: skip
         return np.array(found[: self.n_neighbours])
 
-    def _distances(self, columns: ScaledColumns, home: Floats, points: Floats) -> Floats:
-        moves = np.abs(points - columns.encoded(home[None]))
+    def _distances(self, columns: ScaledColumns, factual: Floats, points: Floats) -> Floats:
+        moves = np.abs(points - columns.encoded(factual[None]))
         return np.asarray(moves.sum(axis=1) if self.norm == "l1" else np.sqrt((moves**2).sum(axis=1)))
 
     def _drawn(self, rows: DecidedRows, columns: ScaledColumns, point: Floats, before: int) -> BoundarySample:
@@ -468,8 +468,8 @@ def decided_rows(
 
 def _asked(box: BlackBox, columns: ScaledColumns, coordinates: Floats) -> Bools:
     """Return what the model says of rows of coordinates (m, d), each distinct one asked about once."""
-    rows, back = np.unique(coordinates, axis=0, return_inverse=True)
-    return np.asarray(box.favourable(columns.frame(rows))[back.reshape(-1)])
+    rows, inverse = np.unique(coordinates, axis=0, return_inverse=True)
+    return np.asarray(box.favourable(columns.frame(rows))[inverse.reshape(-1)])
 
 
 def _with_labels(box: BlackBox) -> str:

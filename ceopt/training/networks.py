@@ -51,8 +51,6 @@ from ceopt.tolerances import SAME_SHARES
 
 __all__ = [
     "DEVICE",
-    "LEAK",
-    "OWN_LOGIT",
     "Array",
     "Codes",
     "Design",
@@ -62,6 +60,7 @@ __all__ = [
     "Thinning",
     "TrainingFrame",
     "Tree",
+    "as_relu",
     "generated",
     "initial",
     "moved_frame",
@@ -218,6 +217,19 @@ def _hidden(layers: Sequence[tuple[Array, Array]], h: Array, activation: str, xp
         if thin is not None:
             h = thin(h)
     return h
+
+
+def as_relu(layers: Layers, activation: str) -> Layers:
+    """Return a chain of layers whose hidden units are ReLUs: a leaky one becomes two, of h and of -h."""
+    chain = list(layers)
+    if activation == "relu":
+        return chain
+    for k in range(len(chain) - 1):
+        weights, biases = chain[k]
+        chain[k] = (np.hstack([weights, -weights]), np.concatenate([biases, -biases]))
+        weights, biases = chain[k + 1]
+        chain[k + 1] = (np.vstack([weights, -LEAK * weights]), biases)
+    return chain
 
 
 def scores_of(predictor: Tree, x: Array, activation: str, xp: Any, thin: Thinning | None = None) -> Array:
@@ -686,8 +698,8 @@ def _inwards(own: RawColumn, made: RawColumn, cast: RawColumn) -> RawColumn:
     wide = made.to_numpy(dtype=np.float64)
     narrow = cast.to_numpy()
     too_far = np.abs(narrow.astype(np.float64) - start) > np.abs(wide - start)
-    back = np.nextafter(narrow, own.to_numpy())
-    return pd.Series(np.where(too_far, back, narrow), dtype=cast.dtype)
+    inner = np.nextafter(narrow, own.to_numpy())
+    return pd.Series(np.where(too_far, inner, narrow), dtype=cast.dtype)
 
 
 # ==== A trained generator: raw rows in, recourse as raw rows out, by NumPy alone ======================================

@@ -57,7 +57,7 @@ from ceopt.training.networks import (
 from ceopt.training.to_onnx import onnx_bytes
 from ceopt.training.training import SCHEDULES, ShiftAttack, Trained, TrainingPlan, TrainingProgram, trained
 
-__all__ = ["AbstractRecourseNetwork", "CounterNet", "RoCourseNet", "polished"]
+__all__ = ["AbstractRecourseNetwork", "CounterNet", "RoCourseNet"]
 
 # ==== Recourse that a generator made ==================================================================================
 

@@ -24,7 +24,7 @@ from ceopt.surrogates.linear_recourse import roar, wachter
 from ceopt.surrogates.rivals import LimeSurrogate
 from ceopt.surrogates.sampler import BoundarySampler, DecidedRows, NoBoundaryError
 from ceopt.surrogates.scaled_columns import Floats, ScaledFrame
-from ceopt.training.networks import LEAK, PredictorNetwork, moved_frame, network_of, place_of, require_within
+from ceopt.training.networks import Layers, PredictorNetwork, as_relu, moved_frame, network_of, place_of, require_within
 
 __all__ = ["AbstractRowRecourse", "Rbr", "RoarLime", "VanillaCF", "WorstDensities"]
 
@@ -407,27 +407,21 @@ def over(columns: ScaledFrame, network: PredictorNetwork) -> list[tuple[Floats, 
 
     A leaky ReLU becomes two ReLUs: of h and of -h.
     """
-    chain = []
+    layers: Layers = []
     for weights, biases in [*network.layers["encoder"], *network.layers["head"]]:
-        chain.append((np.asarray(weights, dtype=np.float64).T, np.asarray(biases, dtype=np.float64)))
-    if len(chain[-1][1]) == 2:
-        weights, biases = chain[-1]
-        chain[-1] = (weights[[1]] - weights[[0]], biases[[1]] - biases[[0]])
-    weights, biases = chain[0]
-    slopes = np.ones(weights.shape[1])
-    offsets = np.zeros(weights.shape[1])
+        layers.append((np.asarray(weights, dtype=np.float64), np.asarray(biases, dtype=np.float64)))
+    if len(layers[-1][1]) == 2:
+        weights, biases = layers[-1]
+        layers[-1] = (weights[:, [1]] - weights[:, [0]], biases[[1]] - biases[[0]])
+    weights, biases = layers[0]
+    slopes = np.ones(len(weights))
+    offsets = np.zeros(len(weights))
     own = network.columns
     for j, place in enumerate(own.places):
         slopes[place] = columns.width[j] / own.width[j]
         offsets[place] = (columns.least[j] - own.least[j]) / own.width[j]
-    chain[0] = (weights * slopes, biases + weights @ offsets)
-    if network.activation == "leaky_relu":
-        for k in range(len(chain) - 1):
-            weights, biases = chain[k]
-            chain[k] = (np.vstack([weights, -weights]), np.concatenate([biases, -biases]))
-            weights, biases = chain[k + 1]
-            chain[k + 1] = (np.hstack([weights, -LEAK * weights]), biases)
-    return chain
+    layers[0] = (weights * slopes[:, None], biases + weights.T @ offsets)
+    return [(weights.T, biases) for weights, biases in as_relu(layers, network.activation)]
 
 
 # ==== The least and the greatest Gaussian density at a point, over moments in a ball about those of a kernel ==========

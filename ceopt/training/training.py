@@ -70,22 +70,13 @@ from ceopt.training.networks import (
 )
 
 __all__ = [
-    "RANDOM",
     "SCHEDULES",
     "STEPS_OF_RADIUS",
     "AttackedRows",
-    "Batch",
     "ShiftAttack",
-    "Sizes",
     "Trained",
     "TrainingPlan",
     "TrainingProgram",
-    "proximity_loss",
-    "radius_at",
-    "restored",
-    "saved",
-    "smoothed",
-    "squared_error",
     "trained",
 ]
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ceopt.formulations.predictors.embed import embed
 from ceopt.formulations.predictors.representation import Affine, ReluNetwork
-from ceopt.formulations.programs.parts import Floats, described, require_bounds, sum_of
+from ceopt.formulations.programs.parts import Floats, Region, described, limits_of, require_bounds, sum_of
 from ceopt.formulations.space.feature import Feature
 from ceopt.formulations.space.space import FeatureSpace
 from ceopt.solvers.checks import COEFFICIENT, LENGTH, Choice, Flag, Instance, Matrix, Refusal, check_arguments
@@ -143,13 +143,8 @@ def require_ball(who: str, *, radius: float, norm: str, perturb_intercept: bool)
 
 def add_point(model: Any, question: LinearQuestion) -> None:
     """Add ``x`` with its bounds."""
-
-    def limits(_: Any, k: int) -> tuple[float | None, float | None]:
-        low = float(question.lower[k])
-        high = float(question.upper[k])
-        return (low if np.isfinite(low) else None, high if np.isfinite(high) else None)
-
-    model.x = pyo.Var(range(len(question.factual)), bounds=limits)
+    box = Region(question.lower, question.upper)
+    model.x = pyo.Var(range(len(question.factual)), bounds=lambda _, k: limits_of(box, k))
 
 
 def add_cost(model: Any, question: LinearQuestion) -> None:

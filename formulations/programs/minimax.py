@@ -52,7 +52,6 @@ __all__ = [
     "DIVERGENCE",
     "Ambiguity",
     "ClassMoments",
-    "factor_of",
     "logdet_factor",
     "minimax_machine",
     "require_class_moments",

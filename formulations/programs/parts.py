@@ -355,7 +355,7 @@ def affine_differences(x: Any, factual: Floats, distance: Distance) -> list[Any]
 
 
 def limits_of(region: Region, k: int) -> tuple[float | None, float | None]:
-    """Return the bounds of column k, None for none."""
+    """Return the bounds of column k as Pyomo takes them: None for an infinite one."""
     low = float(region.lower[k])
     high = float(region.upper[k])
     return (low if np.isfinite(low) else None, high if np.isfinite(high) else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -16,7 +15,6 @@ from ceopt.solvers.errors import InvalidValueError
 
 __all__ = [
     "cheapest_subset",
-    "clique_cover",
     "largest_subset",
     "least_distance_bound",
     "max_min_subset",
@@ -61,12 +59,14 @@ def close_pairs(who: str, distances: Floats, beta: float) -> list[Pair]:
     return list(zip(first.tolist(), second.tolist(), strict=True))
 
 
-def add_choice(model: Any, who: str, n: int, k: int | None = None) -> None:
-    r"""Add ``y``, a binary for each point, and with ``k`` the row ``count``: :math:`\sum_p y_p = k`."""
+def choice_of(who: str, n: int, k: int | None = None) -> pyo.ConcreteModel:
+    r"""Return a program with ``y``, a binary a point, and with ``k`` the row ``count``: :math:`\sum_p y_p = k`."""
+    model = pyo.ConcreteModel(name=who)
     model.y = pyo.Var(range(n), domain=pyo.Binary)
     if k is not None:
         Whole(1, n).require(who, "k", k)
         model.count = pyo.Constraint(expr=sum_of(model.y.values()) == int(k))
+    return model
 
 
 def clique_cover(n: int, pairs: list[Pair]) -> Iterator[tuple[int, ...]]:
@@ -159,8 +159,7 @@ def largest_subset(distances: ArrayLike, beta: float, *, cliques: bool = False) 
     y[2] + y[3]  <=  1.0
     """
     d = require_pairs("largest_subset", distances)
-    model = pyo.ConcreteModel(name="largest_subset")
-    add_choice(model, "largest_subset", len(d))
+    model = choice_of("largest_subset", len(d))
     _keep_apart(model, "largest_subset", d, beta, cliques=cliques)
     model.size = pyo.Objective(expr=sum_of(model.y.values()), sense=pyo.maximize)
     return described(
@@ -235,8 +234,7 @@ def cheapest_subset(
     """
     d = require_pairs("cheapest_subset", distances)
     price = Matrix((len(d),)).require("cheapest_subset", "costs", costs)
-    model = pyo.ConcreteModel(name="cheapest_subset")
-    add_choice(model, "cheapest_subset", len(d), k)
+    model = choice_of("cheapest_subset", len(d), k)
     _keep_apart(model, "cheapest_subset", d, beta, cliques=cliques)
     model.cost = pyo.Objective(expr=sum_of(model.y.values(), price))
     return described(
@@ -317,8 +315,7 @@ def max_sum_compact(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     """
     d = require_pairs("max_sum_compact", distances)
     points = range(len(d))
-    model = pyo.ConcreteModel(name="max_sum_compact")
-    add_choice(model, "max_sum_compact", len(d), k)
+    model = choice_of("max_sum_compact", len(d), k)
     others = np.sort(d[~np.eye(len(d), dtype=bool)].reshape(len(d), -1), axis=1)
     most = others[:, len(d) - k :].sum(axis=1)
     least = others[:, :k].sum(axis=1)
@@ -402,8 +399,7 @@ def max_sum_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     """
     d = require_pairs("max_sum_subset", distances)
     pairs = pairs_of(len(d))
-    model = pyo.ConcreteModel(name="max_sum_subset")
-    add_choice(model, "max_sum_subset", len(d), k)
+    model = choice_of("max_sum_subset", len(d), k)
     model.z = pyo.Var(pairs, bounds=(0.0, 1.0))
     model.first = pyo.Constraint(pairs, rule=lambda m, p, q: sum_of((m.z[p, q], m.y[p]), (1, -1)) <= 0.0)
     model.second = pyo.Constraint(pairs, rule=lambda m, p, q: sum_of((m.z[p, q], m.y[q]), (1, -1)) <= 0.0)
@@ -474,8 +470,7 @@ def max_min_subset(distances: ArrayLike, k: int) -> pyo.ConcreteModel:
     Whole(2, len(d)).require("max_min_subset", "k", k)
     most = least_distance_bound(d, k)
     pairs = [pair for pair in pairs_of(len(d)) if d[pair] < most]
-    model = pyo.ConcreteModel(name="max_min_subset")
-    add_choice(model, "max_min_subset", len(d), k)
+    model = choice_of("max_min_subset", len(d), k)
     model.r = pyo.Var(bounds=(0.0, most))
 
     def apart(m: pyo.ConcreteModel, p: int, q: int) -> object:
