@@ -43,7 +43,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
 import numpy as np
-import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
@@ -270,6 +269,13 @@ def of_parts(reduction: Reduction, masses: Floats, means: Floats, second: Any) -
     return Attained(reduction, masses, means, Moments(mean, square_of(second, len(mean)) - np.outer(mean, mean)))
 
 
+def of_model(reduction: Reduction, model: Any) -> Attained:
+    """Return the distribution of a solved program whose Vars ``weight``, ``z`` and ``M`` are its parts and moment."""
+    masses = numbers_of(model.weight)
+    means = numbers_of(model.z).reshape(len(masses), -1)
+    return of_parts(reduction, masses, means, None if reduction.radius == 0.0 else model.M)
+
+
 def of_coupling(reduction: Reduction, masses: Floats, u: Floats, v: Floats) -> Attained:
     r"""Return the distribution of a coupled program, :math:`\theta = \hat\mu + F \zeta + \rho \eta`.
 
@@ -376,10 +382,6 @@ class SolvedForm:
     reason: str = ""
     attained: Attained | None = None
 
-    def attained_by(self, attained: Attained | None) -> SolvedForm:
-        """Return the same with what attains it."""
-        return replace(self, attained=attained)
-
 
 #: Answers for rows, moments and radius.
 Solver = Callable[[Floats, Moments, float], SolvedForm]
@@ -482,57 +484,58 @@ _STEPS: Final = 50
 def lower_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the coupled form in the dimensions of the plan."""
     reduction = reduced(rows, given, radius)
-    model, result = _solved(validity_lower_coupled, reduction, how)
-    answer = _proved(result, is_lower=True)
-    if not result.solutions:
-        return answer
-    masses, (n, d) = numbers_of(model.weight), reduction.rows.shape
-    moved = np.zeros((n + 1, d))
-    if reduction.radius:
-        moved[1:] = numbers_of(model.v).reshape(n, d)
-    return answer.attained_by(of_coupling(reduction, masses, numbers_of(model.u).reshape(n + 1, -1), moved))
+    n, d = reduction.rows.shape
+
+    def attained(model: Any) -> Attained:
+        moved = np.zeros((n + 1, d))
+        if reduction.radius:
+            moved[1:] = numbers_of(model.v).reshape(n, d)
+        return of_coupling(reduction, numbers_of(model.weight), numbers_of(model.u).reshape(n + 1, -1), moved)
+
+    return _answer(validity_lower_coupled, reduction, how, attained)
 
 
 def lower_arrow(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the arrow form in all dimensions."""
-    return _by_parts(validity_lower_arrow, _whole(rows, given, radius), how)
+    reduction = _whole(rows, given, radius)
+    return _answer(validity_lower_arrow, reduction, how, lambda model: of_model(reduction, model))
 
 
 def lower_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the theorem's form, whose rest is what its parts leave."""
     reduction = _whole(rows, given, radius)
-    model, result = _solved(validity_lower, reduction, how)
-    answer = _proved(result, is_lower=True)
-    if not result.solutions:
-        return answer
-    masses = numbers_of(model.weight)
-    means = numbers_of(model.z).reshape(len(masses), -1)
-    whole = np.zeros(means.shape[1]) if reduction.radius == 0.0 else numbers_of(model.mean)
-    masses = np.append(1.0 - masses.sum(), masses)
-    means = np.vstack([whole - means.sum(axis=0), means])
-    return answer.attained_by(of_parts(reduction, masses, means, None if reduction.radius == 0.0 else model.M))
+
+    def attained(model: Any) -> Attained:
+        masses = numbers_of(model.weight)
+        means = numbers_of(model.z).reshape(len(masses), -1)
+        whole = np.zeros(means.shape[1]) if reduction.radius == 0.0 else numbers_of(model.mean)
+        masses = np.append(1.0 - masses.sum(), masses)
+        means = np.vstack([whole - means.sum(axis=0), means])
+        return of_parts(reduction, masses, means, None if reduction.radius == 0.0 else model.M)
+
+    return _answer(validity_lower, reduction, how, attained)
 
 
 def lower_dual(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the dual; what attains the bound is that of the default form, as the dual holds no distribution."""
-    _, result = _solved(validity_lower_dual, _whole(rows, given, radius), how)
-    return _proved(result, is_lower=True).attained_by(lower_auto(rows, given, radius).attained)
+    answer = _answer(validity_lower_dual, _whole(rows, given, radius), how)
+    return replace(answer, attained=lower_auto(rows, given, radius).attained)
 
 
 def lower_nonlinear(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the form without cones."""
     reduction = _whole(rows, given, radius)
-    model, result = _solved(validity_lower_nonlinear, reduction, how)
-    answer = _proved(result, is_lower=True, branches=True)
-    if not result.solutions:
-        return answer
-    roots = numbers_of(model.s)
-    atoms = numbers_of(model.w).reshape(len(roots), -1)
-    found = of_parts(reduction, roots**2, roots[:, None] * atoms, None)
-    if reduction.radius:
+
+    def attained(model: Any) -> Attained:
+        roots = numbers_of(model.s)
+        atoms = numbers_of(model.w).reshape(len(roots), -1)
+        parts = of_parts(reduction, roots**2, roots[:, None] * atoms, None)
+        if not reduction.radius:
+            return parts
         factor = numbers_of(model.G).reshape(len(rows[0]), -1)
-        found = Attained(reduction, found.masses, found.means, Moments(numbers_of(model.mean), factor @ factor.T))
-    return answer.attained_by(found)
+        return replace(parts, moments=Moments(numbers_of(model.mean), factor @ factor.T))
+
+    return _answer(validity_lower_nonlinear, reduction, how, attained, branches=True)
 
 
 def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
@@ -544,25 +547,25 @@ def upper_auto(rows: Floats, given: Moments, radius: float, **how: Any) -> Solve
         mean = reduction.moments.mean
         found = Attained(reduction, np.array([1.0 - value, value]), np.array([mean - atom, atom]), reduction.moments)
         return SolvedForm(value, attained=found)
-    model, result = _solved(validity_upper_coupled, reduction, how)
-    answer = _proved(result, is_lower=False)
-    if not result.solutions:
-        return answer
-    u = numbers_of(model.u)
-    none = np.zeros(len(reduction.basis))
-    moved = np.vstack([none, numbers_of(model.v) if reduction.radius else none])
-    return answer.attained_by(of_coupling(reduction, numbers_of(model.weight), np.vstack([-u, u]), moved))
+
+    def attained(model: Any) -> Attained:
+        u = numbers_of(model.u)
+        none = np.zeros(len(reduction.basis))
+        moved = np.vstack([none, numbers_of(model.v) if reduction.radius else none])
+        return of_coupling(reduction, numbers_of(model.weight), np.vstack([-u, u]), moved)
+
+    return _answer(validity_upper_coupled, reduction, how, attained, is_lower=False)
 
 
 def upper_moment(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the moment form in all dimensions."""
-    return _by_parts(validity_upper_moment, _whole(rows, given, radius), how)
+    reduction = _whole(rows, given, radius)
+    return _answer(validity_upper_moment, reduction, how, lambda model: of_model(reduction, model), is_lower=False)
 
 
 def upper_theorem(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
     """Solve the theorem's form."""
-    _, result = _solved(validity_upper, _whole(rows, given, radius), how)
-    return _proved(result, is_lower=False)
+    return _answer(validity_upper, _whole(rows, given, radius), how, is_lower=False)
 
 
 def upper_scalar(rows: Floats, given: Moments, radius: float, **how: Any) -> SolvedForm:
@@ -613,22 +616,21 @@ def _solved(program: Any, reduction: Reduction, how: dict[str, Any], **options: 
     return model, solve(model, **how)
 
 
-def _by_parts(program: Any, reduction: Reduction, how: dict[str, Any]) -> SolvedForm:
-    """Solve a program whose Vars are the parts of a distribution."""
-    model, result = _solved(program, reduction, how)
-    answer = _proved(result, is_lower=model.bound.sense == pyo.minimize)
-    if not result.solutions:
-        return answer
-    masses = numbers_of(model.weight)
-    means = numbers_of(model.z).reshape(len(masses), -1)
-    return answer.attained_by(of_parts(reduction, masses, means, None if reduction.radius == 0.0 else model.M))
-
-
-def _proved(result: Result, *, is_lower: bool, branches: bool = False) -> SolvedForm:
+def _answer(
+    program: Any,
+    reduction: Reduction,
+    how: dict[str, Any],
+    attained: Callable[[Any], Attained] | None = None,
+    *,
+    is_lower: bool = True,
+    branches: bool = False,
+) -> SolvedForm:
     """Return a bound that holds: the optimum, or else what branch and bound proved, or else 0 or 1.
 
-    Short of its optimum an interior point's dual value holds up to residuals alone, which is not to hold.
+    Short of its optimum an interior point's dual value holds up to residuals alone, which is not to hold. ``attained``
+    reads the distribution that attains the bound off the solved model.
     """
+    model, result = _solved(program, reduction, how)
     value = result.objective
     reason = ""
     if result.status is not Status.OPTIMAL:
@@ -637,7 +639,10 @@ def _proved(result: Result, *, is_lower: bool, branches: bool = False) -> Solved
         reason = f"{result.message} The bound is {kind}.".strip()
     if value is None:
         value = 0.0 if is_lower else 1.0
-    return SolvedForm(min(max(float(value), 0.0), 1.0), result.status, reason)
+    distribution = None
+    if attained is not None and result.solutions:
+        distribution = attained(model)
+    return SolvedForm(min(max(float(value), 0.0), 1.0), result.status, reason, distribution)
 
 
 # ==== Bounds on the probability that a plan is valid for uncertain parameters, over all distributions =================

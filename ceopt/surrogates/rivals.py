@@ -769,8 +769,9 @@ def least_penalty(
 
     The scores are those of the network: of the question only point, scale and bounds are read.
     """
-    limits = {"scale": question.scale, "lower": question.lower, "upper": question.upper}
-    program = programs.wachter(question.factual, network, **limits)
+    program = programs.wachter(
+        question.factual, network, scale=question.scale, lower=question.lower, upper=question.upper
+    )  # fmt: skip
     program.reached.deactivate()
     program.cost.deactivate()
     search = _PenaltyProgram(question, network, weight, target, solver, program)
